@@ -1,0 +1,65 @@
+"""Node keys: which node, in which iteration and branch.  `send@review#5/fan[2]` is the only text form, parsed only here.
+
+A *path* is the chain of open scopes from the root: `((region, index), ...)`; `()` is the root scope. `index` is the
+iteration of a loop or the branch of a parallel. A *key* is `(path, node)`, `node` being the plan-wide node number.
+
+Text: `node` at the root; `node@loop#3` in iteration 3 of a loop, `node@fan[2]` in branch 2 of a parallel; nested scopes
+are joined with `/`, outermost first. Node and container ids may hold `[A-Za-z0-9_.-]` (sentinels add `:`), so none of
+`@ # / [ ]` can be part of an id.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from compiler.plan import Plan
+
+Path = tuple[tuple[int, int], ...]
+NodeKey = tuple[Path, int]
+
+ROOT: Path = ()
+
+
+def format_path(plan: Plan, path: Path) -> str:
+    """`((1, 5), (2, 2))` -> `review#5/fan[2]`; the root is the empty text."""
+    parts: list[str] = []
+    for region_index, index in path:
+        region = plan.regions[region_index]
+        parts.append(f"{region.id}#{index}" if region.kind == "loop" else f"{region.id}[{index}]")
+    return "/".join(parts)
+
+
+def format_key(plan: Plan, key: NodeKey) -> str:
+    path, node = key
+    node_id = plan.node(node).id
+    return f"{node_id}@{format_path(plan, path)}" if path else node_id
+
+
+def parse_path(plan: Plan, text: str) -> Path:
+    """Inverse of `format_path`. Raises ValueError, naming the part, when the text names no scope of this plan."""
+    if not text:
+        return ROOT
+    path: list[tuple[int, int]] = []
+    for part in text.split("/"):
+        name, sep, number = part.rpartition("#")
+        if not sep:
+            if not part.endswith("]"):
+                raise ValueError(f"scope {part!r} is neither 'loop#n' nor 'parallel[n]'")
+            name, sep, number = part[:-1].rpartition("[")
+        if not sep or not number.isdecimal():
+            raise ValueError(f"scope {part!r} is neither 'loop#n' nor 'parallel[n]'")
+        region = plan.region_index(name)
+        if region is None:
+            raise ValueError(f"scope {part!r} names no loop or parallel of this plan")
+        path.append((region, int(number)))
+    return tuple(path)
+
+
+def parse_key(plan: Plan, text: str) -> NodeKey:
+    """Inverse of `format_key`. Raises ValueError when the text names no node of this plan."""
+    node_id, _, scope = text.partition("@")
+    node = plan.node_index(node_id)
+    if node is None:
+        raise ValueError(f"{text!r} names no node of this plan")
+    return parse_path(plan, scope), node

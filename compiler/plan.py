@@ -1,0 +1,217 @@
+"""The plan: what the compiler makes of a document. Data only (no closures), so it is stored, hashed, shown and shipped.
+
+Shape. `regions[0]` is the root; every loop and parallel adds one region holding its body. Nodes have plan-wide numbers:
+the nodes of region r are `first .. first + len(nodes) - 1`, and an edge's target is a plan-wide number in the same region.
+
+A container `review` is two nodes of its parent region, `review:start` and `review:end` (the sentinels); the body is the
+region that `start.body` and `end.body` name. The edge start -> end carries the handle `out`: it resolves live when the
+start sentinel succeeds, after which the end sentinel runs each time the body's open scopes have closed. All edges that leave
+the container by `out` leave `review:end`; edges by `error` leave from BOTH sentinels (each resolves once, so a
+target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a dependency.
+
+In a body region the entry nodes (those the container's `body` handle points to) have indegree 1: one virtual edge from the
+start sentinel, resolved live when a scope opens.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cached_property
+from typing import Any, Literal
+
+import msgspec
+from msgspec import Raw, Struct
+
+PLAN_VERSION = 1
+
+RegionKind = Literal["root", "loop", "parallel"]
+RefKind = Literal["block", "scope", "variable", "input", "env"]
+RefMode = Literal["current", "previous", "last"]
+OnError = Literal["fail", "continue"]
+OnBranchError = Literal["fail", "continue", "collect"]
+Effect = Literal["none", "read", "write"]
+
+
+class Edge(Struct, frozen=True, array_like=True):
+    """One out-edge of a node. `target` is a plan-wide node number in the same region."""
+
+    target: int
+    handle: str = "out"
+
+
+class Ref(Struct, frozen=True, omit_defaults=True):
+    """A reference found in a param and what it is bound to. `text` is exactly as written, without `<>` or `${}`.
+
+    kind      block     output of node `node` (a plan-wide number; for a container its end sentinel)
+              scope     a field of the enclosing container whose body is region `region`: path[0] is index, iteration,
+                        item, items, results, or break
+              variable  workflow variable; path[0] is its name
+              input     run input
+              env       environment value; path == (NAME,)
+    mode      only for blocks. current: this scope (the reader's path cut to the depth of the node's region);
+              previous: the same scope one iteration of loop region `region` earlier (null in iteration 0);
+              last: read from outside a loop: the last iteration of each loop from the reader's depth down.
+    path      fields and list positions below it
+    default   JSON of `?? value`; absent (None) means there is none
+    strict    an unknown field is an error (the block declares an output schema) instead of null
+    """
+
+    text: str
+    kind: RefKind
+    node: int = -1
+    region: int = -1
+    mode: RefMode = "current"
+    path: tuple[str | int, ...] = ()
+    default: Raw | None = None
+    strict: bool = False
+
+
+class Retry(Struct, frozen=True, omit_defaults=True):
+    """Back-off between the attempts of one node. Times in milliseconds; `max_attempts` counts the first one."""
+
+    max_attempts: int = 1
+    backoff: Literal["fixed", "linear", "exponential"] = "exponential"
+    initial_ms: int = 1000
+    factor: float = 2.0
+    max_ms: int = 300_000
+    jitter: float = 0.25
+
+
+class Policy(Struct, frozen=True, omit_defaults=True):
+    """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group"."""
+
+    retry: Retry = Retry()
+    timeout_ms: int = 300_000
+    on_error: OnError = "fail"
+    group: int = 0
+    skip_if: str | None = None
+    assign: str | None = None
+
+
+class Node(Struct, frozen=True, omit_defaults=True):
+    """A block, or a sentinel, inside a plan. `id` is the block id, sentinels add `:start` / `:end`.
+
+    sentinel  None, or which end of a container this is; `body` is then the index of the body region
+    inline    pure control: runs inside the run loop, needs no commit of its own, takes no concurrency slot
+    effect    what a repeated run could do to the world (`none` and `read` may be repeated freely)
+    code      JSON pointers into params whose text is JavaScript: references there are bound, never pasted
+    needs     every reference in params, skip_if included, each text once
+    """
+
+    id: str
+    block: str
+    type: str
+    name: str
+    params: Raw = Raw(b"{}")
+    needs: tuple[Ref, ...] = ()
+    out: tuple[Edge, ...] = ()
+    policy: Policy = Policy()
+    sentinel: Literal["start", "end"] | None = None
+    body: int = -1
+    inline: bool = False
+    effect: Effect = "write"
+    code: tuple[str, ...] = ()
+
+
+class Region(Struct, frozen=True, omit_defaults=True):
+    """The root, or the body of a container. `indegree[i]` counts the in-edges of node `first + i`.
+
+    id         container's block id; "" for the root
+    parent     index of the region that holds the container; -1 for the root
+    entries    plan-wide numbers of the nodes the body starts with (the trigger, for the root)
+    ends       plan-wide numbers of the nodes whose outputs are a scope's results: those without out-edges
+               (a container's end sentinel counts as its node), in plan order
+    limit      parallel: most branches open at one time; loop: 1; root: 0
+    count      literal number of branches or iterations when the document gives one, else None
+    on_branch_error  parallel: what an unhandled failure inside a branch does
+    """
+
+    id: str
+    kind: RegionKind
+    parent: int
+    first: int
+    nodes: tuple[Node, ...]
+    indegree: tuple[int, ...]
+    entries: tuple[int, ...]
+    ends: tuple[int, ...]
+    limit: int = 0
+    count: int | None = None
+    on_branch_error: OnBranchError = "fail"
+    start: int = -1
+    end: int = -1
+
+
+class Group(Struct, frozen=True):
+    """A named limit shared by the nodes that name it in their policy."""
+
+    name: str
+    limit: int
+
+
+class Settings(Struct, frozen=True, omit_defaults=True):
+    """Limits of one run. Source of the defaults: docs/reference/limits.md."""
+
+    max_concurrency: int = 100
+    timeout_ms: int = 86_400_000
+    on_failure: Literal["drain", "cancel"] = "drain"
+    durability: Literal["strict", "ahead"] = "strict"
+    max_executions: int = 10_000
+
+
+class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
+    """See the module text. `groups[0]` is the unlimited group of nodes that name none."""
+
+    name: str
+    trigger: str
+    regions: tuple[Region, ...]
+    groups: tuple[Group, ...] = (Group("", 0),)
+    settings: Settings = Settings()
+    variables: dict[str, Any] = {}
+    input_schema: dict[str, Any] | None = None
+    version: int = PLAN_VERSION
+
+    @cached_property
+    def nodes(self) -> tuple[Node, ...]:
+        """All nodes by their plan-wide number."""
+        return tuple(node for region in self.regions for node in region.nodes)
+
+    @cached_property
+    def region_of(self) -> tuple[int, ...]:
+        """Region index of each node, by plan-wide number."""
+        return tuple(r for r, region in enumerate(self.regions) for _ in region.nodes)
+
+    @cached_property
+    def hash(self) -> str:
+        """sha256 of the canonical bytes: same definition, same hash."""
+        return hashlib.sha256(encode(self)).hexdigest()
+
+    @cached_property
+    def _index_by_id(self) -> dict[str, int]:
+        return {node.id: number for number, node in enumerate(self.nodes)}
+
+    @cached_property
+    def _region_by_id(self) -> dict[str, int]:
+        return {region.id: number for number, region in enumerate(self.regions) if number}
+
+    def node(self, number: int) -> Node:
+        return self.nodes[number]
+
+    def node_index(self, node_id: str) -> int | None:
+        return self._index_by_id.get(node_id)
+
+    def region_index(self, container_id: str) -> int | None:
+        return self._region_by_id.get(container_id)
+
+
+_encoder = msgspec.json.Encoder(order="deterministic")
+_decoder = msgspec.json.Decoder(Plan)
+
+
+def encode(plan: Plan) -> bytes:
+    """Canonical JSON bytes: the form that is hashed and stored."""
+    return _encoder.encode(plan)
+
+
+def decode(data: bytes) -> Plan:
+    """Inverse of `encode`. Raises msgspec.ValidationError on bytes that are not a plan."""
+    return _decoder.decode(data)
