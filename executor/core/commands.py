@@ -1,0 +1,38 @@
+"""Commands: what goes out. They follow from events (`commands_of`) or, after a crash, from the state (`outstanding`)."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+
+from compiler.keys import NodeKey
+from executor.core.events import RunEnd
+
+
+class RunNode(Struct, frozen=True):
+    key: NodeKey
+    attempt: int
+
+
+class CancelNode(Struct, frozen=True):
+    """Stop the handler of this attempt; its outcome still comes back as a fact."""
+
+    key: NodeKey
+
+
+class SetTimer(Struct, frozen=True):
+    """Deliver TimerFired(key, attempt) at `due_ms`."""
+
+    key: NodeKey
+    attempt: int
+    due_ms: int
+
+
+class Park(Struct, frozen=True):
+    due_ms: int | None
+
+
+class Finish(Struct, frozen=True):
+    status: RunEnd
+
+
+Command = RunNode | CancelNode | SetTimer | Park | Finish

@@ -1,0 +1,411 @@
+"""The policy: a fact comes in, events go out. Whatever could be decided otherwise tomorrow is decided here and recorded.
+
+`decide` applies each event with `evolve` the moment it is made, so that later decisions of the same fact see it. It never
+looks at payloads, clocks or chance: the time is `fact.at_ms`.
+
+Order of one call: the fact's own events, then everything that follows without any further fact: containers that leave or
+open scopes, aborted containers that fail, reused nodes; then due retries and ready nodes start, first in first out, as far as
+the limits allow; then the run parks or finishes.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import assert_never
+
+from compiler.keys import NodeKey, Path
+from compiler.plan import Node, Plan
+from executor.core import commands as c
+from executor.core import facts as f
+from executor.core.events import (
+    Caught,
+    ErrorInfo,
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeStarted,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RetryScheduled,
+    RunCancelling,
+    RunEnd,
+    RunFinished,
+    RunParked,
+    RunStarted,
+    ScopesOpened,
+    WaitClosed,
+    WaitOpened,
+)
+from executor.core.evolve import LOST, evolve
+from executor.core.retry import delay_ms
+from executor.core.state import RunPhase, State
+
+# A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.
+PARK_MIN_MS = 2_000
+# A block that takes its process down with it must not do so for ever.
+LOST_ATTEMPTS_MAX = 10
+
+CANCELLED = ErrorInfo("cancelled", "nobody needs this any more")
+
+
+def decide(plan: Plan, state: State, fact: f.Fact) -> list[Event]:
+    """Events that follow from `fact`, already applied to `state`. Stale facts (an attempt that is over, a wait that is
+    closed, a timer before its time) give no events."""
+    if state.phase is RunPhase.FINISHED:
+        return []
+    turn = _Turn(plan, state, fact.at_ms)
+    if turn.take(fact):
+        turn.advance()
+    return turn.events
+
+
+class _Turn:
+    """One call of decide: the events so far."""
+
+    __slots__ = ("at_ms", "events", "plan", "state")
+
+    def __init__(self, plan: Plan, state: State, at_ms: int) -> None:
+        self.plan = plan
+        self.state = state
+        self.at_ms = at_ms
+        self.events: list[Event] = []
+
+    def emit(self, event: Event) -> None:
+        pruned = evolve(self.plan, self.state, event)
+        self.events.append(event)
+        for key, because in pruned:
+            told = NodeSkipped(key, "pruned", because)
+            evolve(self.plan, self.state, told)
+            self.events.append(told)
+
+    # --- the fact itself ---
+
+    def take(self, fact: f.Fact) -> bool:
+        """Record what `fact` says. False when it is stale."""
+        state = self.state
+        match fact:
+            case f.StartRequested():
+                if state.phase is not RunPhase.NEW:
+                    return False
+                self.emit(RunStarted(fact.run, 1, fact.reuse, fact.stop_after, fact.source_run))
+            case f.Recovered():
+                return state.phase is not RunPhase.NEW
+            case f.CancelRequested():
+                if state.phase is RunPhase.CANCELLING:
+                    return False
+                self.emit(RunCancelling(fact.reason))
+            case f.RunAborted():
+                if state.phase is RunPhase.CANCELLING:
+                    return False
+                self.emit(RunCancelling(fact.error.code, fact.error))
+            case f.TimerFired():
+                return self._timer_fired(fact)
+            case f.WaitAnswered():
+                wait = state.waits.get(fact.key)
+                if wait is None or wait.attempt != fact.attempt:
+                    return False
+                self.emit(WaitClosed(fact.key, fact.attempt, "answered", fact.by))
+                self.emit(NodeSucceeded(fact.key, fact.attempt, fact.route))
+            case _:
+                if state.running.get(fact.key) != fact.attempt:
+                    return False
+                self._attempt_ended(fact)
+        return True
+
+    def _attempt_ended(
+        self,
+        fact: f.NodeDone | f.NodePassed | f.NodeErred | f.NodeSuspended | f.RegionSizeKnown | f.LoopTested | f.AttemptLost,
+    ) -> None:
+        key, attempt = fact.key, fact.attempt
+        # Nothing new may follow from an attempt in a run or a subtree that is being given up: it only drains.
+        draining = self.state.phase is RunPhase.CANCELLING or self.state.scopes[key[0]].dead
+        match fact:
+            case f.NodeDone():
+                ends = fact.end_run and not draining and self.state.phase is not RunPhase.FAILING
+                self.emit(NodeSucceeded(key, attempt, fact.route, end_run=ends))
+                if ends:
+                    self._close_waits()
+                    self._finish("succeeded")
+            case f.NodePassed():
+                self.emit(NodeSkipped(key, "skip_if", attempt=attempt))
+            case f.NodeErred():
+                self._erred(key, attempt, fact.error, fact.retry_at_ms)
+            case f.AttemptLost():
+                self._lost(key, attempt)
+            case f.NodeSuspended():
+                if draining or self.state.phase is RunPhase.FAILING:
+                    self._fail(key, attempt, CANCELLED)
+                else:
+                    self.emit(WaitOpened(key, attempt, fact.kind, fact.due_ms, fact.on_expire))
+            case f.RegionSizeKnown():
+                self.emit(RegionSized(key, attempt, fact.count))
+            case f.LoopTested():
+                body = self.plan.nodes[key[1]].body
+                container = self.state.containers.get((key[0], body))
+                if draining or container is None:
+                    self._fail(key, attempt, CANCELLED)
+                elif fact.again:
+                    self.emit(ScopesOpened((key[0], self.plan.regions[body].start), container.opened, 1))
+                else:
+                    self.emit(RegionExited(key, container.opened))
+            case _:
+                assert_never(fact)
+
+    def _timer_fired(self, fact: f.TimerFired) -> bool:
+        key = fact.key
+        retry = self.state.retries.get(key)
+        if retry is not None:
+            return retry[0] == fact.attempt and retry[1] <= self.at_ms  # `advance` starts what is due
+        wait = self.state.waits.get(key)
+        if wait is None or wait.attempt != fact.attempt or wait.due_ms is None or wait.due_ms > self.at_ms:
+            return False
+        if wait.kind == "timer":
+            self.emit(WaitClosed(key, wait.attempt, "fired"))
+            self.emit(NodeSucceeded(key, wait.attempt))
+            return True
+        self.emit(WaitClosed(key, wait.attempt, "expired"))
+        match wait.on_expire:
+            case "fail":
+                self._fail(key, wait.attempt, ErrorInfo("wait_expired", f"nobody answered this {wait.kind} in time"))
+            case "skip":
+                self.emit(NodeSkipped(key, "expired", attempt=wait.attempt))
+            case "continue":
+                self.emit(NodeSucceeded(key, wait.attempt))
+            case action:
+                self.emit(NodeSucceeded(key, wait.attempt, route_of_action(self.plan.nodes[key[1]], action)))
+        return True
+
+    # --- failure ---
+
+    def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None) -> None:
+        retry = self.plan.nodes[key[1]].policy.retry
+        counted = attempt - self.state.lost.get(key, 0)
+        if error.retryable and counted < retry.max_attempts and self._may_go_on(key):
+            due_ms = self.at_ms + delay_ms(retry, self.state.run, key, counted)
+            if retry_at_ms is not None:
+                due_ms = max(self.at_ms, retry_at_ms)
+            self.emit(RetryScheduled(key, attempt, due_ms, error))
+        else:
+            self._fail(key, attempt, error)
+
+    def _lost(self, key: NodeKey, attempt: int) -> None:
+        error = ErrorInfo(LOST, "the process that ran this attempt is gone", retryable=True)
+        if self._may_go_on(key) and self.state.lost.get(key, 0) < LOST_ATTEMPTS_MAX:
+            self.emit(RetryScheduled(key, attempt, self.at_ms, error))
+        else:
+            self._fail(key, attempt, error)
+
+    def _may_go_on(self, key: NodeKey) -> bool:
+        return self.state.phase is RunPhase.RUNNING and not self.state.scopes[key[0]].dead
+
+    def _fail(self, key: NodeKey, attempt: int, error: ErrorInfo) -> None:
+        """No attempt is left: the node's error edges, on_error continue, an enclosing catcher, or the run."""
+        node = self.plan.nodes[key[1]]
+        if not error.block:
+            error = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
+        if self.state.scopes[key[0]].dead:
+            self.emit(NodeFailed(key, attempt, error))
+            return
+        route = _route_on_failure(node)
+        caught = None if route else self._catcher(key[0])
+        self.emit(NodeFailed(key, attempt, error, route, caught))
+        if caught:
+            path = caught[1]
+            whole = caught[0] == "container"
+            depth = len(path)
+            self._close_waits(
+                [
+                    other
+                    for other in self.state.waits
+                    if len(other[0]) >= depth
+                    and other[0][: depth - 1] == path[:-1]
+                    and (other[0][depth - 1] == path[-1] or (whole and other[0][depth - 1][0] == path[-1][0]))
+                ]
+            )
+
+    def _catcher(self, path: Path) -> Caught | None:
+        for depth in range(len(path), 0, -1):
+            region = self.plan.regions[path[depth - 1][0]]
+            if region.kind == "parallel" and region.on_branch_error != "fail":
+                return "branch", path[:depth]
+            if _route_on_failure(self.plan.nodes[region.end]):
+                return "container", path[:depth]
+        return None
+
+    def _close_waits(self, keys: Iterable[NodeKey] | None = None) -> None:
+        for key in list(self.state.waits if keys is None else keys):
+            self.emit(WaitClosed(key, self.state.waits[key].attempt, "cancelled"))
+
+    # --- what follows without a further fact ---
+
+    def advance(self) -> None:
+        state = self.state
+        if state.phase is RunPhase.RUNNING:
+            while self._settle():
+                pass
+            self._start_ready()
+        if state.phase in (RunPhase.FAILING, RunPhase.CANCELLING) and state.waits:
+            self._close_waits()
+        if state.phase is not RunPhase.FINISHED and not state.running:
+            self._rest()
+
+    def _settle(self) -> bool:
+        """Containers and reused nodes. True when something changed: it may have consequences of its own."""
+        state = self.state
+        if state.phase is not RunPhase.RUNNING:
+            return False
+        before = len(self.events)
+        for key in list(state.failed_ends):
+            if key in state.failed_ends:
+                self.emit(NodeFailed(key, 1, state.failed_ends[key], _route_on_failure(self.plan.nodes[key[1]])))
+        for key in list(state.exits):
+            if key in state.exits:
+                self._exit(key)
+        for key in list(state.reusing):
+            node = self.plan.nodes[key[1]]
+            route = state.reuse[key[1]]
+            if node.sentinel == "start" and route != "error":
+                self.emit(RegionSized(key, 0, 0))
+            else:
+                self.emit(NodeSucceeded(key, 0, route, reused=True))
+        for container_key in list(state.opening):
+            if container_key in state.opening:
+                self._open(container_key)
+        return len(self.events) > before
+
+    def _exit(self, key: NodeKey) -> None:
+        path, number = key
+        reused = not path and number in self.state.reuse
+        if reused and self.state.reuse[number] == "error":
+            self.emit(NodeSucceeded(key, 0, "error", reused=True))
+            return
+        container = self.state.containers[(path, self.plan.nodes[number].body)]
+        self.emit(RegionExited(key, container.opened, reused))
+
+    def _open(self, container_key: tuple[Path, int]) -> None:
+        path, body = container_key
+        container = self.state.containers[container_key]
+        region = self.plan.regions[body]
+        room = (region.limit or 1) - (container.opened - container.closed)
+        count = 1 if region.kind == "loop" else min(container.count - container.opened, room)
+        self.emit(ScopesOpened((path, region.start), container.opened, count))
+
+    def _start_ready(self) -> None:
+        state, plan = self.state, self.plan
+        settings = plan.settings
+        while state.phase is RunPhase.RUNNING and state.ready[0]:
+            if not self._start(state.ready[0][0][1], 1):
+                return
+        if state.retries:
+            self._start_due_retries()
+        while state.phase is RunPhase.RUNNING and state.slots[0] < settings.max_concurrency:
+            group = self._next_group()
+            if group < 0 or not self._start(state.ready[group + 1][0][1], 1):
+                return
+
+    def _start(self, key: NodeKey, attempt: int) -> bool:
+        """False when the run's budget of executions is used up: the run fails."""
+        limit = self.plan.settings.max_executions
+        if self.state.executed >= limit and self.plan.nodes[key[1]].sentinel is None:
+            message = f"the run may execute at most {limit} blocks (settings.max_executions)"
+            self.emit(NodeFailed(key, attempt, ErrorInfo("limit_executions", message)))
+            return False
+        self.emit(NodeStarted(key, attempt))
+        return True
+
+    def _start_due_retries(self) -> None:
+        state, plan = self.state, self.plan
+        due = [(due_ms, key, attempt) for key, (attempt, due_ms) in state.retries.items() if due_ms <= self.at_ms]
+        for _, key, attempt in sorted(due):
+            node = plan.nodes[key[1]]
+            group = node.policy.group
+            full = state.slots[0] >= plan.settings.max_concurrency
+            if not node.inline and (full or (group and state.slots[group] >= plan.groups[group].limit)):
+                continue
+            self.emit(NodeStarted(key, attempt))
+
+    def _next_group(self) -> int:
+        """The group whose first ready node has waited longest and may start; -1 when none may."""
+        state, groups = self.state, self.plan.groups
+        best, best_ticket = -1, 0
+        for group in range(len(groups)):
+            queue = state.ready[group + 1]
+            if not queue or (group and state.slots[group] >= groups[group].limit):
+                continue
+            if best < 0 or queue[0][0] < best_ticket:
+                best, best_ticket = group, queue[0][0]
+        return best
+
+    # --- nothing runs ---
+
+    def _rest(self) -> None:
+        """Finish, park, or notice that the run is stuck."""
+        state = self.state
+        match state.phase:
+            case RunPhase.CANCELLING:
+                self._finish("failed" if state.error else "cancelled", state.error)
+            case RunPhase.FAILING:
+                self._finish("failed", state.error)
+            case RunPhase.STOPPING:
+                self._close_waits()
+                self._finish("succeeded")
+            case RunPhase.RUNNING if state.root_closed:
+                self._finish("succeeded")
+            case RunPhase.RUNNING if state.waits or state.retries:
+                due_ms = state.due_ms()
+                if due_ms is None or due_ms > self.at_ms + PARK_MIN_MS:
+                    self.emit(RunParked(due_ms))
+            case RunPhase.RUNNING:
+                open_nodes = sum(scope.open for scope in state.scopes.values())
+                message = f"{open_nodes} nodes are undecided, but nothing runs, waits or is ready"
+                self._finish("failed", ErrorInfo("internal_undecided", message))
+            case _:
+                pass
+
+    def _finish(self, status: RunEnd, error: ErrorInfo | None = None) -> None:
+        self.emit(RunFinished(status, error))
+
+
+def _route_on_failure(node: Node) -> str | None:
+    """Where a failed node goes on by itself: its error handle if wired, `out` if on_error is continue, else nowhere."""
+    if any(edge.handle == "error" for edge in node.out):
+        return "error"
+    return "out" if node.policy.on_error == "continue" else None
+
+
+def route_of_action(node: Node, action: str | None) -> str:
+    """The handle an answer follows: the action's own if it is wired, else `out`."""
+    return action if action is not None and any(edge.handle == action for edge in node.out) else "out"
+
+
+def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Command]:
+    """What the runtime has to do after these events are committed, in order. `state` is the state after them."""
+    out: list[c.Command] = []
+    for event in events:
+        match event:
+            case NodeStarted():
+                out.append(c.RunNode(event.key, event.attempt))
+            case RetryScheduled() if event.key in state.retries:
+                out.append(c.SetTimer(event.key, event.attempt + 1, event.due_ms))
+            case WaitOpened() if event.due_ms is not None:
+                out.append(c.SetTimer(event.key, event.attempt, event.due_ms))
+            case RunCancelling():
+                out += [c.CancelNode(key) for key in state.running]
+            case NodeFailed() if event.route is None and plan.settings.on_failure == "cancel":
+                out += [c.CancelNode(key) for key in state.running if event.caught is None or state.scopes[key[0]].dead]
+            case RunParked():
+                out.append(c.Park(event.due_ms))
+            case RunFinished():
+                out.append(c.Finish(event.status))
+            case _:
+                pass
+    return out
+
+
+def outstanding(plan: Plan, state: State) -> list[c.Command]:
+    """After a crash: the attempts nobody finished (the runtime turns each into AttemptLost) and the timers to set."""
+    out: list[c.Command] = [c.RunNode(key, attempt) for key, attempt in state.running.items()]
+    out += [c.SetTimer(key, attempt, due_ms) for key, (attempt, due_ms) in state.retries.items()]
+    out += [c.SetTimer(key, wait.attempt, wait.due_ms) for key, wait in state.waits.items() if wait.due_ms is not None]
+    return out

@@ -1,0 +1,187 @@
+"""Events: what is recorded. The journal of a run is a dense list of them; folding it with `evolve` gives the State.
+
+Fields are for ever: add with a default, never rename. `tag` is the type's name in the journal and on the wire.
+Keys are `(path, node)` of `compiler.keys`. Times are Unix milliseconds. Outputs are not here: the runtime stores them
+beside the record.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec import Struct
+
+from compiler.keys import NodeKey, Path
+
+WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child"]
+RunEnd = Literal["succeeded", "failed", "cancelled"]
+Caught = tuple[Literal["branch", "container"], Path]
+
+
+class ErrorInfo(Struct, frozen=True, omit_defaults=True):
+    """Why an attempt failed. `code` is stable and for machines, `message` for people."""
+
+    code: str
+    message: str
+    retryable: bool = False
+    block: str | None = None
+    hint: str = ""
+
+
+class RunStarted(Struct, frozen=True, tag="run.started", omit_defaults=True):
+    """First event of every run. `reuse` maps root-region node numbers to the route they took in the run this one was
+    started from (run from a block): they are not run again. `stop_after`: nothing starts once this node is done."""
+
+    run: str
+    rules: int = 1
+    reuse: dict[int, str | None] = {}
+    stop_after: int | None = None
+    source_run: str | None = None
+
+
+class NodeStarted(Struct, frozen=True, tag="node.started"):
+    key: NodeKey
+    attempt: int
+
+
+class NodeSucceeded(Struct, frozen=True, tag="node.succeeded", omit_defaults=True):
+    """`route` is the handle whose edges are live. `end_run`: a response block, the run ends with this output."""
+
+    key: NodeKey
+    attempt: int
+    route: str | None = "out"
+    reused: bool = False
+    end_run: bool = False
+
+
+class RegionSized(Struct, frozen=True, tag="region.sized"):
+    """A start sentinel succeeded: `count` is the number of branches, or the number of iterations known so far
+    (`for`, `each`: all of them; `while`: 0 or 1; `until`: 1)."""
+
+    key: NodeKey
+    attempt: int
+    count: int
+
+
+class ScopesOpened(Struct, frozen=True, tag="scope.opened"):
+    """Scopes `first .. first + count - 1` of the container whose START sentinel is `key` are open now."""
+
+    key: NodeKey
+    first: int
+    count: int
+
+
+class RegionExited(Struct, frozen=True, tag="region.exited"):
+    """The END sentinel `key` is done: the container's `out` edges are live. `count` scopes were run."""
+
+    key: NodeKey
+    count: int
+    reused: bool = False
+
+
+class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
+    """No attempt is left. Exactly one of three ways on:
+
+    route "error"   the node's error edges are live, the rest dead;
+    route "out"     on_error: continue, the output is null;
+    route None      nobody catches it at the node: `caught` says who does. ("branch", path): the branch scope `path` of a
+                    parallel with on_branch_error continue or collect is aborted; ("container", path): the container
+                    whose body scope is `path` is aborted and then fails (its error handle is wired); None: the run fails.
+    """
+
+    key: NodeKey
+    attempt: int
+    error: ErrorInfo
+    route: str | None = None
+    caught: Caught | None = None
+
+
+class NodeSkipped(Struct, frozen=True, tag="node.skipped", omit_defaults=True):
+    """Tells that a node will not run. reason: "pruned" (every in-edge is dead; `because` is the node whose edge died last),
+    or "skip_if" / "expired" (the node itself was passed over: its out-edges are live)."""
+
+    key: NodeKey
+    reason: Literal["pruned", "skip_if", "expired"]
+    because: NodeKey | None = None
+    attempt: int = 0
+
+
+class RetryScheduled(Struct, frozen=True, tag="retry.scheduled"):
+    """Attempt `attempt` failed with `error`; the next one may start at `due_ms`."""
+
+    key: NodeKey
+    attempt: int
+    due_ms: int
+    error: ErrorInfo
+
+
+class WaitOpened(Struct, frozen=True, tag="wait.opened", omit_defaults=True):
+    """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds)."""
+
+    key: NodeKey
+    attempt: int
+    kind: WaitKind
+    due_ms: int | None = None
+    on_expire: str = "fail"
+
+
+class WaitClosed(Struct, frozen=True, tag="wait.closed", omit_defaults=True):
+    key: NodeKey
+    attempt: int
+    outcome: Literal["answered", "fired", "expired", "cancelled"]
+    by: str | None = None
+
+
+class VariablesPatched(Struct, frozen=True, tag="variables.patched"):
+    """The variables a node changed, as operations `[op, path, value]`. Opaque to the core."""
+
+    key: NodeKey
+    ops: list[list[object]]
+
+
+class RunParked(Struct, frozen=True, tag="run.parked"):
+    """Nothing runs, something waits: the run leaves memory. `due_ms` is the earliest timer, None when only people can go on."""
+
+    due_ms: int | None
+
+
+class RunCancelling(Struct, frozen=True, tag="run.cancelling", omit_defaults=True):
+    """Nothing new starts, running handlers are told to stop. With `error` (the run's time is over) it ends as failed."""
+
+    reason: str = ""
+    error: ErrorInfo | None = None
+
+
+class RunFinished(Struct, frozen=True, tag="run.finished", omit_defaults=True):
+    """Last event of every run."""
+
+    status: RunEnd
+    error: ErrorInfo | None = None
+
+
+class NodeLog(Struct, frozen=True, tag="node.log"):
+    """A line a handler wanted kept."""
+
+    key: NodeKey
+    attempt: int
+    message: str
+
+
+Event = (
+    RunStarted
+    | NodeStarted
+    | NodeSucceeded
+    | RegionSized
+    | ScopesOpened
+    | RegionExited
+    | NodeFailed
+    | NodeSkipped
+    | RetryScheduled
+    | WaitOpened
+    | WaitClosed
+    | VariablesPatched
+    | RunParked
+    | RunCancelling
+    | RunFinished
+    | NodeLog
+)

@@ -1,0 +1,471 @@
+"""The only writer of State: what each event means.
+
+Theory of operation
+-------------------
+A scope is one opened copy of a region: the root, one iteration of a loop, one branch of a parallel. It counts, per node, the
+in-edges that are still open (`waiting`) and those that resolved live (`live`). An edge resolves exactly once: when its
+source is decided, live if its handle is the route the source took, else dead. When a node's `waiting` reaches zero it is
+ready if anything was live, else skipped, and then its own out-edges resolve dead: the cascade, run with an explicit stack.
+Nothing is ever scanned: each event costs what the out-edges it resolves cost.
+
+`scope.open` counts undecided nodes. At zero the scope closes, whatever path got there; dead ends need no special case.
+  * the root closes: `root_closed`, the run can finish;
+  * a loop's scope closes: the end sentinel becomes ready, to test for another iteration (a fresh scope; nothing is rewound);
+  * a parallel's scope closes: another branch may open; after the last one the end sentinel leaves (`exits`).
+
+A start sentinel's edge to its end sentinel resolves live with RegionSized, but the end does not become ready by counting: it
+waits for its container. All other ways (start skipped, start failed) go through counting like any edge.
+
+Giving up a subtree (a failure caught further out): its scopes are marked dead, its ready nodes, retries are dropped, and `Abort.left`
+counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the scopes are removed and the
+branch closes, or the container is put in `failed_ends` for `decide` to fail it.
+
+evolve raises CorruptJournal-like AssertionError on an event that can not follow: a bug of ours or a damaged file.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from compiler.keys import ROOT, NodeKey, Path
+from compiler.plan import Plan
+from executor.core.events import (
+    ErrorInfo,
+    Event,
+    NodeFailed,
+    NodeLog,
+    NodeSkipped,
+    NodeStarted,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RetryScheduled,
+    RunCancelling,
+    RunFinished,
+    RunParked,
+    RunStarted,
+    ScopesOpened,
+    VariablesPatched,
+    WaitClosed,
+    WaitOpened,
+)
+from executor.core.state import Abort, AbortKey, Container, ContainerKey, RunPhase, Scope, State, Status, Wait
+
+LOST = "attempt_lost"  # ErrorInfo.code of an attempt whose process is gone: it does not count against max_attempts
+
+# A node that was pruned by an event, and the node whose edge died last: decide tells about them with NodeSkipped.
+Pruned = list[tuple[NodeKey, NodeKey]]
+
+_NO_EDGE = "\0"  # a route no handle can have: every edge resolves dead
+
+
+def evolve(plan: Plan, state: State, event: Event) -> Pruned:
+    """Apply one event. Returns the nodes it pruned, in the order in which their edges died."""
+    pruned: Pruned = []
+    state.seq += 1
+    state.parked = False
+    _APPLY[type(event)](plan, state, event, pruned)
+    return pruned
+
+
+def fold(plan: Plan, events: Iterable[Event]) -> State:
+    """The state after `events`."""
+    state = State.new(plan)
+    for event in events:
+        evolve(plan, state, event)
+    return state
+
+
+# --- the run --------------------------------------------------------------------------------------------------------
+
+
+def _run_started(plan: Plan, state: State, event: RunStarted, pruned: Pruned) -> None:
+    assert state.phase is RunPhase.NEW, "run.started must come first"
+    state.run = event.run
+    state.phase = RunPhase.RUNNING
+    state.reuse = dict(event.reuse)
+    state.stop_after = event.stop_after
+    _open_scope(plan, state, ROOT, 0, pruned)
+
+
+def _run_parked(plan: Plan, state: State, event: RunParked, pruned: Pruned) -> None:
+    assert not state.running, "a run parks only when nothing runs"
+    state.parked = True
+
+
+def _run_cancelling(plan: Plan, state: State, event: RunCancelling, pruned: Pruned) -> None:
+    state.phase = RunPhase.CANCELLING
+    state.error = event.error
+    state.retries.clear()
+
+
+def _run_finished(plan: Plan, state: State, event: RunFinished, pruned: Pruned) -> None:
+    assert state.ended is None, "a run finishes once"
+    state.phase = RunPhase.FINISHED
+    state.ended = event.status
+    state.error = event.error
+    state.running.clear()
+    state.waits.clear()
+    state.retries.clear()
+
+
+# --- nodes ----------------------------------------------------------------------------------------------------------
+
+
+def _node_started(plan: Plan, state: State, event: NodeStarted, pruned: Pruned) -> None:
+    key = event.key
+    node = plan.nodes[key[1]]
+    if key in state.retries:
+        del state.retries[key]
+    else:
+        queue = state.ready[0 if node.inline else node.policy.group + 1]
+        assert queue and queue[0][1] == key, "nodes start in the order of their queue"
+        queue.popleft()
+        state.executed += node.sentinel is None
+    _set_status(plan, state, key, Status.RUNNING)
+    state.running[key] = event.attempt
+    if not node.inline:
+        state.slots[0] += 1
+        if node.policy.group:
+            state.slots[node.policy.group] += 1
+
+
+def _node_succeeded(plan: Plan, state: State, event: NodeSucceeded, pruned: Pruned) -> None:
+    key = event.key
+    if event.reused:
+        state.reusing.pop(key, None)
+        state.exits.pop(key, None)
+    else:
+        _leave(plan, state, key)
+    _decide_node(plan, state, key, Status.SUCCEEDED, event.route, pruned)
+
+
+def _region_sized(plan: Plan, state: State, event: RegionSized, pruned: Pruned) -> None:
+    key = event.key
+    path, start = key
+    if key in state.reusing:
+        del state.reusing[key]
+    else:
+        _leave(plan, state, key)
+    scope = state.scopes[path]
+    if scope.dead:
+        _decide_node(plan, state, key, Status.SUCCEEDED, None, pruned)
+        return
+    body = plan.nodes[start].body
+    region = plan.regions[body]
+    state.containers[(path, body)] = Container(count=event.count)
+    if event.count:
+        state.opening[(path, body)] = None
+    else:
+        state.exits[(path, region.end)] = None
+    end = region.end - plan.regions[scope.region].first
+    scope.waiting[end] -= 1  # the edge start -> end is live, but the end waits for its container
+    scope.live[end] += 1
+    _decide_node(plan, state, key, Status.SUCCEEDED, None, pruned, skip_target=region.end)
+
+
+def _scopes_opened(plan: Plan, state: State, event: ScopesOpened, pruned: Pruned) -> None:
+    path, start = event.key
+    body = plan.nodes[start].body
+    region = plan.regions[body]
+    container = state.containers[(path, body)]
+    assert container.opened == event.first, "scopes open in order, once each"
+    if region.kind == "loop" and event.first > 0:
+        end = (path, region.end)
+        _leave(plan, state, end)
+        _set_status(plan, state, end, Status.PENDING)
+    container.count = max(container.count, event.first + event.count)
+    container.opened += event.count
+    _note_opening(plan, state, (path, body), container)
+    for index in range(event.first, event.first + event.count):
+        _open_scope(plan, state, (*path, (body, index)), body, pruned)
+
+
+def _region_exited(plan: Plan, state: State, event: RegionExited, pruned: Pruned) -> None:
+    path, end = event.key
+    body = plan.nodes[end].body
+    state.exits.pop(event.key, None)
+    if event.key in state.running:
+        _leave(plan, state, event.key)
+    state.containers.pop((path, body), None)
+    _decide_node(plan, state, event.key, Status.SUCCEEDED, "out", pruned)
+
+
+def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) -> None:
+    key = event.key
+    scope = state.scopes[key[0]]
+    node = plan.nodes[key[1]]
+    if key in state.running:
+        _leave(plan, state, key)
+    elif state.ready[0 if node.inline else node.policy.group + 1]:
+        queue = state.ready[0 if node.inline else node.policy.group + 1]
+        if queue[0][1] == key:  # refused before it started: a limit of the run
+            queue.popleft()
+    state.waits.pop(key, None)
+    state.failed_ends.pop(key, None)
+    if node.sentinel == "end":
+        state.containers.pop((key[0], node.body), None)
+    if scope.dead or event.route is not None:
+        _decide_node(plan, state, key, Status.FAILED, event.route, pruned)
+        return
+    _set_status(plan, state, key, Status.FAILED)
+    if event.caught is None:
+        if state.phase in (RunPhase.RUNNING, RunPhase.STOPPING):
+            state.phase = RunPhase.FAILING
+            state.error = event.error
+            state.retries.clear()
+        return
+    kind, caught_path = event.caught
+    region, index = caught_path[-1]
+    _abort(plan, state, (caught_path[:-1], region, index if kind == "branch" else -1), event.error, pruned)
+
+
+def _node_skipped(plan: Plan, state: State, event: NodeSkipped, pruned: Pruned) -> None:
+    if event.reason == "pruned":
+        return  # tells only; the arithmetic was done when the last in-edge died
+    if event.reason == "skip_if":
+        _leave(plan, state, event.key)
+    _decide_node(plan, state, event.key, Status.SKIPPED, "out", pruned)
+
+
+def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pruned) -> None:
+    _leave(plan, state, event.key)
+    if event.error.code == LOST:
+        state.lost[event.key] = state.lost.get(event.key, 0) + 1
+    state.retries[event.key] = (event.attempt + 1, event.due_ms)
+    _set_status(plan, state, event.key, Status.RETRYING)
+
+
+def _wait_opened(plan: Plan, state: State, event: WaitOpened, pruned: Pruned) -> None:
+    _leave(plan, state, event.key)
+    state.waits[event.key] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire)
+    _set_status(plan, state, event.key, Status.WAITING)
+
+
+def _wait_closed(plan: Plan, state: State, event: WaitClosed, pruned: Pruned) -> None:
+    assert event.key in state.waits, "only an open wait can close"
+    del state.waits[event.key]
+    if event.outcome == "cancelled":
+        _set_status(plan, state, event.key, Status.CANCELLED)
+        _drained_one(plan, state, event.key[0], pruned)
+
+
+def _tells_only(plan: Plan, state: State, event: VariablesPatched | NodeLog, pruned: Pruned) -> None:
+    """Kept for readers and for the values; control flow does not look at it."""
+
+
+# --- arithmetic -----------------------------------------------------------------------------------------------------
+
+
+def _open_scope(plan: Plan, state: State, path: Path, region_index: int, pruned: Pruned) -> None:
+    region = plan.regions[region_index]
+    scope = Scope(
+        region=region_index,
+        waiting=list(region.indegree),
+        live=[0] * len(region.nodes),
+        status=bytearray(len(region.nodes)),
+        open=len(region.nodes),
+    )
+    state.scopes[path] = scope
+    for entry in region.entries:
+        local = entry - region.first
+        if scope.waiting[local]:
+            scope.waiting[local] -= 1
+        scope.live[local] += 1
+        if not scope.waiting[local]:
+            _make_ready(plan, state, scope, path, entry)
+
+
+def _make_ready(plan: Plan, state: State, scope: Scope, path: Path, number: int) -> None:
+    key = (path, number)
+    scope.status[number - plan.regions[scope.region].first] = Status.READY
+    if not path and number in state.reuse:
+        state.reusing[key] = None
+        return
+    node = plan.nodes[number]
+    state.ready[0 if node.inline else node.policy.group + 1].append((state.ticket, key))
+    state.ticket += 1
+
+
+def _decide_node(
+    plan: Plan, state: State, key: NodeKey, status: Status, route: str | None, pruned: Pruned, skip_target: int = -1
+) -> None:
+    """Give a node its final status, resolve its out-edges (`route` live, the rest dead; None: all dead) and cascade."""
+    path, number = key
+    scope = state.scopes[path]
+    first = plan.regions[scope.region].first
+    scope.status[number - first] = status
+    if state.stop_after == number and state.phase is RunPhase.RUNNING:
+        state.phase = RunPhase.STOPPING
+    if scope.dead:
+        _drained_one(plan, state, path, pruned)
+        return
+    scope.open -= 1
+    waiting, live, nodes = scope.waiting, scope.live, plan.nodes
+    taken: str = _NO_EDGE if route is None else route
+    dying = [number]
+    while dying:
+        source = dying.pop()
+        for edge in nodes[source].out:
+            target = edge.target
+            if target == skip_target:
+                continue
+            local = target - first
+            left = waiting[local] = waiting[local] - 1
+            if edge.handle == taken:
+                live[local] += 1
+            if left:
+                continue
+            if live[local]:
+                _make_ready(plan, state, scope, path, target)
+            else:
+                scope.status[local] = Status.SKIPPED
+                scope.open -= 1
+                pruned.append(((path, target), (path, source)))
+                dying.append(target)
+                if state.stop_after == target and state.phase is RunPhase.RUNNING:
+                    state.phase = RunPhase.STOPPING
+        taken = _NO_EDGE  # whatever follows a pruned node dies
+        skip_target = -1
+    if not scope.open:
+        _close_scope(plan, state, path)
+
+
+def _close_scope(plan: Plan, state: State, path: Path) -> None:
+    del state.scopes[path]
+    if not path:
+        state.root_closed = True
+        return
+    outer, (body, _) = path[:-1], path[-1]
+    region = plan.regions[body]
+    container = state.containers[(outer, body)]
+    container.closed += 1
+    if region.kind == "loop":
+        _make_ready(plan, state, state.scopes[outer], outer, region.end)
+    else:
+        _branch_closed(plan, state, (outer, body), container)
+
+
+def _branch_closed(plan: Plan, state: State, key: ContainerKey, container: Container) -> None:
+    if container.closed == container.count:
+        state.exits[(key[0], plan.regions[key[1]].end)] = None
+    else:
+        _note_opening(plan, state, key, container)
+
+
+def _note_opening(plan: Plan, state: State, key: ContainerKey, container: Container) -> None:
+    """Keep `opening` equal to the containers that may open a scope now."""
+    limit = plan.regions[key[1]].limit or 1
+    if container.opened < container.count and container.opened - container.closed < limit and not container.dead:
+        state.opening[key] = None
+    else:
+        state.opening.pop(key, None)
+
+
+def _set_status(plan: Plan, state: State, key: NodeKey, status: Status) -> None:
+    scope = state.scopes[key[0]]
+    scope.status[key[1] - plan.regions[scope.region].first] = status
+
+
+def _leave(plan: Plan, state: State, key: NodeKey) -> None:
+    """An attempt is over: free its slot. A node that waits or retries holds none."""
+    attempt = state.running.pop(key, None)
+    if attempt is None:
+        assert key not in state.waits, "a wait must be closed before its node is decided"
+        return
+    node = plan.nodes[key[1]]
+    if not node.inline:
+        state.slots[0] -= 1
+        if node.policy.group:
+            state.slots[node.policy.group] -= 1
+
+
+# --- giving up a subtree --------------------------------------------------------------------------------------------
+
+
+def _within(path: Path, abort: AbortKey) -> bool:
+    """Whether scope `path` lies in the aborted subtree."""
+    outer, region, index = abort
+    depth = len(outer)
+    return (
+        len(path) > depth
+        and path[depth][0] == region
+        and (index < 0 or path[depth][1] == index)
+        and path[:depth] == outer
+    )
+
+
+def _abort(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo, pruned: Pruned) -> None:
+    for path, scope in state.scopes.items():
+        if _within(path, abort):
+            scope.dead = True
+    for key, container in state.containers.items():
+        if key == abort[:2] and abort[2] < 0 or _within(key[0], abort):
+            container.dead = True
+            state.opening.pop(key, None)
+            state.exits.pop((key[0], plan.regions[key[1]].end), None)
+    for queue_index, queue in enumerate(state.ready):
+        if any(_within(key[0], abort) for _, key in queue):
+            state.ready[queue_index] = deque(entry for entry in queue if not _within(entry[1][0], abort))
+    for key in [key for key in state.retries if _within(key[0], abort)]:
+        del state.retries[key]
+    for key in [key for key in state.failed_ends if _within(key[0], abort)]:
+        del state.failed_ends[key]
+    for inner in [other for other in state.aborts if _inside(other, abort)]:
+        del state.aborts[inner]
+    left = sum(_within(key[0], abort) for key in state.running) + sum(_within(key[0], abort) for key in state.waits)
+    state.aborts[abort] = Abort(left=left, error=error)
+    if not left:
+        _drained(plan, state, abort)
+
+
+def _inside(inner: AbortKey, outer: AbortKey) -> bool:
+    return inner != outer and _within((*inner[0], (inner[1], inner[2])), outer)
+
+
+def _drained_one(plan: Plan, state: State, path: Path, pruned: Pruned) -> None:
+    """An attempt or wait of a dead scope is over."""
+    for abort, entry in state.aborts.items():
+        if _within(path, abort):
+            entry.left -= 1
+            if not entry.left:
+                _drained(plan, state, abort)
+            return
+
+
+def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
+    """Nothing is under way in the subtree any more: remove it, then close the branch or let decide fail the container."""
+    error = state.aborts.pop(abort).error
+    for path in [path for path in state.scopes if _within(path, abort)]:
+        del state.scopes[path]
+    for key in [key for key in state.containers if _within(key[0], abort)]:
+        del state.containers[key]
+    outer, body, index = abort
+    container = state.containers[(outer, body)]
+    if index < 0:
+        state.failed_ends[(outer, plan.regions[body].end)] = error
+    else:
+        container.closed += 1
+        _branch_closed(plan, state, (outer, body), container)
+
+
+_APPLY: dict[type, Callable[[Plan, State, Any, Pruned], None]] = {
+    RunStarted: _run_started,
+    RunParked: _run_parked,
+    RunCancelling: _run_cancelling,
+    RunFinished: _run_finished,
+    NodeStarted: _node_started,
+    NodeSucceeded: _node_succeeded,
+    RegionSized: _region_sized,
+    ScopesOpened: _scopes_opened,
+    RegionExited: _region_exited,
+    NodeFailed: _node_failed,
+    NodeSkipped: _node_skipped,
+    RetryScheduled: _retry_scheduled,
+    WaitOpened: _wait_opened,
+    WaitClosed: _wait_closed,
+    VariablesPatched: _tells_only,
+    NodeLog: _tells_only,
+}

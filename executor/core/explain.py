@@ -1,0 +1,94 @@
+"""Why is this node where it is? Answers from the same counters that decide readiness."""
+
+from __future__ import annotations
+
+from compiler.keys import NodeKey, format_key
+from compiler.plan import Plan
+from executor.core.state import RunPhase, State, Status
+
+
+def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
+    """(state in one word, the conditions that are not met, in words). An empty list: nothing holds it back."""
+    path, number = key
+    node = plan.nodes[number]
+    status = state.status_of(plan, key)
+    if status is None:
+        return _not_open(plan, state, key)
+    match status:
+        case Status.PENDING if node.sentinel == "end" and (path, node.body) in state.containers:
+            return "pending", _container(plan, state, key)
+        case Status.PENDING:
+            return "pending", _pending(plan, state, key)
+        case Status.READY:
+            return "ready", _ready(plan, state, key)
+        case Status.RUNNING:
+            return "running", (f"attempt {state.running[key]} is under way",)
+        case Status.WAITING:
+            wait = state.waits[key]
+            until = "" if wait.due_ms is None else f"; it is due at {wait.due_ms} ms"
+            return "waiting", (f"waits for {_ANSWER[wait.kind]}{until}",)
+        case Status.RETRYING:
+            attempt, due_ms = state.retries[key]
+            return "retrying", (f"attempt {attempt} starts at {due_ms} ms",)
+        case _:
+            return status.name.lower(), ()
+
+
+_ANSWER = {
+    "approval": "a person's decision",
+    "form": "a person to fill in the form",
+    "timer": "its time",
+    "signal": "a signal",
+    "webhook": "a call from outside",
+    "child": "a child run to end",
+}
+
+
+def _not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...]]:
+    path = key[0]
+    if state.root_closed or state.phase is RunPhase.FINISHED:
+        return "closed", ("the run has ended",)
+    for depth in range(1, len(path) + 1):
+        region, index = path[depth - 1]
+        container = state.containers.get((path[: depth - 1], region))
+        name = plan.regions[region].id
+        if container is None:
+            start = (path[: depth - 1], plan.regions[region].start)
+            return "not opened", (f"'{format_key(plan, start)}' has not started, or is done",)
+        if index >= container.opened:
+            word = "iteration" if plan.regions[region].kind == "loop" else "branch"
+            return "not opened", (f"{word} {index} of '{name}' is not open yet ({container.opened} opened so far)",)
+    return "closed", ("its scope has closed",)
+
+
+def _pending(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
+    """The sources whose edges are still open. Looks at one node's neighbours, on demand only."""
+    path, number = key
+    scope = state.scopes[path]
+    region = plan.regions[scope.region]
+    reasons = []
+    for offset, node in enumerate(region.nodes):
+        edges = [edge for edge in node.out if edge.target == number]
+        status = Status(scope.status[offset])
+        if edges and status < Status.SUCCEEDED:
+            reasons.append(f"waits for '{node.id}' ({status.name.lower()})")
+    return tuple(reasons)
+
+
+def _container(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
+    path, number = key
+    body = plan.nodes[number].body
+    container = state.containers[(path, body)]
+    word = "iterations" if plan.regions[body].kind == "loop" else "branches"
+    return (f"{container.closed} of {container.count} {word} are done, {container.opened - container.closed} are open",)
+
+
+def _ready(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
+    if state.phase is not RunPhase.RUNNING:
+        return (f"the run is {state.phase.name.lower()}: nothing new starts",)
+    group = plan.nodes[key[1]].policy.group
+    if group and state.slots[group] >= plan.groups[group].limit:
+        return (f"group '{plan.groups[group].name}' is full ({plan.groups[group].limit} running)",)
+    if state.slots[0] >= plan.settings.max_concurrency:
+        return (f"max_concurrency is reached ({plan.settings.max_concurrency} running)",)
+    return ("it starts next",)
