@@ -1,0 +1,268 @@
+"""The store contract, in prose. `tests/conformance/store` is its test; every backend must pass it.
+
+1. Everything a method reports as done is on disk when it returns (SQLite: synchronous=FULL).
+2. Every multi-row change is one transaction: all or nothing, also over kill -9.
+3. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. `append` states the seq it expects and
+   the epoch it holds; if either differs nothing is written and `Fenced` is raised.
+4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
+5. `release` succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer can not be lost while the owner goes to sleep.
+6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.
+7. Readers never wait for the writer and never see half a transaction.
+8. Bytes go in and come out unchanged; the store never looks inside `document`, `ir`, `data`, `output`, `fact`.
+
+Times are Unix milliseconds and always come from the caller. The store has no clock and no policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal, Protocol
+
+from msgspec import Struct
+
+RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
+WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
+TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class Record(Struct, frozen=True):
+    """One row of the journal. `node` and `path` are texts of compiler.keys; `data` is JSON without key and attempt."""
+
+    seq: int
+    at_ms: int
+    type: str
+    node: str | None
+    path: str
+    attempt: int
+    data: bytes | None = None
+    output: bytes | None = None
+
+
+class WorkflowRow(Struct, frozen=True):
+    name: str
+    version: int
+    hash: str
+    document: bytes
+    created_at_ms: int
+
+
+class NewRun(Struct, frozen=True):
+    """A run to be created together with its plan (by hash, once) and its first records."""
+
+    id: str
+    workflow: str
+    version: int | None
+    plan_hash: str
+    plan: bytes
+    input: bytes
+    records: tuple[Record, ...]
+    now_ms: int
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    parent_run_id: str | None = None
+    parent_key: str | None = None
+
+
+class RunRow(Struct, frozen=True):
+    id: str
+    workflow: str
+    version: int | None
+    plan_hash: str
+    status: RunStatus
+    input: bytes
+    output: bytes | None
+    error: bytes | None
+    seq: int
+    epoch: int
+    lease_owner: str | None
+    lease_until_ms: int | None
+    next_run_at_ms: int | None
+    idempotency_key: str | None
+    request_hash: str
+    parent_run_id: str | None
+    parent_key: str | None
+    created_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    stalls: int = 0
+
+
+class WaitRow(Struct, frozen=True):
+    """One opening of a durable pause. `id` is unique per run and opening (node key text + '!' + attempt).
+    `name` and `correlation` are for signals. `request` is what is shown, `schema` the form, both JSON."""
+
+    run_id: str
+    id: str
+    node: str
+    path: str
+    kind: str
+    token_hash: str
+    request: bytes
+    schema: bytes | None
+    status: WaitStatus
+    opened_at_ms: int
+    expires_at_ms: int | None = None
+    on_expire: str = "fail"
+    name: str | None = None
+    correlation: str | None = None
+    response: bytes | None = None
+    answered_by: str | None = None
+    answered_at_ms: int | None = None
+
+
+class SignalRow(Struct, frozen=True):
+    run_id: str
+    seq: int
+    name: str
+    correlation: str | None
+    payload: bytes
+    dedupe_key: str | None
+    received_at_ms: int
+    received_by: str | None
+    consumed_by: str | None = None
+
+
+class InboxRow(Struct, frozen=True):
+    """A fact waiting for the run's owner. `n` is unique per run and growing."""
+
+    run_id: str
+    n: int
+    fact: bytes
+
+
+class WaitUpdate(Struct, frozen=True):
+    """Close a wait that is still pending (a wait already answered keeps its answer)."""
+
+    id: str
+    status: Literal["cancelled", "expired", "answered"]
+    response: bytes | None = None
+    answered_by: str | None = None
+    at_ms: int | None = None
+
+
+class Append(Struct, frozen=True):
+    """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events."""
+
+    run_id: str
+    epoch: int
+    expected_seq: int
+    records: tuple[Record, ...]
+    now_ms: int
+    waits: tuple[WaitRow, ...] = ()
+    closed_waits: tuple[WaitUpdate, ...] = ()
+    consumed_inbox: tuple[int, ...] = ()
+    consumed_signals: tuple[tuple[int, str], ...] = ()
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    status: RunStatus | None = None
+    output: bytes | None = None
+    error: bytes | None = None
+    finished: bool = False
+
+
+class EventFilter(Struct, frozen=True):
+    """`after` is exclusive. `node` is a node id (every scope of it); `types` empty means all."""
+
+    after: int = 0
+    limit: int = 1000
+    node: str | None = None
+    types: tuple[str, ...] = ()
+    since_ms: int | None = None
+
+
+class Answered(Struct, frozen=True):
+    """Outcome of `answer_wait`: `won` tells whether this call was the one; `wait` is the row as it stands now."""
+
+    won: bool
+    wait: WaitRow
+
+
+class Store(Protocol):
+    """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the disk says no."""
+
+    async def open(self) -> None:
+        """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
+
+    async def close(self) -> None: ...
+
+    # workflows and plans
+    async def put_workflow(self, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
+        """Next version of `name`, or the existing version with this hash. Second value: created now."""
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None: ...
+
+    async def list_workflows(self) -> list[WorkflowRow]:
+        """Newest version of each, by name."""
+
+    async def get_plan(self, hash: str) -> bytes | None: ...
+
+    async def get_blob(self, hash: str) -> bytes | None: ...
+
+    # runs
+    async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
+        """Plan, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key already used
+        for this workflow the stored run is returned and the second value is False."""
+
+    async def get_run(self, run_id: str) -> RunRow | None: ...
+
+    async def list_runs(
+        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[RunRow]:
+        """Newest first (created_at, id). `before`: the run id that ended the previous page."""
+
+    async def claim(self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None) -> list[RunRow]:
+        """Lease runs that are due: status queued, running or waiting, next_run_at <= now, no live lease; oldest first.
+        epoch + 1, stalls + 1, status running, started_at kept. `run_id` narrows the claim to one run."""
+
+    async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+        """Extend the leases this owner still holds, in one UPDATE. Returns those it still holds."""
+
+    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+        """Free the lease. False, and nothing changed, when the epoch or seq moved or the inbox is not empty.
+        next_run_at None: only a fact wakes it."""
+
+    async def next_due(self, now_ms: int) -> int | None:
+        """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""
+
+    # the journal
+    async def append(self, append: Append) -> int:
+        """Returns the new seq and sets stalls to 0. Raises Fenced (lost lease or moved seq): nothing was written."""
+
+    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+        """In seq order."""
+
+    async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
+        """A page and the count of all that match ignoring `after` and `limit`."""
+
+    # facts from outside
+    async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
+
+    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        """Append to the inbox and make the run due now. False: no such run, or it has ended."""
+
+    async def find_wait(self, token_hash: str) -> WaitRow | None: ...
+
+    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None: ...
+
+    async def list_waits(self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200) -> list[WaitRow]:
+        """Oldest first, over all runs unless narrowed."""
+
+    async def answer_wait(
+        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+    ) -> Answered | None:
+        """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
+
+    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not pending."""
+
+    async def post_signal(
+        self, run_id: str, name: str, correlation: str | None, payload: bytes, dedupe_key: str | None, by: str | None,
+        fact: bytes, now_ms: int,
+    ) -> tuple[SignalRow, bool] | None:
+        """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
+        None: no such run, or it has ended."""
+
+    async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
+        """In order of arrival."""
+
+    async def ping(self) -> None:
+        """A read and a tiny write prove that the database works; raises otherwise."""

@@ -1,0 +1,153 @@
+"""One writing SQLite connection: how it is opened, and the only way to a commit, `Database.tx(name)`.
+
+Deliberate oddities:
+ 1. Pragmas come in this order: busy_timeout (the others may meet a lock), synchronous=EXTRA, journal_mode=WAL,
+    synchronous=FULL. The switch to WAL is itself a commit in rollback mode; with less than EXTRA a power loss may
+    bring its journal back and roll the whole file to empty. FULL afterwards: every commit is synced.
+ 2. The row of `PRAGMA journal_mode` is fetched: unfetched, an I/O error of the switch goes unnoticed.
+ 3. An error in COMMIT leaves the outcome unknown (`CommitUncertain`): whoever catches it reopens and looks.
+ 4. wal_autocheckpoint=0: the writer's thread checkpoints between groups, when nobody waits for a result.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sqlite3
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager, suppress
+from typing import Any
+
+from executor.errors import DatabaseUnavailable, NestedTransaction
+from executor.store import statements
+
+log = logging.getLogger("weft.store")
+
+Connect = Callable[[str], sqlite3.Connection]
+FaultPoint = Callable[[str], None]
+
+WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
+FIXED_WAL_RESET = (3, 51, 3)  # older ones may corrupt the file when two processes write and checkpoint at once
+
+
+class CommitUncertain(Exception):
+    """COMMIT raised: the transaction may be on disk or not. `__cause__` is SQLite's error."""
+
+
+class Tx:
+    """An open transaction. `events` collects journal rows, which go in together just before the commit."""
+
+    __slots__ = ("db", "events")
+
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self.db = db
+        self.events: list[tuple[Any, ...]] = []
+
+
+class Database:
+    """The writing connection. For one thread; `connect` makes the raw connection, `fault` is called at named points
+    so that tests can break there: `tx.<name>.before_commit` (may raise, or kill) and `tx.<name>.after_commit` (may
+    only kill)."""
+
+    def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, fault: FaultPoint) -> None:
+        self._path = path
+        self._busy_timeout_ms = busy_timeout_ms
+        self._connect = connect
+        self._fault = fault
+        self._db: sqlite3.Connection | None = None
+        self._tx: str | None = None
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        """The connection, opened now if it was dropped. Raises sqlite3.Error, DatabaseUnavailable."""
+        if self._db is None:
+            self._db = _open(self._path, self._busy_timeout_ms, self._connect)
+        return self._db
+
+    @contextmanager
+    def tx(self, name: str) -> Iterator[Tx]:
+        """BEGIN IMMEDIATE, the block, COMMIT; whatever the block raises rolls back. Raises NestedTransaction inside
+        another one, sqlite3.Error when nothing was committed, CommitUncertain when that is not known."""
+        if self._tx is not None:
+            raise NestedTransaction(f"transaction {name!r} was opened inside {self._tx!r}")
+        db = self.db
+        db.execute("BEGIN IMMEDIATE")
+        self._tx = name
+        try:
+            tx = Tx(db)
+            yield tx
+            if tx.events:
+                db.executemany(statements.ADD_EVENT, tx.events)
+            self._fault(f"tx.{name}.before_commit")
+        except BaseException:
+            with suppress(sqlite3.Error):  # SQLite rolls some failures back itself; the connection then has none open
+                db.execute("ROLLBACK")
+            raise
+        finally:
+            self._tx = None
+        try:
+            db.execute("COMMIT")
+        except sqlite3.Error as error:
+            raise CommitUncertain from error
+        self._fault(f"tx.{name}.after_commit")
+
+    def checkpoint(self) -> None:
+        """Copy what readers allow from the WAL into the file. A failure costs nothing: the WAL still holds
+        everything."""
+        try:
+            self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
+        except (sqlite3.Error, DatabaseUnavailable) as error:
+            log.warning("checkpoint failed: %s", error)
+            self.drop()
+
+    def drop(self) -> None:
+        """Close the connection whatever state it is in; an open transaction is rolled back by that."""
+        db, self._db = self._db, None
+        if db is not None:
+            with suppress(sqlite3.Error):
+                db.close()
+
+
+def plain_connect(path: str) -> sqlite3.Connection:
+    return sqlite3.connect(path, isolation_level=None, cached_statements=256)
+
+
+def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connection:
+    if sqlite3.sqlite_version_info < FIXED_WAL_RESET:
+        log.debug("SQLite %s: let only one process write to %s", sqlite3.sqlite_version, path)
+    _create_private(path)
+    db = connect(path)
+    try:
+        db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
+        db.execute("PRAGMA synchronous = EXTRA")
+        (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
+        if mode != "wal":
+            raise DatabaseUnavailable(
+                f"{path} can not use a write-ahead log (journal mode {mode!r})", hint="use a local disk"
+            )
+        db.execute("PRAGMA synchronous = FULL")
+        db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
+        db.execute(f"PRAGMA journal_size_limit = {WAL_KEPT_BYTES:d}").fetchone()
+    except BaseException:
+        db.close()
+        raise
+    return db
+
+
+def _create_private(path: str) -> None:
+    """A new file is for its owner only (SQLite gives -wal and -shm the same mode), and its name is on disk before
+    anything is in it. An existing file is not touched: closing a second descriptor would drop this process's locks on
+    it."""
+    try:
+        os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    except FileExistsError:
+        return
+    except OSError as error:
+        raise DatabaseUnavailable(f"{path} can not be created: {error.strerror}") from error
+    if os.name == "nt":
+        return  # directories can not be synced there
+    directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
+    try:
+        os.fsync(directory)
+    finally:
+        os.close(directory)

@@ -1,0 +1,353 @@
+"""The store in a process's memory: same promises but for the disk. For tests and simulation, and to read the contract
+as code.
+
+No method awaits anything, so each is atomic within its event loop. Each checks first and changes afterwards: what
+raises has changed nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec import Struct, field
+from msgspec.structs import replace
+
+from executor.errors import Conflict, Fenced
+from executor.store.base import (
+    TERMINAL,
+    Answered,
+    Append,
+    EventFilter,
+    InboxRow,
+    NewRun,
+    Record,
+    RunRow,
+    RunStatus,
+    SignalRow,
+    WaitRow,
+    WaitStatus,
+    WorkflowRow,
+)
+
+
+class _Run(Struct):
+    """A run and all that belongs to it. `inbox_n` is the highest inbox number ever given out."""
+
+    row: RunRow
+    events: list[Record]
+    waits: dict[str, WaitRow] = field(default_factory=dict)
+    inbox: dict[int, bytes] = field(default_factory=dict)
+    inbox_n: int = 0
+    signals: list[SignalRow] = field(default_factory=list)
+
+    @property
+    def claimable_at_ms(self) -> int | None:
+        """When it is due and its lease, if any, has lapsed. None: not before a fact arrives, or never."""
+        if self.row.status in TERMINAL or self.row.next_run_at_ms is None:
+            return None
+        return max(self.row.next_run_at_ms, self.row.lease_until_ms or 0)
+
+
+class MemoryStore:
+    def __init__(self) -> None:
+        self._workflows: dict[str, list[WorkflowRow]] = {}
+        self._plans: dict[str, bytes] = {}
+        self._blobs: dict[str, bytes] = {}
+        self._runs: dict[str, _Run] = {}
+        self._open: dict[str, _Run] = {}  # those that have not ended
+        self._by_idempotency_key: dict[tuple[str, str], str] = {}
+        self._by_token: dict[str, tuple[str, str]] = {}  # token hash -> run id, wait id
+
+    async def open(self) -> None:
+        pass
+
+    async def close(self) -> None:
+        pass
+
+    # --- workflows and plans
+
+    async def put_workflow(self, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
+        versions = self._workflows.setdefault(name, [])
+        for row in versions:
+            if row.hash == hash:
+                return row, False
+        row = WorkflowRow(name, len(versions) + 1, hash, document, now_ms)
+        versions.append(row)
+        return row, True
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
+        versions = self._workflows.get(name, [])
+        if version is None:
+            return versions[-1] if versions else None
+        return versions[version - 1] if 1 <= version <= len(versions) else None
+
+    async def list_workflows(self) -> list[WorkflowRow]:
+        return [versions[-1] for _, versions in sorted(self._workflows.items())]
+
+    async def get_plan(self, hash: str) -> bytes | None:
+        return self._plans.get(hash)
+
+    async def get_blob(self, hash: str) -> bytes | None:
+        return self._blobs.get(hash)
+
+    # --- runs
+
+    async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
+        if run.idempotency_key is not None:
+            known = self._by_idempotency_key.get((run.workflow, run.idempotency_key))
+            if known is not None:
+                return self._runs[known].row, False
+        if run.id in self._runs:
+            raise Conflict(f"run {run.id} exists already")
+        row = RunRow(
+            id=run.id,
+            workflow=run.workflow,
+            version=run.version,
+            plan_hash=run.plan_hash,
+            status="queued",
+            input=run.input,
+            output=None,
+            error=None,
+            seq=len(run.records),
+            epoch=0,
+            lease_owner=None,
+            lease_until_ms=None,
+            next_run_at_ms=run.now_ms,
+            idempotency_key=run.idempotency_key,
+            request_hash=run.request_hash,
+            parent_run_id=run.parent_run_id,
+            parent_key=run.parent_key,
+            created_at_ms=run.now_ms,
+            started_at_ms=None,
+            finished_at_ms=None,
+        )
+        self._plans.setdefault(run.plan_hash, run.plan)
+        self._runs[run.id] = self._open[run.id] = _Run(row, _numbered(run.records, 0))
+        if run.idempotency_key is not None:
+            self._by_idempotency_key[run.workflow, run.idempotency_key] = run.id
+        return row, True
+
+    async def get_run(self, run_id: str) -> RunRow | None:
+        run = self._runs.get(run_id)
+        return None if run is None else run.row
+
+    async def list_runs(
+        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[RunRow]:
+        if before is not None and before not in self._runs:
+            return []
+        rows = (run.row for run in self._runs.values())
+        found = [row for row in rows if workflow in (None, row.workflow) and status in (None, row.status)]
+        if before is not None:
+            found = [row for row in found if _age(row) < _age(self._runs[before].row)]
+        return sorted(found, key=_age, reverse=True)[:limit]
+
+    async def claim(
+        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
+    ) -> list[RunRow]:
+        due = []
+        for run in self._open.values():
+            claimable_at = run.claimable_at_ms
+            if claimable_at is not None and claimable_at <= now_ms and run_id in (None, run.row.id):
+                due.append((claimable_at, run.row.id, run))
+        claimed = [run for _, _, run in sorted(due, key=lambda entry: entry[:2])[:limit]]
+        for run in claimed:
+            run.row = replace(
+                run.row,
+                lease_owner=owner,
+                lease_until_ms=now_ms + lease_ms,
+                epoch=run.row.epoch + 1,
+                stalls=run.row.stalls + 1,
+                status="running",
+                started_at_ms=now_ms if run.row.started_at_ms is None else run.row.started_at_ms,
+            )
+        return [run.row for run in claimed]
+
+    async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+        held = [self._open[run_id] for run_id in set(run_ids) if run_id in self._open]
+        held = [run for run in held if run.row.lease_owner == owner]
+        for run in held:
+            run.row = replace(run.row, lease_until_ms=now_ms + lease_ms)
+        return {run.row.id for run in held}
+
+    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+        run = self._open.get(run_id)
+        if run is None or (run.row.epoch, run.row.seq) != (epoch, seq) or run.inbox:
+            return False
+        run.row = replace(run.row, status=status, lease_owner=None, lease_until_ms=None, next_run_at_ms=next_run_at_ms)
+        return True
+
+    async def next_due(self, now_ms: int) -> int | None:
+        times = [run.claimable_at_ms for run in self._open.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    # --- the journal
+
+    async def append(self, append: Append) -> int:
+        finished = append.finished or append.status in TERMINAL
+        assert not finished or append.status in TERMINAL, f"run {append.run_id} can not finish as {append.status}"
+        run = self._open.get(append.run_id)
+        if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):
+            raise Fenced(
+                f"run {append.run_id}: epoch {append.epoch} at seq {append.expected_seq} is not current any more",
+                run=append.run_id,
+            )
+        new_ids = {wait.id for wait in append.waits}
+        new_tokens = {wait.token_hash for wait in append.waits}
+        if len(new_ids) + len(new_tokens) < 2 * len(append.waits):
+            raise Conflict("two waits of one append have the same id or token")
+        if new_ids & run.waits.keys() or new_tokens & self._by_token.keys():
+            raise Conflict(f"run {append.run_id} has opened one of these waits before")
+
+        seq = append.expected_seq + len(append.records)
+        run.events.extend(_numbered(append.records, append.expected_seq))
+        for wait in append.waits:
+            run.waits[wait.id] = wait
+            self._by_token[wait.token_hash] = (wait.run_id, wait.id)
+        for closed in append.closed_waits:
+            old = run.waits.get(closed.id)
+            if old is not None and old.status == "pending":
+                run.waits[closed.id] = replace(
+                    old,
+                    status=closed.status,
+                    response=closed.response,
+                    answered_by=closed.answered_by,
+                    answered_at_ms=closed.at_ms,
+                )
+        for n in append.consumed_inbox:
+            run.inbox.pop(n, None)
+        for signal, consumer in append.consumed_signals:
+            if 1 <= signal <= len(run.signals):
+                run.signals[signal - 1] = replace(run.signals[signal - 1], consumed_by=consumer)
+        for hash, content in append.blobs:
+            self._blobs.setdefault(hash, content)
+        run.row = replace(
+            run.row,
+            seq=seq,
+            stalls=0,
+            status=append.status or run.row.status,
+            output=run.row.output if append.output is None else append.output,
+            error=run.row.error if append.error is None else append.error,
+        )
+        if finished:
+            self._finish(run, append.now_ms)
+        return seq
+
+    def _finish(self, run: _Run, now_ms: int) -> None:
+        """A run that has ended has no lease, is never due, and waits for nothing."""
+        run.row = replace(run.row, finished_at_ms=now_ms, lease_owner=None, lease_until_ms=None, next_run_at_ms=None)
+        for wait in list(run.waits.values()):
+            if wait.status == "pending":
+                run.waits[wait.id] = replace(wait, status="cancelled", answered_at_ms=now_ms)
+        del self._open[run.row.id]
+
+    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+        run = self._runs.get(run_id)
+        return [] if run is None else run.events[after : after + limit]
+
+    async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
+        run = self._runs.get(run_id)
+        found = [
+            record
+            for record in (run.events if run is not None else [])
+            if where.node in (None, record.node)
+            and (not where.types or record.type in where.types)
+            and (where.since_ms is None or record.at_ms >= where.since_ms)
+        ]
+        return [record for record in found if record.seq > where.after][: where.limit], len(found)
+
+    # --- facts from outside
+
+    async def read_inbox(self, run_id: str) -> list[InboxRow]:
+        run = self._runs.get(run_id)
+        return [InboxRow(run_id, n, fact) for n, fact in run.inbox.items()] if run is not None else []
+
+    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        run = self._open.get(run_id)
+        if run is None:
+            return False
+        run.inbox_n += 1
+        run.inbox[run.inbox_n] = fact
+        due = run.row.next_run_at_ms
+        run.row = replace(run.row, next_run_at_ms=now_ms if due is None else min(due, now_ms))
+        return True
+
+    async def find_wait(self, token_hash: str) -> WaitRow | None:
+        known = self._by_token.get(token_hash)
+        return None if known is None else await self.get_wait(*known)
+
+    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None:
+        run = self._runs.get(run_id)
+        return None if run is None else run.waits.get(wait_id)
+
+    async def list_waits(
+        self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
+    ) -> list[WaitRow]:
+        found = [wait for wait in self._all_waits() if status in (None, wait.status) and run_id in (None, wait.run_id)]
+        return sorted(found, key=lambda wait: (wait.opened_at_ms, wait.run_id, wait.id))[:limit]
+
+    def _all_waits(self) -> Iterator[WaitRow]:
+        for run in self._runs.values():
+            yield from run.waits.values()
+
+    async def answer_wait(
+        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+    ) -> Answered | None:
+        wait = await self.find_wait(token_hash)
+        if wait is None:
+            return None
+        if wait.status != "pending":
+            return Answered(False, wait)
+        posted = await self.post_fact(wait.run_id, fact, now_ms)
+        assert posted, f"wait {wait.id} of run {wait.run_id} is pending, but the run has ended"
+        wait = replace(wait, status="answered", response=response, answered_by=by, answered_at_ms=now_ms)
+        self._runs[wait.run_id].waits[wait.id] = wait
+        return Answered(True, wait)
+
+    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+        wait = await self.get_wait(run_id, wait_id)
+        if wait is None or wait.status != "pending":
+            return False
+        posted = await self.post_fact(run_id, fact, now_ms)
+        assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
+        self._runs[run_id].waits[wait_id] = replace(wait, status="expired", answered_at_ms=now_ms)
+        return True
+
+    async def post_signal(
+        self,
+        run_id: str,
+        name: str,
+        correlation: str | None,
+        payload: bytes,
+        dedupe_key: str | None,
+        by: str | None,
+        fact: bytes,
+        now_ms: int,
+    ) -> tuple[SignalRow, bool] | None:
+        run = self._runs.get(run_id)
+        if run is None:
+            return None
+        for known in run.signals:
+            if dedupe_key is not None and known.dedupe_key == dedupe_key:
+                return known, False
+        if not await self.post_fact(run_id, fact, now_ms):
+            return None
+        row = SignalRow(run_id, len(run.signals) + 1, name, correlation, payload, dedupe_key, now_ms, by)
+        run.signals.append(row)
+        return row, True
+
+    async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
+        run = self._runs.get(run_id)
+        return [signal for signal in run.signals if signal.consumed_by is None] if run is not None else []
+
+    async def ping(self) -> None:
+        pass
+
+
+def _numbered(records: Sequence[Record], after: int) -> list[Record]:
+    """The store numbers the rows; what `Record.seq` says does not matter here."""
+    return [record if record.seq == seq else replace(record, seq=seq) for seq, record in enumerate(records, after + 1)]
+
+
+def _age(row: RunRow) -> tuple[int, str]:
+    return row.created_at_ms, row.id

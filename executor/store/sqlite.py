@@ -1,0 +1,207 @@
+"""The store on one SQLite file. The contract is in `executor.store.base`; statements, writes, readers have their own
+files.
+
+Writes go to one thread and are committed in groups (`writer.py`); reads go to read-only connections (`readers.py`),
+so a read sees exactly what is committed and never waits. One process per file, many coroutines of one event loop.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.store import statements as sql
+from executor.store import writes
+from executor.store.base import (
+    Answered,
+    Append,
+    EventFilter,
+    InboxRow,
+    NewRun,
+    Record,
+    RunRow,
+    RunStatus,
+    SignalRow,
+    WaitRow,
+    WaitStatus,
+    WorkflowRow,
+)
+from executor.store.connection import Connect, Database, FaultPoint, plain_connect
+from executor.store.readers import Readers
+from executor.store.writer import Retry, Stats, Writer
+
+
+class SQLiteStore:
+    """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
+    again. `connect` and `fault` are for tests: another way to the raw connection, and a call at each named point of a
+    commit."""
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        readers: int = 2,
+        busy_timeout_ms: int = 5_000,
+        retry: Retry | None = None,
+        connect: Connect = plain_connect,
+        fault: FaultPoint = lambda name: None,
+    ) -> None:
+        self.path = os.fspath(path)
+        self.stats = Stats()
+        self._writer = Writer(Database(self.path, busy_timeout_ms, connect, fault), retry or Retry(), self.stats)
+        self._readers = Readers(self.path, readers, busy_timeout_ms)
+
+    async def open(self) -> None:
+        await self._writer.open()
+        try:
+            await self._readers.open()
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """The writer first: the connection that closes last deletes the WAL if it may write, and growing a new one
+        costs each commit half as much again."""
+        try:
+            await self._writer.close()
+        finally:
+            await self._readers.close()
+
+    # --- workflows and plans
+
+    async def put_workflow(self, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
+        return await self._writer.submit(writes.put_workflow, name, document, hash, now_ms)
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
+        if version is None:
+            row = await self._readers.one(sql.WORKFLOW_NEWEST, (name,))
+        else:
+            row = await self._readers.one(sql.WORKFLOW_BY_VERSION, (name, version))
+        return None if row is None else WorkflowRow(*row)
+
+    async def list_workflows(self) -> list[WorkflowRow]:
+        return [WorkflowRow(*row) for row in await self._readers.all(sql.WORKFLOWS_NEWEST)]
+
+    async def get_plan(self, hash: str) -> bytes | None:
+        row = await self._readers.one(sql.PLAN, (hash,))
+        return None if row is None else bytes(row[0])
+
+    async def get_blob(self, hash: str) -> bytes | None:
+        row = await self._readers.one(sql.BLOB, (hash,))
+        return None if row is None else bytes(row[0])
+
+    # --- runs
+
+    async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
+        return await self._writer.submit(writes.create_run, run)
+
+    async def get_run(self, run_id: str) -> RunRow | None:
+        row = await self._readers.one(sql.RUN_BY_ID, (run_id,))
+        return None if row is None else RunRow(*row)
+
+    async def list_runs(
+        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+    ) -> list[RunRow]:
+        conditions = (
+            (sql.RUNS_OF_WORKFLOW, workflow),
+            (sql.RUNS_OF_STATUS, status),
+            (sql.RUNS_BEFORE, before),
+        )
+        used = [(condition, value) for condition, value in conditions if value is not None]
+        query = sql.RUNS + "".join(condition for condition, _ in used) + sql.RUNS_PAGE
+        return [RunRow(*row) for row in await self._readers.all(query, (*(value for _, value in used), limit))]
+
+    async def claim(
+        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
+    ) -> list[RunRow]:
+        return await self._writer.submit(writes.claim, owner, now_ms, lease_ms, limit, run_id)
+
+    async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+        return await self._writer.submit(writes.renew, owner, run_ids, now_ms, lease_ms)
+
+    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+        return await self._writer.submit(writes.release, run_id, epoch, seq, next_run_at_ms, status)
+
+    async def next_due(self, now_ms: int) -> int | None:
+        row = await self._readers.one(sql.NEXT_CLAIMABLE_AT)
+        return None if row is None else int(row[0])
+
+    # --- the journal
+
+    async def append(self, append: Append) -> int:
+        return await self._writer.submit(writes.append, append)
+
+    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+        return [Record(*row) for row in await self._readers.all(sql.EVENTS_AFTER, (run_id, after, limit))]
+
+    async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
+        matching = ""
+        values: list[str | int] = [run_id]
+        if where.node is not None:
+            matching += sql.EVENTS_OF_NODE
+            values.append(where.node)
+        if where.types:
+            matching += sql.EVENTS_OF_TYPES
+            values.append(msgspec.json.encode(where.types).decode())
+        if where.since_ms is not None:
+            matching += sql.EVENTS_SINCE
+            values.append(where.since_ms)
+        query = sql.COUNT_EVENTS + matching + sql.AND_EVENTS + matching + sql.EVENTS_PAGE
+        counted, *page = await self._readers.all(query, (*values, *values, where.after, where.limit))
+        return [Record(*row) for row in page], int(counted[0])
+
+    # --- facts from outside
+
+    async def read_inbox(self, run_id: str) -> list[InboxRow]:
+        return [InboxRow(*row) for row in await self._readers.all(sql.INBOX, (run_id,))]
+
+    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        return await self._writer.submit(writes.post_fact, run_id, fact, now_ms)
+
+    async def find_wait(self, token_hash: str) -> WaitRow | None:
+        row = await self._readers.one(sql.WAIT_BY_TOKEN, (token_hash,))
+        return None if row is None else WaitRow(*row)
+
+    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None:
+        row = await self._readers.one(sql.WAIT_BY_ID, (run_id, wait_id))
+        return None if row is None else WaitRow(*row)
+
+    async def list_waits(
+        self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
+    ) -> list[WaitRow]:
+        conditions = ((sql.WAITS_OF_STATUS, status), (sql.WAITS_OF_RUN, run_id))
+        used = [(condition, value) for condition, value in conditions if value is not None]
+        query = sql.WAITS + "".join(condition for condition, _ in used) + sql.WAITS_PAGE
+        return [WaitRow(*row) for row in await self._readers.all(query, (*(value for _, value in used), limit))]
+
+    async def answer_wait(
+        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+    ) -> Answered | None:
+        return await self._writer.submit(writes.answer_wait, token_hash, response, by, fact, now_ms)
+
+    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+        return await self._writer.submit(writes.expire_wait, run_id, wait_id, fact, now_ms)
+
+    async def post_signal(
+        self,
+        run_id: str,
+        name: str,
+        correlation: str | None,
+        payload: bytes,
+        dedupe_key: str | None,
+        by: str | None,
+        fact: bytes,
+        now_ms: int,
+    ) -> tuple[SignalRow, bool] | None:
+        return await self._writer.submit(
+            writes.post_signal, run_id, name, correlation, payload, dedupe_key, by, fact, now_ms
+        )
+
+    async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
+        return [SignalRow(*row) for row in await self._readers.all(sql.SIGNALS_UNCONSUMED, (run_id,))]
+
+    async def ping(self) -> None:
+        await self._readers.all(sql.PING_READ)
+        await self._writer.submit(writes.ping)

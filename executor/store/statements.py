@@ -1,0 +1,148 @@
+"""The SQL of the SQLite store: one constant per statement, each named after what it does. Values are parameters only.
+
+`RUN`, `EVENT`, `WAIT`, `SIGNAL` list the columns in the order of the fields of RunRow, Record, WaitRow, SignalRow, so
+that a row becomes a struct by position. `OPEN` and `CLAIMABLE_AT` must be, letter by letter, what the index
+`runs_claimable` says: else SQLite does not use it.
+"""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+
+RUN = (
+    "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"
+    " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
+    " started_at_ms, finished_at_ms, stalls"
+)
+EVENT = "seq, at_ms, type, node, path, attempt, data, output"
+WAIT = (
+    "run_id, id, node, path, kind, token_hash, request, schema, status, opened_at_ms, expires_at_ms, on_expire, name,"
+    " correlation, response, answered_by, answered_at_ms"
+)
+SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
+WORKFLOW = "name, version, hash, document, created_at_ms"
+
+OPEN = "status IN ('queued', 'running', 'waiting')"
+CLAIMABLE_AT = "max(next_run_at_ms, coalesce(lease_until_ms, 0))"
+
+# --- workflows and plans
+
+WORKFLOW_BY_HASH = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? AND hash = ?"
+WORKFLOW_NEWEST = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? ORDER BY version DESC LIMIT 1"
+WORKFLOW_BY_VERSION = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? AND version = ?"
+WORKFLOW_LAST_VERSION = "SELECT coalesce(max(version), 0) FROM workflows WHERE name = ?"
+ADD_WORKFLOW = f"INSERT INTO workflows ({WORKFLOW}) VALUES (?, ?, ?, ?, ?)"
+WORKFLOWS_NEWEST = f"""
+SELECT {WORKFLOW} FROM workflows AS w
+ WHERE version = (SELECT max(version) FROM workflows WHERE name = w.name) ORDER BY name"""
+
+PLAN = "SELECT ir FROM plans WHERE hash = ?"
+ADD_PLAN = "INSERT INTO plans (hash, ir) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes
+BLOB = "SELECT bytes FROM blobs WHERE hash = ?"
+ADD_BLOB = "INSERT INTO blobs (hash, bytes) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes
+
+# --- runs
+
+RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
+RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempotency_key = ?"
+ADD_RUN = f"""
+INSERT INTO runs ({RUN})
+VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq, 0, NULL, NULL, :now,
+        :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0)"""
+
+# A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
+RUNS = f"SELECT {RUN} FROM runs WHERE true"
+RUNS_OF_WORKFLOW = " AND workflow = ?"
+RUNS_OF_STATUS = " AND status = ?"
+RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)"
+RUNS_PAGE = " ORDER BY created_at_ms DESC, id DESC LIMIT ?"
+
+# Found and taken in one write transaction, so nobody comes in between.
+FIND_CLAIMABLE = f"""
+SELECT {RUN} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} <= ? ORDER BY {CLAIMABLE_AT}, id LIMIT ?"""
+FIND_CLAIMABLE_RUN = f"SELECT {RUN} FROM runs WHERE id = ? AND {OPEN} AND {CLAIMABLE_AT} <= ?"
+TAKE_LEASE = """
+UPDATE runs SET lease_owner = ?, lease_until_ms = ?, epoch = ?, stalls = ?, status = 'running', started_at_ms = ?
+ WHERE id = ?"""
+RENEW_LEASES = f"""
+UPDATE runs SET lease_until_ms = :until
+ WHERE id IN (SELECT value FROM json_each(:runs)) AND lease_owner = :owner AND {OPEN} RETURNING id"""
+# The promise that an answer is not lost while the owner goes to sleep: only with an empty inbox.
+RELEASE_LEASE = f"""
+UPDATE runs SET status = :status, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = :next_run_at
+ WHERE id = :id AND epoch = :epoch AND seq = :seq AND {OPEN}
+   AND NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id)"""
+NEXT_CLAIMABLE_AT = f"""
+SELECT {CLAIMABLE_AT} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} IS NOT NULL ORDER BY {CLAIMABLE_AT} LIMIT 1"""
+
+# --- the journal
+
+# The fence, in two forms. The short one, by far the most frequent, touches no indexed column. No row: fenced.
+ADVANCE = f"UPDATE runs SET seq = ?, stalls = 0 WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
+ADVANCE_AND_CHANGE = f"""
+UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
+       output = coalesce(:output, output), error = coalesce(:error, error)
+ WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}"""
+ADVANCE_AND_FINISH = f"""
+UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
+       output = coalesce(:output, output), error = coalesce(:error, error),
+       finished_at_ms = :now, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = NULL
+ WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}"""
+ADD_EVENT = f"INSERT INTO events (run_id, {EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+
+EVENT_BY_SEQ = f"SELECT run_id, {EVENT} FROM events WHERE run_id = ? AND seq = ?"
+EVENTS_AFTER = f"SELECT {EVENT} FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+
+# A page of matching events and, as first row, the count of all matches; one statement, so both see the same moment.
+# Between the two halves and at the end of the second come the conditions, then `EVENTS_PAGE`.
+COUNT_EVENTS = "SELECT count(*), 0, '', NULL, '', 0, NULL, NULL FROM events WHERE run_id = ?"
+AND_EVENTS = f" UNION ALL SELECT * FROM (SELECT {EVENT} FROM events WHERE run_id = ?"
+EVENTS_OF_NODE = " AND node = ?"
+EVENTS_OF_TYPES = " AND type IN (SELECT value FROM json_each(?))"
+EVENTS_SINCE = " AND at_ms >= ?"
+EVENTS_PAGE = " AND seq > ? ORDER BY seq LIMIT ?)"
+
+# --- waits
+
+ADD_WAIT = f"INSERT INTO waits ({WAIT}) VALUES ({', '.join('?' * 17)})"
+CLOSE_WAIT = """
+UPDATE waits SET status = ?, response = ?, answered_by = ?, answered_at_ms = ?
+ WHERE run_id = ? AND id = ? AND status = 'pending'"""
+# A run that has ended waits for nothing.
+CANCEL_WAITS = "UPDATE waits SET status = 'cancelled', answered_at_ms = ? WHERE run_id = ? AND status = 'pending'"
+WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = ?"
+WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = ? AND id = ?"
+# Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
+WAITS = f"SELECT {WAIT} FROM waits WHERE true"
+WAITS_OF_STATUS = " AND status = ?"
+WAITS_OF_RUN = " AND run_id = ?"
+WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT ?"
+
+# --- facts and signals
+
+# The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
+# for it, and its owner finds the fact because RELEASE_LEASE looks into the inbox.
+WAKE = f"""
+UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now)
+ WHERE id = :id AND {OPEN} RETURNING inbox_n"""
+ADD_FACT = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
+INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
+DELETE_FACT = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
+
+SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND dedupe_key = ?"
+SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = ?"
+ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+CONSUME_SIGNAL = "UPDATE signals SET consumed_by = ? WHERE run_id = ? AND seq = ?"
+SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND consumed_by IS NULL ORDER BY seq"
+
+# --- the writer's own row: which of its groups without events was committed last
+
+ADD_WRITER = "INSERT INTO writers (id, last_group) VALUES (?, 0) ON CONFLICT DO NOTHING"
+MARK_GROUP = "UPDATE writers SET last_group = ? WHERE id = ?"
+LAST_GROUP = "SELECT last_group FROM writers WHERE id = ?"
+DELETE_WRITER = "DELETE FROM writers WHERE id = ?"
+# Rows of processes that were killed; a thousand starts is more than ever write at once.
+FORGET_OLD_WRITERS = "DELETE FROM writers WHERE rowid < (SELECT max(rowid) FROM writers) - 1000"
+
+# --- is it alive?
+
+PING_READ = "SELECT count(*) FROM writers"
+PING_WRITE = "UPDATE writers SET last_group = last_group WHERE rowid = (SELECT max(rowid) FROM writers)"

@@ -1,0 +1,322 @@
+"""The one writer of a SQLite file: a thread that takes everything waiting and commits it as one group.
+
+A sync to disk costs more than all else, so those who wait share it: while one group is being committed the next
+gathers by itself, without a timer. One hop to the thread and one back per group, never per row.
+
+An item is a function of `executor.store.writes` and its arguments. It runs inside the group's transaction and raises a
+WeftError only before it has written anything, so a fenced append harms nobody and no savepoints are needed. Anything
+else it raises rolls the group back, and each item is then tried by itself: only the culprit fails.
+
+Whoever waits may be cancelled at any time: the item is committed all the same, its result is dropped.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import sqlite3
+import threading
+import time
+import uuid
+from collections.abc import Callable
+from contextlib import suppress
+from queue import Empty, SimpleQueue
+from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
+
+from msgspec import Struct
+
+from executor.errors import Conflict, DatabaseUnavailable, DatabaseWriteFailed, StoreError, WeftError
+from executor.store import statements
+from executor.store.connection import CommitUncertain, Database, Tx
+from executor.store.migrate import migrate, packaged_migrations
+
+log = logging.getLogger("weft.store")
+
+P = ParamSpec("P")
+T = TypeVar("T")
+
+GROUP_MAX = 1024  # items of one transaction; more only add latency (measured: no gain above 512)
+IDLE_S = 0.05  # this long without work, then checkpoint
+CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over again and again
+CHECKPOINT_ROWS = 8192
+
+UNAVAILABLE = (
+    sqlite3.SQLITE_FULL,
+    sqlite3.SQLITE_IOERR,
+    sqlite3.SQLITE_CORRUPT,
+    sqlite3.SQLITE_NOTADB,
+    sqlite3.SQLITE_CANTOPEN,
+    sqlite3.SQLITE_READONLY,
+    sqlite3.SQLITE_PERM,
+    sqlite3.SQLITE_PROTOCOL,
+    sqlite3.SQLITE_NOMEM,
+)
+
+
+class Retry(Struct, frozen=True):
+    """When another process holds the lock: the whole transaction again, after base * 2^n, capped, +- jitter."""
+
+    attempts: int = 6
+    base_ms: int = 50
+    cap_ms: int = 2000
+    jitter: float = 0.25
+
+    def delay_s(self, attempt: int, chance: float) -> float:
+        """Before retry `attempt` (1, 2, ...); `chance` is in 0..1."""
+        return float(min(self.base_ms * 2 ** (attempt - 1), self.cap_ms) * (1 + self.jitter * (2 * chance - 1)) / 1000)
+
+
+class Stats(Struct):
+    """Counters since the start. `items` were committed in `commits` groups, the largest had `group_max`; `rows` are
+    rows inserted, updated or deleted; `retries` counts groups written again because the database was busy."""
+
+    items: int = 0
+    commits: int = 0
+    group_max: int = 0
+    rows: int = 0
+    retries: int = 0
+    checkpoints: int = 0
+
+
+class Item(NamedTuple):
+    future: asyncio.Future[Any]
+    write: Callable[..., Any]
+    args: tuple[Any, ...]
+
+
+class Outcome(NamedTuple):
+    result: Any
+    error: BaseException | None = None
+
+
+class Writer:
+    """Between `open` and `close` any coroutine of the loop that opened it may `submit`."""
+
+    def __init__(self, database: Database, retry: Retry, stats: Stats) -> None:
+        self._database = database
+        self._retry = retry
+        self._stats = stats
+        self._queue: SimpleQueue[Item | None] = SimpleQueue()
+        self._thread: threading.Thread | None = None
+        self._closed = True
+        self._id = uuid.uuid4().hex
+        self._group = 0
+        self._commits = 0  # since the last checkpoint
+        self._rows = 0
+
+    async def open(self) -> None:
+        """Open the file and bring its schema up to date. Raises SchemaTooNew, DatabaseUnavailable,
+        DatabaseWriteFailed."""
+        assert self._thread is None, "already open"
+        self._loop = asyncio.get_running_loop()
+        self._queue = SimpleQueue()
+        opened: asyncio.Future[None] = self._loop.create_future()
+        self._thread = threading.Thread(target=self._main, args=(opened,), name="weft-writer", daemon=True)
+        self._thread.start()
+        self._closed = False
+        try:
+            await asyncio.shield(opened)
+        except BaseException:
+            await self.close()
+            raise
+
+    async def close(self) -> None:
+        """Commit what is waiting and end the thread."""
+        thread, self._thread = self._thread, None
+        if thread is None:
+            return
+        self._closed = True
+        self._queue.put(None)
+        await asyncio.shield(asyncio.to_thread(thread.join))
+
+    def submit(self, write: Callable[Concatenate[Tx, P], T], /, *args: P.args, **kwargs: P.kwargs) -> asyncio.Future[T]:
+        """Queue one item. The future holds what `write` returned, once that is on disk."""
+        assert not kwargs, "positional arguments only"
+        if self._closed:
+            raise StoreError("the store is closed", code="store_closed")
+        future: asyncio.Future[T] = self._loop.create_future()
+        self._queue.put(Item(future, write, args))
+        return future
+
+    # --- everything below runs on the writer's thread
+
+    def _main(self, opened: asyncio.Future[None]) -> None:
+        failure = self._prepare()
+        self._deliver([(opened, Outcome(None, failure))])
+        try:
+            if failure is None:
+                self._serve()
+                self._leave()
+        finally:
+            self._database.drop()
+            self._refuse_waiting()
+
+    def _serve(self) -> None:
+        more = True
+        while more:
+            items, more = self._take()
+            if items:
+                self._deliver(list(zip((item.future for item in items), self._settle(items), strict=True)))
+            if self._commits and (not items or self._commits >= CHECKPOINT_COMMITS or self._rows >= CHECKPOINT_ROWS):
+                self._checkpoint()
+
+    def _take(self) -> tuple[list[Item], bool]:
+        """All that waits, at most GROUP_MAX; nothing when it was quiet for a while. Second value: False once closed."""
+        try:
+            item = self._queue.get(timeout=IDLE_S if self._commits else None)
+        except Empty:
+            return [], True
+        items: list[Item] = []
+        try:
+            while item is not None:
+                items.append(item)
+                if len(items) == GROUP_MAX:
+                    return items, True
+                item = self._queue.get_nowait()
+        except Empty:
+            return items, True
+        return items, False
+
+    def _settle(self, items: list[Item]) -> list[Outcome]:
+        """Commit the items, one outcome each. Never raises."""
+        retries = 0
+        while True:
+            try:
+                return self._commit(items)
+            except Exception as error:
+                failure = as_weft_error(error)
+                if isinstance(failure, DatabaseWriteFailed) and retries < self._retry.attempts:
+                    retries += 1
+                    self._back_off(retries)
+                    continue
+            break
+        if isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
+            log.error("%d writes failed: %s", len(items), failure)
+            self._database.drop()
+            # one exception each: a traceback belongs to one waiter
+            return [Outcome(None, type(failure)(failure.message)) for _ in items]
+        if len(items) == 1:
+            return [Outcome(None, failure)]
+        return [outcome for item in items for outcome in self._settle([item])]
+
+    def _commit(self, items: list[Item]) -> list[Outcome]:
+        """One transaction. Raises sqlite3.Error, or what an item raised: then nothing is on disk. DatabaseUnavailable
+        from a failed look at an uncertain commit is the one case in which nobody can tell."""
+        self._group += 1
+        outcomes: list[Outcome] = []
+        changes = 0
+        try:
+            with self._database.tx("group") as tx:
+                before = tx.db.total_changes
+                for item in items:
+                    try:
+                        outcomes.append(Outcome(item.write(tx, *item.args)))
+                    except WeftError as error:
+                        outcomes.append(Outcome(None, error))
+                changes = tx.db.total_changes - before + len(tx.events)
+                if changes and not tx.events:
+                    tx.db.execute(statements.MARK_GROUP, (self._group, self._id))
+        except CommitUncertain as uncertain:
+            if not self._is_on_disk(tx):
+                raise as_weft_error(uncertain, again=True) from uncertain
+        stats = self._stats
+        stats.items += len(items)
+        if changes:
+            stats.commits += 1
+            stats.rows += changes
+            stats.group_max = max(stats.group_max, len(items))
+            self._commits += 1
+            self._rows += changes
+        return outcomes
+
+    def _is_on_disk(self, tx: Tx) -> bool:
+        """After a COMMIT that raised: look with a fresh connection. A group is there as a whole, so one of its events
+        proves it; only a group without events needs the mark, which would cost every append a page."""
+        self._database.drop()
+        try:
+            if tx.events:
+                event = tx.events[0]
+                return self._database.db.execute(statements.EVENT_BY_SEQ, event[:2]).fetchall() == [event]
+            return self._database.db.execute(statements.LAST_GROUP, (self._id,)).fetchall() == [(self._group,)]
+        except sqlite3.Error as error:
+            raise DatabaseUnavailable(f"a commit failed and it is not known whether it is on disk: {error}") from error
+
+    def _back_off(self, retry: int) -> None:
+        self._stats.retries += 1
+        time.sleep(self._retry.delay_s(retry, random.random()))
+
+    def _checkpoint(self) -> None:
+        self._commits = self._rows = 0
+        self._stats.checkpoints += 1
+        self._database.checkpoint()
+
+    def _prepare(self) -> Exception | None:
+        """Open, migrate, register this writer. Returns what went wrong."""
+        retries = 0
+        while True:
+            try:
+                migrate(self._database, packaged_migrations())
+                with self._database.tx("register") as tx:
+                    tx.db.execute(statements.ADD_WRITER, (self._id,))
+                    tx.db.execute(statements.FORGET_OLD_WRITERS)
+                return None
+            except Exception as error:
+                self._database.drop()
+                failure = as_weft_error(error)
+                if not isinstance(failure, DatabaseWriteFailed) or retries == self._retry.attempts:
+                    return failure
+                retries += 1
+                self._back_off(retries)
+
+    def _leave(self) -> None:
+        try:
+            with self._database.tx("unregister") as tx:
+                tx.db.execute(statements.DELETE_WRITER, (self._id,))
+            self._database.checkpoint()
+        except (sqlite3.Error, CommitUncertain, DatabaseUnavailable) as error:
+            log.warning("the writer could not clean up after itself: %s", error)
+
+    def _refuse_waiting(self) -> None:
+        """The thread ends: whoever still waits is told so. After a clean `close` nobody does."""
+        self._closed = True
+        with suppress(Empty):
+            while True:
+                item = self._queue.get_nowait()
+                if item is not None:
+                    self._deliver(
+                        [(item.future, Outcome(None, StoreError("the store is closed", code="store_closed")))]
+                    )
+
+    def _deliver(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+        try:
+            self._loop.call_soon_threadsafe(_resolve, settled)
+        except RuntimeError:  # the loop is closed: nobody is left to hear it
+            log.debug("%d results came after the event loop had ended", len(settled))
+
+
+def as_weft_error(error: Exception, again: bool = False) -> Exception:
+    """What SQLite said, in our words; errors of our own, and bugs, stay as they are. DatabaseWriteFailed is worth
+    another try; `again` makes an I/O error one: it hit a COMMIT that is known not to be on disk."""
+    if isinstance(error, CommitUncertain) and isinstance(error.__cause__, sqlite3.Error):
+        error = error.__cause__
+    if not isinstance(error, sqlite3.Error):
+        return error
+    code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the rest is the extended code
+    if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or (again and code == sqlite3.SQLITE_IOERR):
+        return DatabaseWriteFailed(f"the write did not succeed within its retries: {error}")
+    if code == sqlite3.SQLITE_CONSTRAINT:
+        return Conflict(f"the database refused a row: {error}")
+    if code in UNAVAILABLE:
+        return DatabaseUnavailable(f"the database can not be used: {error}")
+    return error
+
+
+def _resolve(settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    """On the event loop: hand out the results. A waiter that was cancelled has a done future."""
+    for future, (result, error) in settled:
+        if not future.done():
+            if error is None:
+                future.set_result(result)
+            else:
+                future.set_exception(error)

@@ -1,0 +1,207 @@
+"""What the SQLite store writes: one function per change, run by the writer inside a group's transaction.
+
+The rule of the group: raise a WeftError only before the first write. A function reads and writes through `tx.db`;
+journal rows go to `tx.events`, which is written just before the commit (nothing here reads events).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.errors import Fenced
+from executor.store import statements as sql
+from executor.store.base import (
+    TERMINAL,
+    Answered,
+    Append,
+    NewRun,
+    Record,
+    RunRow,
+    RunStatus,
+    SignalRow,
+    WaitRow,
+    WorkflowRow,
+)
+from executor.store.connection import Tx
+
+
+def append(tx: Tx, change: Append) -> int:
+    """See Store.append. The fence comes first: without its row nothing has been written."""
+    db = tx.db
+    run = change.run_id
+    seq = change.expected_seq + len(change.records)
+    finished = change.finished or change.status in TERMINAL
+    assert not finished or change.status in TERMINAL, f"run {run} can not finish as {change.status}"
+    if change.status is None and change.output is None and change.error is None:
+        fence = db.execute(sql.ADVANCE, (seq, run, change.epoch, change.expected_seq))
+    else:
+        fence = db.execute(
+            sql.ADVANCE_AND_FINISH if finished else sql.ADVANCE_AND_CHANGE,
+            {
+                "seq": seq,
+                "id": run,
+                "epoch": change.epoch,
+                "expected_seq": change.expected_seq,
+                "status": change.status,
+                "output": change.output,
+                "error": change.error,
+                "now": change.now_ms,
+            },
+        )
+    if fence.rowcount != 1:
+        raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is not current any more", run=run)
+    _add_events(tx, run, change.expected_seq, change.records)
+    for wait in change.waits:
+        db.execute(sql.ADD_WAIT, msgspec.structs.astuple(wait))
+    for closed in change.closed_waits:
+        db.execute(sql.CLOSE_WAIT, (closed.status, closed.response, closed.answered_by, closed.at_ms, run, closed.id))
+    for n in change.consumed_inbox:
+        db.execute(sql.DELETE_FACT, (run, n))
+    for signal, consumer in change.consumed_signals:
+        db.execute(sql.CONSUME_SIGNAL, (consumer, run, signal))
+    for blob in change.blobs:
+        db.execute(sql.ADD_BLOB, blob)
+    if finished:
+        db.execute(sql.CANCEL_WAITS, (change.now_ms, run))
+    return seq
+
+
+def put_workflow(tx: Tx, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
+    found = tx.db.execute(sql.WORKFLOW_BY_HASH, (name, hash)).fetchall()
+    if found:
+        return WorkflowRow(*found[0]), False
+    (last,) = tx.db.execute(sql.WORKFLOW_LAST_VERSION, (name,)).fetchone()
+    row = WorkflowRow(name, last + 1, hash, document, now_ms)
+    tx.db.execute(sql.ADD_WORKFLOW, msgspec.structs.astuple(row))
+    return row, True
+
+
+def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
+    if run.idempotency_key is not None:
+        found = tx.db.execute(sql.RUN_BY_IDEMPOTENCY_KEY, (run.workflow, run.idempotency_key)).fetchall()
+        if found:
+            return RunRow(*found[0]), False
+    tx.db.execute(sql.ADD_PLAN, (run.plan_hash, run.plan))
+    tx.db.execute(
+        sql.ADD_RUN,
+        {
+            "id": run.id,
+            "workflow": run.workflow,
+            "version": run.version,
+            "plan_hash": run.plan_hash,
+            "input": run.input,
+            "seq": len(run.records),
+            "now": run.now_ms,
+            "idempotency_key": run.idempotency_key,
+            "request_hash": run.request_hash,
+            "parent_run_id": run.parent_run_id,
+            "parent_key": run.parent_key,
+        },
+    )
+    _add_events(tx, run.id, 0, run.records)
+    return RunRow(*tx.db.execute(sql.RUN_BY_ID, (run.id,)).fetchone()), True
+
+
+def claim(tx: Tx, owner: str, now_ms: int, lease_ms: int, limit: int, run_id: str | None) -> list[RunRow]:
+    if run_id is None:
+        found = tx.db.execute(sql.FIND_CLAIMABLE, (now_ms, limit)).fetchall()
+    else:
+        found = tx.db.execute(sql.FIND_CLAIMABLE_RUN, (run_id, now_ms)).fetchall()[:limit]
+    return [_take_lease(tx, RunRow(*row), owner, now_ms, lease_ms) for row in found]
+
+
+def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int) -> RunRow:
+    run = msgspec.structs.replace(
+        run,
+        lease_owner=owner,
+        lease_until_ms=now_ms + lease_ms,
+        epoch=run.epoch + 1,
+        stalls=run.stalls + 1,
+        status="running",
+        started_at_ms=now_ms if run.started_at_ms is None else run.started_at_ms,
+    )
+    tx.db.execute(
+        sql.TAKE_LEASE, (run.lease_owner, run.lease_until_ms, run.epoch, run.stalls, run.started_at_ms, run.id)
+    )
+    return run
+
+
+def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+    wanted = msgspec.json.encode(list(run_ids)).decode()
+    rows = tx.db.execute(sql.RENEW_LEASES, {"until": now_ms + lease_ms, "runs": wanted, "owner": owner}).fetchall()
+    return {run_id for (run_id,) in rows}
+
+
+def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+    change = {"id": run_id, "epoch": epoch, "seq": seq, "next_run_at": next_run_at_ms, "status": status}
+    return tx.db.execute(sql.RELEASE_LEASE, change).rowcount == 1
+
+
+def post_fact(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
+    woken = tx.db.execute(sql.WAKE, {"id": run_id, "now": now_ms}).fetchall()
+    if not woken:
+        return False
+    tx.db.execute(sql.ADD_FACT, (run_id, woken[0][0], fact))
+    return True
+
+
+def answer_wait(tx: Tx, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+    found = tx.db.execute(sql.WAIT_BY_TOKEN, (token_hash,)).fetchall()
+    if not found:
+        return None
+    wait = WaitRow(*found[0])
+    if wait.status != "pending":
+        return Answered(False, wait)
+    # Ending a run cancels its waits, so a pending one has an open run.
+    posted = post_fact(tx, wait.run_id, fact, now_ms)
+    assert posted, f"wait {wait.id} of run {wait.run_id} is pending, but the run has ended"
+    tx.db.execute(sql.CLOSE_WAIT, ("answered", response, by, now_ms, wait.run_id, wait.id))
+    return Answered(
+        True,
+        msgspec.structs.replace(wait, status="answered", response=response, answered_by=by, answered_at_ms=now_ms),
+    )
+
+
+def expire_wait(tx: Tx, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+    if tx.db.execute(sql.CLOSE_WAIT, ("expired", None, None, now_ms, run_id, wait_id)).rowcount != 1:
+        return False
+    posted = post_fact(tx, run_id, fact, now_ms)
+    assert posted, f"wait {wait_id} of run {run_id} was pending, but the run has ended"
+    return True
+
+
+def post_signal(
+    tx: Tx,
+    run_id: str,
+    name: str,
+    correlation: str | None,
+    payload: bytes,
+    dedupe_key: str | None,
+    by: str | None,
+    fact: bytes,
+    now_ms: int,
+) -> tuple[SignalRow, bool] | None:
+    if dedupe_key is not None:
+        found = tx.db.execute(sql.SIGNAL_BY_DEDUPE_KEY, (run_id, dedupe_key)).fetchall()
+        if found:
+            return SignalRow(*found[0]), False
+    if not post_fact(tx, run_id, fact, now_ms):
+        return None
+    (last,) = tx.db.execute(sql.SIGNAL_LAST_SEQ, (run_id,)).fetchone()
+    row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)
+    tx.db.execute(sql.ADD_SIGNAL, msgspec.structs.astuple(row)[:-1])
+    return row, True
+
+
+def ping(tx: Tx) -> None:
+    tx.db.execute(sql.PING_WRITE)
+
+
+def _add_events(tx: Tx, run_id: str, after: int, records: Sequence[Record]) -> None:
+    """The store numbers the rows; what `Record.seq` says does not matter here."""
+    tx.events.extend(
+        (run_id, seq, r.at_ms, r.type, r.node, r.path, r.attempt, r.data, r.output)
+        for seq, r in enumerate(records, after + 1)
+    )

@@ -1,0 +1,82 @@
+"""A process to be killed: appends to several runs at once and says on stdout what was acknowledged.
+
+    python -m tests.conformance.store.appender FILE RUNS                 until killed; prints `run seq` after each
+    append python -m tests.conformance.store.appender FILE RUNS FAULT_POINT     one append for each run, all in one
+                                                                         group, and kills itself (SIGKILL) at that
+                                                                         point of the commit
+
+Each append holds two events and a blob.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import signal
+import sys
+import threading
+from pathlib import Path
+
+from executor.store.base import RunRow
+from executor.store.sqlite import SQLiteStore
+from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record
+
+
+async def until_killed(path: Path, runs: int) -> None:
+    store = SQLiteStore(path)
+    await store.open()
+    owners = [await owned(store, f"run-{i}") for i in range(runs)]
+    await asyncio.gather(*(append_for_ever(store, run) for run in owners))
+
+
+async def append_for_ever(store: SQLiteStore, run: RunRow) -> None:
+    seq = run.seq
+    while True:
+        seq = await append(store, run, seq)
+        print(run.id, seq, flush=True)
+
+
+async def one_group(path: Path, runs: int, point: str) -> None:
+    held, queued = threading.Event(), threading.Event()
+    commits: list[str] = []
+
+    def fault(name: str) -> None:
+        if not armed:
+            return
+        if name == "tx.group.before_commit" and not commits:
+            held.set()
+            queued.wait(30)  # the ping's group stays open until all appends wait behind it
+        commits.append(name)
+        if name == point and commits.count(name) == 2:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    armed = False
+    store = SQLiteStore(path, fault=fault)
+    await store.open()
+    owners = [await owned(store, f"run-{i}") for i in range(runs)]
+    armed = True
+    ping = asyncio.create_task(store.ping(), name="ping")
+    await asyncio.to_thread(held.wait, 30)
+    appends = [asyncio.create_task(append(store, run, run.seq), name=run.id) for run in owners]
+    await asyncio.sleep(0)
+    queued.set()
+    await asyncio.gather(ping, *appends)
+
+
+async def owned(store: SQLiteStore, run_id: str) -> RunRow:
+    found = await store.get_run(run_id)
+    if found is None:
+        found, _ = await store.create_run(new_run(run_id))
+    now = max(found.lease_until_ms or 0, T0)  # takes over from a process that was killed
+    (run,) = await store.claim("appender", now, LEASE_MS, run_id=run_id)
+    return run
+
+
+async def append(store: SQLiteStore, run: RunRow, seq: int) -> int:
+    blob = (f"{run.id}/{seq}", b"x" * 500)
+    return await store.append(change(run, record(), record("node.started"), expected_seq=seq, blobs=(blob,)))
+
+
+if __name__ == "__main__":
+    file, runs = Path(sys.argv[1]), int(sys.argv[2])
+    asyncio.run(one_group(file, runs, sys.argv[3]) if len(sys.argv) > 3 else until_killed(file, runs))

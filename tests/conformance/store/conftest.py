@@ -1,0 +1,27 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+import pytest_asyncio
+
+from executor.store.base import Store
+from executor.store.memory import MemoryStore
+from executor.store.sqlite import SQLiteStore
+
+
+@pytest_asyncio.fixture(params=["memory", "sqlite"])
+async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
+    opened: Store = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "weft.db")
+    await opened.open()
+    yield opened
+    await opened.close()
+
+
+@pytest_asyncio.fixture
+async def sqlite(tmp_path: Path) -> AsyncIterator[SQLiteStore]:
+    opened = SQLiteStore(tmp_path / "weft.db")
+    await opened.open()
+    yield opened
+    await opened.close()

@@ -1,0 +1,251 @@
+"""Workflows, runs, leases: promises 4 and 5."""
+
+from __future__ import annotations
+
+import asyncio
+
+import pytest
+
+from executor.errors import Conflict
+from executor.store.base import RunRow, Store
+from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
+
+
+async def test_put_workflow_makes_a_version_for_each_new_hash(store: Store) -> None:
+    first, created = await store.put_workflow("expense", b'{"v":1}', "hash-1", T0)
+    assert (first.version, first.document, first.created_at_ms, created) == (1, b'{"v":1}', T0, True)
+    assert await store.put_workflow("expense", b'{"v":1}', "hash-1", T0 + 1) == (first, False)
+    second, created = await store.put_workflow("expense", b'{"v":2}', "hash-2", T0 + 2)
+    assert (second.version, created) == (2, True)
+    assert await store.put_workflow("expense", b'{"v":1}', "hash-1", T0 + 3) == (first, False)
+    other, _ = await store.put_workflow("audit", b"{}", "hash-1", T0 + 4)
+    assert other.version == 1
+
+    assert await store.get_workflow("expense") == second
+    assert await store.get_workflow("expense", 1) == first
+    assert await store.get_workflow("expense", 3) is None
+    assert await store.get_workflow("nothing") is None
+    assert await store.list_workflows() == [other, second]
+
+
+async def test_concurrent_puts_number_without_gaps(store: Store) -> None:
+    results = await asyncio.gather(*(store.put_workflow("w", b"", f"hash-{i % 7}", T0) for i in range(30)))
+    assert sorted({row.version for row, _ in results}) == [1, 2, 3, 4, 5, 6, 7]
+    assert sum(created for _, created in results) == 7
+
+
+async def test_a_new_run_is_queued_and_due(store: Store) -> None:
+    run, created = await store.create_run(new_run("run-1", parent_run_id="up", parent_key="call@review#2"))
+    assert created
+    assert run == RunRow(
+        id="run-1",
+        workflow="expense",
+        version=1,
+        plan_hash="plan-1",
+        status="queued",
+        input=b'{"amount":5}',
+        output=None,
+        error=None,
+        seq=1,
+        epoch=0,
+        lease_owner=None,
+        lease_until_ms=None,
+        next_run_at_ms=T0,
+        idempotency_key=None,
+        request_hash="",
+        parent_run_id="up",
+        parent_key="call@review#2",
+        created_at_ms=T0,
+        started_at_ms=None,
+        finished_at_ms=None,
+        stalls=0,
+    )
+    assert await store.get_run("run-1") == run
+    assert await store.get_run("run-2") is None
+    assert [event.type for event in await store.read_events("run-1")] == ["run.started"]
+    assert await store.get_plan("plan-1") == b'{"plan":1}'
+    assert await store.get_plan("plan-2") is None
+
+
+async def test_an_idempotency_key_gives_the_first_run(store: Store) -> None:
+    first, _ = await store.create_run(new_run("run-1", idempotency_key="k", request_hash="h1"))
+    again, created = await store.create_run(new_run("run-2", T0 + 5, idempotency_key="k", request_hash="h2"))
+    assert (again, created) == (first, False)
+    assert await store.get_run("run-2") is None
+    assert await store.read_events("run-2") == []
+    _, created = await store.create_run(new_run("run-3", workflow="other", idempotency_key="k"))
+    assert created  # a key belongs to its workflow
+
+
+async def test_concurrent_submits_with_one_key_make_one_run(store: Store) -> None:
+    results = await asyncio.gather(*(store.create_run(new_run(f"run-{i}", idempotency_key="k")) for i in range(25)))
+    assert sum(created for _, created in results) == 1
+    assert len({run.id for run, _ in results}) == 1
+
+
+async def test_a_run_id_is_used_once(store: Store) -> None:
+    await store.create_run(new_run("run-1"))
+    with pytest.raises(Conflict):
+        await store.create_run(new_run("run-1", T0 + 1))
+    assert (await row(store, "run-1")).created_at_ms == T0
+
+
+async def test_list_runs_pages_from_the_newest(store: Store) -> None:
+    for i in range(7):
+        await store.create_run(new_run(f"run-{i}", T0 + i // 2, workflow="ab"[i % 2]))  # pairs share a time
+    await store.claim("w1", T0, LEASE_MS, run_id="run-1")
+
+    async def ids(**where: object) -> list[str]:
+        return [run.id for run in await store.list_runs(**where)]  # type: ignore[arg-type]
+
+    assert await ids() == ["run-6", "run-5", "run-4", "run-3", "run-2", "run-1", "run-0"]
+    assert await ids(limit=3) == ["run-6", "run-5", "run-4"]
+    assert await ids(before="run-4", limit=3) == ["run-3", "run-2", "run-1"]
+    assert await ids(before="run-0") == []
+    assert await ids(before="no such run") == []
+    assert await ids(workflow="a") == ["run-6", "run-4", "run-2", "run-0"]
+    assert await ids(workflow="b", before="run-5") == ["run-3", "run-1"]
+    assert await ids(status="running") == ["run-1"]
+    assert await ids(workflow="a", status="running") == []
+
+
+async def test_claim_leases_what_is_due_oldest_first(store: Store) -> None:
+    for id, due in (("late", T0 + 50), ("first", T0), ("second", T0 + 10)):
+        await store.create_run(new_run(id, due))
+    assert await store.claim("w1", T0 - 1, LEASE_MS) == []
+
+    (run,) = await store.claim("w1", T0 + 20, LEASE_MS)
+    assert (run.id, run.epoch, run.stalls, run.status) == ("first", 1, 1, "running")
+    assert (run.lease_owner, run.lease_until_ms, run.started_at_ms) == ("w1", T0 + 20 + LEASE_MS, T0 + 20)
+    assert await row(store, "first") == run
+
+    assert [run.id for run in await store.claim("w1", T0 + 60, LEASE_MS, limit=10)] == ["second", "late"]
+    assert await store.claim("w1", T0 + 60, LEASE_MS, limit=10) == []
+
+
+async def test_claim_can_be_narrowed_to_one_run(store: Store) -> None:
+    for id in ("a", "b"):
+        await store.create_run(new_run(id))
+    assert [run.id for run in await store.claim("w1", T0, LEASE_MS, run_id="b")] == ["b"]
+    assert await store.claim("w1", T0, LEASE_MS, run_id="b") == []
+    assert await store.claim("w1", T0, LEASE_MS, run_id="c") == []
+
+
+async def test_a_lapsed_lease_is_taken_over(store: Store) -> None:
+    run = await owned_run(store)
+    until = T0 + LEASE_MS
+    assert await store.claim("w2", until - 1, LEASE_MS) == []
+    (taken,) = await store.claim("w2", until, LEASE_MS)
+    assert (taken.id, taken.lease_owner, taken.epoch, taken.stalls) == (run.id, "w2", 2, 2)
+    assert taken.started_at_ms == T0
+
+
+async def test_concurrent_claims_never_share_a_run(store: Store) -> None:
+    for i in range(40):
+        await store.create_run(new_run(f"run-{i:02}"))
+    claimed = await asyncio.gather(*(store.claim(f"w{i}", T0, LEASE_MS, limit=3) for i in range(20)))
+    ids = [run.id for runs in claimed for run in runs]
+    assert len(ids) == len(set(ids)) == 40
+
+
+async def test_stalls_count_claims_without_progress(store: Store) -> None:
+    await store.create_run(new_run("run-1"))
+    for i in range(1, 4):
+        (run,) = await store.claim("w1", T0 + i * LEASE_MS, LEASE_MS)
+        assert (run.stalls, run.epoch) == (i, i)
+    await store.append(change(run, record()))
+    assert (await row(store, "run-1")).stalls == 0
+
+
+async def test_renew_extends_what_is_still_held(store: Store) -> None:
+    for id in ("a", "b", "c", "d"):
+        await owned_run(store, id)
+    await store.claim("w2", T0 + LEASE_MS, LEASE_MS, run_id="b")
+    await finish(store, await row(store, "c"))
+    now = T0 + LEASE_MS + 1
+    assert await store.renew("w1", ["a", "b", "c", "nothing"], now, LEASE_MS) == {"a"}
+    assert (await row(store, "a")).lease_until_ms == now + LEASE_MS
+    assert (await row(store, "b")).lease_until_ms == T0 + 2 * LEASE_MS
+    assert (await row(store, "d")).lease_until_ms == T0 + LEASE_MS
+    assert await store.renew("w1", [], now, LEASE_MS) == set()
+
+
+async def test_release_frees_the_lease(store: Store) -> None:
+    run = await owned_run(store)
+    assert await store.release(run.id, run.epoch, run.seq, T0 + 500, "waiting")
+    freed = await row(store, run.id)
+    assert (freed.status, freed.lease_owner, freed.lease_until_ms) == ("waiting", None, None)
+    assert (freed.next_run_at_ms, freed.epoch) == (T0 + 500, run.epoch)
+    assert await store.renew("w1", [run.id], T0, LEASE_MS) == set()
+    assert await store.claim("w2", T0 + 499, LEASE_MS) == []
+    assert len(await store.claim("w2", T0 + 500, LEASE_MS)) == 1
+
+
+async def test_without_a_due_time_only_a_fact_wakes_a_run(store: Store) -> None:
+    run = await owned_run(store)
+    assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
+    assert await store.claim("w2", T0 + 10**10, LEASE_MS) == []
+    assert await store.next_due(T0) is None
+    assert await store.post_fact(run.id, b"{}", T0 + 7)
+    assert await store.next_due(T0) == T0 + 7
+    assert len(await store.claim("w2", T0 + 7, LEASE_MS)) == 1
+
+
+async def test_release_is_refused_when_anything_moved(store: Store) -> None:
+    run = await owned_run(store)
+    assert not await store.release(run.id, run.epoch - 1, run.seq, None, "waiting")
+    assert not await store.release(run.id, run.epoch, run.seq + 1, None, "waiting")
+    assert not await store.release("no such run", 1, 1, None, "waiting")
+    assert await row(store, run.id) == run
+
+    await store.post_fact(run.id, b"answer", T0 + 1)
+    assert not await store.release(run.id, run.epoch, run.seq, None, "waiting")
+    assert (await row(store, run.id)).lease_owner == "w1"
+    (fact,) = await store.read_inbox(run.id)
+    await store.append(change(run, record(), consumed_inbox=(fact.n,)))
+    assert await store.release(run.id, run.epoch, run.seq + 1, None, "waiting")
+
+
+async def test_release_does_not_revive_an_ended_run(store: Store) -> None:
+    run = await owned_run(store)
+    await finish(store, run)
+    ended = await row(store, run.id)
+    assert not await store.release(run.id, ended.epoch, ended.seq, T0, "waiting")
+    assert await row(store, run.id) == ended
+
+
+@pytest.mark.parametrize("fact_first", [True, False])
+async def test_a_fact_is_never_lost_to_a_release(store: Store, fact_first: bool) -> None:
+    """Whichever comes first: either the owner keeps the run, or the run is due again."""
+    for i in range(20):
+        run = await owned_run(store, f"run-{i}")
+        post = store.post_fact(run.id, b"answer", T0 + 1)
+        release = store.release(run.id, run.epoch, run.seq, None, "waiting")
+        await asyncio.gather(*([post, release] if fact_first else [release, post]))
+        now = await row(store, run.id)
+        if now.lease_owner is None:
+            assert now.next_run_at_ms == T0 + 1
+            assert len(await store.claim("w2", T0 + 1, LEASE_MS, run_id=run.id)) == 1
+        else:
+            assert now == run
+        assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"answer"]
+
+
+async def test_next_due_is_the_first_time_claim_finds_something(store: Store) -> None:
+    assert await store.next_due(T0) is None
+    await store.create_run(new_run("later", T0 + 1000))
+    await store.create_run(new_run("now", T0))
+    assert await store.next_due(T0) == T0
+
+    (run,) = await store.claim("w1", T0, LEASE_MS)
+    assert await store.next_due(T0) == T0 + 1000
+    await finish(store, run)
+    (run,) = await store.claim("w1", T0 + 1000, LEASE_MS)
+    until = T0 + 1000 + LEASE_MS
+    assert await store.next_due(T0) == until
+    assert await store.claim("w2", until - 1, LEASE_MS) == []
+    assert len(await store.claim("w2", until, LEASE_MS)) == 1
+
+
+async def test_ping(store: Store) -> None:
+    await store.ping()

@@ -1,0 +1,96 @@
+"""Both backends do the same: one seeded random story told to the memory store and to SQLite gives the same replies."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.errors import WeftError
+from executor.store.base import EventFilter, Store, WaitUpdate
+from executor.store.memory import MemoryStore
+from executor.store.sqlite import SQLiteStore
+from tests.conformance.store.given import T0, change, new_run, record, wait
+
+STEPS = 300
+RUN_IDS = ["a", "b", "c", "d"]
+
+
+@pytest.mark.parametrize("seed", range(12))
+async def test_a_random_story_has_one_ending(seed: int, tmp_path: Path) -> None:
+    endings = []
+    for store in (MemoryStore(), SQLiteStore(tmp_path / "weft.db")):
+        await store.open()
+        endings.append(await tell(store, random.Random(seed)))
+        await store.close()
+    for step, (in_memory, in_sqlite) in enumerate(zip(*endings, strict=True)):
+        assert in_memory == in_sqlite, f"seed {seed}, step {step}"
+
+
+async def tell(store: Store, chance: random.Random) -> list[Any]:
+    """Every reply, in order. Draws from `chance` never depend on a reply, so both stores hear the same story."""
+    replies: list[Any] = []
+    now = T0
+    for step in range(STEPS):
+        now += chance.randrange(4)
+        action = chance.randrange(12)
+        run_id = chance.choice(RUN_IDS)
+        numbers = [chance.randrange(3) for _ in range(6)]
+        try:
+            replies.append((action, await act(store, action, run_id, numbers, now, step)))
+        except WeftError as error:
+            replies.append((action, type(error).__name__))
+    for run_id in RUN_IDS:
+        replies.append(await store.get_run(run_id))
+        replies.append(await store.read_events(run_id))
+        replies.append(await store.read_inbox(run_id))
+        replies.append(await store.unconsumed_signals(run_id))
+        replies.append(await store.find_events(run_id, EventFilter(node="n1", after=2, limit=3)))
+    replies.append(await store.list_waits(None))
+    replies.append(await store.list_runs())
+    return replies
+
+
+async def act(store: Store, action: int, run_id: str, n: list[int], now: int, step: int) -> Any:
+    run = await store.get_run(run_id)
+    match action:
+        case 0:
+            key = f"key-{n[0]}" if n[1] else None
+            return await store.create_run(new_run(run_id, now, idempotency_key=key, plan_hash=f"plan-{n[2]}"))
+        case 1 | 2:
+            return await store.claim(f"w{n[0]}", now, 5, limit=n[1] + 1, run_id=run_id if n[2] else None)
+        case 3:
+            return await store.renew(f"w{n[0]}", [run_id, "a", "nothing"], now, 5)
+        case 4 if run is not None:
+            due = now + n[1] if n[0] else None
+            return await store.release(run_id, run.epoch - (n[2] == 0), run.seq, due, "waiting")
+        case 5 | 6 | 7 if run is not None:
+            inbox = await store.read_inbox(run_id)
+            return await store.append(
+                change(
+                    run,
+                    *(record(node=f"n{number}", data=b"%d" % step) for number in n[: n[0] + 1]),
+                    now_ms=now,
+                    expected_seq=run.seq + (n[1] == 2 and n[2] == 2),
+                    waits=(wait(run_id, f"ask!{step % 40}", opened_at_ms=now),) if n[3] else (),
+                    closed_waits=(WaitUpdate(f"ask!{step % 30}", "expired", at_ms=now),) if n[4] else (),
+                    consumed_inbox=tuple(fact.n for fact in inbox[: n[5]]),
+                    consumed_signals=((n[5], "go!1"),),
+                    blobs=((f"sha-{n[2]}", b"bytes"),),
+                    status="failed" if step % 37 == 0 else None,
+                    finished=step % 37 == 0,
+                    output=b"%d" % step if n[4] == 2 else None,
+                )
+            )
+        case 8:
+            return await store.post_fact(run_id, b"%d" % step, now)
+        case 9:
+            token = wait(run_id, f"ask!{step % 40 - n[0]}").token_hash
+            return await store.answer_wait(token, b"%d" % step, f"p{n[1]}", b"fact", now)
+        case 10:
+            key = f"key-{n[0]}" if n[0] else None
+            return await store.post_signal(run_id, "paid", None, b"%d" % step, key, None, b"fact", now)
+        case _:
+            return await store.next_due(now), await store.get_blob("sha-1"), await store.list_waits(run_id=run_id)

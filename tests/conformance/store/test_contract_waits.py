@@ -1,0 +1,221 @@
+"""Facts from outside: the inbox, waits and their answers, signals. Promises 5 and 6."""
+
+from __future__ import annotations
+
+import asyncio
+
+from executor.store.base import Answered, Store, WaitUpdate
+from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
+
+
+async def test_facts_keep_their_order_and_their_numbers(store: Store) -> None:
+    run = await owned_run(store)
+    for fact in (b"a", b"\x00\xff", b""):
+        assert await store.post_fact(run.id, fact, T0)
+    inbox = await store.read_inbox(run.id)
+    assert [fact.fact for fact in inbox] == [b"a", b"\x00\xff", b""]
+    assert [fact.run_id for fact in inbox] == [run.id] * 3
+
+    await store.append(change(run, record(), consumed_inbox=tuple(fact.n for fact in inbox)))
+    assert await store.read_inbox(run.id) == []
+    await store.post_fact(run.id, b"b", T0)
+    (next_fact,) = await store.read_inbox(run.id)
+    assert next_fact.n > inbox[-1].n  # never used twice, also once the inbox was empty
+    assert await store.read_inbox("no such run") == []
+
+
+async def test_a_consumed_fact_goes_with_its_events_or_not_at_all(store: Store) -> None:
+    run = await owned_run(store)
+    await store.post_fact(run.id, b"a", T0)
+    (fact,) = await store.read_inbox(run.id)
+    (result,) = await asyncio.gather(
+        store.append(change(run, record(), expected_seq=9, consumed_inbox=(fact.n,))), return_exceptions=True
+    )
+    assert type(result).__name__ == "Fenced"
+    assert await store.read_inbox(run.id) == [fact]
+
+
+async def test_a_fact_leaves_a_live_lease_alone(store: Store) -> None:
+    run = await owned_run(store)
+    await store.post_fact(run.id, b"a", T0 + 1)
+    assert await row(store, run.id) == run
+    assert await store.claim("w2", T0 + 2, LEASE_MS) == []
+    assert len(await store.claim("w2", T0 + LEASE_MS, LEASE_MS)) == 1
+
+
+async def test_a_fact_makes_a_sleeping_run_due(store: Store) -> None:
+    run = await owned_run(store)
+    await store.release(run.id, run.epoch, run.seq, T0 + 10**9, "waiting")
+    await store.post_fact(run.id, b"a", T0 + 5)
+    now = await row(store, run.id)
+    assert (now.status, now.next_run_at_ms) == ("waiting", T0 + 5)
+
+
+async def test_no_fact_for_a_run_that_ended_or_never_was(store: Store) -> None:
+    run = await owned_run(store)
+    await finish(store, run)
+    assert not await store.post_fact(run.id, b"a", T0)
+    assert not await store.post_fact("no such run", b"a", T0)
+    assert await store.read_inbox(run.id) == []
+    assert (await row(store, run.id)).next_run_at_ms is None
+
+
+async def test_waits_come_back_as_they_went_in(store: Store) -> None:
+    run = await owned_run(store)
+    full = wait(
+        run.id, "go!2", kind="signal", name="paid", correlation="order-7", expires_at_ms=T0 + 9, on_expire="reject"
+    )
+    plain = wait(run.id, "ask!1")
+    await store.append(change(run, record("wait.opened"), waits=(full, plain)))
+    assert await store.get_wait(run.id, "go!2") == full
+    assert await store.find_wait(plain.token_hash) == plain
+    assert await store.get_wait(run.id, "no") is None
+    assert await store.get_wait("no", "ask!1") is None
+    assert await store.find_wait("no") is None
+
+
+async def test_list_waits_oldest_first(store: Store) -> None:
+    one, two = await owned_run(store, "one"), await owned_run(store, "two")
+    await store.append(change(two, waits=(wait("two", "a!1", opened_at_ms=T0 + 1), wait("two", "b!1"))))
+    await store.append(change(one, waits=(wait("one", "a!1", opened_at_ms=T0 + 2),)))
+    await store.append(change(two, closed_waits=(WaitUpdate("b!1", "expired", at_ms=T0 + 3),)))
+
+    async def ids(**where: object) -> list[tuple[str, str]]:
+        return [(found.run_id, found.id) for found in await store.list_waits(**where)]  # type: ignore[arg-type]
+
+    assert await ids() == [("two", "a!1"), ("one", "a!1")]
+    assert await ids(limit=1) == [("two", "a!1")]
+    assert await ids(run_id="one") == [("one", "a!1")]
+    assert await ids(status="expired") == [("two", "b!1")]
+    assert await ids(status=None) == [("two", "b!1"), ("two", "a!1"), ("one", "a!1")]
+    assert await ids(status=None, run_id="two") == [("two", "b!1"), ("two", "a!1")]
+    assert await ids(status="answered") == []
+
+
+async def test_an_answer_wakes_the_run(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, waits=(wait(run.id),)))
+    await store.release(run.id, run.epoch, run.seq, None, "waiting")
+    token = wait(run.id).token_hash
+
+    first = await store.answer_wait(token, b'{"action":"approve"}', "ada", b"fact-1", T0 + 5)
+    assert first is not None and first.won
+    assert (first.wait.status, first.wait.response) == ("answered", b'{"action":"approve"}')
+    assert (first.wait.answered_by, first.wait.answered_at_ms) == ("ada", T0 + 5)
+    assert await store.get_wait(run.id, "ask!1") == first.wait
+    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"fact-1"]
+    assert (await row(store, run.id)).next_run_at_ms == T0 + 5
+
+    second = await store.answer_wait(token, b"{}", "bob", b"fact-2", T0 + 6)
+    assert second == Answered(False, first.wait)
+    assert len(await store.read_inbox(run.id)) == 1
+    assert await store.answer_wait("no such token", b"{}", None, b"fact", T0) is None
+
+
+async def test_of_fifty_answers_one_wins_and_all_see_it(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, waits=(wait(run.id),)))
+    token = wait(run.id).token_hash
+    results = await asyncio.gather(
+        *(store.answer_wait(token, b"%d" % i, f"person-{i}", b"fact-%d" % i, T0 + i) for i in range(50))
+    )
+    winners = [i for i, result in enumerate(results) if result is not None and result.won]
+    assert len(winners) == 1
+    (winner,) = winners
+    for result in results:
+        assert result is not None
+        assert (result.wait.answered_by, result.wait.response) == (f"person-{winner}", b"%d" % winner)
+        assert result.wait.answered_at_ms == T0 + winner
+    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"fact-%d" % winner]
+
+
+async def test_closing_a_wait_needs_it_pending(store: Store) -> None:
+    run = await owned_run(store)
+    await store.append(change(run, waits=(wait(run.id, "a!1"), wait(run.id, "b!1"), wait(run.id, "c!1"))))
+    answered = await store.answer_wait(wait(run.id, "a!1").token_hash, b"yes", "ada", b"fact", T0 + 1)
+    assert answered is not None
+    await store.append(
+        change(
+            run,
+            closed_waits=(
+                WaitUpdate("a!1", "cancelled", at_ms=T0 + 2),
+                WaitUpdate("b!1", "expired", at_ms=T0 + 2),
+                WaitUpdate("c!1", "answered", response=b"sig", answered_by="signal", at_ms=T0 + 2),
+                WaitUpdate("no such wait", "cancelled"),
+            ),
+        )
+    )
+    assert await store.get_wait(run.id, "a!1") == answered.wait
+    b, c = await store.get_wait(run.id, "b!1"), await store.get_wait(run.id, "c!1")
+    assert b is not None and c is not None
+    assert (b.status, b.response, b.answered_at_ms) == ("expired", None, T0 + 2)
+    assert (c.status, c.response, c.answered_by) == ("answered", b"sig", "signal")
+    late = await store.answer_wait(b.token_hash, b"yes", "bob", b"fact", T0 + 3)
+    assert late == Answered(False, b)
+
+
+async def test_the_end_of_a_run_cancels_its_open_waits(store: Store) -> None:
+    run, other = await owned_run(store, "one"), await owned_run(store, "two")
+    await store.append(change(run, waits=(wait("one", "a!1"), wait("one", "b!1"))))
+    await store.append(change(other, waits=(wait("two", "a!1"),)))
+    answered = await store.answer_wait(wait("one", "a!1").token_hash, b"yes", None, b"fact", T0)
+    assert answered is not None
+    await finish(store, run, "cancelled", now_ms=T0 + 4)
+    assert await store.get_wait("one", "a!1") == answered.wait
+    assert [found.run_id for found in await store.list_waits()] == ["two"]
+    late = await store.answer_wait(wait("one", "b!1").token_hash, b"yes", None, b"fact", T0 + 5)
+    assert late is not None
+    assert (late.won, late.wait.status, late.wait.answered_at_ms) == (False, "cancelled", T0 + 4)
+
+
+async def test_early_signals_are_kept_until_consumed(store: Store) -> None:
+    await store.create_run(new_run("run-1"))
+    first = await store.post_signal("run-1", "paid", "order-7", b'{"eur":5}', None, "shop", b"fact-1", T0 + 1)
+    second = await store.post_signal("run-1", "paid", None, b"2", None, None, b"fact-2", T0 + 2)
+    assert first is not None and second is not None
+    signal, new = first
+    assert new
+    assert (signal.seq, signal.name, signal.correlation, signal.payload) == (1, "paid", "order-7", b'{"eur":5}')
+    assert (signal.received_at_ms, signal.received_by, signal.consumed_by) == (T0 + 1, "shop", None)
+    assert await store.unconsumed_signals("run-1") == [signal, second[0]]
+    assert [fact.fact for fact in await store.read_inbox("run-1")] == [b"fact-1", b"fact-2"]
+
+    (run,) = await store.claim("w1", T0 + 3, LEASE_MS)
+    await store.append(change(run, record(), consumed_signals=((1, "go!1"),)))
+    assert [left.seq for left in await store.unconsumed_signals("run-1")] == [2]
+    third = await store.post_signal("run-1", "paid", None, b"3", None, None, b"fact-3", T0 + 4)
+    assert third is not None and third[0].seq == 3
+    assert await store.unconsumed_signals("no such run") == []
+
+
+async def test_a_signal_makes_a_sleeping_run_due(store: Store) -> None:
+    run = await owned_run(store)
+    await store.release(run.id, run.epoch, run.seq, None, "waiting")
+    await store.post_signal(run.id, "paid", None, b"1", None, None, b"fact", T0 + 5)
+    assert len(await store.claim("w2", T0 + 5, LEASE_MS)) == 1
+
+
+async def test_a_repeated_dedupe_key_gives_the_first_signal(store: Store) -> None:
+    run = await owned_run(store)
+    await owned_run(store, "other")
+    results = await asyncio.gather(
+        *(store.post_signal(run.id, "paid", None, b"%d" % i, "key", None, b"fact", T0 + i) for i in range(20))
+    )
+    rows = [result for result in results if result is not None]
+    assert sum(new for _, new in rows) == 1
+    assert len({signal.payload for signal, _ in rows}) == 1
+    assert len(await store.read_inbox(run.id)) == len(await store.unconsumed_signals(run.id)) == 1
+
+    elsewhere = await store.post_signal("other", "paid", None, b"x", "key", None, b"fact", T0)
+    assert elsewhere is not None and elsewhere[1]  # a key belongs to its run
+    await finish(store, run)
+    repeated = await store.post_signal(run.id, "paid", None, b"x", "key", None, b"fact", T0)
+    assert repeated == (rows[0][0], False)  # who repeats a request gets the same reply, also once the run has ended
+
+
+async def test_no_signal_for_a_run_that_ended_or_never_was(store: Store) -> None:
+    run = await owned_run(store)
+    await finish(store, run)
+    assert await store.post_signal(run.id, "paid", None, b"1", None, None, b"fact", T0) is None
+    assert await store.post_signal("no such run", "paid", None, b"1", "key", None, b"fact", T0) is None
+    assert await store.unconsumed_signals(run.id) == []
