@@ -1,0 +1,132 @@
+"""What a block is at run time: a spec (compiler.catalog) and an async handler. One file per block type in this folder.
+
+A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels only)
+`Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`.
+It must not keep state between calls: attempts may run in any process, more than once.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Awaitable, Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Literal, Protocol
+
+from compiler.catalog import BlockSpec
+from executor.core.events import WaitKind
+
+if TYPE_CHECKING:
+    from executor.services import Services
+
+PatchOp = Literal["set", "merge", "del", "append", "increment"]
+
+
+@dataclass(frozen=True, slots=True)
+class Patch:
+    """One change of a workflow variable. `path` is `$.name`, `$.name.field[0]`, `$["odd name"]`; value is JSON."""
+
+    op: PatchOp
+    path: str
+    value: Any = None
+
+
+@dataclass(frozen=True, slots=True)
+class Bound:
+    """JavaScript with its references taken out: `source` reads them as `v["..."]` (typed) or `t["..."]` (rendered text)."""
+
+    source: str
+    values: Mapping[str, Any]
+    texts: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Done:
+    """`output` is any JSON value. `route`: the handle to follow; None: none (every out-edge dies).
+    `response`: the block ends the run; {"status", "headers", "body"} is the run's answer and `output` its output."""
+
+    output: Any = None
+    route: str | None = "out"
+    patches: Sequence[Patch] = ()
+    response: Mapping[str, Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Suspend:
+    """Pause durably. `due_ms` (Unix ms) ends a timer and expires every other kind.
+
+    request   what a person is shown (JSON): title, text, show, ...
+    schema    JSON Schema of the answer's fields
+    actions   ids of the named answers (approval); the answer's action becomes the route if that handle is wired, else `out`
+    on_expire an action id, or fail | continue | skip
+    name, correlation   for signals
+    """
+
+    kind: WaitKind
+    request: Mapping[str, Any] = field(default_factory=dict)
+    schema: Mapping[str, Any] | None = None
+    actions: Sequence[str] = ()
+    due_ms: int | None = None
+    on_expire: str = "fail"
+    name: str | None = None
+    correlation: str | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Sized:
+    """From a start sentinel: open `count` scopes. `items` (each): the list that `<loop.item>` reads."""
+
+    count: int
+    items: Sequence[Any] | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Tested:
+    """From an end sentinel of a loop: go round again, or leave."""
+
+    again: bool
+
+
+Outcome = Done | Suspend | Sized | Tested
+
+
+@dataclass(slots=True)
+class Context:
+    """What one attempt knows.
+
+    params           resolved; texts that are JavaScript arrive as Bound
+    key              the node key as text, e.g. `send@fan[2]`; stable over attempts, as is idempotency_key
+    turn             end sentinels: number of iterations done so far; start sentinels: 0
+    count            end sentinels: the count the start sentinel gave (for, each: all iterations)
+    broke            end sentinels: a break block ran in the iteration that just ended
+    emit             sends a live-only delta (tokens); never journaled
+    evaluate         runs Bound sources in the sandbox, one call: list in, list out; raises BlockError
+    """
+
+    run_id: str
+    workflow: str
+    key: str
+    block: str
+    name: str
+    type: str
+    attempt: int
+    idempotency_key: str
+    params: dict[str, Any]
+    input: Any
+    variables: Mapping[str, Any]
+    now_ms: int
+    services: Services
+    emit: Callable[[str], None]
+    evaluate: Callable[[Sequence[Bound]], Awaitable[list[Any]]]
+    wired: frozenset[str] = frozenset()
+    turn: int = 0
+    count: int = 0
+    broke: bool = False
+
+
+class Block(Protocol):
+    """A block type. Sentinels of a container share one Block: `run` is then called for the end the context names
+    (`type` is `loop:start`, `loop:end`, `parallel:start` or `parallel:end`)."""
+
+    @property
+    def spec(self) -> BlockSpec: ...
+
+    async def run(self, ctx: Context) -> Outcome: ...

@@ -1,0 +1,23 @@
+"""`break`: the innermost loop around it ends with this iteration. What else is ready in the iteration still runs."""
+
+from __future__ import annotations
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+
+
+class Break:
+    spec = BlockSpec(
+        type="break",
+        title="Break",
+        description="Leaves the loop after this iteration. Put it behind a condition.",
+        category="flow",
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """That it ran is the mark: `values.scope` keeps it when the step is recorded, and again on recovery."""
+        return Done({"break": True})
+
+
+block = Break()

@@ -1,0 +1,138 @@
+"""`condition`: takes the first case whose expression is true. A case without an expression is the else."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import BlockSpec, Case, Params
+from executor.blocks.base import Bound, Context, Done
+from executor.errors import BlockError
+from executor.values.coerce import truthy
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["cases"],
+    "additionalProperties": False,
+    "properties": {
+        "cases": {
+            "type": "array",
+            "title": "Cases",
+            "description": "Tried in order; the first one that is true is taken.",
+            "minItems": 1,
+            "maxItems": 100,
+            "items": {
+                "type": "object",
+                "required": ["id"],
+                "additionalProperties": False,
+                "properties": {
+                    "id": {"type": "string", "title": "Handle", "pattern": "^[A-Za-z0-9_.-]{1,128}$"},
+                    "title": {"type": "string", "title": "Title"},
+                    "when": {
+                        "type": ["string", "boolean", "null"],
+                        "title": "Expression",
+                        "description": "JavaScript. Left empty: else.",
+                        "x-weft": "expression",
+                    },
+                },
+            },
+        },
+        "carry": {
+            "title": "Carry along",
+            "description": "An object whose fields become part of the output. Conditions imported from Sim carry "
+            "the output of the block before them (or null) and also put out Sim's selectedOption and conditionResult.",
+        },
+    },
+}
+
+
+def named_cases(params: Params, key: str) -> tuple[Case, ...]:
+    """The items of the list param `key` that have an id, as handles. Reads what can be read."""
+    items = params.get(key)
+    found = (
+        [i for i in items if isinstance(i, dict) and isinstance(i.get("id"), str)] if isinstance(items, list) else []
+    )
+    return tuple(Case(i["id"], title if isinstance(title := i.get("title"), str) else "") for i in found)
+
+
+def _output_schema(params: Params) -> dict[str, Any] | None:
+    if "carry" in params:
+        return None
+    return {
+        "type": "object",
+        "properties": {
+            "case": {"type": ["string", "null"]},
+            "title": {"type": "string"},
+            "result": {"type": "boolean"},
+        },
+    }
+
+
+class Condition:
+    spec = BlockSpec(
+        type="condition",
+        title="Condition",
+        description="Goes on by the first case that is true; the other ways are not taken.",
+        category="flow",
+        params=_PARAMS,
+        handles=(),
+        cases=lambda params: named_cases(params, "cases"),
+        output_from=_output_schema,
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
+        taken."""
+        cases = [case for case in ctx.params.get("cases") or () if isinstance(case, dict)]
+        taken = await first_true(ctx, cases)
+        case = cases[taken] if taken is not None else {}
+        route = str(case["id"]) if taken is not None else None
+        output: dict[str, Any] = {"case": route, "title": str(case.get("title") or ""), "result": taken is not None}
+        if "carry" in ctx.params:
+            carried = ctx.params["carry"]
+            output |= carried if isinstance(carried, dict) else {}
+            output |= {"conditionResult": taken is not None, "selectedOption": route}
+        return Done(output, route=route)
+
+
+async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
+    """Position of the first case that holds, or None. All expressions go to the sandbox in one call; a case after the
+    one that holds does not matter, even if it throws. Raises BlockError, naming the case that threw."""
+    cases = [{**case, "when": _expression(case.get("when"))} for case in cases]
+    bound = [case["when"] for case in cases if isinstance(case["when"], Bound)]
+    results: list[Any] | None = None
+    if len(bound) > 1:
+        try:
+            results = await ctx.evaluate(bound)
+        except BlockError:
+            results = None  # one of them threw: find out whether an earlier one holds
+    at = 0
+    for position, case in enumerate(cases):
+        when = case["when"]
+        if isinstance(when, Bound):
+            if truthy(results[at] if results is not None else await _evaluate(ctx, case, when)):
+                return position
+            at += 1
+        elif when is None or truthy(when):
+            return position
+    return None
+
+
+def _expression(when: Any) -> Any:
+    """None for an else. A text here is an expression without references, whoever made the params."""
+    if isinstance(when, str):
+        return Bound(when, {}) if when.strip() else None
+    return when
+
+
+async def _evaluate(ctx: Context, case: dict[str, Any], when: Bound) -> Any:
+    try:
+        return (await ctx.evaluate([when]))[0]
+    except BlockError as error:
+        title = case.get("title") or case.get("id")
+        raise BlockError(
+            f'Evaluation error in condition "{title}": {error.message}', code=error.code, retryable=error.retryable
+        ) from error
+
+
+block = Condition()

@@ -1,0 +1,131 @@
+"""`loop`: runs its body again and again. The start sentinel says how many rounds there are to begin with, the end
+sentinel, after each of them, whether there is another one."""
+
+from __future__ import annotations
+
+from typing import Any, Final
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Bound, Context, Sized, Tested
+from executor.errors import BlockError
+from executor.values.coerce import to_count, truthy
+from executor.values.items import to_items
+
+MAX_DEFAULT: Final = 1000  # a loop that nobody bounded; docs/reference/limits.md
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["mode"],
+    "additionalProperties": False,
+    "properties": {
+        "mode": {
+            "enum": ["for", "each", "while", "until", "do_while"],
+            "title": "Kind",
+            "description": "for: a number of times; each: over a collection; while: tested before each iteration; "
+            "until and do_while: tested after each iteration.",
+        },
+        "count": {"title": "Times", "description": "for: a number, or a reference to one."},
+        "items": {
+            "title": "Collection",
+            "description": "each: a list, an object ([key, value] pairs), or a reference.",
+        },
+        "condition": {
+            "type": ["string", "boolean"],
+            "title": "Condition",
+            "description": "JavaScript. <loop.index> is the index of the next iteration.",
+            "x-weft": "expression",
+        },
+        "max": {"title": "At most", "description": "Bound of every kind of loop.", "default": MAX_DEFAULT},
+        "on_max": {"enum": ["fail", "exit"], "title": "When the bound is reached", "default": "fail"},
+        "results": {
+            "enum": ["ends", "all"],
+            "title": "Results hold",
+            "description": "ends: the outputs of the blocks that nothing follows; all: of every block that ran.",
+            "default": "ends",
+        },
+    },
+}
+
+
+class Loop:
+    spec = BlockSpec(
+        type="loop",
+        title="Loop",
+        description="Runs the blocks inside it a number of times, for each item, or while a condition holds.",
+        category="flow",
+        params=_PARAMS,
+        handles=("out", "body"),
+        container="loop",
+        output={"type": "object", "properties": {"results": {"type": "array"}, "last": {"type": "object"}}},
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Sized | Tested:
+        """Raises BlockError: loop_limit at the bound, loop_count and loop_items for sizes that are none,
+        params_invalid, and what a condition that throws raises."""
+        return await _again(ctx) if ctx.type == "loop:end" else await _size(ctx)
+
+
+async def _size(ctx: Context) -> Sized:
+    params = ctx.params
+    match params.get("mode"):
+        case "for":
+            return Sized(_bounded(params, to_count(params.get("count"))))
+        case "each":
+            items = to_items(params.get("items"))
+            return Sized(_bounded(params, len(items)), items)
+        case "while":
+            again = await _holds(ctx)
+            return Sized(_bounded(params, 1) if again else 0)
+        case "until" | "do_while":
+            return Sized(_bounded(params, 1))
+        case mode:
+            raise BlockError(f"there is no kind of loop {mode!r}", code="params_invalid", retryable=False)
+
+
+async def _again(ctx: Context) -> Tested:
+    """`ctx.turn` iterations are done, so it is also the index of the next one. The size was settled at the start:
+    `ctx.count`, not the params, which may read something else by now."""
+    mode = ctx.params.get("mode")
+    if ctx.broke:
+        return Tested(False)
+    if mode in ("for", "each"):
+        return Tested(ctx.turn < ctx.count)
+    holds = await _holds(ctx)
+    again = not holds if mode == "until" else holds
+    return Tested(again and _bounded(ctx.params, ctx.turn + 1) > ctx.turn)
+
+
+async def _holds(ctx: Context) -> bool:
+    condition = ctx.params.get("condition")
+    if isinstance(condition, str) and condition.strip():
+        condition = Bound(condition, {})
+    if condition is None or isinstance(condition, str):
+        raise BlockError("the loop has no condition", code="params_invalid", retryable=False)
+    if not isinstance(condition, Bound):
+        return truthy(condition)
+    try:
+        return truthy((await ctx.evaluate([condition]))[0])
+    except BlockError as error:
+        raise BlockError(
+            f"Evaluation error in loop condition: {error.message}", code=error.code, retryable=error.retryable
+        ) from error
+
+
+def _bounded(params: dict[str, Any], rounds: int) -> int:
+    """`rounds`, at most `max`: beyond it the loop fails, or (on_max: exit) ends there."""
+    bound = params.get("max")
+    most = MAX_DEFAULT if bound is None or bound == "" else to_count(bound, "max")
+    if rounds <= most:
+        return rounds
+    if params.get("on_max") == "exit":
+        return most
+    raise BlockError(
+        f"the loop reached its bound of {most} iterations",
+        code="loop_limit",
+        retryable=False,
+        hint="Raise `max`, or set `on_max` to `exit` to go on with the results so far.",
+    )
+
+
+block = Loop()

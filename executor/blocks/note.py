@@ -1,0 +1,27 @@
+"""`note`: text on the canvas. The compiler leaves notes out of the plan, so this never runs in a workflow."""
+
+from __future__ import annotations
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+
+
+class Note:
+    spec = BlockSpec(
+        type="note",
+        title="Note",
+        description="A remark for people who read the workflow.",
+        category="annotation",
+        params={
+            "type": "object",
+            "properties": {"text": {"type": "string", "title": "Text", "x-weft": "literal"}},
+        },
+        handles=(),
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        return Done()
+
+
+block = Note()

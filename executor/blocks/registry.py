@@ -1,0 +1,115 @@
+"""The block types of this process: those of installed packages (entry points `weft.blocks`) and those given by hand.
+
+It is also what the compiler knows of blocks (`compiler.catalog.Catalog`).
+"""
+
+from __future__ import annotations
+
+import logging
+from collections.abc import Callable, Iterable, Iterator
+from importlib.metadata import EntryPoint, entry_points
+from typing import Any, Final, Literal, Protocol
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Block
+from executor.errors import NotFound
+
+GROUP: Final = "weft.blocks"
+
+_log = logging.getLogger(__name__)
+
+
+class SyntaxChecker(Protocol):
+    """The part of the sandbox that the compiler uses."""
+
+    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None: ...
+
+
+class Registry:
+    """Immutable after `load`. `sandbox` checks syntax: one, or a function that makes it at the first check; with none
+    at all nothing is found to be wrong."""
+
+    def __init__(
+        self, blocks: Iterable[Block], sandbox: SyntaxChecker | Callable[[], SyntaxChecker] | None = None
+    ) -> None:
+        self._blocks: dict[str, Block] = {block.spec.type: block for block in blocks}
+        self._sandbox = sandbox
+
+    @classmethod
+    def load(
+        cls, extra: Iterable[Block] = (), sandbox: SyntaxChecker | Callable[[], SyntaxChecker] | None = None
+    ) -> Registry:
+        """Everything installed, then `extra`, which replaces installed blocks of the same type. A package whose block
+        can not be loaded is named in the log and left out."""
+        return cls([*_installed(), *extra], sandbox)
+
+    def get(self, type: str) -> BlockSpec | None:
+        block = self._blocks.get(type)
+        return block.spec if block is not None else None
+
+    def types(self) -> list[str]:
+        return sorted(self._blocks)
+
+    def handler(self, type: str) -> Block:
+        """The block that runs nodes of this type; `loop:start`, `parallel:end` and the like mean the container's.
+        Raises NotFound(block_type_unknown): the plan was made where more packages are installed."""
+        block = self._blocks.get(type.removesuffix(":start").removesuffix(":end"))
+        if block is None:
+            raise NotFound(f"there is no block type {type!r} here", code="block_type_unknown")
+        return block
+
+    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+        if self._sandbox is None:
+            return None
+        if callable(self._sandbox):
+            self._sandbox = self._sandbox()
+        return self._sandbox.check_syntax(source, kind)
+
+    def catalogue(self) -> list[dict[str, Any]]:
+        """What an editor needs to know of each type, as JSON, by category and title."""
+        order = ("trigger", "flow", "data", "action", "people", "annotation")
+        specs = sorted(
+            (b.spec for b in self._blocks.values()), key=lambda s: (order.index(s.category), s.title, s.type)
+        )
+        return [
+            {
+                "type": spec.type,
+                "title": spec.title,
+                "description": spec.description,
+                "category": spec.category,
+                "params": spec.params,
+                "handles": list(spec.handles),
+                "container": spec.container,
+                "trigger": spec.trigger,
+                "output": spec.output,
+                "effect": spec.effect,
+            }
+            for spec in specs
+        ]
+
+
+def _installed() -> Iterator[Block]:
+    owners: dict[str, str] = {}
+    for point in sorted(entry_points(group=GROUP), key=lambda p: (p.name, p.value)):
+        owner = point.dist.name if point.dist is not None else "an unknown package"
+        block = _load(point, owner)
+        if block is None:
+            continue
+        taken = owners.setdefault(block.spec.type, owner)
+        if taken != owner:
+            _log.error("block type %r of %s is left out: %s has one of that name", block.spec.type, owner, taken)
+            continue
+        yield block
+
+
+def _load(point: EntryPoint, owner: str) -> Block | None:
+    """A block, or None with a line in the log: one broken package must not keep the others from running."""
+    try:
+        block = point.load()
+        if not isinstance(block.spec, BlockSpec) or not callable(block.run):
+            raise TypeError("it has no BlockSpec or no run")
+    except Exception:
+        _log.exception("block %r of %s (%s) can not be loaded and is left out", point.name, owner, point.value)
+        return None
+    loaded: Block = block
+    return loaded

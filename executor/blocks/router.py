@@ -1,0 +1,108 @@
+"""`router`: chooses a way by rule: the route whose value equals the given one, or whose expression is true."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import BlockSpec, Case, Params
+from executor.blocks.base import Context, Done
+from executor.blocks.condition import first_true, named_cases
+from executor.values.payload import render
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["routes"],
+    "additionalProperties": False,
+    "properties": {
+        "value": {"title": "Value", "description": "What the routes are compared with."},
+        "routes": {
+            "type": "array",
+            "title": "Routes",
+            "description": "Tried in order. A route without a rule is taken when the value is its id.",
+            "minItems": 1,
+            "maxItems": 100,
+            "items": {
+                "type": "object",
+                "required": ["id"],
+                "additionalProperties": False,
+                "properties": {
+                    "id": {"type": "string", "title": "Handle", "pattern": "^[A-Za-z0-9_.-]{1,128}$"},
+                    "title": {"type": "string", "title": "Title"},
+                    "equals": {"title": "Equals"},
+                    "when": {"type": ["string", "boolean"], "title": "Expression", "x-weft": "expression"},
+                },
+            },
+        },
+        "default": {
+            "type": "string",
+            "title": "Default",
+            "description": "Handle to go on by when no route fits.",
+            "pattern": "^[A-Za-z0-9_.-]{0,128}$",
+        },
+    },
+}
+
+
+def _cases(params: Params) -> tuple[Case, ...]:
+    routes = named_cases(params, "routes")
+    other = params.get("default")
+    if isinstance(other, str) and other and all(case.id != other for case in routes):
+        return (*routes, Case(other, "default"))
+    return routes
+
+
+class Router:
+    spec = BlockSpec(
+        type="router",
+        title="Router",
+        description="Goes on by the route that fits a value; the other ways are not taken.",
+        category="flow",
+        params=_PARAMS,
+        handles=(),
+        cases=_cases,
+        output={
+            "type": "object",
+            "properties": {
+                "route": {"type": ["string", "null"]},
+                "title": {"type": "string"},
+                "result": {"type": "boolean"},
+            },
+        },
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"route", "title", "result"}; `result` is false when no route fits (then `default` is taken, if
+        given)."""
+        routes = [route for route in ctx.params.get("routes") or () if isinstance(route, dict)]
+        value = ctx.params.get("value")
+        rules = [
+            route if _has_rule(route) else {**route, "when": same(route.get("equals", route["id"]), value)}
+            for route in routes
+        ]
+        taken = await first_true(ctx, rules)
+        if taken is not None:
+            route, title = str(routes[taken]["id"]), str(routes[taken].get("title") or "")
+            return Done({"route": route, "title": title, "result": True}, route=route)
+        other = ctx.params.get("default") or None
+        return Done({"route": other, "title": "", "result": False}, route=other)
+
+
+def same(left: Any, right: Any) -> bool:
+    """Equal as JSON; a text also equals what it is the text of, so that the form value "3" finds the route 3."""
+    if isinstance(left, str) or isinstance(right, str):
+        return render(left) == render(right)
+    if isinstance(left, bool) or isinstance(right, bool):  # Python's True is 1, JSON's true is not
+        return left is right
+    if isinstance(left, dict) and isinstance(right, dict):
+        return left.keys() == right.keys() and all(same(item, right[key]) for key, item in left.items())
+    if isinstance(left, list) and isinstance(right, list):
+        return len(left) == len(right) and all(map(same, left, right))
+    return bool(left == right)
+
+
+def _has_rule(route: dict[str, Any]) -> bool:
+    return route.get("when") not in (None, "")
+
+
+block = Router()

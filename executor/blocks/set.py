@@ -1,0 +1,27 @@
+"""`set`: gives a name to a value: its output is what its `value` param resolves to."""
+
+from __future__ import annotations
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+
+
+class Set:
+    spec = BlockSpec(
+        type="set",
+        title="Set",
+        description="Puts a value together from references and text; the output is that value.",
+        category="data",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"value": {"title": "Value", "description": "Any JSON, with references in it."}},
+        },
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        return Done(ctx.params.get("value"))
+
+
+block = Set()

@@ -1,0 +1,85 @@
+"""`start`: the trigger of runs that are started by a person, the API or a schedule. Its output is the run's input."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+from executor.errors import BlockError
+from executor.values.coerce import FIELD_TYPES, coerce
+
+# Names that steer execution in workflows of older origin: an input that used one could forge a route or an error.
+RESERVED: Final = ("error", "selectedOption", "selectedRoute", "_pauseMetadata")
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "fields": {
+            "type": "array",
+            "title": "Fields",
+            "description": "What the input holds. Text is read as the declared type; other keys pass through.",
+            "maxItems": 200,
+            "items": {
+                "type": "object",
+                "required": ["name"],
+                "additionalProperties": False,
+                "properties": {
+                    "name": {"type": "string", "title": "Name", "minLength": 1, "maxLength": 128},
+                    "type": {"enum": list(FIELD_TYPES), "title": "Type", "default": "any"},
+                    "title": {"type": "string", "title": "Label"},
+                    "description": {"type": "string", "title": "Description"},
+                    "default": {"title": "Value when it is not given"},
+                    "required": {"type": "boolean", "title": "Required", "default": False},
+                },
+            },
+        }
+    },
+}
+
+
+def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
+    """The output of a start block for this run input: the input object, its declared fields coerced and defaulted. An
+    input that is no object becomes {"input": value}, none at all {}. Raises BlockError: input_reserved for a reserved
+    name, input_missing for a required field that is not given. Quick and pure, so that it can be asked before a run
+    is made."""
+    given = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
+    fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
+    reserved = [name for name in RESERVED if name in given or any(f["name"] == name for f in fields)]
+    if reserved:
+        raise BlockError(
+            f"the start block can not use reserved input field names: {', '.join(reserved)}",
+            code="input_reserved",
+            retryable=False,
+            hint=f"Rename them. Reserved names are: {', '.join(RESERVED)}.",
+        )
+    for field in fields:
+        name = field["name"]
+        value = given.get(name)
+        if value is None:
+            value = field.get("default")
+        if value is not None:
+            given[name] = coerce(str(field.get("type", "any")), value)
+        elif field.get("required"):
+            raise BlockError(f"input field {name!r} is required", code="input_missing", retryable=False)
+    return given
+
+
+class Start:
+    spec = BlockSpec(
+        type="start",
+        title="Start",
+        description="Starts the workflow. Its output is the input of the run.",
+        category="trigger",
+        params=_PARAMS,
+        trigger=True,
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        return Done(start_output(ctx.params, ctx.input))
+
+
+block = Start()

@@ -1,0 +1,104 @@
+"""`variables`: changes workflow variables. The changes are applied in the same commit as the step, in journal order."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import orjson
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done, Patch, PatchOp
+from executor.errors import BlockError
+from executor.values.coerce import FIELD_TYPES, coerce
+from executor.values.payload import MISSING
+from executor.values.variables import OPS, add, parse_path, read
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["assign"],
+    "additionalProperties": False,
+    "properties": {
+        "assign": {
+            "title": "Assignments",
+            "description": "Assignments in order; an object {name: value} is short for setting each of them.",
+            "oneOf": [
+                {"type": "object"},
+                {
+                    "type": "array",
+                    "maxItems": 200,
+                    "items": {
+                        "type": "object",
+                        "required": ["name"],
+                        "additionalProperties": False,
+                        "properties": {
+                            "name": {
+                                "type": "string",
+                                "title": "Name",
+                                "description": "A variable, or a place in one: $.order.items[0]",
+                                "minLength": 1,
+                            },
+                            "op": {"enum": list(OPS), "title": "Change", "default": "set"},
+                            "type": {"enum": list(FIELD_TYPES), "title": "Type", "default": "any"},
+                            "value": {"title": "Value"},
+                        },
+                    },
+                },
+            ],
+        }
+    },
+}
+
+
+class Variables:
+    spec = BlockSpec(
+        type="variables",
+        title="Variables",
+        description="Sets, merges, appends to, increments or deletes workflow variables.",
+        category="data",
+        params=_PARAMS,
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output: by name, the value assigned; the new number of an increment, null for del."""
+        output: dict[str, Any] = {}
+        patches: list[Patch] = []
+        numbers: dict[str, Any] = {}  # what earlier assignments of this block left behind
+        for name, op, value in _assignments(ctx.params.get("assign")):
+            path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
+            segments = parse_path(path)
+            if not segments or not isinstance(segments[0], str):
+                raise _invalid(f"{name!r} names no variable")
+            if op == "increment":  # atomic in the patch; the output is the number as this block sees it
+                before = numbers.get(path, read(ctx.variables, segments))
+                numbers[path] = add(path, before if before not in (MISSING, None) else 0, 1 if value is None else value)
+                output[name] = numbers[path]
+            else:
+                value = None if op == "del" else value
+                numbers[path] = output[name] = value
+            patches.append(Patch(op, path, value))
+        return Done(output, patches=patches)
+
+
+def _assignments(given: Any) -> Iterator[tuple[str, PatchOp, Any]]:
+    if isinstance(given, dict):
+        for name, value in given.items():
+            yield name, "set", value
+        return
+    if not isinstance(given, list):
+        raise _invalid("`assign` must be a list of assignments or an object")
+    for item in given:
+        if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
+            raise _invalid("an assignment needs the name of a variable")
+        op = item.get("op", "set")
+        if op not in OPS:
+            raise _invalid(f"there is no operation {op!r}; there are {', '.join(OPS)}")
+        yield item["name"], op, coerce(str(item.get("type", "any")), item.get("value"))
+
+
+def _invalid(message: str) -> BlockError:
+    return BlockError(message, code="params_invalid", retryable=False)
+
+
+block = Variables()

@@ -1,0 +1,41 @@
+"""What handlers share in one process: HTTP client, sandbox, mail transport, environment. Built once, closed once."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from executor.blocks.http import GuardedClient
+    from executor.sandbox import Sandbox
+
+
+@dataclass(slots=True)
+class MailSettings:
+    """transport `log` writes mails to the log and to `sent`; `smtp` sends them with aiosmtplib."""
+
+    transport: str = "log"
+    sender: str = "weft@localhost"
+    host: str = "127.0.0.1"
+    port: int = 587
+    username: str | None = None
+    password: str | None = None
+    start_tls: bool | None = None
+
+
+@dataclass(slots=True)
+class Services:
+    """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is recorded or shown.
+    `base_url` is where this server is reached, for links."""
+
+    sandbox: Sandbox
+    http: GuardedClient
+    mail: MailSettings = field(default_factory=MailSettings)
+    env: Mapping[str, str] = field(default_factory=dict)
+    secrets: frozenset[str] = frozenset()
+    base_url: str = "http://127.0.0.1:8765"
+
+    async def close(self) -> None:
+        await self.http.close()
+        self.sandbox.close()

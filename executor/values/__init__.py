@@ -1,0 +1,1 @@
+"""Payloads: everything the core does not see. `scope.py` holds them, `resolve.py` puts them into params."""

@@ -1,0 +1,111 @@
+"""Values as bytes: what a block returned is encoded once, kept encoded, and decoded only where somebody reads it.
+
+Limits: a value nests at most 64 deep and takes at most 16 MiB as JSON; up to 256 KiB of it are stored beside the
+record, more than that goes to a blob named by its hash.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import math
+from typing import Any, Final
+
+import orjson
+
+from executor.errors import BlockError
+
+DEPTH_MAX: Final = 64
+SIZE_MAX_BYTES: Final = 16 * 1024 * 1024
+INLINE_MAX_BYTES: Final = 256 * 1024
+
+# Without these orjson writes dates and dataclasses in a form of its own: a block says what it means instead.
+_STRICT = orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME
+
+
+class Missing:
+    """The one value `MISSING`: skipped, never ran, or no such field. Text '' inside text, null as a whole value."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return "MISSING"
+
+    def __bool__(self) -> bool:
+        return False
+
+
+MISSING: Final = Missing()
+
+
+def encode(value: Any) -> bytes:
+    """Compact UTF-8 JSON. Raises BlockError(payload_invalid) naming the place of what is not JSON (NaN, Infinity,
+    dates, numbers over 64 bits, keys that are not text) or nests too deep, and BlockError(payload_too_large)."""
+    try:
+        data = orjson.dumps(value, option=_STRICT)
+    except (TypeError, RecursionError) as error:
+        _refuse(value)
+        raise BlockError(f"the value is not JSON: {error}", code="payload_invalid", retryable=False) from error
+    if len(data) > SIZE_MAX_BYTES:
+        raise BlockError(
+            f"the value takes {len(data)} bytes, the limit is {SIZE_MAX_BYTES}",
+            code="payload_too_large",
+            retryable=False,
+        )
+    # NaN is written as null and depth shows in brackets, so most values need no second look.
+    if b"null" in data or data.count(b"[") + data.count(b"{") > DEPTH_MAX:
+        _refuse(value)
+    return data
+
+
+def decode(data: bytes) -> Any:
+    return orjson.loads(data)
+
+
+def copy(value: Any) -> Any:
+    """A copy that may be changed freely. Texts, numbers, booleans and null are their own copies."""
+    if isinstance(value, (dict, list)):
+        return orjson.loads(orjson.dumps(value)) if value else type(value)()
+    return value
+
+
+def split(output: bytes) -> tuple[bytes | None, str | None]:
+    """(inline bytes, None), or (None, sha256 of the blob) when the output is over 256 KiB."""
+    if len(output) <= INLINE_MAX_BYTES:
+        return output, None
+    return None, hashlib.sha256(output).hexdigest()
+
+
+def render(value: Any) -> str:
+    """A value inside text: texts as they are, MISSING as '', everything else as JSON."""
+    if isinstance(value, str):
+        return value
+    if value is MISSING:
+        return ""
+    return orjson.dumps(value).decode()
+
+
+def _refuse(value: Any) -> None:
+    """Raise BlockError at the first place, depth first, that JSON can not hold; return if there is none."""
+    stack: list[tuple[str, Any, int]] = [("$", value, 0)]
+    while stack:
+        place, item, depth = stack.pop()
+        problem = None
+        if isinstance(item, float) and not math.isfinite(item):
+            problem = f"{item} is not a JSON number"
+        elif isinstance(item, int) and not isinstance(item, bool) and not -(2**63) <= item < 2**64:
+            problem = "the number does not fit 64 bits"
+        elif isinstance(item, (dict, list, tuple)):
+            if depth >= DEPTH_MAX:
+                problem = f"nested more than {DEPTH_MAX} deep"
+            elif isinstance(item, dict):
+                if any(not isinstance(key, str) for key in item):
+                    problem = "a key is not text"
+                stack.extend((f"{place}.{key}", child, depth + 1) for key, child in reversed(item.items()))
+            else:
+                stack.extend((f"{place}[{n}]", item[n], depth + 1) for n in range(len(item) - 1, -1, -1))
+        elif item is not None and not isinstance(item, (str, int, float)):
+            problem = f"{type(item).__name__} is not a JSON type"
+        if problem is not None:
+            raise BlockError(
+                f"the value at {place[:200]} is not JSON: {problem}", code="payload_invalid", retryable=False
+            )

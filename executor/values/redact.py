@@ -1,0 +1,71 @@
+"""Keeps secrets out of what leaves the process: errors, logs, the journal, streams and exports.
+
+A secret is looked for as it is, JSON-escaped, URL-encoded and in base64. Secrets under 6 characters are left alone:
+they would hit ordinary words.
+"""
+
+from __future__ import annotations
+
+import base64
+import json
+import re
+from collections.abc import Iterable
+from typing import Any, Final
+from urllib.parse import quote, quote_plus
+
+import orjson
+
+LENGTH_MIN: Final = 6
+MARK: Final = "[redacted]"
+
+
+class Redactor:
+    """Replaces the given secrets, longest first, by `[redacted]`. Immutable and safe to share."""
+
+    def __init__(self, secrets: Iterable[str]) -> None:
+        forms = {form for secret in set(secrets) if len(secret) >= LENGTH_MIN for form in _forms(secret)}
+        longest_first = sorted(forms, key=lambda form: (-len(form), form))
+        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+
+    def redact(self, text: str) -> str:
+        return self._pattern.sub(MARK, text) if self._pattern is not None else text
+
+    def redact_json(self, data: bytes) -> bytes:
+        """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
+        if self._pattern is None:
+            return data
+        text = data.decode()
+        if "\\" not in text and self._pattern.search(text) is None:
+            return data
+        return orjson.dumps(self.redact_value(orjson.loads(data)))
+
+    def redact_value(self, value: Any) -> Any:
+        """The same for a decoded JSON value; a new one is returned where something was found."""
+        match value:
+            case str():
+                return self.redact(value)
+            case dict():
+                return {self.redact(key): self.redact_value(item) for key, item in value.items()}
+            case list() | tuple():
+                return [self.redact_value(item) for item in value]
+            case int() | float() if not isinstance(value, bool):
+                text = orjson.dumps(value).decode()
+                return value if self.redact(text) == text else self.redact(text)
+            case _:
+                return value
+
+
+def _forms(secret: str) -> Iterable[str]:
+    """How the secret may be written. In base64 a secret also ends without padding, and in either alphabet."""
+    raw = secret.encode(errors="surrogatepass")
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield json.dumps(secret, ensure_ascii=False)[1:-1]
+    yield quote(raw, safe="")
+    yield quote(raw)
+    yield quote_plus(raw)
+    yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), quote(raw, safe=""))
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        encoded = encode(raw).decode()
+        yield encoded
+        yield encoded.rstrip("=")

@@ -1,0 +1,203 @@
+"""From a node's params and the values of a run to what its handler gets. One pass: what was put in is never looked at
+again.
+
+A text that is exactly one reference becomes the value itself; in a longer text values are rendered; a text that is
+JavaScript becomes Bound, with its references as values beside it; `{"$ref": "$.a.b"}` reads a workflow variable.
+Compiled once per plan node, so that filling touches only the places that change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any, Final
+
+import orjson
+
+from compiler.javascript import rewrite
+from compiler.keys import Path
+from compiler.plan import Node, Ref
+from compiler.references import escape, find
+from executor.blocks.base import Bound
+from executor.errors import BlockError
+from executor.values import variables as paths
+from executor.values.coerce import literal
+from executor.values.payload import MISSING, SIZE_MAX_BYTES, copy, render
+from executor.values.scope import Values
+
+_Place = tuple[str | int, ...]
+# What an end sentinel has no use for: a list of 10,000 items is not to be copied 10,000 times.
+_SETTLED_AT_START: Final = ("items", "count")
+
+
+def compile_template(node: Node) -> Template:
+    """Raises BlockError(path_invalid) when a `{"$ref"}` is no variable path; plans that passed the compiler have
+    none."""
+    params = orjson.loads(bytes(node.params))
+    if not isinstance(params, dict):
+        params = {}
+    if node.sentinel == "end":
+        params = {key: value for key, value in params.items() if key not in _SETTLED_AT_START}
+    known = {ref.text: ref for ref in node.needs}
+    skip = node.policy.skip_if
+    return Template(
+        orjson.dumps(params),
+        [(place, slot) for place, slot in _slots(params, known, frozenset(node.code))],
+        _Code(skip, known) if skip else None,
+    )
+
+
+class Template:
+    """The params of one plan node. Holds no values: one Template serves every run of the plan."""
+
+    __slots__ = ("_params", "_skip", "_slots")
+
+    def __init__(self, params: bytes, slots: list[tuple[_Place, _Slot]], skip: _Code | None) -> None:
+        self._params = params
+        self._slots = slots
+        self._skip = skip
+
+    def fill(self, values: Values, path: Path) -> dict[str, Any]:
+        """The params for a run of the node in scope `path`; the caller may change them. An end sentinel gets no
+        `items` and no `count`: both were settled at the start. Raises BlockError: reference_failed,
+        payload_too_large."""
+        params: dict[str, Any] = orjson.loads(self._params)
+        for place, slot in self._slots:
+            at: Any = params
+            for part in place[:-1]:
+                at = at[part]
+            at[place[-1]] = slot.fill(values, path)
+        return params
+
+    def skip_if(self, values: Values, path: Path) -> Bound | None:
+        """The policy's skip_if with its references bound; None when there is none."""
+        return self._skip.fill(values, path) if self._skip is not None else None
+
+
+class _Whole:
+    """`<ref>` and nothing else: the typed value. An environment name that is not set stays as written."""
+
+    __slots__ = ("_ref", "_text")
+
+    def __init__(self, ref: Ref, text: str) -> None:
+        self._ref = ref
+        self._text = text
+
+    def fill(self, values: Values, path: Path) -> Any:
+        value = values.lookup(self._ref, path)
+        if value is MISSING:
+            return self._text if self._ref.kind == "env" else None
+        return value if self._ref.kind == "variable" else copy(value)  # variables are copied by lookup already
+
+
+class _Text:
+    """Text with references in it: strings as they are, each reference rendered where it stands."""
+
+    __slots__ = ("_parts",)
+
+    def __init__(self, parts: list[str | tuple[Ref, str]]) -> None:
+        self._parts = parts
+
+    def fill(self, values: Values, path: Path) -> str:
+        filled: list[str] = []
+        size = 0
+        for part in self._parts:
+            text = part if isinstance(part, str) else _rendered(values.lookup(part[0], path), part[0], part[1])
+            size += len(text)
+            if size > SIZE_MAX_BYTES:
+                raise BlockError(
+                    f"a text with references filled in is over {SIZE_MAX_BYTES} characters",
+                    code="payload_too_large",
+                    retryable=False,
+                )
+            filled.append(text)
+        return "".join(filled)
+
+
+class _Code:
+    """JavaScript: the references are taken out of the source and handed over as values."""
+
+    __slots__ = ("_source", "_texts", "_values")
+
+    def __init__(self, source: str, known: Mapping[str, Ref]) -> None:
+        rewritten = rewrite(source, known)
+        self._source = rewritten.source
+        self._values = [(key, known[key]) for key in rewritten.values]
+        self._texts = [(key, known[key]) for key in rewritten.texts]
+
+    def fill(self, values: Values, path: Path) -> Bound:
+        return Bound(
+            self._source,
+            {key: _bound(values.lookup(ref, path), ref) for key, ref in self._values},
+            {key: _rendered(values.lookup(ref, path), ref, key) for key, ref in self._texts},
+        )
+
+
+class _Variable:
+    """`{"$ref": "$.hit.body"}`; null when there is no such place."""
+
+    __slots__ = ("_path",)
+
+    def __init__(self, path: tuple[str | int, ...]) -> None:
+        self._path = path
+
+    def fill(self, values: Values, path: Path) -> Any:
+        value = paths.read(values.variables, self._path)
+        return None if value is MISSING else copy(value)
+
+
+_Slot = _Whole | _Text | _Code | _Variable
+
+
+def _slots(params: dict[str, Any], known: Mapping[str, Ref], code: Collection[str]) -> Iterator[tuple[_Place, _Slot]]:
+    """Every place in `params` that has to be filled, depth first in document order."""
+    stack: list[tuple[_Place, str, Any]] = [((), "", params)]
+    while stack:
+        place, pointer, value = stack.pop()
+        if isinstance(value, str):
+            slot = _slot(value, known, pointer in code)
+            if slot is not None:
+                yield place, slot
+        elif isinstance(value, dict):
+            if place and len(value) == 1 and _is_variable(value.get("$ref")):
+                yield place, _Variable(paths.parse_path(value["$ref"]))
+            else:
+                stack.extend(((*place, key), f"{pointer}/{escape(key)}", value[key]) for key in reversed(value))
+        elif isinstance(value, list):
+            stack.extend(((*place, n), f"{pointer}/{n}", value[n]) for n in range(len(value) - 1, -1, -1))
+
+
+def _is_variable(text: Any) -> bool:
+    """JSON Schemas use `$ref` too, for `#/...` and addresses."""
+    return isinstance(text, str) and (text == "$" or text.startswith(("$.", "$[")))
+
+
+def _slot(text: str, known: Mapping[str, Ref], is_code: bool) -> _Slot | None:
+    if is_code:  # an empty expression is no expression: the handler sees ''
+        return _Code(text, known) if text.strip() else None
+    found = [f for f in find(text) if f.key in known]
+    if not found:
+        return None
+    if len(found) == 1 and found[0].start == 0 and found[0].end == len(text):
+        return _Whole(known[found[0].key], text)
+    parts: list[str | tuple[Ref, str]] = []
+    at = 0
+    for f in found:
+        if f.start > at:
+            parts.append(text[at : f.start])
+        parts.append((known[f.key], text[f.start : f.end]))
+        at = f.end
+    if at < len(text):
+        parts.append(text[at:])
+    return _Text(parts)
+
+
+def _rendered(value: Any, ref: Ref, text: str) -> str:
+    return text if value is MISSING and ref.kind == "env" else render(value)
+
+
+def _bound(value: Any, ref: Ref) -> Any:
+    """A value as code reads it: what is missing is null, and environment texts that are numbers or booleans are
+    those."""
+    if value is MISSING:
+        return None
+    return literal(value) if ref.kind == "env" and isinstance(value, str) else value

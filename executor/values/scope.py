@@ -1,0 +1,448 @@
+"""All payloads of one run, by where they were made: the outputs of each open scope, the rounds of each container,
+variables.
+
+The core decides what runs and never sees a payload; this is the other half. Outputs stay encoded until somebody reads
+one. What nobody can read any more is dropped as soon as its scope closes, so a loop holds its running iteration, the
+one before it, and the results. Every call is O(1) in the size of the run (and O(depth) in the nesting, at most 10).
+
+Which reference reads what is settled by the compiler (`compiler.plan.Ref`); `lookup` only walks there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping, Sequence
+from typing import Any
+
+import msgspec
+import orjson
+
+from compiler.keys import NodeKey, Path
+from compiler.plan import Plan, Ref
+from compiler.references import normalize
+from executor.errors import BlockError
+from executor.values import variables as paths
+from executor.values.payload import MISSING, copy
+
+
+class _Cell:
+    """An output. `brief` is what a surrounding container collects of it: of a container only its results."""
+
+    __slots__ = ("_value", "brief", "data")
+
+    def __init__(self, data: bytes, brief: bytes | None = None) -> None:
+        self.data = data
+        self.brief = data if brief is None else brief
+        self._value: Any = MISSING
+
+    @property
+    def value(self) -> Any:
+        if self._value is MISSING:
+            self._value = orjson.loads(self.data)
+        return self._value
+
+
+class _Scope:
+    """One iteration or branch (or the root): outputs by node number, containers by the region of their body."""
+
+    __slots__ = ("cells", "containers")
+
+    def __init__(self) -> None:
+        self.cells: dict[int, _Cell] = {}
+        self.containers: dict[int, _Container] = {}
+
+
+class _Container:
+    """A loop or parallel that has started. `done` counts its closed scopes, `results` holds the JSON of each by index.
+
+    last      loops: the newest closed iteration; it is the previous one of the iteration now running
+    kept      closed branches that a later iteration of an outer loop may still read
+    broken    index of the iteration in which a break block ran, or -1
+    """
+
+    __slots__ = (
+        "_items",
+        "broken",
+        "count",
+        "decoded",
+        "done",
+        "items_data",
+        "kept",
+        "last",
+        "last_index",
+        "open",
+        "results",
+    )
+
+    def __init__(self, count: int, items: bytes | None) -> None:
+        self.count = count
+        self.items_data = items
+        self._items: list[Any] | None = None
+        self.open: dict[int, _Scope] = {}
+        self.kept: dict[int, _Scope] = {}
+        self.last: _Scope | None = None
+        self.last_index = -1
+        self.results: dict[int, bytes] = {}
+        self.decoded: list[Any] = []
+        self.done = 0
+        self.broken = -1
+
+    @property
+    def items(self) -> Any:
+        if self._items is None:
+            if self.items_data is None:
+                return MISSING
+            self._items = orjson.loads(self.items_data)
+        return self._items
+
+    def scope(self, index: int) -> _Scope | None:
+        if self.last is not None and index == self.last_index:
+            return self.last
+        return self.open.get(index) or self.kept.get(index)
+
+    def newest(self) -> int:
+        """Index of the newest iteration that has put something out, or -1."""
+        return max(self.open, default=self.last_index)
+
+    def release(self) -> None:
+        self.open.clear()
+        self.results.clear()
+        self.decoded = []
+        self.items_data = self._items = None
+
+    def results_so_far(self) -> list[Any]:
+        """Decoded once each; the list grows with the loop."""
+        for index in range(len(self.decoded), self.done):
+            self.decoded.append(orjson.loads(self.results.get(index, b"null")))
+        return self.decoded
+
+
+class _Results(msgspec.Struct):
+    results: msgspec.Raw
+
+
+class Values:
+    """See the module text. Not thread-safe: it belongs to the task that runs the run.
+
+    `input` and what `lookup` returns for blocks and items are shared: copy before changing (`payload.copy`).
+    """
+
+    def __init__(self, plan: Plan, input: Any, env: Mapping[str, str]) -> None:
+        self.plan = plan
+        self.input = input
+        self.env = env
+        self.variables: dict[str, Any] = copy(plan.variables)
+        self._root = _Scope()
+        self._chains = _chains(plan)
+        self._breaks = frozenset(n for n, node in enumerate(plan.nodes) if node.type == "break")
+        self._kept = _kept_regions(plan, self._chains)
+
+    # what happened
+
+    def succeeded(self, key: NodeKey, output: bytes) -> None:
+        """Record an output (JSON). A break block marks its loop."""
+        path, node = key
+        self._open(path).cells[node] = _Cell(output)
+        if node in self._breaks:
+            self.break_at(path)
+
+    def passed(self, key: NodeKey) -> None:
+        """Passed over by skip_if, or failed with on_error: continue: the output is null."""
+        self._settle(key, _Cell(b"null"))
+
+    def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
+        """The output becomes {"error": error}, for the blocks behind the error handle."""
+        self._settle(key, _Cell(orjson.dumps({"error": error})))
+
+    def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
+        """A start sentinel is done. `items`: the JSON list that `<loop.item>` reads, when it runs over a collection."""
+        path, node = start_key
+        self._open(path).containers[self.plan.nodes[node].body] = _Container(count, items)
+
+    def patch(self, ops: Sequence[Sequence[Any]]) -> None:
+        """Apply `[op, path, value]` patches to the variables, all or (BlockError) none."""
+        paths.apply(self.variables, ops)
+
+    def break_at(self, path: Path) -> None:
+        """Mark the innermost loop scope of `path`: the loop ends with this iteration. No loop there: nothing
+        happens."""
+        found = self._loop_of(path)
+        if found is not None:
+            container, index = found
+            container.broken = index
+
+    def broke(self, path: Path) -> bool:
+        """Did a break block run in the innermost loop scope of `path`? Give the scope that ended, not its sentinel's
+        path."""
+        found = self._loop_of(path)
+        return found is not None and found[0].broken == found[1]
+
+    def scope_closed(self, path: Path, error: Mapping[str, Any] | None = None) -> None:
+        """An iteration or branch is over: collect its result and let go of its outputs. The second time does nothing.
+        `error`: an unhandled failure that the parallel's on_branch_error turns into this branch's result."""
+        region_index, index = path[-1]
+        region = self.plan.regions[region_index]
+        parent = self._open(path[:-1])
+        container = parent.containers.get(region_index)
+        if container is None:
+            container = parent.containers[region_index] = _Container(index + 1, None)
+        if index in container.results or index <= container.last_index:
+            return
+        scope = container.open.pop(index, None) or _Scope()
+        if error is None:
+            ran = (scope.cells.get(node) for node in region.ends)
+            container.results[index] = b"[" + b",".join(cell.brief for cell in ran if cell is not None) + b"]"
+        else:
+            collected = region.on_branch_error == "collect"
+            container.results[index] = orjson.dumps({"error": error}) if collected else b"null"
+        if region.kind == "loop":
+            container.last, container.last_index = scope, index
+            container.done = index + 1
+        else:
+            container.done += 1
+            if region_index in self._kept:
+                container.kept[index] = scope
+
+    def exit(self, end_key: NodeKey) -> bytes:
+        """The output of a container that is done, recorded as the output of its end sentinel:
+        {"results": [...]} in order of iterations or branches, loops also "last": {block name: output} of the last
+        one."""
+        path, node = end_key
+        region = self.plan.regions[self.plan.nodes[node].body]
+        container = self._open(path).containers.get(self.plan.nodes[node].body)
+        results: list[bytes] = []
+        if container is not None:
+            rounds = container.done if region.kind == "loop" else container.count
+            results = [container.results.get(index, b"null") for index in range(rounds)]
+        brief = b'{"results":[' + b",".join(results) + b"]}"
+        output = brief
+        if region.kind == "loop":
+            output = brief[:-1] + b',"last":' + self._last_outputs(container, region.first, len(region.nodes)) + b"}"
+        self._exit(end_key, _Cell(output, brief))
+        return output
+
+    def exited(self, end_key: NodeKey, output: bytes) -> None:
+        """The same from a recorded output."""
+        try:
+            results = bytes(msgspec.json.decode(output, type=_Results).results)
+        except msgspec.ValidationError:  # passed over, or failed: null, or an error
+            self._exit(end_key, _Cell(output))
+        else:
+            self._exit(end_key, _Cell(output, b'{"results":' + results + b"}"))
+
+    # what can be read
+
+    def lookup(self, ref: Ref, path: Path) -> Any:
+        """What `ref` reads for a reader in scope `path`: a JSON value, its default when that would be null, or MISSING.
+        Raises BlockError(reference_failed) for an unknown field of a strict reference; see `_block`."""
+        match ref.kind:
+            case "block":
+                value = self._block(ref, path)
+            case "scope":
+                value = self._scope_field(ref, path)
+            case "variable":
+                value = copy(paths.read(self._variable(ref.path[0]), ref.path[1:]))
+            case "input":
+                value = paths.read(self.input, ref.path)
+            case "env":
+                value = self.env.get(str(ref.path[0]), MISSING)
+        if ref.default is not None and (value is MISSING or value is None):
+            return orjson.loads(ref.default)
+        return value
+
+    def size(self, path: Path, region: int) -> int:
+        """How many rounds the start sentinel in scope `path` settled for its body `region`; 0 before that."""
+        scope = self._find(path)
+        container = scope.containers.get(region) if scope is not None else None
+        return container.count if container is not None else 0
+
+    def run_output(self, ran: Collection[int]) -> Any:
+        """Output of the single end block among the nodes that ran, else an object by block name, {} when there is
+        none."""
+        cells = [(n, self._root.cells[n]) for n in self.plan.regions[0].ends if n in ran and n in self._root.cells]
+        if len(cells) == 1:
+            return orjson.loads(cells[0][1].data)
+        output: dict[str, Any] = {}
+        for number, cell in cells:
+            node = self.plan.nodes[number]
+            output[node.block if node.name in output else node.name] = orjson.loads(cell.data)
+        return output
+
+    # references
+
+    def _block(self, ref: Ref, path: Path) -> Any:
+        """A block that did not run in the scope meant is MISSING, whatever field is asked for; so is every field
+        below null. What it did put out is walked: a field that is not there is MISSING, or an error when the
+        reference is strict and has no default. `output` may stand between the block and its fields."""
+        cell = self._cell(ref, path)
+        if cell is None:
+            return MISSING
+        value = cell.value
+        fields = ref.path
+        if fields and fields[0] == "output" and not (isinstance(value, dict) and "output" in value):
+            fields = fields[1:]
+        found = paths.read(value, fields)
+        if found is MISSING and ref.strict and ref.default is None and value is not None:
+            raise _unknown_field(ref, value, fields)
+        return found
+
+    def _cell(self, ref: Ref, path: Path) -> _Cell | None:
+        chain = self._chains[self.plan.region_of[ref.node]]
+        scope: _Scope | None = self._root
+        inside = True
+        for depth, region in enumerate(chain):
+            container = scope.containers.get(region) if scope is not None else None
+            if container is None:
+                return None
+            inside = inside and depth < len(path) and path[depth][0] == region
+            if not inside:  # seen from outside: the newest iteration (the branches of a parallel are not to be seen)
+                scope = container.scope(container.newest()) if self.plan.regions[region].kind == "loop" else None
+                continue
+            index = path[depth][1]
+            if ref.mode == "previous" and region == ref.region:
+                index -= 1
+            scope = container.scope(index)
+        return scope.cells.get(ref.node) if scope is not None else None
+
+    def _scope_field(self, ref: Ref, path: Path) -> Any:
+        depth = len(self._chains[ref.region]) - 1
+        inside = len(path) > depth and path[depth][0] == ref.region
+        scope = self._find(path[:depth])
+        container = scope.containers.get(ref.region) if scope is not None else None
+        # From outside only a loop's own test reads these; it stands before the next iteration.
+        index = path[depth][1] if inside else container.newest() + 1 if container is not None else 0
+        is_loop = self.plan.regions[ref.region].kind == "loop"
+        value: Any = MISSING
+        match ref.path[0]:
+            case "index" | "iteration":
+                value = index
+            case "item" if container is not None:
+                items = container.items
+                value = items[index] if items is not MISSING and index < len(items) else MISSING
+            case "items" if container is not None:
+                value = container.items
+            case "results" if is_loop and container is not None:
+                for over in [open for open in container.open if open < index]:
+                    self.scope_closed((*path[:depth], (ref.region, over)))
+                value = container.results_so_far()
+            case "results" if is_loop:
+                value = []
+            case "break":
+                value = container is not None and container.broken == index
+        return paths.read(value, ref.path[1:])
+
+    def _variable(self, name: str | int) -> Any:
+        if name in self.variables:
+            return self.variables[str(name)]
+        wanted = normalize(str(name))
+        if not wanted:
+            return MISSING
+        return next((value for key, value in self.variables.items() if normalize(key) == wanted), MISSING)
+
+    # scopes
+
+    def _find(self, path: Path) -> _Scope | None:
+        scope: _Scope | None = self._root
+        for region, index in path:
+            container = scope.containers.get(region) if scope is not None else None
+            scope = container.scope(index) if container is not None else None
+        return scope
+
+    def _open(self, path: Path) -> _Scope:
+        """The scope at `path`, made on first use."""
+        scope = self._root
+        for region, index in path:
+            container = scope.containers.get(region)
+            if container is None:
+                container = scope.containers[region] = _Container(index + 1, None)
+            inner = container.scope(index)
+            if inner is None:
+                inner = container.open[index] = _Scope()
+            scope = inner
+        return scope
+
+    def _loop_of(self, path: Path) -> tuple[_Container, int] | None:
+        """The container of the innermost loop scope of `path`, and its iteration there."""
+        for depth in range(len(path) - 1, -1, -1):
+            region, index = path[depth]
+            if self.plan.regions[region].kind == "loop":
+                scope = self._open(path[:depth])
+                container = scope.containers.get(region)
+                if container is None:
+                    container = scope.containers[region] = _Container(index + 1, None)
+                return container, index
+        return None
+
+    def _settle(self, key: NodeKey, cell: _Cell) -> None:
+        """Record what stands for an output. References name a container by its end sentinel, even when its start
+        failed."""
+        path, number = key
+        node = self.plan.nodes[number]
+        if node.sentinel == "start":
+            number = self.plan.regions[node.body].end
+        self._open(path).cells[number] = cell
+
+    def _exit(self, end_key: NodeKey, cell: _Cell) -> None:
+        path, node = end_key
+        scope = self._open(path)
+        scope.cells[node] = cell
+        container = scope.containers.get(self.plan.nodes[node].body)
+        if container is not None:  # only the last iteration can be read from outside, the results are in the output
+            container.release()
+
+    def _last_outputs(self, container: _Container | None, first: int, size: int) -> bytes:
+        """JSON object of the outputs of the last iteration, in plan order; a name used twice gives way to the block
+        id."""
+        if container is None or container.last is None:
+            return b"{}"
+        outputs: dict[str, bytes] = {}
+        for number in range(first, first + size):
+            node = self.plan.nodes[number]
+            cell = container.last.cells.get(number)
+            if cell is not None and node.sentinel != "start":
+                outputs[node.block if node.name in outputs else node.name] = cell.data
+        return b"{" + b",".join(orjson.dumps(name) + b":" + data for name, data in outputs.items()) + b"}"
+
+
+def _chains(plan: Plan) -> tuple[tuple[int, ...], ...]:
+    """For each region the regions from below the root down to itself: its scopes' paths, without the indexes."""
+    chains: list[tuple[int, ...]] = []
+    for number in range(len(plan.regions)):
+        chain: list[int] = []
+        region = number
+        while region > 0:
+            chain.append(region)
+            region = plan.regions[region].parent
+        chains.append(tuple(reversed(chain)))
+    return tuple(chains)
+
+
+def _kept_regions(plan: Plan, chains: Sequence[Sequence[int]]) -> frozenset[int]:
+    """Parallels whose closed branches must stay readable: between a loop and a node that is read one iteration
+    later."""
+    kept: set[int] = set()
+    for node in plan.nodes:
+        for ref in node.needs:
+            if ref.kind == "block" and ref.mode == "previous" and ref.region > 0:
+                below = len(chains[ref.region])
+                kept.update(chains[plan.region_of[ref.node]][below:])
+    return frozenset(kept)
+
+
+def _unknown_field(ref: Ref, value: Any, fields: Sequence[str | int]) -> BlockError:
+    """Names the first field that is not there, and those that are."""
+    holder = value
+    missing: str | int = ""
+    for field in fields:
+        missing = field
+        inner = paths.read(holder, (field,))
+        if inner is MISSING:
+            break
+        holder = inner
+    name = ref.text.split("??")[0].split(".")[0].split("[")[0].strip()
+    known = ", ".join(holder) if isinstance(holder, dict) and holder else "none"
+    return BlockError(
+        f'"{missing}" doesn\'t exist on block "{name}". Available fields: {known}',
+        code="reference_failed",
+        retryable=False,
+        hint=f"<{ref.text}> can not be read; give a default with ?? if the field may be absent.",
+    )

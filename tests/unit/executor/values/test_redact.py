@@ -1,0 +1,73 @@
+import base64
+import json
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import orjson
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.values.redact import MARK, Redactor
+
+SECRET = 'p@ss "w/ö+rd'
+
+
+@pytest.mark.parametrize(
+    "form",
+    [
+        SECRET,
+        json.dumps(SECRET)[1:-1],
+        json.dumps(SECRET, ensure_ascii=False)[1:-1],
+        quote(SECRET),
+        quote(SECRET, safe=""),
+        quote_plus(SECRET),
+        base64.b64encode(SECRET.encode()).decode(),
+        base64.urlsafe_b64encode(SECRET.encode()).decode().rstrip("="),
+    ],
+)
+def test_every_form_is_found(form: str) -> None:
+    assert Redactor([SECRET]).redact(f"a {form} b {form}") == f"a {MARK} b {MARK}"
+
+
+def test_short_secrets_are_left_alone() -> None:
+    assert Redactor(["12345", ""]).redact("12345") == "12345"
+    assert Redactor(["123456"]).redact("x123456y") == f"x{MARK}y"
+
+
+def test_the_longest_secret_wins() -> None:
+    assert Redactor(["secret", "secret-longer"]).redact("secret-longer secret") == f"{MARK} {MARK}"
+
+
+def test_json_stays_json() -> None:
+    redactor = Redactor([SECRET, "123456", "true,"])
+    data = orjson.dumps({SECRET: [123456, "x123456", 1234567, True, None], "deep": {"a": f"-{SECRET}-"}})
+    assert orjson.loads(redactor.redact_json(data)) == {
+        MARK: [MARK, f"x{MARK}", f"{MARK}7", True, None],
+        "deep": {"a": f"-{MARK}-"},
+    }
+
+
+def test_json_without_a_secret_is_the_same_bytes() -> None:
+    data = b'{"a": 1}'
+    assert Redactor(["secret"]).redact_json(data) is data
+    assert Redactor([]).redact_json(data) is data
+
+
+def test_escapes_do_not_hide_a_secret() -> None:
+    assert Redactor(["secret"]).redact_json(rb'["\u0073ecret"]') == f'["{MARK}"]'.encode()
+
+
+@given(st.text(st.characters(exclude_categories=["Cs"]), min_size=6), st.text(st.characters(exclude_categories=["Cs"])))
+def test_no_secret_survives(secret: str, around: str) -> None:
+    value: Any = {"a": around + secret + around, secret: [secret]}
+    redacted = orjson.loads(Redactor([secret]).redact_json(orjson.dumps(value)))
+
+    def texts(item: Any) -> list[str]:
+        if isinstance(item, dict):
+            return [t for k, v in item.items() for t in (k, *texts(v))]
+        if isinstance(item, list):
+            return [t for v in item for t in texts(v)]
+        return [item]
+
+    assert all(secret not in text or secret in MARK for text in texts(redacted))
