@@ -1,0 +1,94 @@
+"""What comes in from outside, checked before anything is recorded: run inputs and answers to waits."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from jsonschema import Draft202012Validator
+
+from compiler.plan import Plan
+from executor.blocks.start import start_output
+from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid
+from executor.store.base import WaitRow
+from executor.values.payload import encode
+
+ERRORS_SHOWN_MAX = 20
+
+
+def check_input(plan: Plan, input: Any) -> Any:
+    """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not fit:
+    a run that could only fail at its first block is refused instead."""
+    value: Any = {} if input is None else input
+    schema = plan.input_schema
+    if schema:
+        value = copy.deepcopy(value)
+        if isinstance(value, dict):
+            for name, field in (schema.get("properties") or {}).items():
+                if isinstance(field, dict) and "default" in field:
+                    value.setdefault(name, copy.deepcopy(field["default"]))
+        found = _errors(schema, value)
+        if found:
+            raise InputInvalid(_sentence("the input", found), pointer="/input" + found[0]["pointer"], errors=found)
+    trigger = plan.nodes[plan.regions[0].entries[0]]
+    if trigger.type == "start" and not trigger.needs:
+        try:
+            start_output(orjson.loads(bytes(trigger.params)), value)
+        except BlockError as error:
+            raise InputInvalid(error.message, code=error.code, pointer="/input", hint=error.hint) from error
+    encode(value)  # bounds: depth, size, plain JSON
+    return value
+
+
+def check_answer(row: WaitRow, fields: Mapping[str, Any], action: str | None) -> dict[str, Any]:
+    """The fields as they will be recorded. Raises AnswerInvalid: the wait stays open."""
+    actions = orjson.loads(row.request).get("actions") or []
+    if actions and action not in actions:
+        listed = ", ".join(repr(name) for name in actions)
+        what = "an action is missing" if action is None else f"there is no action {action!r}"
+        raise AnswerInvalid(f"{what}; choose one of {listed}", code="action_unknown", pointer="/action", actions=actions)
+    if not actions and action is not None:
+        raise AnswerInvalid(f"this wait has no actions, got {action!r}", code="action_unknown", pointer="/action")
+    value = dict(fields)
+    if row.schema is not None:
+        schema = orjson.loads(row.schema)
+        for name, field in (schema.get("properties") or {}).items():
+            if isinstance(field, dict) and "default" in field:
+                value.setdefault(name, field["default"])
+        found = _errors(schema, value)
+        if found:
+            raise AnswerInvalid(_sentence("the answer", found), pointer="/fields" + found[0]["pointer"], errors=found)
+    encode(value)
+    return value
+
+
+def fact_of_answer(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> bytes:
+    """What the run's owner finds in the inbox."""
+    return orjson.dumps(
+        {"type": "answer", "wait": row.id, "fields": fields, "action": action, "by": by, "at_ms": at_ms}
+    )
+
+
+def _errors(schema: Mapping[str, Any], value: Any) -> list[dict[str, str]]:
+    try:
+        Draft202012Validator.check_schema(schema)
+        errors = sorted(Draft202012Validator(schema).iter_errors(value), key=lambda e: [str(part) for part in e.path])
+    except Exception as error:
+        raise BadRequest(f"the schema itself is not valid: {error}", code="schema_invalid") from error
+    return [
+        {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message[:300]}
+        for error in errors[:ERRORS_SHOWN_MAX]
+    ]
+
+
+def _escape(part: str | int) -> str:
+    return str(part).replace("~", "~0").replace("/", "~1")
+
+
+def _sentence(what: str, found: list[dict[str, str]]) -> str:
+    first = found[0]
+    where = f" at {first['pointer']}" if first["pointer"] else ""
+    more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
+    return f"{what} does not fit its schema{where}: {first['message']}{more}"

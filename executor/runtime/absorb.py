@@ -1,0 +1,318 @@
+"""Events and payloads together: keeps the values in step with the state, and collects what the next append writes.
+
+The core decides without payloads; here each event meets the payload of the attempt it came from. The same bookkeeping is
+used when events are made (`decide`) and when they are read back (`replay`), so that both give the same values.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import orjson
+
+from compiler.keys import NodeKey, parse_key
+from compiler.plan import Plan
+from executor.core import facts as f
+from executor.core.decide import decide
+from executor.core.events import (
+    ErrorInfo,
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RunFinished,
+    ScopesOpened,
+    VariablesPatched,
+    WaitClosed,
+    WaitOpened,
+)
+from executor.core.evolve import evolve
+from executor.core.state import State
+from executor.errors import BlockError
+from executor.journal import Codec
+from executor.runtime.launch import Payload, Result
+from executor.store.base import Append, Record, RunStatus, WaitRow, WaitUpdate
+from executor.values.payload import split
+from executor.values.scope import Values
+
+NULL = b"null"
+
+
+class Absorber:
+    """Of one run while it is in memory. `token_hash` turns a wait id into the hash its link is found by."""
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        epoch: int,
+        plan: Plan,
+        values: Values,
+        codec: Codec,
+        token_hash: Callable[[str, str], str],
+        now_ms: Callable[[], int],
+    ) -> None:
+        self._run_id = run_id
+        self._epoch = epoch
+        self._plan = plan
+        self._values = values
+        self._codec = codec
+        self._token_hash = token_hash
+        self._now_ms = now_ms
+        self._reused: Mapping[int, bytes] = {}
+        self._branch_errors: dict[tuple[tuple[int, int], ...], dict[str, Any]] = {}
+        self._signal_names: dict[NodeKey, tuple[str, str | None]] = {}
+        self._ran: set[int] = set()
+        self._response: Mapping[str, Any] | None = None
+        self._response_output: bytes | None = None
+        self._seq = 0
+        self._at_ms = 0
+        self._clear()
+
+    def _clear(self) -> None:
+        self._expected_seq = self._seq
+        self._records: list[Record] = []
+        self._waits: list[WaitRow] = []
+        self._closed: list[WaitUpdate] = []
+        self._blobs: list[tuple[str, bytes]] = []
+        self._signals: list[tuple[int, str]] = []
+        self._status: RunStatus | None = None
+        self._output: bytes | None = None
+        self._error: bytes | None = None
+
+    def reuse(self, outputs: Mapping[int, bytes]) -> None:
+        """Outputs of nodes taken over from another run, by node number."""
+        self._reused = outputs
+
+    # --- forward ---
+
+    def decide(self, plan: Plan, state: State, result: Result) -> list[Event]:
+        """The core's answer to a result, already in the values and in the pending append."""
+        fact, payload = result.fact, result.payload
+        self._at_ms = max(self._at_ms, fact.at_ms)
+        if payload.patches and _fresh(state, fact):
+            try:
+                self._values.patch(payload.patches)
+            except BlockError as error:
+                assert isinstance(fact, f.NodeDone | f.WaitAnswered)
+                info = ErrorInfo(error.code, error.message, False, plan.nodes[fact.key[1]].block, error.hint)
+                if isinstance(fact, f.NodeDone):
+                    fact, payload = f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload()
+            else:
+                patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]
+                evolve(plan, state, patched)
+                self._record(patched)
+        events = decide(plan, state, fact)
+        if events and payload.signal is not None:
+            self._signals.append(payload.signal)  # a stale answer uses nothing up
+        key = getattr(fact, "key", None)
+        for event in events:
+            own = payload if key is not None and getattr(event, "key", None) == key else None
+            self._take(event, own)
+        return events
+
+    def take(self, state: State, consumed_inbox: tuple[int, ...]) -> Append | None:
+        """What has to be written since the last call; None when there is nothing."""
+        if not (self._records or consumed_inbox):
+            return None
+        append = Append(
+            run_id=self._run_id,
+            epoch=self._epoch,
+            expected_seq=self._expected_seq,
+            records=tuple(self._records),
+            now_ms=self._now_ms(),
+            waits=tuple(self._waits),
+            closed_waits=tuple(self._closed),
+            consumed_inbox=consumed_inbox,
+            consumed_signals=tuple(self._signals),
+            blobs=tuple(self._blobs),
+            status=self._status,
+            output=self._output,
+            error=self._error,
+            finished=self._status is not None,
+        )
+        assert self._seq == state.seq, "every event has its record"
+        self._clear()
+        return append
+
+    def _take(self, event: Event, payload: Payload | None) -> None:
+        output: bytes | None = None
+        extra: dict[str, Any] | None = None
+        match event:
+            case NodeSucceeded():
+                output = (payload.output if payload else self._reused.get(event.key[1])) or NULL
+                if event.end_run and payload is not None:
+                    self._response, self._response_output = payload.response, output
+            case RegionSized():
+                output = payload.output if payload else None
+            case RegionExited() if event.reused:
+                output = self._reused.get(event.key[1], NULL)
+            case WaitOpened():
+                assert payload is not None and payload.suspend is not None
+                extra = self._wait_opened(event, payload)
+            case WaitClosed():
+                # Answers and expiries were settled in the row before the fact came in; signals, timers, cancels are settled here.
+                wait_id = self.wait_id(event.key, event.attempt)
+                if event.outcome == "cancelled":
+                    self._closed.append(WaitUpdate(wait_id, "cancelled", at_ms=self._at_ms))
+                else:
+                    response = payload.output if payload else None
+                    self._closed.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
+            case RunFinished():
+                output, extra = self._finished(event)
+        made = self._account(event, output)
+        self._record(event, made if made is not None else output, extra)
+
+    def _record(self, event: Event, output: bytes | None = None, extra: dict[str, Any] | None = None) -> None:
+        self._seq += 1
+        if output is not None:
+            inline, blob = split(output)
+            if blob is not None:
+                self._blobs.append((blob, output))
+                extra = {**(extra or {}), "blob": blob, "size": len(output)}
+                output = inline
+        self._records.append(self._codec.to_record(self._seq, self._at_ms, event, output, extra))
+
+    def _wait_opened(self, event: WaitOpened, payload: Payload) -> dict[str, Any]:
+        suspend = payload.suspend
+        assert suspend is not None
+        wait_id = self.wait_id(event.key, event.attempt)
+        schema = dict(suspend.schema) if suspend.schema is not None else None
+        request = {**suspend.request, "actions": list(suspend.actions)}
+        self._waits.append(
+            WaitRow(
+                run_id=self._run_id,
+                id=wait_id,
+                node=self._plan.nodes[event.key[1]].id,
+                path=self._codec.path_text(event.key[0]),
+                kind=event.kind,
+                token_hash=self._token_hash(self._run_id, wait_id),
+                request=orjson.dumps(request),
+                schema=None if schema is None else orjson.dumps(schema),
+                status="pending",
+                opened_at_ms=self._at_ms,
+                expires_at_ms=event.due_ms,
+                on_expire=event.on_expire,
+                name=suspend.name,
+                correlation=suspend.correlation,
+            )
+        )
+        extra: dict[str, Any] = {"wait": wait_id}
+        if suspend.name is not None:
+            extra |= {"name": suspend.name, "correlation": suspend.correlation}
+            self._signal_names[event.key] = (suspend.name, suspend.correlation)
+        if "title" in suspend.request:
+            extra["title"] = suspend.request["title"]
+        return extra
+
+    def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
+        self._status = event.status
+        if event.status != "succeeded":
+            self._error = None if event.error is None else msgspec.json.encode(event.error)
+            return None, None
+        if self._response is not None:
+            self._output = self._response_output
+            return self._output, {"response": dict(self._response)}
+        self._output = orjson.dumps(self._values.run_output(self._ran))
+        return self._output, None
+
+    # --- both ways ---
+
+    def _account(self, event: Event, output: bytes | None) -> bytes | None:
+        """Bring the values in step. Returns the output that only they can make (a container's results)."""
+        values = self._values
+        match event:
+            case NodeSucceeded():
+                values.succeeded(event.key, output or NULL)
+                self._note_ran(event.key)
+            case NodeSkipped() if event.reason != "pruned":
+                values.passed(event.key)
+            case NodeFailed():
+                error = msgspec.to_builtins(event.error)
+                if event.route == "error":
+                    values.failed(event.key, error)
+                elif event.route is not None:
+                    values.passed(event.key)
+                    self._note_ran(event.key)
+                elif event.caught is not None and event.caught[0] == "branch":
+                    self._branch_errors.setdefault(event.caught[1], error)
+            case RegionSized():
+                values.sized(event.key, event.count, output)
+            case ScopesOpened() if event.first > 0:
+                path, start = event.key
+                body = self._plan.nodes[start].body
+                if self._plan.regions[body].kind == "loop":
+                    values.scope_closed((*path, (body, event.first - 1)))
+            case RegionExited():
+                self._note_ran(event.key)
+                return self._exited(event, output)
+        return None
+
+    def _exited(self, event: RegionExited, output: bytes | None) -> bytes:
+        path, end = event.key
+        body = self._plan.nodes[end].body
+        if self._plan.regions[body].kind == "loop":
+            if event.count and not event.reused:
+                self._values.scope_closed((*path, (body, event.count - 1)))
+        else:
+            for index in range(event.count):
+                scope = (*path, (body, index))
+                self._values.scope_closed(scope, self._branch_errors.pop(scope, None))
+        if output is not None:
+            self._values.exited(event.key, output)
+            return output
+        return self._values.exit(event.key)
+
+    def _note_ran(self, key: NodeKey) -> None:
+        if not key[0] and key[1] in self._plan.regions[0].ends:
+            self._ran.add(key[1])
+
+    # --- replay ---
+
+    def replay(self, event: Event, record: Record, output: bytes | None) -> None:
+        """The values' side of one stored record. `output`: the record's, or its blob."""
+        self._seq = self._expected_seq = record.seq
+        self._at_ms = max(self._at_ms, record.at_ms)
+        match event:
+            case VariablesPatched():
+                self._values.patch(event.ops)
+            case WaitOpened() if event.kind == "signal":
+                data = orjson.loads(record.data or b"{}")
+                self._signal_names[event.key] = (data["name"], data.get("correlation"))
+        self._account(event, output)
+
+    # --- waits ---
+
+    def wait_id(self, key: NodeKey, attempt: int) -> str:
+        """Unique per run and opening."""
+        return f"{self._codec.key_text(key)}!{attempt}"
+
+    def key_of_wait(self, wait_id: str) -> NodeKey | None:
+        try:
+            return parse_key(self._plan, wait_id.rpartition("!")[0])
+        except ValueError:
+            return None
+
+    def signal_waits(self, state: State) -> list[tuple[NodeKey, str, str | None]]:
+        """Open signal waits with name and correlation, oldest first."""
+        return [(key, *self._signal_names[key]) for key, wait in state.waits.items() if wait.kind == "signal"]
+
+    def assigned(self, key: NodeKey, output: Any) -> list[list[Any]]:
+        """The patch that `assign` of this node makes, if it has one."""
+        path = self._plan.nodes[key[1]].policy.assign
+        return [["set", path, output]] if path else []
+
+
+def _fresh(state: State, fact: f.Fact) -> bool:
+    match fact:
+        case f.NodeDone():
+            return state.running.get(fact.key) == fact.attempt
+        case f.WaitAnswered():
+            wait = state.waits.get(fact.key)
+            return wait is not None and wait.attempt == fact.attempt
+        case _:
+            return False

@@ -1,0 +1,176 @@
+"""One attempt of one node: resolve its inputs, run the handler, turn whatever happens into a fact. Never raises.
+
+An attempt's outcome is a `Result`: the fact for the core, and beside it the payload that the core must not see.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import secrets
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+from compiler.keys import NodeKey, Path
+from compiler.plan import Node, Plan
+from executor.blocks.base import Bound, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.blocks.registry import Registry
+from executor.core import facts as f
+from executor.core.events import ErrorInfo
+from executor.errors import BlockError
+from executor.runtime.clock import Clock
+from executor.services import Services
+from executor.values.coerce import truthy
+from executor.values.payload import encode as encode_payload
+from executor.values.redact import Redactor
+from executor.values.resolve import Template, compile_template
+from executor.values.scope import Values
+
+log = logging.getLogger("weft.launch")
+
+# A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
+CANCEL_GRACE_S = 5.0
+
+
+@dataclass(slots=True)
+class Payload:
+    """What an outcome carries besides its route. `output` is encoded JSON."""
+
+    output: bytes | None = None
+    patches: list[list[Any]] = field(default_factory=list)
+    suspend: Suspend | None = None
+    response: Mapping[str, Any] | None = None
+    signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
+
+
+@dataclass(slots=True)
+class Result:
+    fact: f.Fact
+    payload: Payload
+
+
+class Launcher:
+    """Runs attempts of one run. `now_ms`, params and values are read at the moment of the call."""
+
+    def __init__(
+        self,
+        *,
+        run_id: str,
+        plan: Plan,
+        values: Values,
+        registry: Registry,
+        services: Services,
+        clock: Clock,
+        key_text: Callable[[NodeKey], str],
+        emit: Callable[[str, str], None],
+        redactor: Redactor,
+    ) -> None:
+        self._run_id = run_id
+        self._plan = plan
+        self._values = values
+        self._registry = registry
+        self._services = services
+        self._clock = clock
+        self._key_text = key_text
+        self._emit = emit
+        self._redactor = redactor
+        self._templates: dict[int, Template] = {}
+
+    async def run(self, key: NodeKey, attempt: int, turn: int = 0, count: int = 0) -> Result:
+        """One attempt. `turn`, `count`: for sentinels, see Context."""
+        node = self._plan.nodes[key[1]]
+        try:
+            outcome = await self._outcome(key, node, attempt, turn, count)
+            return self._result(key, node, attempt, outcome)
+        except BlockError as error:
+            info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
+            return self._erred(key, attempt, info, error.retry_at_ms)
+        except TimeoutError:
+            seconds = node.policy.timeout_ms / 1000
+            info = ErrorInfo("timeout", f"the block took longer than {seconds:g} s", True, node.block)
+            return self._erred(key, attempt, info)
+        except asyncio.CancelledError:
+            if node.inline:
+                raise  # it runs in the run loop's own task: that is what is being cancelled
+            return self._erred(key, attempt, ErrorInfo("cancelled", "the attempt was cancelled", False, node.block))
+        except Exception as error:
+            # A handler's bug is the block's failure, not the run loop's: it is recorded like any other.
+            reference = secrets.token_hex(4)
+            log.exception("block %s (%s) raised [%s]", node.block, node.type, reference)
+            message = f"{type(error).__name__}: {error} (server log reference {reference})"
+            return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
+
+    async def _outcome(self, key: NodeKey, node: Node, attempt: int, turn: int, count: int) -> Outcome | None:
+        """None: `skip_if` was true."""
+        path = self._reader_path(key, node, turn)
+        template = self._templates.get(key[1])
+        if template is None:
+            template = self._templates[key[1]] = compile_template(node)
+        key_text = self._key_text(key)
+        skip_if = template.skip_if(self._values, path)
+        if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
+            return None
+        context = Context(
+            run_id=self._run_id,
+            workflow=self._plan.name,
+            key=key_text,
+            block=node.block,
+            name=node.name,
+            type=node.type,
+            attempt=attempt,
+            idempotency_key=f"{self._run_id}:{key_text}",
+            params=template.fill(self._values, path),
+            input=self._values.input,
+            variables=self._values.variables,
+            now_ms=self._clock.now_ms(),
+            services=self._services,
+            emit=lambda text: self._emit(key_text, text),
+            evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
+            wired=frozenset(edge.handle for edge in node.out),
+            turn=turn,
+            count=count,
+            broke=turn > 0 and self._values.broke((*key[0], (node.body, turn - 1))),
+        )
+        handler = self._registry.handler(node.type)
+        if node.inline:
+            return await handler.run(context)
+        async with asyncio.timeout(node.policy.timeout_ms / 1000):
+            return await handler.run(context)
+
+    def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
+        """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""
+        if node.sentinel and node.type.startswith("loop"):
+            return (*key[0], (node.body, turn))
+        return key[0]
+
+    async def _evaluate(self, key_text: str, attempt: int, calls: Sequence[Bound]) -> list[Any]:
+        seed = f"{self._run_id}:{key_text}:{attempt}"
+        return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed)
+
+    def _result(self, key: NodeKey, node: Node, attempt: int, outcome: Outcome | None) -> Result:
+        at_ms = self._clock.now_ms()
+        match outcome:
+            case None:
+                return Result(f.NodePassed(at_ms, key, attempt), Payload())
+            case Done():
+                output = encode_payload(outcome.output)
+                patches: list[list[Any]] = [[patch.op, patch.path, patch.value] for patch in outcome.patches]
+                if node.policy.assign:
+                    patches.append(["set", node.policy.assign, outcome.output])
+                payload = Payload(output, patches, response=outcome.response)
+                return Result(f.NodeDone(at_ms, key, attempt, outcome.route, outcome.response is not None), payload)
+            case Suspend():
+                fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire)
+                return Result(fact, Payload(suspend=outcome))
+            case Sized():
+                items = None if outcome.items is None else encode_payload(list(outcome.items))
+                return Result(f.RegionSizeKnown(at_ms, key, attempt, outcome.count), Payload(items))
+            case Tested():
+                return Result(f.LoopTested(at_ms, key, attempt, outcome.again), Payload())
+
+    def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None = None) -> Result:
+        shown = ErrorInfo(
+            error.code, self._redactor.redact(error.message), error.retryable, error.block, self._redactor.redact(error.hint)
+        )
+        return Result(f.NodeErred(self._clock.now_ms(), key, attempt, shown, retry_at_ms), Payload())

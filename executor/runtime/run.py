@@ -1,0 +1,377 @@
+"""One run, from claim to park or end: fact -> decide -> append -> signal -> launch. This is the loop to read.
+
+The order that carries the promises:
+  1. A fact arrives (an attempt ended, an answer, a timer).
+  2. `decide` turns it into events; pure control nodes that become ready run right here and add theirs.
+  3. ONE append commits all of it: the completion, its successors' starts, waits, consumed answers.
+  4. Only then effects start, readers are woken, the run parks or ends.
+A failed append poisons this object: it is dropped and the journal folded again. It is never patched.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections import deque
+from collections.abc import Callable
+from typing import Any, Literal
+
+import orjson
+
+from compiler.keys import NodeKey
+from compiler.plan import Plan
+from executor.core import commands as c
+from executor.core import facts as f
+from executor.core.decide import commands_of, decide, route_of_action
+from executor.core.events import ErrorInfo
+from executor.core.state import State
+from executor.errors import Fenced, StoreError
+from executor.runtime.absorb import Absorber
+from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
+from executor.runtime.timers import Timers
+from executor.store.base import RunRow, RunStatus, Store
+from executor.values.payload import encode as encode_payload
+from executor.values.scope import Values
+
+log = logging.getLogger("weft.run")
+
+# Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
+INLINE_BATCH_MAX = 256
+RETRY_EXPIRY_MS = 1_000
+
+Ended = Literal["parked", "finished", "stopped"]
+
+
+class RunLoop:
+    """Owns one run while its lease lasts. `drive` returns when the run leaves memory; it raises Fenced when the lease is lost."""
+
+    def __init__(
+        self,
+        *,
+        row: RunRow,
+        plan: Plan,
+        state: State,
+        values: Values,
+        launcher: Launcher,
+        absorber: Absorber,
+        store: Store,
+        timers: Timers,
+        now_ms: Callable[[], int],
+        signal: Callable[[str], None],
+    ) -> None:
+        self.id = row.id
+        self._row = row
+        self._epoch = row.epoch
+        self._plan = plan
+        self._state = state
+        self._values = values
+        self._launcher = launcher
+        self._absorber = absorber
+        self._store = store
+        self._timers = timers
+        self._now_ms = now_ms
+        self._signal = signal
+
+        self._results: deque[Result] = deque()
+        self._wake = asyncio.Event()
+        self._inbox_may_have_facts = True
+        self._stopping = False
+        self._tasks: dict[NodeKey, asyncio.Task[None]] = {}
+        self._timer_numbers: set[int] = set()
+        self._consumed_inbox: list[int] = []
+        self._expiries: set[asyncio.Task[None]] = set()
+
+    # --- from outside, same thread ---
+
+    def nudge(self) -> None:
+        """Something may be in the inbox."""
+        self._inbox_may_have_facts = True
+        self._wake.set()
+
+    def stop(self) -> None:
+        """The process is going down: launch nothing more; `drive` returns when what runs has ended (or is cancelled)."""
+        self._stopping = True
+        self._wake.set()
+
+    @property
+    def busy(self) -> bool:
+        return bool(self._tasks)
+
+    # --- the loop ---
+
+    async def drive(self, first: list[f.Fact]) -> Ended:
+        """`first`: the facts recovery found (attempts lost), or a StartRequested for a journal that is empty."""
+        self._results.extend(Result(fact, Payload()) for fact in first)
+        # The limit is on one stretch of activity: days spent waiting for people are not work.
+        self._set_timer(self._now_ms() + self._plan.settings.timeout_ms, self._run_is_late)
+        try:
+            while True:
+                if self._inbox_may_have_facts:
+                    self._inbox_may_have_facts = False
+                    await self._read_inbox()
+                if self._results or self._consumed_inbox:
+                    if await self._turn():
+                        return "finished"
+                elif self._may_leave():
+                    if await self._leave():
+                        return "parked" if self._state.parked else "stopped"
+                else:
+                    await self._wake.wait()
+                    self._wake.clear()
+        finally:
+            self._drop()
+
+    async def _turn(self) -> bool:
+        """All facts that are here: decide, commit once, act. True when the run has ended."""
+        after: list[c.Command] = []
+        inline: deque[c.RunNode] = deque()
+        while self._results:
+            self._decide(self._results.popleft(), after, inline)
+        budget = INLINE_BATCH_MAX
+        while inline and budget:
+            budget -= 1
+            command = inline.popleft()
+            result = await self._run_inline(command)
+            self._decide(result, after, inline)
+        append = self._absorber.take(self._state, tuple(self._consumed_inbox))
+        self._consumed_inbox.clear()
+        if append is not None:
+            await self._store.append(append)
+            self._signal(self.id)
+        for command in inline:  # over budget: they are committed as started, and go on in the next turn
+            self._results.append(await self._run_inline(command))
+        return self._act(after)
+
+    def _decide(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
+        events = self._absorber.decide(self._plan, self._state, result)
+        for command in commands_of(self._plan, self._state, events):
+            if isinstance(command, c.RunNode) and self._plan.nodes[command.key[1]].inline:
+                inline.append(command)
+            else:
+                after.append(command)
+
+    async def _run_inline(self, command: c.RunNode) -> Result:
+        key = command.key
+        node = self._plan.nodes[key[1]]
+        turn = count = 0
+        if node.sentinel == "end":
+            container = self._state.containers.get((key[0], node.body))
+            if container is not None:
+                turn, count = container.opened, container.count
+        return await self._launcher.run(key, command.attempt, turn, count)
+
+    def _act(self, commands: list[c.Command]) -> bool:
+        """After the commit. True when the run has ended."""
+        for command in commands:
+            match command:
+                case c.RunNode():
+                    if not self._stopping and self._state.running.get(command.key) == command.attempt:
+                        self._launch(command)
+                case c.SetTimer():
+                    self.set_node_timer(command)
+                case c.CancelNode():
+                    self._cancel(command.key)
+                case c.Park():
+                    pass  # `drive` leaves when nothing else has come in
+                case c.Finish():
+                    return True
+        return False
+
+    # --- attempts ---
+
+    def _launch(self, command: c.RunNode) -> None:
+        key = command.key
+        task = asyncio.create_task(self._attempt(command), name=f"{self.id}:{key}")
+        self._tasks[key] = task
+
+    async def _attempt(self, command: c.RunNode) -> None:
+        result = await self._launcher.run(command.key, command.attempt)
+        self._tasks.pop(command.key, None)
+        self._results.append(result)
+        self._wake.set()
+
+    def _cancel(self, key: NodeKey) -> None:
+        task = self._tasks.get(key)
+        if task is None:
+            return
+        task.cancel()
+        attempt = self._state.running.get(key, 0)
+        asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._give_up, key, attempt, task)
+
+    def _give_up(self, key: NodeKey, attempt: int, task: asyncio.Task[None]) -> None:
+        if self._tasks.get(key) is not task:
+            return
+        del self._tasks[key]
+        error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was left behind")
+        self._results.append(Result(f.NodeErred(self._now_ms(), key, attempt, error), Payload()))
+        self._wake.set()
+
+    # --- time ---
+
+    def _set_timer(self, due_ms: int, callback: Callable[[], None]) -> None:
+        number = 0
+
+        def fire() -> None:
+            self._timer_numbers.discard(number)
+            callback()
+
+        number = self._timers.set(due_ms, fire)
+        self._timer_numbers.add(number)
+
+    def set_node_timer(self, command: c.SetTimer) -> None:
+        """Deliver a retry, a timer wait or an expiry when it is due."""
+        self._set_timer(command.due_ms, lambda: self._due(command))
+
+    def _due(self, command: c.SetTimer) -> None:
+        key = command.key
+        wait = self._state.waits.get(key)
+        if wait is not None and wait.attempt == command.attempt and wait.kind != "timer":
+            # An answer may be on its way: the row decides who was first, and the inbox tells us.
+            task = asyncio.create_task(self._expire(command, self._absorber.wait_id(key, wait.attempt)))
+            self._expiries.add(task)
+            task.add_done_callback(self._expiries.discard)
+            return
+        at_ms = max(self._now_ms(), command.due_ms)
+        payload = Payload()
+        if wait is not None:
+            output = {"status": "completed", "due_ms": command.due_ms, "resumed_ms": at_ms}
+            payload = Payload(encode_payload(output), self._absorber.assigned(key, output))
+        self._results.append(Result(f.TimerFired(at_ms, key, command.attempt), payload))
+        self._wake.set()
+
+    async def _expire(self, command: c.SetTimer, wait_id: str) -> None:
+        now_ms = self._now_ms()
+        fact = orjson.dumps({"type": "expired", "wait": wait_id, "at_ms": now_ms})
+        try:
+            await self._store.expire_wait(self.id, wait_id, fact, now_ms)
+        except StoreError as error:
+            log.error("run %s: %s could not be expired (%s); trying again", self.id, wait_id, error)
+            self._set_timer(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
+            return
+        self.nudge()
+
+    def _run_is_late(self) -> None:
+        seconds = self._plan.settings.timeout_ms / 1000
+        error = ErrorInfo("run_timeout", f"the run took longer than {seconds:g} s (settings.timeout_s)")
+        self._results.append(Result(f.RunAborted(self._now_ms(), error), Payload()))
+        self._wake.set()
+
+    # --- what comes from outside ---
+
+    async def _read_inbox(self) -> None:
+        signals = False
+        for row in await self._store.read_inbox(self.id):
+            if row.n in self._consumed_inbox:
+                continue
+            self._consumed_inbox.append(row.n)
+            fact: dict[str, Any] = orjson.loads(row.fact)
+            match fact["type"]:
+                case "answer":
+                    self._answered(fact)
+                case "expired":
+                    self._expired(fact)
+                case "cancel":
+                    # First in line: once it is acknowledged, nothing that ended meanwhile may start anything new.
+                    cancel = f.CancelRequested(self._now_ms(), fact.get("reason", ""))
+                    self._results.appendleft(Result(cancel, Payload()))
+                case "signal":
+                    signals = True
+                case other:
+                    log.error("run %s: inbox fact of unknown type %r is dropped", self.id, other)
+        if signals or any(wait.kind == "signal" for wait in self._state.waits.values()):
+            await self._match_signals()
+
+    def _answered(self, fact: dict[str, Any]) -> None:
+        key = self._absorber.key_of_wait(fact["wait"])
+        if key is None or key not in self._state.waits:
+            return
+        action = fact.get("action")
+        route = route_of_action(self._plan.nodes[key[1]], action)
+        output = dict(fact.get("fields") or {})
+        output |= {"answered_by": fact.get("by"), "answered_at": fact["at_ms"]}
+        if action is not None:
+            output["action"] = action
+        answered = f.WaitAnswered(self._now_ms(), key, self._state.waits[key].attempt, route, fact.get("by"))
+        self._results.append(Result(answered, Payload(encode_payload(output), self._absorber.assigned(key, output))))
+
+    def _expired(self, fact: dict[str, Any]) -> None:
+        key = self._absorber.key_of_wait(fact["wait"])
+        wait = self._state.waits.get(key) if key is not None else None
+        if key is None or wait is None:
+            return
+        payload = Payload()
+        if wait.on_expire not in ("fail", "continue", "skip"):
+            output = {"action": wait.on_expire, "answered_by": None, "answered_at": fact["at_ms"], "expired": True}
+            payload = Payload(encode_payload(output), self._absorber.assigned(key, output))
+        self._results.append(Result(f.TimerFired(max(self._now_ms(), wait.due_ms or 0), key, wait.attempt), payload))
+
+    async def _match_signals(self) -> None:
+        """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this way."""
+        spoken_for = {result.fact.key for result in self._results if isinstance(result.fact, f.WaitAnswered)}
+        waits = [wait for wait in self._absorber.signal_waits(self._state) if wait[0] not in spoken_for]
+        if not waits:
+            return
+        used = {result.payload.signal[0] for result in self._results if result.payload.signal is not None}
+        for signal in await self._store.unconsumed_signals(self.id):
+            if signal.seq in used:
+                continue
+            for key, name, correlation in waits:
+                if name == signal.name and (correlation is None or correlation == signal.correlation):
+                    attempt = self._state.waits[key].attempt
+                    output = {
+                        "payload": orjson.loads(signal.payload),
+                        "name": name,
+                        "correlation": signal.correlation,
+                        "received_at": signal.received_at_ms,
+                        "received_by": signal.received_by,
+                    }
+                    payload = Payload(
+                        encode_payload(output),
+                        self._absorber.assigned(key, output),
+                        signal=(signal.seq, self._absorber.wait_id(key, attempt)),
+                    )
+                    answered = f.WaitAnswered(self._now_ms(), key, attempt, "out", signal.received_by)
+                    self._results.append(Result(answered, payload))
+                    waits.remove((key, name, correlation))
+                    break
+
+    # --- leaving memory ---
+
+    def _may_leave(self) -> bool:
+        if self._stopping:
+            return not self._tasks
+        due_ms = self._state.due_ms() if self._state.parked else None
+        # What is due already has its timer set: its fact is on the way, leaving would only mean to be claimed again.
+        return self._state.parked and (due_ms is None or due_ms > self._now_ms())
+
+    async def _leave(self) -> bool:
+        """Free the lease. False: something arrived meanwhile, go on."""
+        if self._state.parked:
+            await self._match_signals()
+            if self._results:
+                return False
+            released = await self._release("waiting", self._state.due_ms())
+        else:
+            released = await self._release("running", self._now_ms())
+        if released:
+            self._signal(self.id)  # the run's status changed, though its journal did not
+        else:
+            self._inbox_may_have_facts = True
+            row = await self._store.get_run(self.id)
+            if row is None or row.epoch != self._epoch:
+                raise Fenced
+        return released
+
+    async def _release(self, status: RunStatus, next_run_at_ms: int | None) -> bool:
+        return await self._store.release(self.id, self._epoch, self._state.seq, next_run_at_ms, status)
+
+    async def abandon(self) -> None:
+        """After `drive` was cancelled at shutdown: let another worker have the run at once."""
+        await self._release("running", self._now_ms())
+
+    def _drop(self) -> None:
+        for number in self._timer_numbers:
+            self._timers.cancel(number)
+        for task in [*self._tasks.values(), *self._expiries]:
+            task.cancel()
+        self._tasks.clear()

@@ -1,0 +1,73 @@
+"""One heap of due times per process. Deadlines are wall-clock; the loop's own timer only says when to look again."""
+
+from __future__ import annotations
+
+import asyncio
+import heapq
+from collections.abc import Callable
+from itertools import count
+
+from executor.runtime.clock import Clock
+
+# Look again at least this often: the wall clock may have been stepped while the loop's clock was not.
+LOOK_AGAIN_MS = 60_000
+
+
+class Timers:
+    """`set` calls `callback` once, not before `due_ms`. Returns a handle for `cancel`."""
+
+    def __init__(self, clock: Clock) -> None:
+        self._clock = clock
+        self._heap: list[tuple[int, int]] = []
+        self._callbacks: dict[int, Callable[[], None]] = {}
+        self._numbers = count(1)
+        self._handle: asyncio.TimerHandle | None = None
+        self._handle_due_ms = 0
+        clock.on_jump(self._fire)
+
+    def set(self, due_ms: int, callback: Callable[[], None]) -> int:
+        number = next(self._numbers)
+        self._callbacks[number] = callback
+        heapq.heappush(self._heap, (due_ms, number))
+        self._arm()
+        return number
+
+    def cancel(self, number: int) -> None:
+        """Cancelling twice, or after it fired, is fine."""
+        self._callbacks.pop(number, None)
+        if len(self._heap) > 64 and len(self._heap) > 2 * len(self._callbacks):
+            self._heap = [entry for entry in self._heap if entry[1] in self._callbacks]
+            heapq.heapify(self._heap)
+
+    def close(self) -> None:
+        self._callbacks.clear()
+        self._heap.clear()
+        if self._handle:
+            self._handle.cancel()
+
+    def _arm(self) -> None:
+        while self._heap and self._heap[0][1] not in self._callbacks:
+            heapq.heappop(self._heap)
+        if not self._heap:
+            return
+        due_ms = self._heap[0][0]
+        if self._handle and not self._handle.cancelled() and self._handle_due_ms <= due_ms:
+            return
+        if self._handle:
+            self._handle.cancel()
+        delay_ms = min(max(0, due_ms - self._clock.now_ms()), LOOK_AGAIN_MS)
+        # 1 ms more: the loop's clock may run ahead of the wall clock by a fraction, and early is wrong
+        self._handle = asyncio.get_running_loop().call_later((delay_ms + 1) / 1000, self._fire)
+        self._handle_due_ms = due_ms
+
+    def _fire(self) -> None:
+        if self._handle:
+            self._handle.cancel()
+            self._handle = None
+        now_ms = self._clock.now_ms()
+        while self._heap and self._heap[0][0] <= now_ms:
+            _, number = heapq.heappop(self._heap)
+            callback = self._callbacks.pop(number, None)
+            if callback:
+                callback()
+        self._arm()

@@ -1,0 +1,173 @@
+"""Claims runs, drives them, renews their leases, lets go of them. One per process.
+
+A run is owned by exactly one worker while its lease lasts (15 s, renewed every 5 s in one statement for all runs). A worker
+that stalls past its lease loses the run at its next write (`Fenced`): it drops the run and does nothing else about it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+import secrets
+
+from executor.core import facts as f
+from executor.core.events import ErrorInfo
+from executor.errors import Fenced, StoreError
+from executor.runtime.recover import Parts, recover
+from executor.runtime.run import RunLoop
+from executor.store.base import RunRow
+
+log = logging.getLogger("weft.worker")
+
+LEASE_MS = 15_000
+RENEW_S = 5.0
+# An idle worker looks at the database at least this often: a row may have been written by another process.
+IDLE_MAX_S = 5.0
+# Runs in memory at one time; more wait in the database, oldest first.
+RUNS_MAX = 1_000
+CLAIM_BATCH = 64
+# Claims without a single append in between: the run takes its worker down each time.
+STALLS_MAX = 20
+RETRY_AFTER_ERROR_S = 1.0
+
+
+class Worker:
+    def __init__(self, parts: Parts, *, name: str | None = None, lease_ms: int = LEASE_MS, runs_max: int = RUNS_MAX) -> None:
+        self.name = name or f"w-{secrets.token_hex(6)}"
+        self._parts = parts
+        self._lease_ms = lease_ms
+        self._runs_max = runs_max
+        self._loops: dict[str, RunLoop] = {}
+        self._tasks: dict[str, asyncio.Task[None]] = {}
+        self._wake = asyncio.Event()
+        self._stopping = False
+        self._background: list[asyncio.Task[None]] = []
+
+    def start(self) -> None:
+        parts = self._parts
+        parts.clock.on_jump(self._wake.set)
+        self._background = [
+            asyncio.create_task(self._claim_for_ever(), name=f"{self.name}:claim"),
+            asyncio.create_task(self._renew_for_ever(), name=f"{self.name}:renew"),
+        ]
+
+    async def stop(self, grace_s: float = 8.0) -> None:
+        """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
+        self._stopping = True
+        for loop in self._loops.values():
+            loop.stop()
+        if self._tasks:
+            await asyncio.wait(self._tasks.values(), timeout=grace_s)
+        left = dict(self._loops)
+        tasks = [task for task in self._tasks.values() if not task.done()]
+        for task in [*tasks, *self._background]:
+            task.cancel()
+        await asyncio.gather(*tasks, *self._background, return_exceptions=True)
+        for loop in left.values():
+            try:
+                await loop.abandon()
+            except StoreError:
+                log.warning("run %s: its lease could not be freed; it lapses by itself", loop.id)
+
+    def wake(self, run_id: str | None = None) -> None:
+        """Something may be due; with `run_id`, something is in that run's inbox."""
+        loop = self._loops.get(run_id) if run_id is not None else None
+        if loop is not None:
+            loop.nudge()
+        else:
+            self._wake.set()
+
+    @property
+    def active(self) -> int:
+        return len(self._loops)
+
+    # --- claiming ---
+
+    async def _claim_for_ever(self) -> None:
+        store, clock = self._parts.store, self._parts.clock
+        while not self._stopping:
+            self._wake.clear()
+            try:
+                room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
+                rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, limit=room) if room > 0 else []
+                for row in rows:
+                    self._begin(row)
+                if rows:
+                    continue
+                due_ms = await store.next_due(clock.now_ms()) if room > 0 else None
+            except StoreError as error:
+                log.error("claiming failed: %s", error)
+                await asyncio.sleep(RETRY_AFTER_ERROR_S)
+                continue
+            idle_s = IDLE_MAX_S
+            if due_ms is not None:
+                idle_s = min(idle_s, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
+            # jitter keeps several idle workers from looking at the same moment
+            await self._sleep(idle_s * random.uniform(1.0, 1.05))
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    def _begin(self, row: RunRow) -> None:
+        stale = self._tasks.get(row.id)  # this process slept through its own lease and has now claimed the run again
+        if stale is not None:
+            stale.cancel()
+        self._tasks[row.id] = asyncio.create_task(self._drive(row, stale), name=f"run:{row.id}")
+
+    async def _drive(self, row: RunRow, stale: asyncio.Task[None] | None) -> None:
+        """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its journal."""
+        if stale is not None:
+            await asyncio.wait([stale])
+        loop: RunLoop | None = None
+        try:
+            loop, first = await recover(self._parts, row)
+            if row.stalls > STALLS_MAX:
+                message = f"{row.stalls} workers took this run and none got anywhere"
+                first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message))]
+            self._loops[row.id] = loop
+            if self._stopping:
+                loop.stop()
+            await loop.drive(first)
+        except Fenced:
+            log.warning("run %s: the lease was lost, another worker has it", row.id)
+        except StoreError as error:
+            log.error("run %s: the database failed (%s); the run goes on when its lease lapses", row.id, error)
+        except asyncio.CancelledError:
+            raise
+        except Exception:
+            log.exception("run %s: dropped from memory; it recovers from its journal when its lease lapses", row.id)
+        finally:
+            if loop is not None and self._loops.get(row.id) is loop:
+                del self._loops[row.id]
+            if self._tasks.get(row.id) is asyncio.current_task():
+                del self._tasks[row.id]
+            self._wake.set()
+
+    # --- leases ---
+
+    async def _renew_for_ever(self) -> None:
+        store, clock = self._parts.store, self._parts.clock
+        while True:
+            await asyncio.sleep(RENEW_S)
+            held = list(self._loops)
+            if not held:
+                continue
+            try:
+                kept = await store.renew(self.name, held, clock.now_ms(), self._lease_ms)
+            except StoreError as error:
+                log.error("renewing leases failed: %s", error)
+                continue
+            for run_id in held:
+                loop = self._loops.get(run_id)
+                if loop is None:
+                    continue
+                if run_id in kept:
+                    loop.nudge()  # an answer may have been written by another process
+                elif run_id in self._tasks:
+                    log.warning("run %s: the lease was lost, another worker has it", run_id)
+                    self._tasks[run_id].cancel()

@@ -1,0 +1,139 @@
+"""RunView: a run as its journal tells it, node by node."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from compiler.plan import Plan
+from executor.errors import Conflict, NotFound
+from executor.runtime.recover import output_of
+from executor.store.base import TERMINAL, Record, RunRow, Store
+from executor.values import variables as paths
+from executor.views import NodeView, RunView, WaitView
+
+PAGE = 10_000
+
+
+async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...]) -> RunView:
+    nodes: dict[tuple[str, str], dict[str, Any]] = {}
+    variables: dict[str, Any] = orjson.loads(orjson.dumps(plan.variables))
+    response: dict[str, Any] | None = None
+    after = 0
+    while records := await store.read_events(row.id, after, PAGE):
+        for record in records:
+            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+            if record.type == "variables.patched":
+                paths.apply(variables, data["ops"])
+            elif record.type == "run.finished":
+                response = data.get("response")
+            elif record.node is not None:
+                output = await output_of(store, record)
+                _note(plan, nodes, record, data, None if output is None else orjson.loads(output))
+        after = records[-1].seq
+    if row.status in TERMINAL:
+        for view in nodes.values():
+            if view["status"] in ("running", "retrying", "waiting"):
+                view["status"] = "cancelled"
+    return RunView(
+        id=row.id,
+        workflow=row.workflow,
+        version=row.version,
+        status=row.status,
+        input=orjson.loads(row.input),
+        output=None if row.output is None else orjson.loads(row.output),
+        error=None if row.error is None else orjson.loads(row.error),
+        seq=row.seq,
+        created_at_ms=row.created_at_ms,
+        started_at_ms=row.started_at_ms,
+        finished_at_ms=row.finished_at_ms,
+        response=response,
+        variables=variables,
+        nodes=tuple(NodeView(**view) for view in nodes.values()),
+        waits=waits,
+    )
+
+
+def _note(plan: Plan, nodes: dict[tuple[str, str], dict[str, Any]], record: Record, data: dict[str, Any], output: Any) -> None:
+    assert record.node is not None
+    view = nodes.get((record.node, record.path))
+    if view is None:
+        number = plan.node_index(record.node)
+        view = nodes[(record.node, record.path)] = {
+            "key": f"{record.node}@{record.path}" if record.path else record.node,
+            "node": record.node,
+            "block": plan.nodes[number].block if number is not None else record.node,
+            "path": record.path,
+            "status": "running",
+            "attempt": record.attempt,
+        }
+    match record.type:
+        case "node.started":
+            view |= {"status": "running", "attempt": record.attempt}
+            view.setdefault("started_at_ms", record.at_ms)
+            return
+        case "node.succeeded" | "region.exited":
+            view |= {"status": "succeeded", "route": data.get("route", "out"), "output": output}
+        case "region.sized":
+            view |= {"status": "succeeded", "output": {"count": data["count"]}}
+        case "node.failed":
+            view |= {"status": "failed", "error": data["error"], "route": data.get("route")}
+        case "node.skipped":
+            view |= {"status": "skipped", "reason": data["reason"]}
+        case "retry.scheduled":
+            view |= {"status": "retrying", "error": data["error"]}
+            return
+        case "wait.opened":
+            view |= {"status": "waiting"}
+            return
+        case "wait.closed":
+            if data["outcome"] != "cancelled":
+                return
+            view |= {"status": "cancelled"}
+        case _:
+            return
+    view["finished_at_ms"] = record.at_ms
+
+
+async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, str | None]:
+    """Root nodes of `run` that a run from `block` takes over, with the route each took: all but the block and what follows."""
+    number = plan.node_index(block)
+    if number is None:
+        number = plan.node_index(f"{block}:start")
+    if number is None:
+        raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
+    region = plan.regions[plan.region_of[number]]
+    if region.kind != "root":
+        raise Conflict(
+            f"block '{block}' is inside {region.kind} '{region.id}': a container runs as a whole",
+            code="inside_container",
+            hint=f"run from '{region.id}' instead",
+        )
+    again = {number}
+    todo = [number]
+    while todo:
+        for edge in plan.nodes[todo.pop()].out:
+            if edge.target not in again:
+                again.add(edge.target)
+                todo.append(edge.target)
+    return {node: route for node, route in (await _routes(store, plan, run)).items() if node not in again}
+
+
+async def _routes(store: Store, plan: Plan, run: str) -> dict[int, str | None]:
+    routes: dict[int, str | None] = {}
+    after = 0
+    while records := await store.read_events(run, after, PAGE):
+        for record in records:
+            after = record.seq
+            number = plan.node_index(record.node) if record.node and not record.path else None
+            if number is None:
+                continue
+            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+            if record.type == "node.succeeded":
+                routes[number] = data.get("route", "out")
+            elif record.type in ("region.sized", "region.exited"):
+                routes[number] = "out"
+            elif record.type == "node.failed" and data.get("route"):
+                routes[number] = data["route"]
+    return routes

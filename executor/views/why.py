@@ -1,0 +1,59 @@
+"""Why: where each undecided node of a run is and what it waits for. Folds the journal and asks `core.explain`."""
+
+from __future__ import annotations
+
+from compiler.keys import NodeKey, parse_key
+from compiler.plan import Plan
+from executor.core.evolve import evolve
+from executor.core.explain import explain
+from executor.core.state import DECIDED, State, Status
+from executor.errors import NotFound
+from executor.journal import Codec
+from executor.store.base import RunRow, Store
+from executor.views import Why
+
+PAGE = 10_000
+
+
+async def build(store: Store, plan: Plan, row: RunRow, node: str | None) -> list[Why]:
+    codec = Codec(plan)
+    state = State.new(plan)
+    after = 0
+    while records := await store.read_events(row.id, after, PAGE):
+        for record in records:
+            evolve(plan, state, codec.to_event(record))
+        after = records[-1].seq
+    return [Why(codec.key_text(key), *explain(plan, state, key)) for key in _asked(plan, state, node)]
+
+
+def _asked(plan: Plan, state: State, node: str | None) -> list[NodeKey]:
+    if node is None:
+        return [key for key, status in _open_keys(plan, state) if status not in DECIDED]
+    if "@" in node:
+        try:
+            return [parse_key(plan, node)]
+        except ValueError as error:
+            raise NotFound(str(error), code="node_not_found") from error
+    ids = [number for number, n in enumerate(plan.nodes) if n.id == node or n.block == node]
+    if not ids:
+        raise NotFound(f"the plan has no node '{node}'", code="node_not_found")
+    found = [key for key, _ in _open_keys(plan, state) if key[1] in ids]
+    return found or [((), number) for number in ids if plan.region_of[number] == 0] or [_unopened(plan, ids[0])]
+
+
+def _unopened(plan: Plan, number: int) -> NodeKey:
+    """The first scope the node would run in: index 0 all the way down."""
+    path: list[tuple[int, int]] = []
+    region = plan.region_of[number]
+    while region > 0:
+        path.insert(0, (region, 0))
+        region = plan.regions[region].parent
+    return tuple(path), number
+
+
+def _open_keys(plan: Plan, state: State) -> list[tuple[NodeKey, Status]]:
+    return [
+        ((path, plan.regions[scope.region].first + offset), Status(code))
+        for path, scope in state.scopes.items()
+        for offset, code in enumerate(scope.status)
+    ]
