@@ -1,16 +1,19 @@
 """The plan: what the compiler makes of a document. Data only (no closures), so it is stored, hashed, shown and shipped.
 
 Shape. `regions[0]` is the root; every loop and parallel adds one region holding its body. Nodes have plan-wide numbers:
-the nodes of region r are `first .. first + len(nodes) - 1`, and an edge's target is a plan-wide number in the same region.
+the nodes of region r are `first .. first + len(nodes) - 1`, and an edge's target is a plan-wide number in the same
+region.
 
 A container `review` is two nodes of its parent region, `review:start` and `review:end` (the sentinels); the body is the
 region that `start.body` and `end.body` name. The edge start -> end carries the handle `out`: it resolves live when the
-start sentinel succeeds, after which the end sentinel runs each time the body's open scopes have closed. All edges that leave
+start sentinel succeeds, after which the end sentinel runs each time the body's open scopes have closed. All edges
+that leave
 the container by `out` leave `review:end`; edges by `error` leave from BOTH sentinels (each resolves once, so a
-target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a dependency.
+target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a
+dependency.
 
-In a body region the entry nodes (those the container's `body` handle points to) have indegree 1: one virtual edge from the
-start sentinel, resolved live when a scope opens.
+In a body region the entry nodes (those the container's `body` handle points to) have indegree 1: one virtual edge
+from the start sentinel, resolved live when a scope opens.
 """
 
 from __future__ import annotations
@@ -52,7 +55,7 @@ class Ref(Struct, frozen=True, omit_defaults=True):
               previous: the same scope one iteration of loop region `region` earlier (null in iteration 0);
               last: read from outside a loop: the last iteration of each loop from the reader's depth down.
     path      fields and list positions below it
-    default   JSON of `?? value`; absent (None) means there is none
+    default   JSON text of `?? value`; None means there is none
     strict    an unknown field is an error (the block declares an output schema) instead of null
     """
 
@@ -62,7 +65,7 @@ class Ref(Struct, frozen=True, omit_defaults=True):
     region: int = -1
     mode: RefMode = "current"
     path: tuple[str | int, ...] = ()
-    default: Raw | None = None
+    default: str | None = None
     strict: bool = False
 
 
@@ -119,8 +122,9 @@ class Region(Struct, frozen=True, omit_defaults=True):
     id         container's block id; "" for the root
     parent     index of the region that holds the container; -1 for the root
     entries    plan-wide numbers of the nodes the body starts with (the trigger, for the root)
-    ends       plan-wide numbers of the nodes whose outputs are a scope's results: those without out-edges
-               (a container's end sentinel counts as its node), in plan order
+    ends       plan-wide numbers of the nodes whose outputs are a scope's results, in plan order: those without
+               out-edges, or (a body with `results: all`) every node but start sentinels. A container is its end
+               sentinel
     limit      parallel: most branches open at one time; loop: 1; root: 0
     count      literal number of branches or iterations when the document gives one, else None
     on_branch_error  parallel: what an unhandled failure inside a branch does

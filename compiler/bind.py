@@ -1,0 +1,348 @@
+"""From the text of a reference to what it reads: `<draft.content>` in block `ask` -> Ref(kind="block", node=4, ...).
+
+Names are looked up from the inside out: `loop` and `parallel` (the innermost around the reader), the names of the
+containers around it, `workflow` / `variable`, `input`, then blocks by name or id. Of several names the longest wins. A
+text that names nothing known is no reference and stays as it is.
+
+How a block is read follows from where it stands. Seen from the innermost container that holds both reader and block:
+upstream of the reader, it is read in this scope (`current`), or, if it lies in a loop, in the loop's last iteration
+(`last`); otherwise feedback: the iteration before (`previous`), if there is a loop around; without one it can not be
+read at all.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+
+from compiler.diagnostics import Report, suggest
+from compiler.flow import Flow
+from compiler.plan import Ref
+from compiler.references import Found, Parsed, normalize, parse
+from compiler.variables import Variables
+from compiler.wiring import ROOT, Wiring
+
+RESERVED: Final = ("loop", "parallel", "workflow", "variable", "input")
+LOOP_FIELDS: Final = ("index", "iteration", "item", "items", "results", "break")
+PARALLEL_FIELDS: Final = ("index", "iteration", "item", "items")
+ALIASES: Final = {"currentItem": "item"}
+# Guessing at names costs a comparison with each of them.
+GUESSES_MAX: Final = 50
+
+_ENV_STYLE = re.compile(r"[A-Z_][A-Z0-9_]*")
+_FIELD = re.compile(r"[\w$@][\w$@ -]*")
+
+Segments = tuple[str | int, ...]
+
+
+class Reader(Struct, frozen=True):
+    """Who reads. `container`: the innermost one around the text. `ahead`: the text is that loop's own test, which
+    stands before the next iteration, so that everything in the body is an iteration behind."""
+
+    block: str
+    container: str
+    ahead: bool = False
+
+
+class Places(Struct, frozen=True):
+    """Numbers of the plan: `node` by block id (of a container its end sentinel), `region` by container id."""
+
+    node: Mapping[str, int]
+    region: Mapping[str, int]
+
+
+class Binder:
+    """Binds references and reports what is wrong with them. `flows` by container id; without `sound` the graph has
+    cycles, and nothing is said about what is upstream of what. `env_names` None: unknown."""
+
+    def __init__(
+        self,
+        wiring: Wiring,
+        flows: Mapping[str, Flow],
+        places: Places,
+        variables: Variables,
+        report: Report,
+        env_names: Collection[str] | None,
+        sound: bool,
+    ) -> None:
+        self._wiring = wiring
+        self._flows = flows
+        self._places = places
+        self._variables = variables
+        self._report = report
+        self._env_names = env_names
+        self._sound = sound
+        self._guesses = 0
+        self._schemas: dict[str, dict[str, Any] | None] = {}
+        self._names: dict[str, list[str]] = {}
+        self._looked_up: dict[Segments, tuple[str | None, int]] = {}
+        self._chains: dict[str, tuple[str, ...]] = {ROOT: ()}
+        for block in wiring.document.blocks.values():
+            self._names.setdefault(normalize(block.name), []).append(block.id)
+        for block_id in wiring.document.blocks:
+            self._names.setdefault(normalize(block_id), []).append(block_id)
+        self._shared = any(len(set(blocks)) > 1 for blocks in self._names.values())
+
+    def bind(self, found: Found, reader: Reader, pointer: str) -> Ref | None:
+        """What `found` reads, or None: it is no reference, or (reported) one that can not be bound."""
+        if found.env:
+            return self._env(found, reader, pointer)
+        parsed = parse(found.text)
+        if parsed is None:
+            self._check_default(found, reader, pointer)
+            return None
+        ref = self._scope(found, parsed, reader, pointer)
+        if ref is not None:
+            return ref
+        match normalize(str(parsed.segments[0])):
+            case "workflow" | "variable":
+                return self._variable(found, parsed, reader, pointer)
+            case "input":
+                return Ref(found.text, "input", path=parsed.segments[1:], default=parsed.default)
+            case _:
+                return self._named(found, parsed, reader, pointer)
+
+    def _env(self, found: Found, reader: Reader, pointer: str) -> Ref | None:
+        name = found.text
+        known = self._env_names is not None and name in self._env_names
+        if not known and not _ENV_STYLE.fullmatch(name):
+            return None
+        if not known and self._env_names is not None:
+            message = f"{found.key} is not set here"
+            self._report.add("env_unknown", pointer, message, hint=suggest(name, self._env_names), block=reader.block)
+        return Ref(found.key, "env", path=(name,))
+
+    def _scope(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> Ref | None:
+        """Fields of a container around the reader: by `loop` and `parallel`, or by its name."""
+        first = normalize(str(parsed.segments[0]))
+        if first in ("loop", "parallel"):
+            around = next((c for c in self._around(reader) if self._kind(c) == first), None)
+            used = 1
+            if around is None:
+                fields = LOOP_FIELDS if first == "loop" else PARALLEL_FIELDS
+                if len(parsed.segments) > 1 and parsed.segments[1] in (*fields, *ALIASES) and first not in self._names:
+                    message = f"<{found.text}> stands in no {first}"
+                    self._report.add("reference_outside_container", pointer, message, block=reader.block)
+                return None
+        elif reader.container == ROOT:
+            return None
+        else:
+            block, used = self._lookup(parsed.segments)
+            around = block if block is not None and block in self._around(reader) else None
+        if around is None:
+            return None
+        kind = self._kind(around)
+        fields = LOOP_FIELDS if kind == "loop" else PARALLEL_FIELDS
+        path = parsed.segments[used:]
+        field = ALIASES.get(str(path[0]), path[0]) if path else ""
+        if field not in fields:
+            has = f"inside it, {around!r} has {', '.join(fields)}"
+            self._report.add(
+                "reference_unknown_field", pointer, f"<{found.text}> can not be read", hint=has, block=reader.block
+            )
+            if not path:
+                return None
+        region = self._places.region[around]
+        return Ref(found.text, "scope", region=region, path=(field, *path[1:]), default=parsed.default)
+
+    def _variable(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> Ref | None:
+        name = ""
+        for used in range(_texts_at(parsed.segments), 1, -1):
+            name = ".".join(map(str, parsed.segments[1:used]))
+            declared = self._variables.find(name)
+            if declared is not None:
+                path = (declared, *parsed.segments[used:])
+                return Ref(found.text, "variable", path=path, default=parsed.default)
+        if name:
+            self._variables.undeclared(name, pointer, reader.block, "reads")
+        return None
+
+    def _named(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> Ref | None:
+        block, used = self._lookup(parsed.segments)
+        path = parsed.segments[used:]
+        if block is None:
+            self._guess(found, parsed, reader, pointer)
+            return None
+        if not all(isinstance(part, int) or _FIELD.fullmatch(part) for part in path):
+            return None  # `a <b.length; x> ...`: code or prose, not a reference
+        if self._shared:
+            namesakes = dict.fromkeys(self._names[normalize(".".join(map(str, parsed.segments[:used])))])
+            if len(namesakes) > 1:
+                others = ", ".join(repr(other) for other in [*namesakes][:4])
+                message = f"<{found.text}>: several blocks have this name ({others}); {block!r} is read"
+                self._report.add("name_ambiguous", pointer, message, hint="use the block's id", block=reader.block)
+        if block not in self._wiring.reached:
+            why = "is disabled" if block not in self._wiring.blocks else "is not reached by this trigger"
+            message = f"<{found.text}>: block {block!r} {why}; it reads as null"
+            self._report.add("reference_absent", pointer, message, block=reader.block)
+            return Ref(found.text, "variable", path=("",), default=parsed.default)  # no variable has an empty name
+        strict = self._check_field(block, path, found, reader, pointer)
+        return self._placed(block, path, strict, found, parsed, reader, pointer)
+
+    def _placed(
+        self, block: str, path: Segments, strict: bool, found: Found, parsed: Parsed, reader: Reader, pointer: str
+    ) -> Ref | None:
+        """See the module text."""
+        holder, seen = self._wiring.parent[block], block
+        crossed = False
+        positions = self._positions(reader)
+        while holder not in positions:
+            if self._kind(holder) == "parallel":
+                message = f"<{found.text}> reads block {block!r} inside parallel {holder!r} from outside"
+                hint = f"read <{self._name(holder)}.results>, one entry per branch"
+                self._report.add("reference_into_parallel", pointer, message, hint=hint, block=reader.block)
+                return None
+            holder, seen, crossed = self._wiring.parent[holder], holder, True
+        position = positions[holder]
+        node = self._places.node[block]
+        if not self._sound:
+            return Ref(found.text, "block", node=node, path=path, default=parsed.default, strict=strict)
+        flow = self._flows[holder]
+        if position is not None and flow.graph.is_upstream(seen, position):
+            if parsed.default is None and not flow.surely_ran(seen, position):
+                message = f"<{found.text}>: block {seen!r} may have been skipped; it then reads as null"
+                hint = f"give a default: <{found.text} ?? ...>"
+                self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
+            return Ref(
+                found.text,
+                "block",
+                node=node,
+                mode="last" if crossed else "current",
+                path=path,
+                default=parsed.default,
+                strict=strict,
+            )
+        loop = holder
+        while loop != ROOT and self._kind(loop) != "loop":
+            loop = self._wiring.parent[loop]
+        if loop == ROOT:
+            if block == reader.block:
+                message = f"<{found.text}>: block {block!r} reads itself, outside of any loop"
+            else:
+                message = f"<{found.text}>: block {block!r} is not upstream of {reader.block!r}"
+            hint = "draw a path from it to the reader, or put both into a loop"
+            self._report.add("reference_not_upstream", pointer, message, hint=hint, block=reader.block)
+            return None
+        region = self._places.region[loop]
+        return Ref(
+            found.text,
+            "block",
+            node=node,
+            region=region,
+            mode="previous",
+            path=path,
+            default=parsed.default,
+            strict=strict,
+        )
+
+    def _positions(self, reader: Reader) -> dict[str, str | None]:
+        """By container around the reader: the block there that holds it; None when it stands ahead of them all."""
+        if reader.container == ROOT:
+            return {ROOT: reader.block}
+        positions: dict[str, str | None] = {}
+        at: str | None = None if reader.ahead else reader.block
+        for container in (*self._around(reader), ROOT):
+            positions[container] = at
+            at = container
+        return positions
+
+    def _check_field(self, block: str, path: Segments, found: Found, reader: Reader, pointer: str) -> bool:
+        """Is the path one that the block's output schema does not have? Reading it then fails unless it turns out to
+        be there. `error` is what every failed block puts out; `output` may stand before the fields."""
+        schema = self._schema(block)
+        if schema is None or not path or path[0] == "error":
+            return False
+        properties = schema.get("properties")
+        if path[0] == "output" and isinstance(properties, dict) and "output" not in properties:
+            path = path[1:]
+        for part in path:
+            properties = schema.get("properties")
+            if not isinstance(part, str) or not isinstance(properties, dict) or schema.get("additionalProperties"):
+                return False
+            if part not in properties:
+                name = self._wiring.blocks[block].name
+                has = f"it has {', '.join(list(properties)[:12])}" if properties else "it has no fields"
+                message = f"<{found.text}>: block {name!r} declares no field {part!r}"
+                hint = suggest(part, properties) or has
+                self._report.add("reference_unknown_field", pointer, message, hint=hint, block=reader.block, field=part)
+                return True
+            schema = properties[part]
+            if not isinstance(schema, dict):
+                return False
+        return False
+
+    def _schema(self, block: str) -> dict[str, Any] | None:
+        if block not in self._schemas:
+            spec = self._wiring.specs[block]
+            schema: dict[str, Any] | None = None
+            if spec is not None and spec.container:
+                fields = ("results", "last") if spec.container == "loop" else ("results",)
+                schema = {"properties": {field: {} for field in fields}}
+            elif spec is not None:
+                schema = spec.output_from(self._wiring.blocks[block].params) if spec.output_from else spec.output
+            self._schemas[block] = schema
+        return self._schemas[block]
+
+    def _lookup(self, segments: Segments) -> tuple[str | None, int]:
+        """Block with the longest name (or id) the segments begin with, and how many of them it takes."""
+        known = self._looked_up.get(segments)
+        if known is None:
+            known = None, 0
+            for used in range(_texts_at(segments), 0, -1):
+                blocks = self._names.get(normalize(".".join(map(str, segments[:used]))))
+                if blocks:
+                    known = blocks[0], used
+                    break
+            self._looked_up[segments] = known
+        return known
+
+    def _guess(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> None:
+        """Report a name that is nearly that of a block, with a field behind it."""
+        first = str(parsed.segments[0])
+        plain = len(parsed.segments) > 1 and len(first) > 3 and normalize(first) not in RESERVED
+        if not plain or self._guesses >= GUESSES_MAX:
+            return
+        self._guesses += 1
+        names = [*(block.name for block in self._wiring.blocks.values()), *RESERVED]
+        hint = suggest(first, names)
+        if hint:
+            message = f"<{found.text}> names no block; it stays as text"
+            self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
+
+    def _check_default(self, found: Found, reader: Reader, pointer: str) -> None:
+        head, mark, default = found.text.partition("??")
+        parsed = parse(head) if mark else None
+        if parsed is None:
+            return
+        first = normalize(str(parsed.segments[0]))
+        if first in RESERVED or self._lookup(parsed.segments)[0] is not None:
+            message = f"<{found.text}>: the default {default.strip()[:80]!r} is not JSON"
+            hint = 'texts need quotes: ?? "none"'
+            self._report.add("reference_default_invalid", pointer, message, hint=hint, block=reader.block)
+
+    def _around(self, reader: Reader) -> tuple[str, ...]:
+        """Containers around the reader, innermost first."""
+        chain = self._chains.get(reader.container)
+        if chain is None:
+            around: list[str] = []
+            at = reader.container
+            while at != ROOT:
+                around.append(at)
+                at = self._wiring.parent[at]
+            chain = self._chains[reader.container] = tuple(around)
+        return chain
+
+    def _kind(self, container: str) -> str | None:
+        spec = self._wiring.specs[container]
+        return spec.container if spec is not None else None
+
+    def _name(self, block: str) -> str:
+        return self._wiring.blocks[block].name
+
+
+def _texts_at(segments: Segments) -> int:
+    """How many segments in front are texts: only those can be part of a name."""
+    return next((i for i, part in enumerate(segments) if not isinstance(part, str)), len(segments))

@@ -1,0 +1,70 @@
+"""What a block type takes and gives, as the compiler and the editor see it. The handler lives in `executor.blocks`.
+
+`params` is a JSON Schema (object). Two keywords of ours steer the compiler:
+  "x-weft": "expression"  the text is a JavaScript expression: references are bound as values
+  "x-weft": "code"        the text is a JavaScript program (same binding)
+  "x-weft": "literal"     the text is left alone: no references are looked for
+Everything else that is text may hold references.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, Literal, Protocol
+
+from msgspec import Struct, field
+
+from compiler.plan import Effect
+
+Params = Mapping[str, Any]
+
+
+class Case(Struct, frozen=True):
+    """A named handle that a block's params create: a condition's case, a router's route, an approval's action."""
+
+    id: str
+    title: str = ""
+
+
+class BlockSpec(Struct, frozen=True):
+    """One block type.
+
+    handles     fixed out-handles besides `error` (which every non-trigger block has); `cases` adds those from params
+    cases       params -> named handles, in order. Must not raise on params of the wrong shape: return what can be read
+    effect      none: pure; read: asks the world; write: may change it
+    idempotent  a repeated attempt with the same idempotency key does no harm
+    inline      runs inside the run loop without a commit of its own (pure and quick)
+    trigger     may start a run; has no in-edges
+    container   loop or parallel: has a body
+    output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
+    output_from params -> JSON Schema of the output, for blocks whose output follows from their params
+    attempts    default policy.retry.max_attempts
+    """
+
+    type: str
+    title: str
+    description: str
+    category: Literal["trigger", "flow", "data", "action", "people", "annotation"]
+    params: dict[str, Any] = field(default_factory=lambda: {"type": "object", "properties": {}})
+    handles: tuple[str, ...] = ("out",)
+    cases: Callable[[Params], tuple[Case, ...]] | None = None
+    effect: Effect = "none"
+    idempotent: bool = True
+    inline: bool = False
+    trigger: bool = False
+    container: Literal["loop", "parallel"] | None = None
+    output: dict[str, Any] | None = None
+    output_from: Callable[[Params], dict[str, Any] | None] | None = None
+    attempts: int = 1
+    timeout_ms: int = 300_000
+
+
+class Catalog(Protocol):
+    """The block types known to a compile, and the syntax check of the expression language."""
+
+    def get(self, type: str) -> BlockSpec | None: ...
+
+    def types(self) -> list[str]: ...
+
+    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+        """None when the JavaScript parses (references already replaced), else the engine's message. Never runs it."""

@@ -1,0 +1,144 @@
+"""The pipeline from document to plan. Read this first.
+
+    bytes -> read -> (import) -> decode -> wire -> choose_trigger -> check -> flows, lay_out -> bind -> regions -> Plan
+
+Each step reports what is wrong and goes on with what is sound, so that all findings come at once. The plan is made only
+when there is no error. Pure: the same document, catalog and trigger give the same plan, and the same hash.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Final
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.bind import Binder
+from compiler.catalog import Catalog
+from compiler.check import check, check_cycles
+from compiler.diagnostics import CompileError, Diagnostic, Report
+from compiler.document import Document, Limits, decode, read
+from compiler.flow import Flow
+from compiler.imports import sim
+from compiler.needs import Gatherer
+from compiler.plan import Group, Plan, Settings
+from compiler.regions import lay_out, make_regions
+from compiler.variables import Variables
+from compiler.wiring import ROOT, Wiring, choose_trigger, wire
+
+DEFAULT_LIMITS: Final = Limits()
+
+Source = bytes | bytearray | str | Mapping[str, Any]
+
+
+class Compiled(Struct, frozen=True):
+    """`plan` is None when a diagnostic is an error. Diagnostics: errors first."""
+
+    plan: Plan | None
+    diagnostics: list[Diagnostic]
+
+
+def compile_document(
+    document: Source,
+    catalog: Catalog,
+    *,
+    trigger: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    env_names: Collection[str] | None = None,
+) -> Compiled:
+    """Compile a document of ours, or one of Sim's. Never raises, whatever the document is.
+
+    trigger    id of the block that starts the run; without it the only, or first, block of type `start`
+    env_names  names that `${NAME}` may read, for warnings and for the import; None: not known
+    """
+    report = Report()
+    value = read(document, limits, report)
+    if value is None:
+        return Compiled(None, report.sorted())
+    pointers: Mapping[str, str] = {}
+    match sim.detect(value):
+        case "sim":
+            imported = sim.import_workflow(value, env_names=env_names)
+            value, pointers = imported.document, imported.pointers
+            report.findings.extend(imported.diagnostics)
+        case None:
+            message = "the document is neither a workflow of weft nor one of Sim"
+            report.add("format_unknown", "", message, hint='begin with {"format": "weft/1", "blocks": {...}}')
+            return Compiled(None, report.sorted())
+        case _:
+            pass
+    plan = _compile(decode(value, limits, report), catalog, trigger, limits, env_names, report)
+    findings = report.sorted()
+    if pointers:
+        findings = [replace(finding, pointer=_source_pointer(finding.pointer, pointers)) for finding in findings]
+    return Compiled(plan, findings)
+
+
+def compile_or_raise(
+    document: Source,
+    catalog: Catalog,
+    *,
+    trigger: str | None = None,
+    limits: Limits = DEFAULT_LIMITS,
+    env_names: Collection[str] | None = None,
+) -> tuple[Plan, list[Diagnostic]]:
+    """The plan and the warnings. Raises CompileError when there are errors."""
+    compiled = compile_document(document, catalog, trigger=trigger, limits=limits, env_names=env_names)
+    if compiled.plan is None:
+        raise CompileError(compiled.diagnostics)
+    return compiled.plan, compiled.diagnostics
+
+
+def _compile(
+    document: Document,
+    catalog: Catalog,
+    trigger: str | None,
+    limits: Limits,
+    env_names: Collection[str] | None,
+    report: Report,
+) -> Plan | None:
+    wiring = wire(document, catalog, limits, report)
+    choose_trigger(wiring, trigger, report)
+    report.outside = document.blocks.keys() - wiring.reached
+    check(wiring, catalog, limits, report)
+    flows = _flows(wiring)
+    sound = check_cycles(wiring, flows, report) and wiring.trigger is not None
+    layout = lay_out(wiring, flows)
+    variables = Variables(wiring, report)
+    if sound:
+        variables.check_writes(wiring, flows)
+    binder = Binder(wiring, flows, layout.places, variables, report, env_names, sound)
+    gatherer = Gatherer(wiring, binder, variables, catalog, report)
+    needs = {block: gatherer.needs_of(wiring.blocks[block]) for blocks in layout.blocks for block in blocks}
+    if report.failed or wiring.trigger is None:
+        return None
+    settings = document.settings
+    return Plan(
+        name=document.name,
+        trigger=wiring.trigger,
+        regions=make_regions(wiring, flows, layout, needs),
+        groups=(Group("", 0), *(Group(name, limit) for name, limit in settings.groups.items())),
+        settings=Settings(
+            max_concurrency=settings.max_concurrency,
+            timeout_ms=max(1, round(settings.timeout_s * 1000)),
+            on_failure=settings.on_failure,
+            durability=settings.durability,
+            max_executions=settings.max_executions,
+        ),
+        variables=document.variables,
+        input_schema=document.input,
+    )
+
+
+def _flows(wiring: Wiring) -> dict[str, Flow]:
+    """One per container that is reached, ROOT included."""
+    containers = [container for container in wiring.children if container == ROOT or container in wiring.reached]
+    return {container: Flow(wiring, container) for container in containers}
+
+
+def _source_pointer(pointer: str, pointers: Mapping[str, str]) -> str:
+    """A pointer into the imported document as one into the document that was submitted."""
+    parts = pointer.split("/", 3)
+    moved = pointers.get("/".join(parts[:3]))
+    return pointer if moved is None else moved

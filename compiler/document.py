@@ -1,0 +1,322 @@
+"""The document as it is written (format weft/1): JSON text -> structs, with every error in it found at once.
+
+The envelope is decoded first, then every block and every edge on its own: one broken block does not hide the next. Says
+nothing about meaning; that is `wiring.py` (blocks and edges as a graph) and `check.py` (rules).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Annotated, Any, Final, Literal, TypeVar
+
+import msgspec
+import orjson
+from msgspec import Meta, Struct, field
+
+from compiler.diagnostics import Report, suggest
+from compiler.references import escape
+
+FORMAT: Final = "weft/1"
+ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+JSON_DEPTH_MAX: Final = 64
+DOCUMENT_BYTES_MAX: Final = 1 << 20
+TEXT_LENGTH_MAX: Final = 1 << 20
+BLOCKS_MAX: Final = 500
+EDGES_MAX: Final = 2_000
+NESTING_MAX: Final = 10
+BRANCHES_MAX: Final = 100_000
+ITERATIONS_MAX: Final = 1_000_000
+
+
+class Limits(Struct, frozen=True):
+    """What one compile accepts. The defaults are for what people draw; generated documents may need more."""
+
+    json_depth: int = JSON_DEPTH_MAX
+    document_bytes: int = DOCUMENT_BYTES_MAX
+    text_length: int = TEXT_LENGTH_MAX
+    blocks: int = BLOCKS_MAX
+    edges: int = EDGES_MAX
+    nesting: int = NESTING_MAX
+    branches: int = BRANCHES_MAX
+    iterations: int = ITERATIONS_MAX
+
+
+_Seconds = Annotated[float, Meta(gt=0, le=31_536_000)]  # a year
+_Milliseconds = Annotated[int, Meta(ge=0, le=86_400_000)]  # a day
+_Slots = Annotated[int, Meta(ge=1, le=100_000)]
+
+
+class RetryDoc(Struct, frozen=True):
+    """None: the default of the block type, or of `compiler.plan.Retry`."""
+
+    max_attempts: Annotated[int, Meta(ge=1, le=100)] | None = None
+    backoff: Literal["fixed", "linear", "exponential"] = "exponential"
+    initial_ms: _Milliseconds = 1000
+    factor: Annotated[float, Meta(ge=1, le=100)] = 2.0
+    max_ms: _Milliseconds = 300_000
+    jitter: Annotated[float, Meta(ge=0, le=1)] = 0.25
+
+
+class PolicyDoc(Struct, frozen=True):
+    retry: RetryDoc | None = None
+    timeout_s: _Seconds | None = None
+    on_error: Literal["fail", "continue"] | None = None
+    group: str | None = None
+    skip_if: str | None = None
+    cache: Any = None
+
+
+class BlockDoc(Struct, frozen=True):
+    """One block. `name` is its id when the document gives none."""
+
+    id: str
+    type: str
+    name: str
+    parent: str | None = None
+    params: dict[str, Any] = {}
+    policy: PolicyDoc = PolicyDoc()
+    enabled: bool = True
+    assign: str | None = None
+
+
+class EdgeDoc(Struct, frozen=True):
+    source: str
+    target: str
+    handle: str = "out"
+    index: int = 0
+
+
+class SettingsDoc(Struct, frozen=True):
+    max_concurrency: Annotated[int, Meta(ge=1, le=100_000)] = 100
+    timeout_s: _Seconds = 86_400
+    groups: dict[str, _Slots] = {}
+    on_failure: Literal["drain", "cancel"] = "drain"
+    durability: Literal["strict", "ahead"] = "strict"
+    max_executions: Annotated[int, Meta(ge=1, le=100_000_000)] = 10_000
+
+
+class Document(Struct, frozen=True):
+    """A decoded document: only what could be read. `blocks` is in document order."""
+
+    name: str
+    blocks: dict[str, BlockDoc]
+    edges: list[EdgeDoc]
+    settings: SettingsDoc = SettingsDoc()
+    variables: dict[str, Any] = {}
+    input: dict[str, Any] | None = None
+
+
+class _Block(Struct):
+    """The wire form of BlockDoc; positions are the editor's business."""
+
+    type: str
+    name: str | None = None
+    parent: str | None = None
+    params: dict[str, Any] = field(default_factory=dict)
+    enabled: bool = True
+    assign: str | None = None
+
+
+class _Edge(Struct):
+    source: str
+    target: str
+    handle: str | None = None
+
+
+_ENVELOPE = (
+    "format", "name", "description", "input", "variables", "settings", "blocks", "edges", "notes", "version", "id"
+)  # fmt: skip
+_BLOCK = frozenset(
+    [
+        "type",
+        "name",
+        "parent",
+        "params",
+        "policy",
+        "enabled",
+        "assign",
+        "at",
+        "size",
+        "description",
+        "color",
+        "collapsed",
+    ]
+)
+_EDGE = frozenset(["source", "target", "handle", "id", "at", "label"])
+_POLICY = frozenset(PolicyDoc.__struct_fields__)
+_RETRY = frozenset(RetryDoc.__struct_fields__)
+_SETTINGS = frozenset(SettingsDoc.__struct_fields__)
+
+T = TypeVar("T")
+
+
+def read(
+    document: bytes | bytearray | str | Mapping[str, Any], limits: Limits, report: Report
+) -> dict[str, Any] | None:
+    """The document as plain JSON values, or None (reported): not JSON, too large, too deep, or not an object.
+
+    Never raises, whatever the bytes are. O(size).
+    """
+    if isinstance(document, Mapping):
+        try:
+            data = orjson.dumps(dict(document))
+        except (orjson.JSONEncodeError, RecursionError) as error:
+            code = "json_too_deep" if _is_about_depth(error) else "json_malformed"
+            report.add(code, "", f"the document is not plain JSON: {error}")
+            return None
+    elif isinstance(document, str):
+        data = document.encode("utf-8", "surrogatepass")
+    else:
+        data = bytes(document)
+    if len(data) > limits.document_bytes:
+        message = f"the document has {len(data):,} bytes; the limit is {limits.document_bytes:,}"
+        report.add("document_too_large", "", message)
+        return None
+    try:
+        value = orjson.loads(data)
+    except orjson.JSONDecodeError as error:
+        if _is_about_depth(error):  # orjson gives up at 1,024
+            report.add("json_too_deep", "", f"the JSON is nested deeper than {limits.json_depth} levels")
+        else:
+            where = f"line {error.lineno}, column {error.colno}"
+            report.add("json_malformed", "", f"the document is not JSON: {error.msg} ({where})")
+        return None
+    if not isinstance(value, dict):
+        report.add("json_malformed", "", "the document is JSON, but not an object")
+        return None
+    return value if _within(value, limits, report) else None
+
+
+def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
+    """Structs from plain JSON values. What can not be read is reported and left out."""
+    _unknown_fields(value, _ENVELOPE, "", report)
+    if "format" not in value:
+        report.add("format_missing", "/format", f"the document has no format; {FORMAT} is assumed")
+    elif value["format"] != FORMAT:
+        report.add("format_unknown", "/format", f"this version reads {FORMAT}, not {str(value['format'])[:40]!r}")
+    settings = _convert(value.get("settings") or {}, SettingsDoc, "/settings", report) or SettingsDoc()
+    _unknown_fields(value.get("settings"), _SETTINGS, "/settings", report)
+    return Document(
+        name=_convert(value.get("name") or "workflow", str, "/name", report) or "workflow",
+        blocks=_blocks(value.get("blocks"), limits, report),
+        edges=_edges(value.get("edges"), limits, report),
+        settings=settings,
+        variables=_convert(value.get("variables") or {}, dict[str, Any], "/variables", report) or {},
+        input=_convert(value.get("input"), dict[str, Any] | None, "/input", report),
+    )
+
+
+def _is_about_depth(error: Exception) -> bool:
+    """orjson words it one way when reading and another when writing."""
+    text = str(error).lower()
+    return "depth limit" in text or "recursion" in text
+
+
+def _within(value: Any, limits: Limits, report: Report) -> bool:
+    """Depth and text lengths, level by level: no recursion, so no document can exhaust the stack."""
+    level: list[Any] = [value]
+    for _ in range(limits.json_depth):
+        following: list[Any] = []
+        for item in level:
+            for inner in item.values() if type(item) is dict else item:
+                kind = type(inner)
+                if kind is dict or kind is list:
+                    following.append(inner)
+                elif kind is str and len(inner) > limits.text_length:
+                    message = f"a text has {len(inner):,} characters; the limit is {limits.text_length:,}"
+                    report.add("text_too_long", "", message)
+                    return False
+        if not following:
+            return True
+        level = following
+    report.add("json_too_deep", "", f"the JSON is nested deeper than {limits.json_depth} levels")
+    return False
+
+
+def _blocks(value: Any, limits: Limits, report: Report) -> dict[str, BlockDoc]:
+    if not isinstance(value, dict):
+        report.add("field_invalid", "/blocks", "blocks must be an object: block id -> block")
+        return {}
+    if len(value) > limits.blocks:
+        report.add(
+            "too_many_blocks", "/blocks", f"the document has {len(value):,} blocks; the limit is {limits.blocks:,}"
+        )
+        return {}
+    blocks: dict[str, BlockDoc] = {}
+    for block_id, raw in value.items():
+        pointer = f"/blocks/{escape(block_id)}"
+        if not ID_PATTERN.fullmatch(block_id):
+            message = f"{block_id[:140]!r} can not be an id: 1 to 128 letters, digits, and . _ -"
+            report.add("id_invalid", pointer, message, block=block_id)
+        block = _block(block_id, raw, pointer, report)
+        if block is not None:
+            blocks[block_id] = block
+    return blocks
+
+
+def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | None:
+    decoded = _convert(raw, _Block, pointer, report, block_id)
+    if decoded is None:
+        return None
+    policy = PolicyDoc()
+    _unknown_fields(raw, _BLOCK, pointer, report, block_id)
+    if raw.get("policy") is not None:
+        policy = _convert(raw["policy"], PolicyDoc, f"{pointer}/policy", report, block_id) or policy
+        _unknown_fields(raw["policy"], _POLICY, f"{pointer}/policy", report, block_id)
+        _unknown_fields(policy.retry and raw["policy"]["retry"], _RETRY, f"{pointer}/policy/retry", report, block_id)
+    return BlockDoc(
+        id=block_id,
+        type=decoded.type,
+        name=(decoded.name or "").strip() or block_id,
+        parent=decoded.parent,
+        params=decoded.params,
+        policy=policy,
+        enabled=decoded.enabled,
+        assign=decoded.assign,
+    )
+
+
+def _edges(value: Any, limits: Limits, report: Report) -> list[EdgeDoc]:
+    if value is None:
+        return []
+    if not isinstance(value, list):
+        report.add("field_invalid", "/edges", "edges must be a list")
+        return []
+    if len(value) > limits.edges:
+        report.add("too_many_edges", "/edges", f"the document has {len(value):,} edges; the limit is {limits.edges:,}")
+        return []
+    edges: list[EdgeDoc] = []
+    for index, raw in enumerate(value):
+        edge = _convert(raw, _Edge, f"/edges/{index}", report)
+        if edge is not None:
+            _unknown_fields(raw, _EDGE, f"/edges/{index}", report)
+            edges.append(EdgeDoc(edge.source, edge.target, edge.handle or "out", index))
+    return edges
+
+
+def _convert(value: Any, kind: Any, pointer: str, report: Report, block: str | None = None) -> Any:
+    """`value` as `kind`, or None (reported)."""
+    try:
+        return msgspec.convert(value, kind)
+    except msgspec.ValidationError as error:
+        message, _, place = str(error).partition(" - at `")
+        report.add("field_invalid", pointer + _pointer_of(place), message, block=block)
+        return None
+
+
+def _pointer_of(place: str) -> str:
+    """msgspec says `$.retry.max_attempts` or `$[...]`; we say `/retry/max_attempts`."""
+    return "".join(f"/{part}" for part in re.findall(r"\.(\w+)", place))
+
+
+def _unknown_fields(raw: Any, known: Any, pointer: str, report: Report, block: str | None = None) -> None:
+    if not isinstance(raw, dict) or (raw.keys() <= known if isinstance(known, frozenset) else False):
+        return
+    for key in raw:
+        if key not in known and not key.startswith("x-"):
+            message = f"{key[:80]!r} is no field here; nobody reads it"
+            report.add(
+                "field_unknown", f"{pointer}/{escape(key)}", message, hint=suggest(key, known), block=block, field=key
+            )

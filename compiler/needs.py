@@ -1,0 +1,151 @@
+"""What a block reads: every reference in its params and in skip_if, bound; and the JavaScript in them, checked for
+syntax.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from compiler.bind import Binder, Reader
+from compiler.catalog import Catalog
+from compiler.check import pointer_to
+from compiler.diagnostics import Report
+from compiler.document import BlockDoc
+from compiler.javascript import references, rewrite
+from compiler.plan import Ref
+from compiler.references import Found, find, texts
+from compiler.schema import checker_of
+from compiler.variables import Variables, parse_path
+from compiler.wiring import Wiring
+
+Code = Literal["expression", "code"]
+
+
+class Needs(Struct):
+    """`refs`: by the top-level param that holds the reference ("" for skip_if), then by `Ref.text`. `code`: JSON
+    pointers into the params."""
+
+    refs: dict[str, dict[str, Ref]]
+    code: list[str]
+
+    def of(self, params: Mapping[str, Any], with_skip_if: bool = True) -> tuple[Ref, ...]:
+        """References of these params, each text once."""
+        found: dict[str, Ref] = {}
+        for name, refs in self.refs.items():
+            if name in params or (with_skip_if and not name):
+                found.update(refs)
+        return tuple(found.values())
+
+    def code_in(self, params: Mapping[str, Any]) -> tuple[str, ...]:
+        return tuple(pointer for pointer in self.code if _top(pointer) in params)
+
+
+class Gatherer:
+    """Gathers the needs of one document's blocks. Equal sources are checked once."""
+
+    def __init__(self, wiring: Wiring, binder: Binder, variables: Variables, catalog: Catalog, report: Report) -> None:
+        self._wiring = wiring
+        self._binder = binder
+        self._variables = variables
+        self._catalog = catalog
+        self._report = report
+        self._checked: dict[tuple[str, str], str | None] = {}
+
+    def needs_of(self, block: BlockDoc) -> Needs:
+        spec = self._wiring.specs[block.id]
+        params = block.params
+        needs = Needs({}, [])
+        kinds = checker_of(spec).kinds(params) if spec is not None else {}
+        outer = Reader(block.id, self._wiring.parent[block.id])
+        for pointer, text, _ in texts(params, ()):
+            kind = kinds.get(pointer)
+            if kind == "literal":
+                continue
+            where = pointer_to(block.id, "params") + pointer
+            if pointer.endswith("/$ref") and text.startswith("$"):
+                self._variable(text, block.id, where)
+            elif kind is None and "<" not in text and "${" not in text:
+                continue  # by far the usual case
+            reader = outer
+            if spec is not None and spec.container == "loop" and pointer == "/condition":
+                reader = Reader(block.id, block.id, ahead=True)
+            refs = needs.refs.setdefault(_top(pointer), {})
+            if kind is None:
+                self._text(text, reader, where, refs)
+            else:
+                needs.code.append(pointer)
+                self._code(text, kind, reader, where, refs)
+        if block.policy.skip_if:
+            where = pointer_to(block.id, "policy", "skip_if")
+            self._code(block.policy.skip_if, "expression", outer, where, needs.refs.setdefault("", {}))
+        return needs
+
+    def _text(self, text: str, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
+        for found in find(text):
+            if found.key not in refs:
+                ref = self._binder.bind(found, reader, where)
+                if ref is not None:
+                    refs[found.key] = ref
+
+    def _code(self, source: str, kind: Code, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
+        missing: set[str] = set()
+
+        def known(found: Found) -> bool:
+            if found.key in refs:
+                return True
+            if found.key in missing or (found.env and _declares(source, found.text)):
+                return False
+            ref = self._binder.bind(found, reader, where)
+            if ref is None:
+                missing.add(found.key)
+                return False
+            refs[found.key] = ref
+            return True
+
+        for place, found in references(source, known):
+            around = source[found.start - 1 : found.start], source[found.end : found.end + 1]
+            if place == "string" and around[0] in ("'", '"') and around[0] == around[1]:
+                message = f"the quotes around <{found.text}> make it text: it is compared as text"
+                self._report.add(
+                    "reference_quoted",
+                    where,
+                    message,
+                    hint="leave the quotes out to read the value",
+                    block=reader.block,
+                )
+        if source.strip():
+            self._syntax(rewrite(source, refs).source, kind, reader.block, where)
+
+    def _syntax(self, source: str, kind: Code, block: str, where: str) -> None:
+        key = (kind, source)
+        if key not in self._checked:
+            self._checked[key] = self._catalog.check_syntax(source, kind)
+        problem = self._checked[key]
+        if problem is not None:
+            what = "expression" if kind == "expression" else "program"
+            message = f"block {block!r}: the {what} does not parse: {problem[:300]}"
+            self._report.add("expression_invalid", where, message, block=block)
+
+    def _variable(self, text: str, block: str, where: str) -> None:
+        path = parse_path(text)
+        if path is None:
+            if text != "$":
+                message = f"{text[:80]!r} is no path to a variable"
+                self._report.add("path_invalid", where, message, hint="write $.name, $.list[0]", block=block)
+        elif self._variables.find(str(path[0])) is None:
+            self._variables.undeclared(str(path[0]), where, block, "reads")
+
+
+def _declares(source: str, name: str) -> bool:
+    """Does the program use `name` other than as `${name}`? Then it is a JavaScript name of its own."""
+    uses = len(re.findall(rf"(?<![\w$]){name}(?![\w$])", source))
+    return uses > source.count(f"${{{name}}}")
+
+
+def _top(pointer: str) -> str:
+    """Name of the param a pointer leads into."""
+    return pointer.split("/", 2)[1].replace("~1", "/").replace("~0", "~")

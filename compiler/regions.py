@@ -1,0 +1,205 @@
+"""Containers become regions: numbers the nodes, places the sentinels, counts the in-edges.
+
+A container `review` is one block of its parent, and two nodes there, `review:start` and `review:end`, with consecutive
+numbers. Nodes of a region are in topological order, ties in document order; regions are numbered from the outside in.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec import Raw, Struct
+
+from compiler.bind import Places
+from compiler.catalog import BlockSpec
+from compiler.check import LOOP_MAX_DEFAULT, literal_count, mode_of, whole_number
+from compiler.document import BlockDoc
+from compiler.flow import Flow
+from compiler.needs import Needs
+from compiler.plan import Edge, Node, OnBranchError, Policy, Region, Retry
+from compiler.wiring import ERROR, OUT, ROOT, Wiring
+
+CONCURRENCY_DEFAULT = 100
+
+# Params a sentinel gets: what its mode uses, no more.
+_START = {
+    "for": ("count", "max"),
+    "each": ("items", "max"),
+    "while": ("condition", "max"),
+    "until": ("max",),
+    "do_while": ("max",),
+    "count": ("count",),
+}
+_END = {"while": ("condition", "max"), "until": ("condition", "max"), "do_while": ("condition", "max")}
+
+
+class Layout(Struct, frozen=True):
+    """`containers[i]` is the container of region i, ROOT first; `first[i]` its first node. `blocks[i]` in plan
+    order.
+    """
+
+    containers: list[str]
+    blocks: list[list[str]]
+    first: list[int]
+    start: dict[str, int]
+    places: Places
+
+
+def lay_out(wiring: Wiring, flows: Mapping[str, Flow]) -> Layout:
+    """Number everything that is reached."""
+    containers, blocks, first = [ROOT], [], []
+    start: dict[str, int] = {}
+    node: dict[str, int] = {}
+    number = 0
+    for container in containers:  # grows while it is walked
+        order = flows[container].graph.order
+        first.append(number)
+        blocks.append(order)
+        for block in order:
+            start[block] = number
+            if block in wiring.bodies:
+                containers.append(block)
+                number += 1
+            node[block] = number
+            number += 1
+    region = {container: i for i, container in enumerate(containers)}
+    return Layout(containers, blocks, first, start, Places(node, region))
+
+
+def make_regions(
+    wiring: Wiring, flows: Mapping[str, Flow], layout: Layout, needs: Mapping[str, Needs]
+) -> tuple[Region, ...]:
+    """The regions of a plan. Only for a graph without errors."""
+    groups = {name: i for i, name in enumerate(wiring.document.settings.groups, 1)}
+    regions: list[Region] = []
+    for index, container in enumerate(layout.containers):
+        flow = flows[container]
+        out: dict[str, list[Edge]] = {}
+        for edge in flow.edges:
+            out.setdefault(edge.source, []).append(Edge(layout.start[edge.target], edge.handle))
+        nodes = tuple(
+            node
+            for block in layout.blocks[index]
+            for node in _nodes(wiring, layout, wiring.blocks[block], out.get(block, []), needs[block], groups)
+        )
+        regions.append(_region(wiring, flow, layout, index, nodes))
+    return tuple(regions)
+
+
+def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple[Node, ...]) -> Region:
+    container, first = layout.containers[index], layout.first[index]
+    indegree = [0] * len(nodes)
+    for node in nodes:
+        for edge in node.out:
+            indegree[edge.target - first] += 1
+    entries = tuple(layout.start[block] for block in flow.entries)
+    if container == ROOT:
+        ends = tuple(first + i for i, node in enumerate(nodes) if not node.out)
+        return Region("", "root", -1, first, nodes, tuple(indegree), entries, ends)
+    for entry in entries:
+        indegree[entry - first] += 1  # the virtual edge from the start sentinel
+    block, kind = wiring.blocks[container], _spec(wiring, container).container
+    assert kind is not None, "only containers have bodies"
+    params = block.params
+    every = params.get("results") == "all"
+    ends = tuple(first + i for i, node in enumerate(nodes) if (node.sentinel != "start" if every else not node.out))
+    on_branch_error: OnBranchError = "fail"
+    if kind == "parallel":
+        on_branch_error = params.get("on_branch_error") or "fail"
+    return Region(
+        id=container,
+        kind=kind,
+        parent=layout.places.region[wiring.parent[container]],
+        first=first,
+        nodes=nodes,
+        indegree=tuple(indegree),
+        entries=entries,
+        ends=ends,
+        limit=1 if kind == "loop" else whole_number(params.get("concurrency")) or CONCURRENCY_DEFAULT,
+        count=literal_count(kind, params),
+        on_branch_error=on_branch_error,
+        start=layout.start[container],
+        end=layout.places.node[container],
+    )
+
+
+def _nodes(
+    wiring: Wiring, layout: Layout, block: BlockDoc, out: list[Edge], needs: Needs, groups: Mapping[str, int]
+) -> Iterator[Node]:
+    spec = _spec(wiring, block.id)
+    if spec.container:
+        yield from _sentinels(layout, block, spec.container, out, needs)
+        return
+    yield Node(
+        id=block.id,
+        block=block.id,
+        type=block.type,
+        name=block.name,
+        params=Raw(msgspec.json.encode(block.params)),
+        needs=needs.of(block.params),
+        out=tuple(out),
+        policy=_policy(block, spec, groups),
+        inline=spec.inline,
+        effect=spec.effect,
+        code=needs.code_in(block.params),
+    )
+
+
+def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], needs: Needs) -> Iterator[Node]:
+    mode = mode_of(kind, block.params)
+    common: dict[str, Any] = {"mode": mode}
+    bound: dict[str, Any] = {}
+    if kind == "loop":
+        bound["max"] = LOOP_MAX_DEFAULT if block.params.get("max") is None else block.params["max"]
+        common["on_max"] = block.params.get("on_max") or "fail"
+    body = layout.places.region[block.id]
+    end = layout.places.node[block.id]
+    errors = [edge for edge in out if edge.handle == ERROR]
+    # Quick and pure: a second attempt would say the same.
+    policy = Policy(retry=Retry(), on_error=block.policy.on_error or "fail")
+    for which, names, edges in (
+        ("start", _START.get(mode, ()), [Edge(end, OUT), *errors]),
+        ("end", _END.get(mode, ()), out),
+    ):
+        given = {**block.params, **bound}
+        params = common | {name: given[name] for name in (*names, *(bound if which == "end" else ())) if name in given}
+        yield Node(
+            id=f"{block.id}:{which}",
+            block=block.id,
+            type=f"{kind}:{which}",
+            name=block.name,
+            params=Raw(msgspec.json.encode(params)),
+            needs=needs.of(params, with_skip_if=False),
+            out=tuple(edges),
+            policy=msgspec.structs.replace(policy, assign=block.assign) if which == "end" else policy,
+            sentinel="start" if which == "start" else "end",
+            body=body,
+            inline=True,
+            effect="none",
+            code=needs.code_in(params),
+        )
+
+
+def _policy(block: BlockDoc, spec: BlockSpec, groups: Mapping[str, int]) -> Policy:
+    doc = block.policy
+    retry = Retry(max_attempts=spec.attempts)
+    if doc.retry is not None:
+        r = doc.retry
+        attempts = spec.attempts if r.max_attempts is None else r.max_attempts
+        retry = Retry(attempts, r.backoff, r.initial_ms, r.factor, r.max_ms, r.jitter)
+    return Policy(
+        retry=retry,
+        timeout_ms=spec.timeout_ms if doc.timeout_s is None else max(1, round(doc.timeout_s * 1000)),
+        on_error=doc.on_error or "fail",
+        group=groups.get(doc.group, 0) if doc.group and not spec.inline else 0,
+        skip_if=doc.skip_if if doc.skip_if and doc.skip_if.strip() else None,
+        assign=block.assign,
+    )
+
+
+def _spec(wiring: Wiring, block: str) -> BlockSpec:
+    spec = wiring.specs[block]
+    assert spec is not None, "blocks of unknown type are errors"
+    return spec

@@ -1,0 +1,117 @@
+"""A plan for people and tools: text, JSON, Graphviz DOT, Mermaid. With `expanded`, its flat view."""
+
+from __future__ import annotations
+
+from typing import Literal, assert_never
+
+import msgspec
+
+from compiler.expand import Flat, expand
+from compiler.plan import Plan, Region, encode
+
+Format = Literal["text", "json", "dot", "mermaid"]
+FORMATS: tuple[Format, ...] = ("text", "json", "dot", "mermaid")
+
+
+def render(plan: Plan, format: Format = "text", expanded: bool = False) -> str:
+    """The plan in `format`. JSON of the plan itself is what `compiler.plan.decode` reads."""
+    flat = expand(plan) if expanded or format in ("dot", "mermaid") else None
+    if flat is not None and not expanded:
+        flat = expand(plan, limit=0)
+    match format:
+        case "text":
+            return _flat_text(plan, flat) if flat else _text(plan)
+        case "json":
+            data = msgspec.json.encode(flat) if flat else encode(plan)
+            return msgspec.json.format(data, indent=2).decode()
+        case "dot":
+            assert flat is not None, "made above"
+            return _dot(plan, flat)
+        case "mermaid":
+            assert flat is not None, "made above"
+            return _mermaid(plan, flat)
+        case _:
+            assert_never(format)
+
+
+def _text(plan: Plan) -> str:
+    lines = [f"{plan.name}  {len(plan.nodes)} nodes, {len(plan.regions)} regions  {plan.hash[:12]}"]
+    stack: list[tuple[int, int]] = [(0, 0)]
+    while stack:
+        index, depth = stack.pop()
+        region = plan.regions[index]
+        lines.append(f"{'  ' * depth}{_title(region)}")
+        inner: list[int] = []
+        for node in region.nodes:
+            ways = ", ".join(
+                plan.node(edge.target).id if edge.handle == "out" else f"{edge.handle}: {plan.node(edge.target).id}"
+                for edge in node.out
+            )
+            reads = (
+                f"  reads {', '.join(ref.text if ref.kind == 'env' else f'<{ref.text}>' for ref in node.needs)}"
+                if node.needs
+                else ""
+            )
+            lines.append(f"{'  ' * depth}  {node.id} ({node.type}){f' -> {ways}' if ways else ''}{reads}")
+            if node.sentinel == "start":
+                inner.append(node.body)
+        stack.extend((body, depth + 1) for body in reversed(inner))
+    return "\n".join(lines) + "\n"
+
+
+def _title(region: Region) -> str:
+    if region.kind == "root":
+        return "root"
+    size = f", {region.count} times" if region.count is not None else ""
+    limit = f", {region.limit} at one time" if region.kind == "parallel" else ""
+    return f"{region.kind} {region.id}{size}{limit}"
+
+
+def _flat_text(plan: Plan, flat: Flat) -> str:
+    ways: dict[str, list[str]] = {}
+    for edge in flat.edges:
+        label = edge.target if edge.handle == "out" else f"{edge.handle}: {edge.target}"
+        ways.setdefault(edge.source, []).append(label)
+    lines = [f"{plan.name}  {len(flat.nodes)} nodes  {plan.hash[:12]}"]
+    for node in flat.nodes:
+        after = f" -> {', '.join(ways[node.name])}" if node.name in ways else ""
+        lines.append(f"  {node.name} ({node.type}){after}")
+    return "\n".join(lines) + "\n"
+
+
+def _dot(plan: Plan, flat: Flat) -> str:
+    lines = [f"digraph {_quoted(plan.name)} {{", "  rankdir=LR;", "  node [shape=box];"]
+    for node in flat.nodes:
+        title = plan.node(node.node).name
+        label = node.name if title == node.name else f"{title} ({node.name})"
+        shape = " shape=circle" if plan.node(node.node).sentinel else ""
+        lines.append(f"  {_quoted(node.name)} [label={_quoted(label)}{shape}];")
+    for edge in flat.edges:
+        label = f" [label={_quoted(edge.handle)}{' style=dashed constraint=false' if edge.back else ''}]"
+        plain = edge.handle == "out" and not edge.back
+        lines.append(f"  {_quoted(edge.source)} -> {_quoted(edge.target)}{'' if plain else label};")
+    return "\n".join([*lines, "}", ""])
+
+
+def _mermaid(plan: Plan, flat: Flat) -> str:
+    number = {node.name: f"n{i}" for i, node in enumerate(flat.nodes)}
+    lines = ["flowchart LR"]
+    for node in flat.nodes:
+        opening, closing = ("((", "))") if plan.node(node.node).sentinel else ("[", "]")
+        lines.append(f"  {number[node.name]}{opening}{_mermaid_text(node.name)}{closing}")
+    for edge in flat.edges:
+        arrow = "-.->" if edge.back else "-->"
+        text = "" if edge.handle == "out" else f"|{_mermaid_text(edge.handle)}|"
+        lines.append(f"  {number[edge.source]} {arrow}{text} {number[edge.target]}")
+    return "\n".join([*lines, ""])
+
+
+def _quoted(text: str) -> str:
+    """A DOT string on one line."""
+    escaped = " ".join(text.split()).replace("\\", "\\\\").replace('"', '\\"')
+    return f'"{escaped}"'
+
+
+def _mermaid_text(text: str) -> str:
+    escaped = text.replace("#", "#35;").replace('"', "#quot;")
+    return f'"{escaped}"'

@@ -1,0 +1,227 @@
+"""Params against the JSON Schema of their block type, and the places in them that hold JavaScript.
+
+A text with a reference in it, and `{"$ref": "$.variable"}`, fit every schema: what they stand for is known at run time.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any, Literal
+
+import msgspec
+from msgspec import Struct
+
+from compiler.catalog import BlockSpec
+from compiler.diagnostics import suggest
+from compiler.references import escape, find
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.protocols import Validator
+
+Kind = Literal["expression", "code", "literal"]
+KEYWORD = "x-weft"
+
+
+class Problem(Struct, frozen=True):
+    """`pointer` is relative to the params; `field` the name of the param."""
+
+    code: str
+    pointer: str
+    message: str
+    hint: str
+    field: str | None
+
+
+class Checker:
+    """The compiled schema of one block type."""
+
+    def __init__(self, schema: dict[str, Any]) -> None:
+        self._schema = schema
+        self._validator: Validator = _validator_class()(schema)
+        self._marked = _marked(schema)
+        properties = schema.get("properties")
+        self._listed = frozenset(properties) if isinstance(properties, dict) else frozenset()
+        self._closed = schema.get("additionalProperties") is False or bool(
+            schema.get("additionalProperties") or schema.get("patternProperties")
+        )
+
+    def problems(self, params: dict[str, Any]) -> Iterator[Problem]:
+        if not accepts(self._schema, params):
+            for error in self._validator.iter_errors(params):
+                yield from _problems(error)
+        if self._listed and not self._closed:
+            for name in params.keys() - self._listed:
+                message = f"param {name[:80]!r} is not listed for this block type"
+                yield Problem("param_unread", f"/{escape(name)}", message, suggest(name, self._listed), name)
+
+    def kinds(self, params: dict[str, Any]) -> dict[str, Kind]:
+        """JSON pointer -> kind, of every text value that the schema marks with `x-weft`."""
+        kinds: dict[str, Kind] = {}
+        stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
+        while stack:
+            pointer, schema, value = stack.pop()
+            if id(schema) not in self._marked:
+                continue
+            for keyword in _OPTIONS:
+                stack.extend((pointer, option, value) for option in schema.get(keyword, ()))
+            if isinstance(value, str):
+                if KEYWORD in schema:
+                    kinds[pointer] = schema[KEYWORD]
+            elif isinstance(value, dict):
+                listed = schema.get("properties", {})
+                other = schema.get("additionalProperties")
+                for key, inner in value.items():
+                    stack.append((f"{pointer}/{escape(key)}", listed.get(key, other), inner))
+            elif isinstance(value, list):
+                first = schema.get("prefixItems", ())
+                other = schema.get("items")
+                for i, inner in enumerate(value):
+                    stack.append((f"{pointer}/{i}", first[i] if i < len(first) else other, inner))
+        return kinds
+
+
+def accepts(schema: Any, value: Any) -> bool:
+    """A quick yes. False means "ask the validator": the value does not fit, or the schema says something rare.
+
+    Most params are right, and the validator takes some 30 us for each level of an object.
+    """
+    if is_open(value) or schema is True:
+        return True
+    if not isinstance(schema, dict) or not schema.keys() <= _QUICK:
+        return False
+    kind = schema.get("type")
+    if kind is not None:
+        kinds = kind if isinstance(kind, list) else [kind]
+        if not any(_TYPES[name](value) for name in kinds if name in _TYPES):
+            return False
+    if "enum" in schema and not (isinstance(value, str) and value in schema["enum"]):
+        return False
+    for keyword in ("oneOf", "anyOf"):
+        if keyword in schema and not any(accepts(option, value) for option in schema[keyword]):
+            return False
+    if isinstance(value, str):
+        if not schema.get("minLength", 0) <= len(value) <= schema.get("maxLength", len(value)):
+            return False
+        return "pattern" not in schema or re.search(schema["pattern"], value) is not None
+    if isinstance(value, int | float):
+        return bool(schema.get("minimum", value) <= value <= schema.get("maximum", value))
+    if isinstance(value, list):
+        if not schema.get("minItems", 0) <= len(value) <= schema.get("maxItems", len(value)):
+            return False
+        return "items" not in schema or all(accepts(schema["items"], item) for item in value)
+    if isinstance(value, dict):
+        listed = schema.get("properties", {})
+        other = schema.get("additionalProperties", True)
+        return all(name in value for name in schema.get("required", ())) and all(
+            accepts(listed.get(name, other), inner) for name, inner in value.items()
+        )
+    return True
+
+
+_OPTIONS = ("oneOf", "anyOf", "allOf")
+_NOTES = ("title", "description", "default", "examples", "format", KEYWORD)
+_LIMITS = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern", "enum", "required")
+_QUICK = frozenset(
+    ["type", "oneOf", "anyOf", "items", "properties", "additionalProperties", *_LIMITS, *_NOTES],
+)
+_TYPES: dict[str, Callable[[Any], bool]] = {
+    "string": lambda value: isinstance(value, str),
+    "boolean": lambda value: isinstance(value, bool),
+    "integer": lambda value: isinstance(value, int) and not isinstance(value, bool),
+    "number": lambda value: isinstance(value, int | float) and not isinstance(value, bool),
+    "null": lambda value: value is None,
+    "array": lambda value: isinstance(value, list),
+    "object": lambda value: isinstance(value, dict),
+}
+
+
+def _marked(schema: Any) -> frozenset[int]:
+    """Identities of the subschemas with an `x-weft` in them or below; the schema must stay alive."""
+    marked: set[int] = set()
+
+    def visit(part: Any) -> bool:
+        inner = part.values() if isinstance(part, dict) else part if isinstance(part, list) else ()
+        below = [visit(item) for item in inner]  # every one of them, so no generator
+        found = any(below) or (isinstance(part, dict) and KEYWORD in part)
+        if found:
+            marked.add(id(part))
+        return found
+
+    visit(schema)
+    return frozenset(marked)
+
+
+def checker_of(spec: BlockSpec) -> Checker:
+    """Cached by schema: making one costs as much as checking a few hundred blocks."""
+    return _checker(msgspec.json.encode(spec.params))
+
+
+@functools.lru_cache(maxsize=512)
+def _checker(schema: bytes) -> Checker:
+    return Checker(msgspec.json.decode(schema))
+
+
+@functools.lru_cache(maxsize=64)
+def schema_error(schema: bytes) -> str | None:
+    """Why these JSON bytes are no JSON Schema; None when they are."""
+    from jsonschema import Draft202012Validator, SchemaError
+
+    try:
+        Draft202012Validator.check_schema(msgspec.json.decode(schema))
+    except SchemaError as error:
+        return f"{error.message} (at {error.json_path})"
+    return None
+
+
+def is_open(value: Any) -> bool:
+    """Does this stand for a value that is known only at run time?"""
+    if isinstance(value, str):
+        return ("<" in value or "${" in value) and bool(find(value))
+    return isinstance(value, dict) and variable_reference(value) is not None
+
+
+def variable_reference(value: Mapping[str, Any]) -> str | None:
+    """The path of `{"$ref": "$.hit.body"}`; JSON Schemas use `$ref` too, for `#/...` and addresses."""
+    path = value.get("$ref") if len(value) == 1 else None
+    return path if isinstance(path, str) and (path == "$" or path.startswith(("$.", "$["))) else None
+
+
+@functools.cache
+def _validator_class() -> type[Validator]:
+    from jsonschema import Draft202012Validator
+    from jsonschema.validators import extend
+
+    def skipping(rule: Any) -> Any:
+        def checked(validator: Validator, value: Any, instance: Any, schema: Any) -> Any:
+            return () if is_open(instance) else rule(validator, value, instance, schema) or ()
+
+        return checked
+
+    rules = dict(Draft202012Validator.VALIDATORS)
+    rules["oneOf"] = rules["anyOf"]  # an open value may fit several options
+    extended: type[Validator] = extend(  # type: ignore[no-untyped-call]
+        Draft202012Validator, {name: skipping(rule) for name, rule in rules.items()}
+    )
+    return extended
+
+
+def _problems(error: ValidationError) -> Iterator[Problem]:
+    pointer = "".join(f"/{escape(str(part))}" for part in error.absolute_path)
+    field = str(error.absolute_path[0]) if error.absolute_path else None
+    holder = error.instance if isinstance(error.instance, dict) else {}
+    listed = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
+    if error.validator == "additionalProperties" and error.validator_value is False:
+        for name in holder.keys() - listed.keys():
+            message = f"there is no param {name[:80]!r}"
+            hint = suggest(name, listed.keys() - holder.keys())
+            yield Problem("param_unknown", f"{pointer}/{escape(name)}", message, hint, field or name)
+    elif error.validator == "required":
+        required: Any = error.validator_value
+        name = next((name for name in required if error.message.startswith(f"{name!r} ")), "")
+        yield Problem("param_missing", pointer, f"param {name!r} is required", "", field or name)
+    else:
+        message = error.message if len(error.message) <= 300 else f"{error.message[:140]} ... {error.message[-140:]}"
+        yield Problem("param_invalid", pointer, message, "", field)

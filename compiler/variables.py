@@ -1,0 +1,153 @@
+"""Workflow variables at compile time: paths that name them, blocks that write them, writers that may meet."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from typing import Any, Final
+
+import msgspec
+from msgspec import Struct
+
+from compiler.diagnostics import Report, suggest
+from compiler.document import BlockDoc
+from compiler.flow import Flow
+from compiler.references import escape, normalize
+from compiler.wiring import ROOT, Wiring
+
+# Operations that several blocks may do at the same time without losing anything.
+ATOMIC: Final = frozenset(["append", "increment"])
+# Writers of one variable that are compared pairwise.
+WRITERS_MAX: Final = 50
+
+_PART = re.compile(r"""\.(\w[\w-]*)|\[(\d{1,9})\]|\[("(?:[^"\\]|\\.)*")\]""")
+
+
+class Write(Struct, frozen=True):
+    """One change of a variable; `pointer` leads to it in the document."""
+
+    block: str
+    variable: str
+    op: str
+    pointer: str
+
+
+def parse_path(text: str) -> tuple[str | int, ...] | None:
+    """`$.hit.body[0]["odd key"]` -> ("hit", "body", 0, "odd key"); None when it is no path to a variable."""
+    if not text.startswith("$"):
+        return None
+    parts: list[str | int] = []
+    at = 1
+    while at < len(text):
+        match = _PART.match(text, at)
+        if match is None:
+            return None
+        name, index, key = match.groups()
+        parts.append(int(index) if index is not None else name if name is not None else msgspec.json.decode(key))
+        at = match.end()
+    return tuple(parts) if parts and isinstance(parts[0], str) else None
+
+
+def writes_of(block: BlockDoc) -> Iterator[Write]:
+    """What a block writes: through `assign`, and through the params of a `variables` block."""
+    if block.assign is not None:
+        path = parse_path(block.assign)
+        if path:
+            yield Write(block.id, str(path[0]), "set", f"/blocks/{escape(block.id)}/assign")
+    if block.type != "variables":
+        return
+    given = block.params.get("assign")
+    pairs: list[tuple[str, Any]] = []
+    if isinstance(given, Mapping):
+        pairs = [(f"/{escape(str(name))}", {"name": name}) for name in given]
+    elif isinstance(given, list):
+        pairs = [(f"/{i}", item) for i, item in enumerate(given) if isinstance(item, dict)]
+    for place, item in pairs:
+        name = item.get("name")
+        if not isinstance(name, str):
+            continue
+        path = parse_path(name) if name.startswith("$") else (name,)
+        if path:
+            op = item.get("op", "set")
+            yield Write(block.id, str(path[0]), str(op), f"/blocks/{escape(block.id)}/params/assign{place}")
+
+
+class Variables:
+    """Declared and written variables. Names compare like those of blocks."""
+
+    def __init__(self, wiring: Wiring, report: Report) -> None:
+        self._report = report
+        self.declared = wiring.document.variables
+        self.writes = [write for block in wiring.blocks.values() for write in writes_of(block)]
+        self._names = {normalize(write.variable): write.variable for write in self.writes}
+        self._names.update({normalize(name): name for name in self.declared})
+
+    def find(self, name: str) -> str | None:
+        """The name as declared (or first written); None when nobody declares or writes it."""
+        return self._names.get(normalize(name))
+
+    def undeclared(self, name: str, pointer: str, block: str, doing: str) -> None:
+        message = f"block {block!r} {doing} variable {name[:80]!r}, which `variables` does not declare"
+        hint = suggest(name, self._names.values() if doing == "reads" else self.declared)
+        self._report.add("variable_undeclared", pointer, message, hint=hint, block=block)
+
+    def check_writes(self, wiring: Wiring, flows: Mapping[str, Flow]) -> None:
+        """Undeclared names, and blocks that may set one variable at the same time: the last commit wins."""
+        by_name: dict[str, list[Write]] = {}
+        for write in self.writes:
+            if write.variable not in self.declared and self.find(write.variable) not in self.declared:
+                self.undeclared(write.variable, write.pointer, write.block, "assigns")
+            if write.op not in ATOMIC and write.block in wiring.reached:
+                by_name.setdefault(normalize(write.variable), []).append(write)
+        for writes in by_name.values():
+            blocks = list(dict.fromkeys(write.block for write in writes))[:WRITERS_MAX]
+            clash = _first_clash(blocks, wiring, flows)
+            if clash:
+                one, other = clash
+                where = f"blocks {one!r} and {other!r}" if one != other else f"the branches of block {one!r}"
+                message = f"{where} may set variable {writes[0].variable!r} at the same time: the last commit wins"
+                pointer = next(write.pointer for write in writes if write.block == other)
+                self._report.add("variable_concurrent_writers", pointer, message, block=other)
+
+
+def _first_clash(blocks: list[str], wiring: Wiring, flows: Mapping[str, Flow]) -> tuple[str, str] | None:
+    for i, other in enumerate(blocks):
+        if _in_parallel(other, wiring):
+            return other, other
+        for one in blocks[:i]:
+            here, there, container = _siblings(one, other, wiring)
+            graph = flows[container].graph
+            if here == there or graph.is_upstream(here, there) or graph.is_upstream(there, here):
+                continue
+            if not flows[container].exclusive(here, there):
+                return one, other
+    return None
+
+
+def _in_parallel(block: str, wiring: Wiring) -> bool:
+    return any(_is_parallel(container, wiring) for container in _above(block, wiring))
+
+
+def _is_parallel(container: str, wiring: Wiring) -> bool:
+    spec = wiring.specs[container]
+    return spec is not None and spec.container == "parallel"
+
+
+def _above(block: str, wiring: Wiring) -> list[str]:
+    """Containers around a block, innermost first."""
+    above: list[str] = []
+    at = wiring.parent[block]
+    while at != ROOT:
+        above.append(at)
+        at = wiring.parent[at]
+    return above
+
+
+def _siblings(one: str, other: str, wiring: Wiring) -> tuple[str, str, str]:
+    """The two blocks, or the containers they lie in, as seen from the innermost container that holds both."""
+    chain_one = [one, *_above(one, wiring)]
+    chain_other = [other, *_above(other, wiring)]
+    while len(chain_one) > 1 and len(chain_other) > 1 and chain_one[-1] == chain_other[-1]:
+        chain_one.pop()
+        chain_other.pop()
+    return chain_one[-1], chain_other[-1], wiring.parent[chain_one[-1]]

@@ -1,0 +1,288 @@
+"""Blocks and edges as a graph: what is enabled, what sits in what, which edges are good, what the trigger reaches.
+
+Whatever is wrong is reported and left out, so that later steps see a sound graph: every edge joins two blocks of one
+container (or is a container's `body` edge to a child), and containers form a tree.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from msgspec import Struct
+
+from compiler.catalog import BlockSpec, Catalog
+from compiler.diagnostics import Report, suggest
+from compiler.document import BlockDoc, Document, EdgeDoc, Limits
+from compiler.graph import Graph
+from compiler.references import escape
+
+ROOT = ""  # the container of blocks that have none
+BODY = "body"
+ERROR = "error"
+OUT = "out"
+
+
+class Wiring(Struct):
+    """`blocks`: enabled ones, in document order. `children` and `edges` by container id, ROOT for the outermost;
+    `bodies`: first blocks of each container, each once. `reached`: what the trigger reaches, containers' bodies
+    included."""
+
+    document: Document
+    specs: dict[str, BlockSpec | None]
+    blocks: dict[str, BlockDoc]
+    parent: dict[str, str]
+    children: dict[str, list[str]]
+    edges: dict[str, list[EdgeDoc]]
+    bodies: dict[str, list[str]]
+    trigger: str | None = None
+    reached: set[str] = set()
+
+    def handles(self, block_id: str) -> tuple[str, ...]:
+        """All handles an edge may leave this block by; () when its type is unknown."""
+        spec = self.specs[block_id]
+        return handles_of(spec, self.blocks[block_id].params) if spec else ()
+
+    def out_edges(self) -> dict[str, list[EdgeDoc]]:
+        """Edges by source, body edges excepted."""
+        by_source: dict[str, list[EdgeDoc]] = {}
+        for edges in self.edges.values():
+            for edge in edges:
+                by_source.setdefault(edge.source, []).append(edge)
+        return by_source
+
+
+def wire(document: Document, catalog: Catalog, limits: Limits, report: Report) -> Wiring:
+    """See the module text. The trigger is chosen by `choose_trigger`."""
+    types = {block.type for block in document.blocks.values()}
+    by_type = {name: catalog.get(name) for name in types}
+    specs = {block_id: by_type[block.type] for block_id, block in document.blocks.items()}
+    parent, dropped = _containment(document.blocks, specs, limits, report)
+    blocks: dict[str, BlockDoc] = {}
+    children: dict[str, list[str]] = {ROOT: []}
+    for block_id, block in document.blocks.items():
+        spec = specs[block_id]
+        if block_id in dropped or (spec is not None and spec.category == "annotation"):
+            continue
+        blocks[block_id] = block
+        children.setdefault(parent[block_id], []).append(block_id)
+        if spec is not None and spec.container:
+            children.setdefault(block_id, [])
+    wiring = Wiring(
+        document,
+        specs,
+        blocks,
+        parent,
+        children,
+        edges={container: [] for container in children},
+        bodies={container: [] for container in children if container != ROOT},
+    )
+    _edges(wiring, dropped, report)
+    return wiring
+
+
+def choose_trigger(wiring: Wiring, wanted: str | None, report: Report) -> None:
+    """Set `trigger` and `reached`; report blocks that no trigger leads to. Without a trigger everything counts as
+    reached.
+    """
+    triggers: list[str] = []
+    for block_id in wiring.blocks:
+        spec = wiring.specs[block_id]
+        if spec is None or not spec.trigger:
+            continue
+        if wiring.parent[block_id] != ROOT:
+            message = f"block {block_id!r} starts runs; it can not stand inside a container"
+            report.add("trigger_in_container", f"/blocks/{escape(block_id)}/parent", message, block=block_id)
+        else:
+            triggers.append(block_id)
+    wiring.trigger = _chosen(wiring, triggers, wanted, report)
+    graph = Graph(wiring.children[ROOT], [(e.source, e.target) for e in wiring.edges[ROOT]])
+    wiring.reached = _reach(wiring, graph, [wiring.trigger]) if wiring.trigger else set(wiring.blocks)
+    if triggers:
+        _unreachable(wiring, _reach(wiring, graph, triggers), triggers, report)
+
+
+def handles_of(spec: BlockSpec, params: Mapping[str, object]) -> tuple[str, ...]:
+    """All handles a block with these params has."""
+    if spec.container:
+        return (BODY, OUT, ERROR)
+    named = tuple(case.id for case in spec.cases(params)) if spec.cases else ()
+    return (*spec.handles, *named) if spec.trigger else (*spec.handles, *named, ERROR)
+
+
+def _containment(
+    blocks: Mapping[str, BlockDoc], specs: Mapping[str, BlockSpec | None], limits: Limits, report: Report
+) -> tuple[dict[str, str], set[str]]:
+    """Container of each block, and the blocks that are left out: disabled ones, what they contain, what has no
+    place.
+    """
+    parent: dict[str, str] = {}
+    for block_id, block in blocks.items():
+        parent[block_id] = _parent_of(block, blocks, specs, report)
+    depth: dict[str, int] = {ROOT: 0}
+    off: dict[str, bool] = {ROOT: False}
+    for block_id in blocks:
+        chain: dict[str, None] = {}
+        at = block_id
+        while at not in depth and at not in chain:
+            chain[at] = None
+            at = parent[at]
+        if at not in depth:
+            names = " in ".join(repr(name) for name in [*chain][:5])
+            message = f"containers hold each other: {names}"
+            report.add("parent_cycle", f"/blocks/{escape(block_id)}/parent", message, block=block_id)
+            depth.update(dict.fromkeys(chain, 1))
+            off.update(dict.fromkeys(chain, True))
+            continue
+        for name in reversed(chain):
+            above = parent[name]
+            depth[name] = depth[above] + 1
+            off[name] = off[above] or not blocks[name].enabled
+            if depth[name] == limits.nesting + 2 and not off[name]:
+                message = f"block {name!r} lies in more than {limits.nesting} containers"
+                report.add("nesting_too_deep", f"/blocks/{escape(name)}/parent", message, block=name)
+    return parent, {block_id for block_id in blocks if off[block_id]}
+
+
+def _parent_of(
+    block: BlockDoc, blocks: Mapping[str, BlockDoc], specs: Mapping[str, BlockSpec | None], report: Report
+) -> str:
+    if block.parent is None or block.parent == "":
+        return ROOT
+    pointer = f"/blocks/{escape(block.id)}/parent"
+    if block.parent not in blocks:
+        message = f"block {block.id!r} lies in {block.parent[:140]!r}, which is not there"
+        report.add("parent_missing", pointer, message, hint=suggest(block.parent, blocks), block=block.id)
+        return ROOT
+    spec = specs[block.parent]
+    if spec is not None and not spec.container:
+        message = f"block {block.id!r} lies in {block.parent!r}, which is no container but a {spec.type}"
+        report.add("parent_not_container", pointer, message, block=block.id)
+        return ROOT
+    return block.parent
+
+
+def _edges(wiring: Wiring, dropped: set[str], report: Report) -> None:
+    seen: set[tuple[str, str, str]] = set()
+    handles: dict[str, tuple[str, ...]] = {}
+    for edge in wiring.document.edges:
+        if not _ends_exist(edge, wiring, report) or edge.source in dropped or edge.target in dropped:
+            continue
+        if edge.source not in handles:
+            spec = wiring.specs[edge.source]
+            handles[edge.source] = handles_of(spec, wiring.blocks[edge.source].params) if spec else ()
+        if not _edge_is_good(edge, handles[edge.source], wiring, report):
+            continue
+        key = (edge.source, edge.handle, edge.target)
+        is_body = edge.handle == BODY and wiring.parent[edge.target] == edge.source
+        if key in seen:
+            message = f"another edge joins {edge.source!r} and {edge.target!r} by handle {edge.handle!r}; both count"
+            report.add("edge_duplicate", f"/edges/{edge.index}", message)
+            if is_body:
+                continue
+        seen.add(key)
+        if is_body:
+            wiring.bodies[edge.source].append(edge.target)
+        else:
+            wiring.edges.setdefault(wiring.parent[edge.source], []).append(edge)
+
+
+def _ends_exist(edge: EdgeDoc, wiring: Wiring, report: Report) -> bool:
+    good = True
+    for field, name in (("source", edge.source), ("target", edge.target)):
+        if name not in wiring.document.blocks:
+            message = f"the {field} of edge {edge.index} is {name[:140]!r}, which is not there"
+            hint = suggest(name, wiring.document.blocks)
+            report.add(f"edge_{field}_missing", f"/edges/{edge.index}/{field}", message, hint=hint, field=field)
+            good = False
+            continue
+        spec = wiring.specs[name]
+        if spec is not None and spec.category == "annotation":
+            message = f"edge {edge.index} is joined to {name!r}, a {spec.type}, which never runs"
+            report.add("edge_to_note", f"/edges/{edge.index}/{field}", message, block=name, field=field)
+            good = False
+    return good
+
+
+def _edge_is_good(edge: EdgeDoc, handles: tuple[str, ...], wiring: Wiring, report: Report) -> bool:
+    source, target = edge.source, edge.target
+    pointer = f"/edges/{edge.index}"
+    target_spec = wiring.specs[target]
+    if target_spec is not None and target_spec.trigger:
+        report.add("trigger_has_input", pointer, f"block {target!r} starts runs; no edge can lead to it", block=target)
+        return False
+    if handles and edge.handle not in handles:
+        has = ", ".join(repr(handle) for handle in handles[:12])
+        message = f"an edge leaves block {source!r} by handle {edge.handle[:80]!r}, which it does not have"
+        hint = suggest(edge.handle, handles) or f"its handles are {has}"
+        report.add("edge_handle_unknown", f"{pointer}/handle", message, hint=hint, block=source, field="handle")
+        return False
+    inside, outside = wiring.parent[source], wiring.parent[target]
+    spec = wiring.specs[source]
+    from_body = edge.handle == BODY and spec is not None and spec.container is not None
+    if (outside == source) if from_body else (inside == outside):
+        return True
+    if from_body:
+        message = f"handle 'body' of {source!r} leads to {target!r}, which does not lie in it"
+        hint = f"set the parent of {target!r} to {source!r}, or use handle 'out'"
+    else:
+        message = f"the edge from {source!r} to {target!r} crosses the border of a container"
+        hint = "blocks of a container join each other; the container's own handles lead in ('body') and out ('out')"
+        if outside == source:
+            hint = "use handle 'body'"
+    report.add("edge_crosses_border", pointer, message, hint=hint, block=source)
+    return False
+
+
+def _chosen(wiring: Wiring, triggers: list[str], wanted: str | None, report: Report) -> str | None:
+    if wanted is not None:
+        if wanted in triggers:
+            return wanted
+        there = "starts no runs" if wanted in wiring.blocks else "is not there"
+        hint = suggest(wanted, triggers) or f"triggers are {', '.join(map(repr, triggers[:8])) or 'missing'}"
+        report.add("trigger_unknown", "", f"the trigger asked for, {wanted[:140]!r}, {there}", hint=hint)
+        return None
+    if not triggers:
+        report.add("trigger_missing", "/blocks", "no block can start a run", hint="add a block of type 'start'")
+        return None
+    starts = [block_id for block_id in triggers if wiring.blocks[block_id].type == "start"]
+    chosen = (starts or triggers)[0]
+    if len(starts or triggers) > 1:
+        others = ", ".join(map(repr, [other for other in triggers if other != chosen][:5]))
+        message = f"several blocks can start a run; {chosen!r} is taken, not {others}"
+        report.add("trigger_several", "", message, hint="name the trigger", block=chosen)
+    return chosen
+
+
+def _reach(wiring: Wiring, root: Graph, triggers: list[str]) -> set[str]:
+    reached: set[str] = set()
+    open_containers = [(ROOT, root, triggers)]
+    while open_containers:
+        _, graph, starts = open_containers.pop()
+        inside = graph.reach(starts)
+        reached |= inside
+        for block_id in inside:
+            if block_id in wiring.bodies:
+                edges = [(e.source, e.target) for e in wiring.edges[block_id]]
+                body = Graph(wiring.children[block_id], edges)
+                open_containers.append((block_id, body, wiring.bodies[block_id]))
+    return reached
+
+
+def _unreachable(wiring: Wiring, reached: set[str], triggers: list[str], report: Report) -> None:
+    """Blocks that only disabled blocks lead to are meant to be off: they vanish without a word."""
+    after: dict[str, list[str]] = {}
+    for edge in wiring.document.edges:
+        after.setdefault(edge.source, []).append(edge.target)
+    drawn = set(triggers)
+    stack = list(triggers)
+    while stack:
+        for target in after.get(stack.pop(), ()):
+            if target not in drawn:
+                drawn.add(target)
+                stack.append(target)
+    for block_id in wiring.blocks:
+        above = wiring.parent[block_id]
+        if block_id in reached or block_id in drawn or not (above == ROOT or above in reached):
+            continue
+        message = f"no trigger leads to block {block_id!r}; it never runs"
+        report.add("block_unreachable", f"/blocks/{escape(block_id)}", message, block=block_id)
