@@ -1,0 +1,102 @@
+"""A text in, a text out, within time and memory, and nothing kept.
+
+Every call starts by restoring the memory image that was taken after the prelude ran, so nothing survives from one call
+to the next, whatever the last one did. WebAssembly memory can not shrink: an instance that grew is thrown away.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from typing import Literal
+
+import wasmtime
+
+from executor.sandbox.imports import Imports
+from executor.sandbox.instance import Instance, guest_image
+from executor.sandbox.ticker import ticker, ticks
+
+Reason = Literal["timeout", "memory", "stack", "stopped", "output"]
+
+
+class GuestStopped(Exception):
+    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason
+
+
+class Guest:
+    """Not thread-safe: one thread at a time, any thread."""
+
+    def __init__(self, *, memory_bytes: int, output_bytes: int) -> None:
+        self._memory_bytes = memory_bytes
+        self._output_bytes = output_bytes
+        self._imports = Imports()
+        self._instance: Instance | None = None
+
+    def call(
+        self,
+        request: bytes,
+        *,
+        now_ms: int,
+        soft_ms: int,
+        hard_ms: int,
+        jobs: bool = False,
+        should_stop: Callable[[], bool] | None = None,
+    ) -> bytes:
+        """Give `request` to the prelude's `run` -> its answer; with `jobs`, run the promise jobs -> `finish`'s answer.
+
+        `should_stop` is asked every few thousand byte codes and must not raise. Raises GuestStopped.
+        """
+        host, image = self._imports, guest_image()
+        host.now_ms, host.should_stop, host.interrupted = now_ms, should_stop, False
+        instance = self._instance = self._instance or Instance(host, memory_bytes=self._memory_bytes)
+        with ticker().running():
+            instance.restore(image)
+            host.soft_at = time.monotonic() + soft_ms / 1000
+            instance.store.set_epoch_deadline(ticks(hard_ms))
+            try:
+                answer = self._enter(instance, "run", request)
+                if jobs and answer.startswith(b"O"):
+                    instance.export("execute_pending_jobs")
+                    answer = self._enter(instance, "finish", b"")
+            except wasmtime.Trap as trap:
+                raise GuestStopped(_reason(trap.trap_code)) from None
+            finally:
+                if instance.memory_bytes > image.size:
+                    self._drop()
+        if host.interrupted:  # a program may catch the interruption of a promise job and go on: that is no result
+            raise self._interruption()
+        return answer
+
+    def close(self) -> None:
+        self._drop()
+        self._imports.close()
+
+    def _enter(self, instance: Instance, function: Literal["run", "finish"], text: bytes) -> bytes:
+        answer = instance.call(function, guest_image(), text)
+        if answer is None:  # the prelude catches everything but an interruption, and running out of memory in a `catch`
+            raise self._interruption() if self._imports.interrupted else GuestStopped("memory")
+        if answer[1] > self._output_bytes:
+            raise GuestStopped("output")
+        return instance.read(*answer)
+
+    def _interruption(self) -> GuestStopped:
+        return GuestStopped("stopped" if self._imports.stop_asked else "timeout")
+
+    def _drop(self) -> None:
+        if self._instance is not None:
+            self._instance.close()
+            self._instance = None
+
+
+def _reason(code: wasmtime.TrapCode | None) -> Reason:
+    match code:
+        case wasmtime.TrapCode.INTERRUPT:
+            return "timeout"
+        case wasmtime.TrapCode.STACK_OVERFLOW | wasmtime.TrapCode.MEMORY_OUT_OF_BOUNDS:
+            return "stack"  # the guest's own stack begins at address 0 and grows down, out of bounds
+        case _:
+            return "memory"  # an allocation that failed where the engine can not throw: it aborts

@@ -1,0 +1,46 @@
+"""Bounds of the sandbox, and the one error it raises. Table with reasons: docs/reference/sandbox.md."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from executor.errors import BlockError
+
+KIB = 1024
+MIB = 1024 * KIB
+
+
+@dataclass(frozen=True, slots=True)
+class Limits:
+    """What user JavaScript may use. Sizes are bytes of UTF-8; memory is the guest's whole linear memory.
+
+    `soft_ms` asks the engine to stop between two byte codes; `hard_ms` stops it anywhere, also inside a regular
+    expression or a built-in that loops. One list of expressions shares one budget. Code has soft = its timeout.
+    """
+
+    expression_source: int = 8 * KIB
+    expression_soft_ms: int = 100
+    expression_hard_ms: int = 300
+    expression_memory: int = 32 * MIB
+    code_source: int = 64 * KIB
+    code_max_ms: int = 60_000
+    code_grace_ms: int = 200
+    code_memory: int = 80 * MIB
+    console: int = 64 * KIB
+    output: int = 1 * MIB
+    depth: int = 64
+
+
+class SandboxError(BlockError):
+    """JavaScript failed or was stopped. Never retried: the same text with the same values fails again.
+
+    Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs.
+    `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
+    """
+
+    code = "expression_failed"
+    status = 422
+
+    def __init__(self, message: str, *, code: str, hint: str = "", **extra: Any) -> None:
+        super().__init__(message, code=code, retryable=False, hint=hint, **extra)

@@ -1,0 +1,214 @@
+"""Expressions and programs of users, run in worker threads that each own a guest. See the package for the contract."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import json
+import os
+import struct
+import threading
+from collections.abc import Collection, Sequence
+from typing import TYPE_CHECKING, Any, Literal
+
+import orjson
+
+from executor.sandbox.guest import Guest, GuestStopped
+from executor.sandbox.limits import Limits, SandboxError
+from executor.sandbox.workers import Workers
+
+if TYPE_CHECKING:
+    from executor.blocks.base import Bound
+
+_PARSED_MAX = 4096
+_REPORTED = {"index": int, "stdout": str}
+
+
+class Sandbox:
+    """`threads`: workers for expressions, and as many for programs, so that slow programs never delay a condition."""
+
+    def __init__(self, *, threads: int | None = None, limits: Limits | None = None) -> None:
+        self.limits = limits or Limits()
+        count = threads or min(4, os.cpu_count() or 1)
+        self._expressions = Workers("weft-expression", count, self.limits.expression_memory, self.limits.output)
+        self._programs = Workers("weft-code", count, self.limits.code_memory, self.limits.output)
+        self._parsed: set[str] = set()  # expressions that came through once: their second parse is not needed again
+        self._checking = threading.Lock()
+        self._checker: Guest | None = None
+
+    async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str) -> list[Any]:
+        """Evaluate expressions in order, all in one guest call and one time budget: one result for each.
+
+        A result is what JSON.stringify makes of it: undefined, NaN and infinities are null; a function, a symbol or a
+        BigInt as the result itself is an error. Numbers are doubles: integers beyond 2^53 lose digits on their way in.
+        Raises SandboxError: expression_failed, expression_timeout, expression_memory; `extra["index"]` says which one.
+        """
+        if not calls:
+            return []
+        limits = self.limits
+        for index, call in enumerate(calls):
+            if len(call.source.encode("utf-8", "surrogatepass")) > limits.expression_source:
+                raise SandboxError(_too_long(limits.expression_source), code="expression_failed", index=index)
+
+        def work(guest: Guest) -> list[Any]:
+            answer = _ask(
+                guest, _request("expressions", calls, seed, known=self._parsed), "expression",
+                now_ms=now_ms, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms,
+            )  # fmt: skip
+            results = _result(answer, "expression", limits.depth + 1)
+            if not isinstance(results, list) or len(results) != len(calls):
+                raise SandboxError("the expressions spoiled their own results", code="expression_failed")
+            if len(self._parsed) > _PARSED_MAX:
+                self._parsed.clear()
+            self._parsed.update(call.source for call in calls)
+            return results
+
+        return await self._expressions.run(work)
+
+    async def run_code(self, code: Bound, *, now_ms: int, seed: str, timeout_ms: int) -> tuple[Any, str]:
+        """Run a program (strict mode; `return` gives the result, `await` works) -> (JSON as above, console text).
+
+        It has no timers, no network and no modules, so a promise that nothing settles is an error. `timeout_ms` is
+        capped at `limits.code_max_ms`. Cancelling the caller stops the program.
+        Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has what was printed, if known.
+        """
+        limits = self.limits
+        if len(code.source.encode("utf-8", "surrogatepass")) > limits.code_source:
+            raise SandboxError(_too_long(limits.code_source), code="code_failed", stdout="")
+        soft_ms = max(1, min(timeout_ms, limits.code_max_ms))
+        stop = threading.Event()
+
+        def work(guest: Guest) -> tuple[Any, str]:
+            answer = _ask(
+                guest, _request("code", [code], seed, console=limits.console), "code", now_ms=now_ms,
+                soft_ms=soft_ms, hard_ms=soft_ms + limits.code_grace_ms, jobs=True, should_stop=stop.is_set,
+            )  # fmt: skip
+            pair = _result(answer, "code", limits.depth + 1)
+            if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
+                raise SandboxError("the code spoiled its own result", code="code_failed")
+            return pair[0], pair[1]
+
+        try:
+            return await self._programs.run(work)
+        except asyncio.CancelledError:
+            stop.set()
+            raise
+
+    def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+        """None when `source` parses, else the engine's message. Never runs it. Blocks the caller for about 0.1 ms."""
+        limits = self.limits
+        most = limits.expression_source if kind == "expression" else limits.code_source
+        if len(source.encode("utf-8", "surrogatepass")) > most:
+            return _too_long(most)
+        if kind == "expression" and not source.strip():
+            return "SyntaxError: the expression is empty"
+        request = _encode({"kind": "check", "source": source, "form": kind})
+        with self._checking:
+            if self._checker is None:
+                self._checker = Guest(memory_bytes=limits.expression_memory, output_bytes=limits.output)
+            try:
+                answer = self._checker.call(
+                    request, now_ms=0, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms
+                )
+            except GuestStopped as stop:
+                return f"SyntaxError: the text is too complex to parse ({stop.reason})"
+        message: str | None = orjson.loads(answer[1:])
+        return message
+
+    def close(self) -> None:
+        """Wait for what runs (it has deadlines) and free all guests. Calls that come later raise RuntimeError."""
+        self._expressions.close()
+        self._programs.close()
+        with self._checking:
+            if self._checker is not None:
+                self._checker.close()
+                self._checker = None
+
+
+def _request(kind: str, calls: Sequence[Bound], seed: str, known: Collection[str] = frozenset(), **extra: Any) -> bytes:
+    words = struct.unpack("<4I", hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16])
+    items = [
+        {"s": call.source, "v": dict(call.values), "t": dict(call.texts), "p": call.source in known} for call in calls
+    ]
+    return _encode({"kind": kind, "calls": items, "seed": words, **extra})
+
+
+def _encode(value: Any) -> bytes:
+    try:
+        return orjson.dumps(value, option=orjson.OPT_PASSTHROUGH_DATACLASS | orjson.OPT_PASSTHROUGH_DATETIME)
+    except orjson.JSONEncodeError:
+        pass  # lone surrogates and integers beyond 64 bits are JSON too
+    try:
+        return json.dumps(value, allow_nan=False, separators=(",", ":")).encode()
+    except (TypeError, ValueError, RecursionError) as error:
+        raise SandboxError(f"a bound value is not JSON: {error}", code="expression_failed") from None
+
+
+def _ask(guest: Guest, request: bytes, kind: str, **how: Any) -> bytes:
+    try:
+        return guest.call(request, **how)
+    except GuestStopped as stop:
+        match stop.reason:
+            case "timeout":
+                raise SandboxError(f"stopped after {how['soft_ms']} ms", code=f"{kind}_timeout") from None
+            case "stopped":
+                raise SandboxError("stopped: nobody waits for the result any more", code=f"{kind}_timeout") from None
+            case "memory":
+                raise SandboxError("out of memory", code=f"{kind}_memory") from None
+            case "output":
+                raise SandboxError("RangeError: the result is too large", code=f"{kind}_failed") from None
+            case "stack":
+                raise SandboxError("RangeError: Maximum call stack size exceeded", code=f"{kind}_failed") from None
+
+
+def _result(answer: bytes, kind: str, depth: int) -> Any:
+    """The prelude's answer, read as foreign text: user code may have spoiled the built-ins that made it."""
+    try:
+        value = _decode(answer[1:])
+    except ValueError:
+        raise SandboxError("the result is not JSON, or nested too deeply", code=f"{kind}_failed") from None
+    if answer[:1] != b"O":
+        raise _failure(value, kind)
+    if answer.count(b"[") + answer.count(b"{") > depth and not _within(value, depth):
+        raise SandboxError("the result is nested too deeply", code=f"{kind}_failed")
+    return value
+
+
+def _decode(text: bytes) -> Any:
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError:
+        if b"\\u" not in text:  # lone surrogates are what the standard library reads and orjson refuses
+            raise
+    try:
+        return json.loads(text)
+    except RecursionError:
+        raise ValueError("nested too deeply") from None
+
+
+def _failure(value: Any, kind: str) -> SandboxError:
+    report = value if isinstance(value, dict) else {}
+    extra = {name: report[name] for name, kind_ in _REPORTED.items() if isinstance(report.get(name), kind_)}
+    message = str(report.get("message") or "Error")[:2000]
+    if report.get("memory") is True:
+        return SandboxError("out of memory", code=f"{kind}_memory", **extra)
+    return SandboxError(message, code=f"{kind}_failed", **extra)
+
+
+def _within(value: Any, depth: int) -> bool:
+    level = [value]
+    while level:
+        if depth == 0:
+            return all(not isinstance(item, list | dict) for item in level)
+        level = [
+            inner
+            for item in level
+            if isinstance(item, list | dict)
+            for inner in (item.values() if isinstance(item, dict) else item)
+        ]
+        depth -= 1
+    return True
+
+
+def _too_long(most: int) -> str:
+    return f"SyntaxError: the source is longer than {most} bytes"
