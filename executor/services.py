@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 
 @dataclass(slots=True)
 class MailSettings:
-    """transport `log` writes mails to the log and to `sent`; `smtp` sends them with aiosmtplib."""
+    """transport `log` writes mails to the log; `smtp` sends them with aiosmtplib."""
 
     transport: str = "log"
     sender: str = "weft@localhost"
@@ -26,7 +26,8 @@ class MailSettings:
 
 @dataclass(slots=True)
 class Services:
-    """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is recorded or shown.
+    """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is
+    recorded or shown.
     `base_url` is where this server is reached, for links."""
 
     sandbox: Sandbox

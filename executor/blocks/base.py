@@ -1,7 +1,7 @@
 """What a block is at run time: a spec (compiler.catalog) and an async handler. One file per block type in this folder.
 
-A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels only)
-`Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`.
+A handler gets a Context with its params already resolved, and returns an Outcome: `Done`, `Suspend`, or (sentinels
+only) `Sized` / `Tested`. It raises BlockError to fail; any other exception is a non-retryable `internal_error`.
 It must not keep state between calls: attempts may run in any process, more than once.
 """
 
@@ -31,7 +31,8 @@ class Patch:
 
 @dataclass(frozen=True, slots=True)
 class Bound:
-    """JavaScript with its references taken out: `source` reads them as `v["..."]` (typed) or `t["..."]` (rendered text)."""
+    """JavaScript with its references taken out: `source` reads them as `__v["..."]` (typed) or `__t["..."]` (rendered
+    text)."""
 
     source: str
     values: Mapping[str, Any]
@@ -55,7 +56,8 @@ class Suspend:
 
     request   what a person is shown (JSON): title, text, show, ...
     schema    JSON Schema of the answer's fields
-    actions   ids of the named answers (approval); the answer's action becomes the route if that handle is wired, else `out`
+    actions   ids of the named answers (approval); the answer's action becomes the route if that handle is wired, else
+              `out`
     on_expire an action id, or fail | continue | skip
     name, correlation   for signals
     """

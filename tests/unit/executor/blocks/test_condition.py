@@ -66,7 +66,8 @@ async def test_fields_carried_along_as_sim_has_it() -> None:
     carried = {"score": 12, "result": "of the source"}
     done = await block.run(context({"cases": [IF, ELSE], "carry": carried}, js={"a": True}))
     assert done.output == {
-        "score": 12, "conditionResult": True, "selectedOption": "yes", "case": "yes", "title": "if", "result": True,
+        "score": 12, "conditionResult": True, "selectedOption": "yes", "case": "yes", "title": "if",
+        "result": "of the source",
     }  # fmt: skip
     done = await block.run(context({"cases": [IF], "carry": None}, js={"a": False}))
     assert (done.output["conditionResult"], done.output["selectedOption"]) == (False, None)

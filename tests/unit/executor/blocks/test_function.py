@@ -28,7 +28,7 @@ async def _run(services: Services, code: Any, attempt: int = 1, **params: Any) -
 
 
 async def test_result_and_stdout(services: Services) -> None:
-    code = Bound("console.log('got', v['a.n']); return {n: v['a.n'] + 1, at: Date.now()}", {"a.n": 1})
+    code = Bound("console.log('got', __v['a.n']); return {n: __v['a.n'] + 1, at: Date.now()}", {"a.n": 1})
     assert await _run(services, code) == {"result": {"n": 2, "at": 5}, "stdout": "got 1\n"}
     assert await _run(services, "return 1") == {"result": 1, "stdout": ""}
 

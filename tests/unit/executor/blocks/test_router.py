@@ -47,6 +47,9 @@ def test_same(left: Any, right: Any, equal: bool) -> None:
 
 def test_cases() -> None:
     assert block.spec.cases is not None
-    assert block.spec.cases({"routes": BY_VALUE[:1], "default": "other"}) == (Case("de", "German"), Case("other", "default"))
+    assert block.spec.cases({"routes": BY_VALUE[:1], "default": "other"}) == (
+        Case("de", "German"),
+        Case("other", "default"),
+    )
     assert block.spec.cases({"routes": BY_VALUE[:1], "default": "de"}) == (Case("de", "German"),)
     assert block.spec.cases({"routes": {}, "default": 3}) == ()

@@ -1,0 +1,162 @@
+"""Which network addresses blocks may reach. Judged at the moment of dialling, on the address that is dialled.
+
+Checking a URL beforehand protects from nothing: a name may resolve to something else a moment later. So the guard sits
+below the HTTP library, where the connection is made, and everything passes it: redirects, odd spellings of addresses,
+names with several addresses.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import socket
+from collections.abc import Awaitable, Callable, Iterable, Sequence
+
+import httpcore
+
+from executor.errors import BlockError
+
+Address = ipaddress.IPv4Address | ipaddress.IPv6Address
+Network = ipaddress.IPv4Network | ipaddress.IPv6Network
+Resolve = Callable[[str, int], Awaitable[Sequence[str]]]
+
+# Global by the registry, but not places on the Internet that one can mean.
+_NEVER_V4 = [ipaddress.IPv4Network(text) for text in ("192.88.99.0/24", "192.0.0.0/24")]  # 6to4 relays, protocols
+_GLOBAL_V6 = ipaddress.IPv6Network("2000::/3")
+_NEVER_V6 = [
+    ipaddress.IPv6Network(text)
+    for text in ("2001::/23", "2002::/16", "3fff::/20")  # protocols and Teredo, 6to4, documentation
+]
+_NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
+
+
+class Allowed:
+    """The operator's list of exceptions: `*`, networks (`10.0.0.0/8`), addresses or names, with or without `:port`.
+
+    Raises ValueError for an entry that is none of these.
+    """
+
+    def __init__(self, entries: Iterable[str] = ()) -> None:
+        self._everything = False
+        self._networks: list[Network] = []
+        self._places: set[tuple[str | Address, int | None]] = (
+            set()
+        )  # names are texts, so no host can pass for an address
+        for entry in entries:
+            self._add(entry.strip())
+
+    def permits(self, host: str, address: Address, port: int) -> bool:
+        """`host`: as the URL has it; `address`: what would be dialled."""
+        if self._everything or is_public(address) or any(address in network for network in self._networks):
+            return True
+        places: set[str | Address] = {host.lower().rstrip("."), address, unwrapped(address)}
+        return any((place, number) in self._places for place in places for number in (port, None))
+
+    def _add(self, entry: str) -> None:
+        if entry == "*":
+            self._everything = True
+        elif "/" in entry:
+            self._networks.append(ipaddress.ip_network(entry, strict=False))
+        elif entry:
+            self._places.add(_place(entry))
+
+
+def is_public(address: Address) -> bool:
+    """Is this an ordinary place on the Internet: not private, local, reserved, multicast, nor a tunnel to such?"""
+    address = unwrapped(address)
+    if isinstance(address, ipaddress.IPv4Address):
+        return address.is_global and not address.is_multicast and not any(address in net for net in _NEVER_V4)
+    return address in _GLOBAL_V6 and address.is_global and not any(address in net for net in _NEVER_V6)
+
+
+def unwrapped(address: Address) -> Address:
+    """The IPv4 address inside an IPv4-mapped or NAT64 one."""
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return address.ipv4_mapped
+        if address in _NAT64:
+            return ipaddress.IPv4Address(int(address) & 0xFFFFFFFF)
+    return address
+
+
+async def resolve(host: str, port: int) -> list[str]:
+    """All addresses of a name, or of an address in any spelling the system knows. Raises OSError."""
+    found = await asyncio.get_running_loop().getaddrinfo(host, port, type=socket.SOCK_STREAM)
+    return list(dict.fromkeys(str(item[4][0]) for item in found))
+
+
+class GuardedBackend(httpcore.AsyncNetworkBackend):
+    """Dials only what `allowed` permits. TLS and the Host header still see the name."""
+
+    def __init__(self, allowed: Allowed, resolve: Resolve = resolve) -> None:
+        self._allowed = allowed
+        self._resolve = resolve
+        self._dialler = httpcore.AnyIOBackend()
+
+    async def connect_tcp(
+        self,
+        host: str,
+        port: int,
+        timeout: float | None = None,
+        local_address: str | None = None,
+        socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
+    ) -> httpcore.AsyncNetworkStream:
+        """`timeout` is for the name and all its addresses together. Raises httpcore's errors, and
+        BlockError(address_refused) when no address is permitted."""
+        try:
+            async with asyncio.timeout(timeout):
+                return await self._connect(host, port, local_address, socket_options)
+        except TimeoutError as error:
+            raise httpcore.ConnectTimeout(f"no connection to {host} within {timeout:g} s") from error
+
+    async def connect_unix_socket(
+        self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        raise refused("a unix socket")
+
+    async def sleep(self, seconds: float) -> None:
+        await asyncio.sleep(seconds)
+
+    async def _connect(
+        self, host: str, port: int, local_address: str | None, options: Iterable[httpcore.SOCKET_OPTION] | None
+    ) -> httpcore.AsyncNetworkStream:
+        try:
+            addresses = await self._resolve(host, port)
+        except (OSError, UnicodeError) as error:
+            raise httpcore.ConnectError(f"the name {host} is not known: {error}") from error
+        permitted = [text for text in addresses if self._allowed.permits(host, ipaddress.ip_address(text), port)]
+        if not permitted:
+            raise refused(f"{host}:{port}")
+        problem: Exception | None = None
+        for text in permitted:
+            try:
+                return await self._dialler.connect_tcp(text, port, local_address=local_address, socket_options=options)
+            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+                problem = error
+        raise httpcore.ConnectError(f"no connection to {host}:{port}: {problem}") from problem
+
+
+def refused(what: str) -> BlockError:
+    return BlockError(
+        f"{what} is a private or local address, which blocks may not reach",
+        code="address_refused",
+        retryable=False,
+        hint="the operator can allow it by WEFT_ALLOW_PRIVATE (networks and host:port)",
+    )
+
+
+def _place(entry: str) -> tuple[str | Address, int | None]:
+    """`host`, `host:port`, `::1`, `[::1]:port`."""
+    host, port = entry, ""
+    if entry.startswith("["):
+        host, _, port = entry[1:].partition("]")
+        port = port.removeprefix(":")
+    elif entry.count(":") == 1:
+        host, _, port = entry.partition(":")
+    if port and not (port.isdecimal() and 0 < int(port) < 65536):
+        raise ValueError(f"{entry!r} is neither a network nor host:port")
+    number = int(port) if port else None
+    try:
+        return ipaddress.ip_address(host), number
+    except ValueError:
+        return host.lower().rstrip("."), number

@@ -1,0 +1,118 @@
+"""`approval`: asks a person. Shows something, offers actions, takes a form; without actions it is just a form."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from jsonschema import Draft202012Validator, SchemaError
+
+from compiler.catalog import BlockSpec, Case, Params
+from executor.blocks.base import Context, Suspend
+from executor.blocks.schema import EXPIRES_IN_S, HANDLE_PATTERN, ON_EXPIRE, expiry_ms, invalid, text
+
+_ACTIONS = ("approve", "reject")
+_ANSWER: dict[str, Any] = {
+    "action": {"type": "string"},
+    "answered_by": {"type": ["string", "null"]},
+    "answered_at": {"type": "integer", "description": "Unix milliseconds"},
+    "expired": {"type": "boolean", "description": "true when the time for an answer ran out"},
+}
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "title": {"type": "string", "title": "Title", "description": "The question, in one line."},
+        "text": {"type": "string", "title": "Text", "description": "What the person should know.", "x-rows": 4},
+        "show": {"title": "Show", "description": "A value to look at, usually an object of references."},
+        "fields": {
+            "type": "object",
+            "title": "Form",
+            "description": "JSON Schema of an object: what to fill in. Left empty: nothing.",
+        },
+        "actions": {
+            "type": "array",
+            "title": "Actions",
+            "description": "Buttons. Each is a handle to go on by; one that is not wired goes on by out.",
+            "items": {"type": "string", "pattern": HANDLE_PATTERN, "not": {"enum": ["out", "error"]}},
+            "uniqueItems": True,
+            "maxItems": 20,
+            "default": list(_ACTIONS),
+        },
+        "expires_in_s": EXPIRES_IN_S,
+        "on_expire": ON_EXPIRE
+        | {"description": "An action, as if somebody had chosen it; or fail, continue (output null), skip."},
+    },
+}
+
+
+def _actions(params: Params) -> tuple[str, ...]:
+    listed = params.get("actions")
+    if listed is None:
+        return _ACTIONS
+    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
+
+
+def _cases(params: Params) -> tuple[Case, ...]:
+    return tuple(Case(action, action.replace("_", " ").replace("-", " ").capitalize()) for action in _actions(params))
+
+
+def _output_schema(params: Params) -> dict[str, Any]:
+    """The fields of the form, and who answered what and when. Without a form an answer may have any fields."""
+    form = params.get("fields")
+    fields = form.get("properties") if isinstance(form, dict) else None
+    known = fields if isinstance(fields, dict) else {}
+    schema: dict[str, Any] = {"type": "object", "properties": {**known, **_ANSWER}}
+    if not known or (isinstance(form, dict) and form.get("additionalProperties")):
+        schema["additionalProperties"] = True
+    return schema
+
+
+class Approval:
+    spec = BlockSpec(
+        type="approval",
+        title="Approval",
+        description="Waits for a person to decide, on a page with its own link, which works once.",
+        category="people",
+        params=_PARAMS,
+        cases=_cases,
+        output_from=_output_schema,
+    )
+
+    async def run(self, ctx: Context) -> Suspend:
+        """Raises BlockError(params_invalid): better now than when somebody has filled in the form."""
+        actions = _actions(ctx.params)
+        on_expire = text(ctx.params, "on_expire") or "fail"
+        if on_expire not in ("fail", "continue", "skip", *actions):
+            raise invalid(
+                f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}",
+                hint=f"the actions are {', '.join(actions) or 'none'}",
+            )
+        request: dict[str, Any] = {"title": text(ctx.params, "title") or ctx.name}
+        if (body := text(ctx.params, "text")) is not None:
+            request["text"] = body
+        if ctx.params.get("show") is not None:
+            request["show"] = ctx.params["show"]
+        return Suspend(
+            "approval" if actions else "form",
+            request=request | {"actions": list(actions)},
+            schema=_form(ctx.params.get("fields")),
+            actions=actions,
+            due_ms=expiry_ms(ctx.params, ctx.now_ms),
+            on_expire=on_expire,
+        )
+
+
+def _form(fields: Any) -> dict[str, Any] | None:
+    if not fields:
+        return None
+    if not isinstance(fields, dict):
+        raise invalid("fields must be a JSON Schema of an object")
+    schema = {"type": "object", **fields}
+    try:
+        Draft202012Validator.check_schema(schema)
+    except SchemaError as error:
+        raise invalid(f"fields is no JSON Schema: {error.message[:200]} (at {error.json_path})") from None
+    return schema
+
+
+block = Approval()

@@ -1,0 +1,179 @@
+"""`email`: sends a mail, or writes it to the log when no mail server is set up.
+
+The Message-ID follows from the idempotency key, so a mail that was sent twice (a crash after the server took it) can be
+told to be one: mail programs and many servers show it once.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import logging
+from collections.abc import Sequence
+from email.errors import HeaderParseError
+from email.message import EmailMessage
+from email.policy import SMTP
+from email.utils import formatdate, getaddresses
+from typing import Any
+
+import aiosmtplib
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+from executor.blocks.schema import invalid, text
+from executor.errors import BlockError
+from executor.services import MailSettings
+from executor.values.payload import render
+from executor.values.redact import Redactor
+
+_TIMEOUT_S = 30
+_RECIPIENTS_MAX = 100
+_IMPLICIT_TLS_PORT = 465
+
+_log = logging.getLogger(__name__)
+
+_ADDRESSES: dict[str, Any] = {
+    "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+    "description": "One address, several with commas between, or a list.",
+}
+
+
+class Email:
+    spec = BlockSpec(
+        type="email",
+        title="Email",
+        description="Sends a mail as plain text.",
+        category="action",
+        params={
+            "type": "object",
+            "required": ["to", "subject"],
+            "additionalProperties": False,
+            "properties": {
+                "to": _ADDRESSES | {"title": "To"},
+                "cc": _ADDRESSES | {"title": "Copy to"},
+                "subject": {"type": "string", "title": "Subject"},
+                "body": {"title": "Text", "description": "What is not text is written as JSON.", "x-rows": 8},
+                "from": {"type": "string", "title": "From", "description": "Left empty: the sender of the server."},
+            },
+        },
+        effect="write",
+        output={
+            "type": "object",
+            "properties": {
+                "message_id": {"type": "string"},
+                "transport": {"enum": ["log", "smtp"]},
+                "to": {"type": "array", "items": {"type": "string"}},
+                "refused": {"type": "array", "items": {"type": "string"}},
+            },
+        },
+        attempts=3,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"message_id", "transport", "to", "refused"}: `to` has all recipients, copies included, and `refused`
+        those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
+        mail_failed, retryable unless the server refused for good."""
+        mail = ctx.services.mail
+        message, recipients = compose(ctx, mail.sender)
+        refused: list[str] = []
+        if mail.transport == "smtp":
+            refused = await _send(message, mail, recipients)
+        else:
+            shown = Redactor(ctx.services.env.values()).redact(f"{_heads(message)}\n{message.get_content()}")
+            _log.info("mail of %s (no mail server is set up):\n%s", ctx.key, shown)
+        transport = "smtp" if mail.transport == "smtp" else "log"
+        output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
+        return Done(output | {"refused": refused})
+
+
+def compose(ctx: Context, sender: str) -> tuple[EmailMessage, list[str]]:
+    """The mail, and the bare addresses it goes to. Raises BlockError(params_invalid), also for line breaks in heads."""
+    senders = _addresses(text(ctx.params, "from") or sender, "from")
+    to, copies = _addresses(ctx.params.get("to"), "to"), _addresses(ctx.params.get("cc"), "cc")
+    subject = text(ctx.params, "subject") or ""
+    if "\r" in subject or "\n" in subject:
+        raise invalid("subject must be one line")
+    if len(senders) != 1:
+        raise invalid("from must be one address")
+    if not to:
+        raise invalid("to has no address")
+    if len(to) + len(copies) > _RECIPIENTS_MAX:
+        raise invalid(f"a mail may go to {_RECIPIENTS_MAX} addresses, this one goes to {len(to) + len(copies)}")
+    message = EmailMessage(policy=SMTP)
+    digest = hashlib.sha256(ctx.idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    try:
+        message["From"] = _joined(senders)
+        message["To"] = _joined(to)
+        if copies:
+            message["Cc"] = _joined(copies)
+        message["Subject"] = subject
+        message["Date"] = formatdate(ctx.now_ms / 1000)
+        message["Message-ID"] = f"<{digest}@{senders[0][1].rpartition('@')[2]}>"
+        body = ctx.params.get("body")
+        message.set_content("" if body is None else render(body))
+    except (ValueError, HeaderParseError) as error:
+        raise invalid(f"this can not be written as a mail: {error}") from None
+    return message, list(dict.fromkeys(address for _, address in [*to, *copies]))
+
+
+def _addresses(given: Any, name: str) -> list[tuple[str, str]]:
+    """(name, address) pairs of a text with commas or a list of texts."""
+    items = given if isinstance(given, list) else [] if given is None or given == "" else [given]
+    if not all(isinstance(item, str) for item in items):
+        raise invalid(f"{name} must hold addresses as text")
+    for item in items:
+        if any(ord(character) < 0x20 or ord(character) == 0x7F for character in item):
+            raise invalid(f"{name} holds a line break or another control character")
+    found = [pair for pair in getaddresses(items) if pair != ("", "")]
+    for _, address in found:
+        local, at, domain = address.rpartition("@")
+        if not (local and at and domain) or any(character.isspace() for character in address):
+            raise invalid(f"{name} holds {address[:80]!r}, which is no mail address")
+    if items and not found and any(item.strip() for item in items):
+        raise invalid(f"{name} holds no mail address: {str(items[0])[:80]!r}")
+    return found
+
+
+def _joined(pairs: Sequence[tuple[str, str]]) -> str:
+    quoted = ((name.replace("\\", "\\\\").replace('"', '\\"'), address) for name, address in pairs)
+    return ", ".join(f'"{name}" <{address}>' if name else address for name, address in quoted)
+
+
+def _heads(message: EmailMessage) -> str:
+    return "".join(f"{name}: {value}\n" for name, value in message.items() if name in ("From", "To", "Cc", "Subject"))
+
+
+async def _send(message: EmailMessage, mail: MailSettings, recipients: list[str]) -> list[str]:
+    """The recipients that were refused; if all are, that is an error."""
+    try:
+        refused, _ = await aiosmtplib.send(
+            message,
+            recipients=recipients,
+            hostname=mail.host,
+            port=mail.port,
+            username=mail.username,
+            password=mail.password,
+            use_tls=mail.port == _IMPLICIT_TLS_PORT,
+            start_tls=None if mail.port == _IMPLICIT_TLS_PORT else mail.start_tls,
+            timeout=_TIMEOUT_S,
+        )
+        return list(refused)
+    except aiosmtplib.SMTPRecipientsRefused as error:
+        codes = [refusal.code for refusal in error.recipients]
+        addresses = ", ".join(refusal.recipient for refusal in error.recipients)
+        raise _failed(
+            f"the mail server refused the recipients {addresses}", any(400 <= c < 500 for c in codes)
+        ) from error
+    except aiosmtplib.SMTPResponseException as error:
+        said = str(error.message)[:200]
+        raise _failed(f"the mail server said {error.code} {said}", 400 <= error.code < 500) from error
+    except (aiosmtplib.SMTPException, OSError) as error:
+        raise _failed(f"the mail server could not be reached: {error}", True) from error
+    except ValueError as error:
+        raise _failed(f"the mail could not be sent: {error}", False) from error
+
+
+def _failed(message: str, retryable: bool) -> BlockError:
+    return BlockError(message, code="mail_failed", retryable=retryable)
+
+
+block = Email()

@@ -1,0 +1,201 @@
+"""`http`: one HTTP request. Its repeats carry the same Idempotency-Key, so that the other side can tell them."""
+
+from __future__ import annotations
+
+import base64
+from datetime import UTC
+from email.message import Message
+from email.utils import parsedate_to_datetime
+from typing import Any
+from urllib.parse import urlencode
+
+import httpx
+import orjson
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+from executor.blocks.outbound import Answer, GuardedClient
+from executor.blocks.response import header_texts
+from executor.blocks.schema import invalid, seconds, text
+from executor.errors import BlockError
+from executor.values.coerce import coerce, truthy
+from executor.values.payload import render
+
+__all__ = ["Answer", "GuardedClient", "block"]
+
+_METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
+_RETRYABLE = frozenset({408, 425, 429})
+_BODY_SHOWN = 300
+_RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
+# The client writes these itself; set by hand they would let one request look like two.
+_CLIENT_OWN = frozenset(
+    {"connection", "content-length", "host", "keep-alive", "te", "trailer", "transfer-encoding", "upgrade"}
+)
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "required": ["url"],
+    "additionalProperties": False,
+    "properties": {
+        "url": {"type": "string", "title": "URL", "description": "http:// or https://"},
+        "method": {"type": "string", "title": "Method", "enum": list(_METHODS), "default": "GET"},
+        "headers": {
+            "type": "object",
+            "title": "Headers",
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+        },
+        "query": {"type": "object", "title": "Query", "description": "Added to the URL; a list repeats the name."},
+        "body": {"title": "Body", "description": "Text is sent as it is, anything else as JSON.", "x-rows": 6},
+        "timeout_s": {
+            "type": "number",
+            "title": "Time limit (seconds)",
+            "exclusiveMinimum": 0,
+            "maximum": 300,
+            "default": 30,
+        },
+        "fail_on_status": {
+            "type": "boolean",
+            "title": "Fail on status 400 and above",
+            "description": "Off: such an answer is an output like any other, and is not retried.",
+            "default": True,
+        },
+    },
+}
+
+
+class Http:
+    spec = BlockSpec(
+        type="http",
+        title="HTTP request",
+        description="Calls a web address and gives its answer.",
+        category="action",
+        params=_PARAMS,
+        effect="write",
+        idempotent=True,
+        output={
+            "type": "object",
+            "properties": {
+                "status": {"type": "integer"},
+                "headers": {"type": "object", "additionalProperties": True},
+                "body": {},
+                "encoding": {"enum": ["json", "text", "base64", "none"]},
+                "url": {"type": "string"},
+                "ms": {"type": "integer"},
+            },
+        },
+        attempts=3,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Output {"status", "headers", "body", "encoding", "url", "ms"}: body is parsed if it is JSON, base64 if it is
+        no text. Raises BlockError: params_invalid; http_status for 400 and above; and what GuardedClient raises."""
+        method = (text(ctx.params, "method") or "GET").upper()
+        if method not in _METHODS:
+            raise invalid(f"method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
+        url = text(ctx.params, "url")
+        if url is None:
+            raise invalid("http needs a url")
+        headers = header_texts(ctx.params.get("headers"), _CLIENT_OWN)
+        content = _content(ctx.params.get("body"), headers)
+        if method not in ("GET", "HEAD") and not any(name.lower() == "idempotency-key" for name in headers):
+            headers["Idempotency-Key"] = ctx.idempotency_key
+        answer = await ctx.services.http.request(
+            method,
+            _with_query(url, ctx.params.get("query")),
+            headers=headers,
+            content=content,
+            timeout_s=seconds(ctx.params, "timeout_s", 30) or 30,
+        )
+        if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
+            raise _status_error(method, answer, ctx.now_ms + answer.ms)
+        body, encoding = _decoded(answer)
+        return Done(
+            {
+                "status": answer.status,
+                "headers": answer.headers,
+                "body": body,
+                "encoding": encoding,
+                "url": answer.url,
+                "ms": answer.ms,
+            }
+        )
+
+
+def _with_query(url: str, query: Any) -> str:
+    if not query:
+        return url
+    if not isinstance(query, dict):
+        raise invalid("query must be an object")
+    pairs: list[tuple[str, str]] = []
+    for name, value in query.items():
+        pairs += [(name, render(item)) for item in (value if isinstance(value, list) else [value]) if item is not None]
+    base, mark, fragment = url.partition("#")
+    joint = "" if not pairs else "&" if "?" in base else "?"
+    return f"{base}{joint}{urlencode(pairs)}{mark}{fragment}"
+
+
+def _content(body: Any, headers: dict[str, str]) -> bytes | None:
+    """The bytes of the body; adds a Content-Type to `headers` if there is none."""
+    if body is None:
+        return None
+    kind = next((value for name, value in headers.items() if name.lower() == "content-type"), None)
+    if isinstance(body, str):
+        content = body.encode("utf-8", "replace")
+        kind = kind or headers.setdefault("Content-Type", "text/plain; charset=utf-8")
+    elif isinstance(body, dict) and kind is not None and kind.startswith("application/x-www-form-urlencoded"):
+        content = urlencode([(name, render(value)) for name, value in body.items() if value is not None]).encode()
+    else:
+        content = orjson.dumps(body)
+        kind = kind or headers.setdefault("Content-Type", "application/json")
+    return content
+
+
+def _decoded(answer: Answer) -> tuple[Any, str]:
+    """The body as a JSON value, and how: json, text, base64 (bytes that are no text), none (there is no body)."""
+    if not answer.body:
+        return None, "none"
+    kind = Message()
+    kind["Content-Type"] = answer.headers.get("content-type", "text/plain")
+    media = kind.get_content_type()
+    if media == "application/json" or media.endswith("+json"):
+        try:
+            return orjson.loads(answer.body), "json"
+        except orjson.JSONDecodeError:
+            pass  # it says so but is not: then it is text
+    try:
+        return answer.body.decode(kind.get_content_charset("utf-8")), "text"
+    except (UnicodeDecodeError, LookupError):
+        return base64.b64encode(answer.body).decode(), "base64"
+
+
+def _status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
+    retryable = answer.status >= 500 or answer.status in _RETRYABLE
+    body, encoding = _decoded(answer)
+    shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
+    where = httpx.URL(answer.url).copy_with(query=None)
+    return BlockError(
+        f"{method} {where} answered {answer.status} {answer.reason}".rstrip() + shown,
+        code="http_status",
+        retryable=retryable,
+        retry_at_ms=_retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None,
+        answer_status=answer.status,
+    )
+
+
+def _retry_at_ms(value: str | None, now_ms: int) -> int | None:
+    """Retry-After is a number of seconds or an HTTP date."""
+    if value is None:
+        return None
+    value = value.strip()
+    if value.isascii() and value.isdecimal():
+        wait_ms = int(value[:9]) * 1000
+    else:
+        try:
+            date = parsedate_to_datetime(value)
+        except (ValueError, OverflowError):
+            return None
+        wait_ms = round((date if date.tzinfo else date.replace(tzinfo=UTC)).timestamp() * 1000) - now_ms
+    return now_ms + min(max(wait_ms, 0), _RETRY_AFTER_MAX_MS)
+
+
+block = Http()

@@ -1,0 +1,270 @@
+"""The HTTP client of all blocks: guarded addresses, bounded time, bounded bodies, redirects followed by hand."""
+
+from __future__ import annotations
+
+import asyncio
+import re
+import time
+import zlib
+from collections.abc import AsyncIterator, Mapping, Sequence
+from dataclasses import dataclass
+
+import httpcore
+import httpx
+
+from executor.blocks.addresses import Allowed, GuardedBackend, Resolve, resolve
+from executor.errors import BlockError
+
+MIB = 1024 * 1024
+_CONNECT_S = 5.0
+_REDIRECTS_MAX = 5
+_REDIRECTS = {301, 302, 303, 307, 308}
+_WITHOUT_EFFECT = ("GET", "HEAD")
+# What may go along to another origin. Everything else that the caller set may be a secret.
+_HOST = re.compile(r"[^\s%/\\@?#]+")
+_HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What came back. `headers`: names in lower case, repeated ones joined by commas; `url`: after redirects;
+    `ms`: from sending to the last byte."""
+
+    status: int
+    reason: str
+    headers: dict[str, str]
+    body: bytes
+    url: str
+    ms: int
+
+
+class GuardedClient:
+    """Shared by all blocks of a process; belongs to the event loop of its first request.
+
+    allow_private   exceptions from "public addresses only": `*`, `10.0.0.0/8`, `127.0.0.1:8765`, `build.local`
+    resolve         name -> addresses
+    """
+
+    def __init__(self, allow_private: Sequence[str] = (), *, resolve: Resolve = resolve) -> None:
+        self._backend = GuardedBackend(Allowed(allow_private), resolve)
+        self._pool: httpcore.AsyncConnectionPool | None = None
+
+    async def request(
+        self,
+        method: str,
+        url: str,
+        *,
+        headers: Mapping[str, str] | None = None,
+        content: bytes | None = None,
+        timeout_s: float = 30.0,
+        max_bytes: int = 5 * MIB,
+        follow_redirects: bool = True,
+    ) -> Answer:
+        """Send one request and read the whole answer, whatever its status. `timeout_s` is for all of it, redirects
+        included; `max_bytes` is for the body, unpacked.
+
+        Raises BlockError. Retryable: http_timeout, http_connection. Not: address_refused, response_too_large,
+        redirect_refused, too_many_redirects, url_invalid.
+        """
+        started = time.monotonic()
+        hop = _Hop(method.upper(), _parse(url), dict(headers or {}), content)
+        try:
+            async with asyncio.timeout(timeout_s):
+                for _ in range(_REDIRECTS_MAX + 1):
+                    response = await self._send(hop)
+                    try:
+                        follow = hop.follow(response) if follow_redirects else None
+                        if follow is None:
+                            body = await _read(response, max_bytes)
+                            return _answer(hop, response, body, round((time.monotonic() - started) * 1000))
+                    finally:
+                        await response.aclose()
+                    hop = follow
+        except (TimeoutError, httpcore.TimeoutException) as error:
+            raise BlockError(
+                f"{hop.shown}: no answer within {timeout_s:g} s"
+                if isinstance(error, TimeoutError)
+                else f"{hop.shown}: {error}",
+                code="http_timeout",
+            ) from error
+        except (httpcore.NetworkError, httpcore.ProtocolError, httpcore.UnsupportedProtocol, OSError) as error:
+            local = isinstance(error, httpcore.LocalProtocolError | httpcore.UnsupportedProtocol)
+            reason = str(error) or type(error).__name__
+            raise BlockError(f"{hop.shown}: {reason}", code="http_connection", retryable=not local) from error
+        message = f"{hop.shown}: more than {_REDIRECTS_MAX} redirects"
+        raise BlockError(message, code="too_many_redirects", retryable=False)
+
+    async def close(self) -> None:
+        if self._pool is not None:
+            await self._pool.aclose()
+            self._pool = None
+
+    async def _send(self, hop: _Hop) -> httpcore.Response:
+        if self._pool is None:
+            self._pool = httpcore.AsyncConnectionPool(
+                ssl_context=httpx.create_ssl_context(trust_env=False),
+                max_connections=100,
+                max_keepalive_connections=20,
+                keepalive_expiry=30,
+                network_backend=self._backend,
+            )
+        headers = httpx.Headers(hop.all_headers(), encoding="latin-1")
+        request = httpx.Request(hop.method, hop.url, headers=headers, content=hop.content)
+        return await self._pool.handle_async_request(
+            httpcore.Request(
+                method=request.method,
+                url=httpcore.URL(
+                    scheme=request.url.raw_scheme,
+                    host=request.url.raw_host,
+                    port=request.url.port,
+                    target=request.url.raw_path,
+                ),
+                headers=request.headers.raw,
+                content=_once(hop.content or b""),
+                extensions={"timeout": {"connect": _CONNECT_S, "pool": _CONNECT_S}},
+            )
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class _Hop:
+    """One request on the way of redirects."""
+
+    method: str
+    url: httpx.URL
+    headers: dict[str, str]
+    content: bytes | None
+
+    @property
+    def shown(self) -> str:
+        """For messages: without the query, which may hold secrets."""
+        return f"{self.method} {self.url.copy_with(query=None, fragment=None)}"
+
+    def all_headers(self) -> dict[str, str]:
+        ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+        given = {name.lower() for name in self.headers}
+        return {name: value for name, value in ours.items() if name.lower() not in given} | self.headers
+
+    def follow(self, response: httpcore.Response) -> _Hop | None:
+        """The next hop; None when this is no redirect. Raises BlockError(redirect_refused)."""
+        location = _header(response, b"location")
+        if response.status not in _REDIRECTS or location is None:
+            return None
+        try:
+            url = _without_fragment(self.url.join(location))
+        except (httpx.InvalidURL, ValueError):
+            raise self._refused("to something that is no address") from None
+        if url.scheme not in ("http", "https") or not _HOST.fullmatch(url.host) or url.userinfo:
+            raise self._refused("to something that is no plain http address")
+        method, content, headers = self.method, self.content, self.headers
+        if (response.status == 303 and method != "HEAD") or (response.status in (301, 302) and method == "POST"):
+            method, content = "GET", None
+            headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        if _origin(url) != _origin(self.url):
+            if content is not None or method not in _WITHOUT_EFFECT:
+                raise self._refused(f"to {url.host} would send the request to another server")
+            headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}
+        return _Hop(method, url, headers, content)
+
+    def _refused(self, why: str) -> BlockError:
+        return BlockError(f"{self.shown}: the redirect {why}", code="redirect_refused", retryable=False)
+
+
+async def _read(response: httpcore.Response, max_bytes: int) -> bytes:
+    """The body, unpacked. Stops as soon as it is too long: a small packed body can unpack to any size."""
+    unpack = _unpacker(_header(response, b"content-encoding"))
+    parts: list[bytes] = []
+    size = 0
+    async for chunk in response.aiter_stream():
+        if unpack is not None:
+            try:
+                chunk = unpack.feed(chunk, max_bytes - size + 1)
+            except zlib.error as error:
+                message = f"the packed body can not be read: {error}"
+                raise BlockError(message, code="http_connection") from error
+        size += len(chunk)
+        if size > max_bytes:
+            raise _too_large(max_bytes)
+        parts.append(chunk)
+    return b"".join(parts)
+
+
+class _Unpacker:
+    """gzip, or deflate with or without its zlib header. Gives at most `most` bytes per feed; one more is too many."""
+
+    def __init__(self) -> None:
+        self._inflate = zlib.decompressobj(wbits=47)
+        self._begun = False
+
+    def feed(self, chunk: bytes, most: int) -> bytes:
+        try:
+            out = self._inflate.decompress(chunk, most)
+        except zlib.error:
+            if self._begun:
+                raise
+            self._inflate = zlib.decompressobj(wbits=-15)
+            out = self._inflate.decompress(chunk, most)
+        self._begun = self._begun or bool(chunk)
+        while self._inflate.eof and self._inflate.unused_data and len(out) < most:  # gzip files may be strung together
+            rest, self._inflate = self._inflate.unused_data, zlib.decompressobj(wbits=47)
+            out += self._inflate.decompress(rest, most - len(out))
+        return out
+
+
+def _unpacker(encoding: str | None) -> _Unpacker | None:
+    name = (encoding or "identity").strip().lower()
+    if name in ("identity", ""):
+        return None
+    if name in ("gzip", "x-gzip", "deflate"):
+        return _Unpacker()
+    raise BlockError(
+        f"the body is packed as {name[:40]!r}, which nobody asked for", code="http_encoding", retryable=False
+    )
+
+
+def _too_large(max_bytes: int) -> BlockError:
+    return BlockError(
+        f"the body of the answer is larger than {max_bytes} bytes", code="response_too_large", retryable=False
+    )
+
+
+def _answer(hop: _Hop, response: httpcore.Response, body: bytes, ms: int) -> Answer:
+    headers: dict[str, str] = {}
+    for raw_name, raw_value in response.headers:
+        name, value = raw_name.decode("latin-1").lower(), raw_value.decode("latin-1")
+        headers[name] = f"{headers[name]}, {value}" if name in headers else value
+    reason = response.extensions.get("reason_phrase", b"").decode("latin-1")
+    return Answer(response.status, reason, headers, body, str(hop.url), ms)
+
+
+def _header(response: httpcore.Response, name: bytes) -> str | None:
+    return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)
+
+
+def _parse(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise _url_invalid(str(error)) from None
+    if url.scheme not in ("http", "https") or not _HOST.fullmatch(url.host):
+        raise _url_invalid("it must begin with http:// or https:// and name a host")
+    if url.userinfo:
+        raise _url_invalid("it must not hold a user or password; use the Authorization header")
+    return _without_fragment(url)
+
+
+def _url_invalid(why: str) -> BlockError:
+    return BlockError(f"the URL can not be used: {why}", code="url_invalid", retryable=False)
+
+
+def _without_fragment(url: httpx.URL) -> httpx.URL:
+    return url.copy_with(fragment=None)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _once(content: bytes) -> AsyncIterator[bytes]:
+    if content:
+        yield content

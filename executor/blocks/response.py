@@ -1,0 +1,83 @@
+"""`response`: ends the run at once with an answer for whoever started it."""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+from executor.blocks.schema import invalid
+from executor.values.coerce import coerce
+
+# RFC 9110: a token, and visible characters with blanks. Anything else could end the header and begin another.
+HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,200}")
+HEADER_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,8192}")
+# The server that sends the answer writes these itself.
+_SERVER_OWN = frozenset({"connection", "content-length", "keep-alive", "trailer", "transfer-encoding", "upgrade"})
+
+
+class Response:
+    spec = BlockSpec(
+        type="response",
+        title="Response",
+        description="Ends the run at once with this answer; what else runs is cancelled.",
+        category="flow",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "status": {
+                    "type": "integer",
+                    "title": "Status",
+                    "description": "HTTP status.",
+                    "minimum": 200,
+                    "maximum": 599,
+                    "default": 200,
+                },
+                "headers": {
+                    "type": "object",
+                    "title": "Headers",
+                    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+                },
+                "body": {"title": "Body", "description": "Any value; also the output of the run."},
+            },
+        },
+        handles=(),
+        inline=True,
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Raises BlockError(params_invalid) for a status or header that HTTP does not have."""
+        status = coerce("integer", ctx.params.get("status", 200))
+        if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
+            raise invalid(f"status must be a whole number from 200 to 599, not {str(status)[:80]!r}")
+        body = ctx.params.get("body")
+        response = {"status": status, "headers": header_texts(ctx.params.get("headers"), _SERVER_OWN), "body": body}
+        return Done(body, route=None, response=response)
+
+
+def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
+    """A param with headers as texts; those that are null are left out. Raises BlockError(params_invalid)."""
+    if headers is None or headers == "":
+        return {}
+    if not isinstance(headers, dict):
+        raise invalid("headers must be an object of names and texts")
+    found: dict[str, str] = {}
+    for name, value in headers.items():
+        if value is None:
+            continue
+        if isinstance(value, dict | list):
+            raise invalid(f"header {name[:80]!r} must be text")
+        shown = str(coerce("string", value)).strip()
+        if not HEADER_NAME.fullmatch(name):
+            raise invalid(f"{name[:80]!r} can not be the name of a header")
+        if not HEADER_VALUE.fullmatch(shown):
+            raise invalid(f"header {name!r} holds characters that headers can not have, such as a line break")
+        if name.lower() in forbidden:
+            raise invalid(f"header {name!r} is set by weft itself")
+        found[name] = shown
+    return found
+
+
+block = Response()

@@ -1,0 +1,66 @@
+"""`signal`: waits until something outside sends a signal of a name. One that came earlier is taken at once."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Suspend
+from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, invalid, text
+
+_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "payload": {},
+        "name": {"type": "string"},
+        "correlation": {"type": ["string", "null"]},
+        "received_at": {"type": "integer", "description": "Unix milliseconds"},
+        "received_by": {"type": ["string", "null"]},
+    },
+}
+
+
+class Signal:
+    spec = BlockSpec(
+        type="signal",
+        title="Signal",
+        description="Waits until a signal of this name is sent to the run, for example by another system.",
+        category="flow",
+        params={
+            "type": "object",
+            "required": ["name"],
+            "additionalProperties": False,
+            "properties": {
+                "name": {"type": "string", "title": "Name", "minLength": 1, "maxLength": 200},
+                "correlation": {
+                    "type": ["string", "number"],
+                    "title": "Correlation",
+                    "description": "Only a signal with the same correlation is taken. Left empty: any.",
+                },
+                "expires_in_s": EXPIRES_IN_S,
+                "on_expire": ON_EXPIRE | {"enum": ["fail", "continue", "skip"]},
+            },
+        },
+        output=_OUTPUT,
+    )
+
+    async def run(self, ctx: Context) -> Suspend:
+        """Raises BlockError(params_invalid). The name is also the request's title."""
+        name = text(ctx.params, "name")
+        if name is None:
+            raise invalid("signal needs a name")
+        on_expire = text(ctx.params, "on_expire") or "fail"
+        if on_expire not in ("fail", "continue", "skip"):
+            raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")
+        correlation = text(ctx.params, "correlation")
+        return Suspend(
+            "signal",
+            request={"title": name, "correlation": correlation},
+            due_ms=expiry_ms(ctx.params, ctx.now_ms),
+            on_expire=on_expire,
+            name=name,
+            correlation=correlation,
+        )
+
+
+block = Signal()

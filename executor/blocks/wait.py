@@ -1,0 +1,66 @@
+"""`wait`: pauses for a time, or until a time. The pause is a row in the database, so it survives restarts."""
+
+from __future__ import annotations
+
+from datetime import UTC, datetime
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Suspend
+from executor.blocks.schema import invalid, seconds, text
+
+
+class Wait:
+    spec = BlockSpec(
+        type="wait",
+        title="Wait",
+        description="Pauses for some seconds, or until a date and time. Holds no memory and no slot meanwhile.",
+        category="flow",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "seconds": {
+                    "type": "number",
+                    "title": "Seconds",
+                    "description": "How long to wait.",
+                    "minimum": 0,
+                    "maximum": 316_224_000,
+                },
+                "until": {
+                    "type": "string",
+                    "title": "Until",
+                    "description": "A date and time such as 2027-01-31T09:00:00Z instead; UTC if it names no zone.",
+                },
+            },
+            "anyOf": [{"required": ["seconds"]}, {"required": ["until"]}],
+        },
+    )
+
+    async def run(self, ctx: Context) -> Suspend:
+        """Raises BlockError(params_invalid). A time that has passed is over at once."""
+        until = text(ctx.params, "until")
+        pause_s = seconds(ctx.params, "seconds")
+        if until is not None and pause_s is not None:
+            raise invalid("wait takes seconds or until, not both")
+        if until is not None:
+            due_ms = max(ctx.now_ms, _moment_ms(until))
+        elif pause_s is not None:
+            due_ms = ctx.now_ms + round(pause_s * 1000)
+        else:
+            raise invalid("wait needs seconds, or a time until when")
+        return Suspend("timer", due_ms=due_ms)
+
+
+def _moment_ms(until: str) -> int:
+    try:
+        moment = datetime.fromisoformat(until.strip())
+        if moment.tzinfo is None:
+            moment = moment.replace(tzinfo=UTC)
+        return round(moment.timestamp() * 1000)
+    except (ValueError, OverflowError):
+        raise invalid(
+            f"until is no date and time: {until[:80]!r}", hint="write it as 2027-01-31T09:00:00Z or ...+02:00"
+        ) from None
+
+
+block = Wait()
