@@ -19,7 +19,8 @@ ERRORS_SHOWN_MAX = 20
 
 
 def check_input(plan: Plan, input: Any) -> Any:
-    """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not fit:
+    """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not
+    fit:
     a run that could only fail at its first block is refused instead."""
     value: Any = {} if input is None else input
     schema = plan.input_schema
@@ -48,7 +49,9 @@ def check_answer(row: WaitRow, fields: Mapping[str, Any], action: str | None) ->
     if actions and action not in actions:
         listed = ", ".join(repr(name) for name in actions)
         what = "an action is missing" if action is None else f"there is no action {action!r}"
-        raise AnswerInvalid(f"{what}; choose one of {listed}", code="action_unknown", pointer="/action", actions=actions)
+        raise AnswerInvalid(
+            f"{what}; choose one of {listed}", code="action_unknown", pointer="/action", actions=actions
+        )
     if not actions and action is not None:
         raise AnswerInvalid(f"this wait has no actions, got {action!r}", code="action_unknown", pointer="/action")
     value = dict(fields)

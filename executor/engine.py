@@ -59,6 +59,7 @@ __all__ = [
 
 # Without a local signal a follower looks again: another process may own the run.
 FOLLOW_POLL_S = 1.0
+OWN_POLL_S = 15.0
 PAGE = 1_000
 
 
@@ -136,10 +137,13 @@ class Engine:
         plan = _plan_or_raise(compiled)
         name = name or plan.name
         if not name:
-            raise BadRequest("the workflow has no name", pointer="/name", hint="give it a name, or name it in the request")
-        data = orjson.dumps(document, option=orjson.OPT_SORT_KEYS)
-        digest = hashlib.sha256(data).hexdigest()
-        row, created = await self.store.put_workflow(name, data, digest, self._clock.now_ms())
+            raise BadRequest(
+                "the workflow has no name", pointer="/name", hint="give it a name, or name it in the request"
+            )
+        # The hash ignores the order of keys, the stored document keeps it: forms show fields as their author wrote
+        # them.
+        digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        row, created = await self.store.put_workflow(name, orjson.dumps(document), digest, self._clock.now_ms())
         return SavedWorkflow(row.name, row.version, row.hash, created, tuple(compiled.diagnostics))
 
     async def list_workflows(self) -> list[WorkflowRow]:
@@ -260,7 +264,9 @@ class Engine:
                 while True:
                     signal = self._hub.watch(run)
                     row = await self._run(run)
-                    if row.status in TERMINAL or row.status == "waiting":
+                    # With an answer in the inbox the run only looks asleep.
+                    asleep = row.status == "waiting" and not await self.store.read_inbox(run)
+                    if row.status in TERMINAL or asleep:
                         signal.cancel()
                         break
                     await asyncio.wait([signal], timeout=FOLLOW_POLL_S)
@@ -307,7 +313,7 @@ class Engine:
                 row = await self._run(run)
                 if row.status in TERMINAL and after >= row.seq:
                     return
-                await asyncio.wait([signal], timeout=FOLLOW_POLL_S)
+                await asyncio.wait([signal], timeout=OWN_POLL_S if self._worker.holds(run) else FOLLOW_POLL_S)
             finally:
                 signal.cancel()
 
@@ -321,7 +327,9 @@ class Engine:
 
     # --- people and signals ---
 
-    async def list_waits(self, status: str | None = "pending", run: str | None = None, limit: int = 200) -> list[WaitView]:
+    async def list_waits(
+        self, status: str | None = "pending", run: str | None = None, limit: int = 200
+    ) -> list[WaitView]:
         rows = await self.store.list_waits(status, run, limit)  # type: ignore[arg-type]
         return [await self._wait_view(row) for row in rows]
 
@@ -340,7 +348,8 @@ class Engine:
     async def answer(
         self, token: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
     ) -> WaitView:
-        """Answer a wait, once. Raises NotFound, AnswerInvalid (still open), AlreadyAnswered (`extra["wait"]` says by whom)."""
+        """Answer a wait, once. Raises NotFound, AnswerInvalid (still open), AlreadyAnswered (`extra["wait"]` says by
+        whom)."""
         token_hash = self._links.hash(token)
         row = await self.store.find_wait(token_hash)
         if row is None:
@@ -415,6 +424,6 @@ def _answered_before(view: WaitView) -> AlreadyAnswered:
         message = f"this was answered before by {view.answered_by or 'somebody who left no name'}"
     else:
         message = f"this wait is {view.status}: it takes no answer any more"
-    return AlreadyAnswered(message, code="already_answered" if view.status == "answered" else f"wait_{view.status}", wait=view)
-
-
+    return AlreadyAnswered(
+        message, code="already_answered" if view.status == "answered" else f"wait_{view.status}", wait=view
+    )

@@ -31,7 +31,9 @@ class WeftError(Exception):
     code = "error"
     status = 500
 
-    def __init__(self, message: str = "", *, code: str | None = None, hint: str = "", pointer: str | None = None, **extra: Any) -> None:
+    def __init__(
+        self, message: str = "", *, code: str | None = None, hint: str = "", pointer: str | None = None, **extra: Any
+    ) -> None:
         self.message = message or (type(self).__doc__ or "").strip().splitlines()[0]
         self.code = code or type(self).code
         self.hint = hint
@@ -95,7 +97,14 @@ class BlockError(WeftError):
     status = 502
 
     def __init__(
-        self, message: str, *, code: str = "block_failed", retryable: bool = True, retry_at_ms: int | None = None, hint: str = "", **extra: Any
+        self,
+        message: str,
+        *,
+        code: str = "block_failed",
+        retryable: bool = True,
+        retry_at_ms: int | None = None,
+        hint: str = "",
+        **extra: Any,
     ) -> None:
         super().__init__(message, code=code, hint=hint, **extra)
         self.retryable = retryable

@@ -1,7 +1,9 @@
 """Events <-> records: the only place that knows how an event lies in a row.
 
-A row has the node and scope as text columns (for people and queries) and everything else of the event as JSON in `data`. Keys
-and attempts are not repeated there. The runtime may add fields for readers (`extra`); decoding ignores what it does not know.
+A row has the node and scope as text columns (for people and queries) and everything else of the event as JSON in
+`data`. Keys
+and attempts are not repeated there. The runtime may add fields for readers (`extra`); decoding ignores what it does
+not know.
 """
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Resume links. A token is derived, not stored: HMAC-SHA256 over (run, wait id) with the installation's secret, so that the inbox
+"""Resume links. A token is derived, not stored: HMAC-SHA256 over (run, wait id) with the installation's secret, so
+that the inbox
 can show a link again after a restart, while the database holds only its hash."""
 
 from __future__ import annotations

@@ -1,4 +1,5 @@
-"""Commands: what goes out. They follow from events (`commands_of`) or, after a crash, from the state (`outstanding`)."""
+"""Commands: what goes out. They follow from events (`commands_of`) or, after a crash, from the state
+(`outstanding`)."""
 
 from __future__ import annotations
 

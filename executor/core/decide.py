@@ -1,11 +1,13 @@
-"""The policy: a fact comes in, events go out. Whatever could be decided otherwise tomorrow is decided here and recorded.
+"""The policy: a fact comes in, events go out. Whatever could be decided otherwise tomorrow is decided here and
+recorded.
 
-`decide` applies each event with `evolve` the moment it is made, so that later decisions of the same fact see it. It never
-looks at payloads, clocks or chance: the time is `fact.at_ms`.
+`decide` applies each event with `evolve` the moment it is made, so that later decisions of the same fact see it. It
+never looks at payloads, clocks or chance: the time is `fact.at_ms`.
 
-Order of one call: the fact's own events, then everything that follows without any further fact: containers that leave or
-open scopes, aborted containers that fail, reused nodes; then due retries and ready nodes start, first in first out, as far as
-the limits allow; then the run parks or finishes.
+Order of one call: the fact's own events, then everything that follows without any further fact: containers that leave
+or
+open scopes, aborted containers that fail, reused nodes; then due retries and ready nodes start, first in first out,
+as far as the limits allow; then the run parks or finishes.
 """
 
 from __future__ import annotations
@@ -115,7 +117,13 @@ class _Turn:
 
     def _attempt_ended(
         self,
-        fact: f.NodeDone | f.NodePassed | f.NodeErred | f.NodeSuspended | f.RegionSizeKnown | f.LoopTested | f.AttemptLost,
+        fact: f.NodeDone
+        | f.NodePassed
+        | f.NodeErred
+        | f.NodeSuspended
+        | f.RegionSizeKnown
+        | f.LoopTested
+        | f.AttemptLost,
     ) -> None:
         key, attempt = fact.key, fact.attempt
         # Nothing new may follow from an attempt in a run or a subtree that is being given up: it only drains.
@@ -393,7 +401,8 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
             case RunCancelling():
                 out += [c.CancelNode(key) for key in state.running]
             case NodeFailed() if event.route is None and plan.settings.on_failure == "cancel":
-                out += [c.CancelNode(key) for key in state.running if event.caught is None or state.scopes[key[0]].dead]
+                everything = event.caught is None and state.phase is RunPhase.FAILING
+                out += [c.CancelNode(key) for key in state.running if everything or state.scopes[key[0]].dead]
             case RunParked():
                 out.append(c.Park(event.due_ms))
             case RunFinished():

@@ -84,9 +84,11 @@ class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
 
     route "error"   the node's error edges are live, the rest dead;
     route "out"     on_error: continue, the output is null;
-    route None      nobody catches it at the node: `caught` says who does. ("branch", path): the branch scope `path` of a
+    route None      nobody catches it at the node: `caught` says who does. ("branch", path): the branch scope `path`
+    of a
                     parallel with on_branch_error continue or collect is aborted; ("container", path): the container
-                    whose body scope is `path` is aborted and then fails (its error handle is wired); None: the run fails.
+                    whose body scope is `path` is aborted and then fails (its error handle is wired); None: the run
+                    fails.
     """
 
     key: NodeKey
@@ -97,7 +99,8 @@ class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
 
 
 class NodeSkipped(Struct, frozen=True, tag="node.skipped", omit_defaults=True):
-    """Tells that a node will not run. reason: "pruned" (every in-edge is dead; `because` is the node whose edge died last),
+    """Tells that a node will not run. reason: "pruned" (every in-edge is dead; `because` is the node whose edge died
+    last),
     or "skip_if" / "expired" (the node itself was passed over: its out-edges are live)."""
 
     key: NodeKey
@@ -140,13 +143,15 @@ class VariablesPatched(Struct, frozen=True, tag="variables.patched"):
 
 
 class RunParked(Struct, frozen=True, tag="run.parked"):
-    """Nothing runs, something waits: the run leaves memory. `due_ms` is the earliest timer, None when only people can go on."""
+    """Nothing runs, something waits: the run leaves memory. `due_ms` is the earliest timer, None when only people can
+    go on."""
 
     due_ms: int | None
 
 
 class RunCancelling(Struct, frozen=True, tag="run.cancelling", omit_defaults=True):
-    """Nothing new starts, running handlers are told to stop. With `error` (the run's time is over) it ends as failed."""
+    """Nothing new starts, running handlers are told to stop. With `error` (the run's time is over) it ends as
+    failed."""
 
     reason: str = ""
     error: ErrorInfo | None = None

@@ -2,23 +2,27 @@
 
 Theory of operation
 -------------------
-A scope is one opened copy of a region: the root, one iteration of a loop, one branch of a parallel. It counts, per node, the
+A scope is one opened copy of a region: the root, one iteration of a loop, one branch of a parallel. It counts, per
+node, the
 in-edges that are still open (`waiting`) and those that resolved live (`live`). An edge resolves exactly once: when its
-source is decided, live if its handle is the route the source took, else dead. When a node's `waiting` reaches zero it is
-ready if anything was live, else skipped, and then its own out-edges resolve dead: the cascade, run with an explicit stack.
-Nothing is ever scanned: each event costs what the out-edges it resolves cost.
+source is decided, live if its handle is the route the source took, else dead. When a node's `waiting` reaches zero it
+is
+ready if anything was live, else skipped, and then its own out-edges resolve dead: the cascade, run with an explicit
+stack. Nothing is ever scanned: each event costs what the out-edges it resolves cost.
 
 `scope.open` counts undecided nodes. At zero the scope closes, whatever path got there; dead ends need no special case.
   * the root closes: `root_closed`, the run can finish;
-  * a loop's scope closes: the end sentinel becomes ready, to test for another iteration (a fresh scope; nothing is rewound);
+  * a loop's scope closes: the end sentinel becomes ready, to test for another iteration (a fresh scope; nothing is
+  rewound);
   * a parallel's scope closes: another branch may open; after the last one the end sentinel leaves (`exits`).
 
-A start sentinel's edge to its end sentinel resolves live with RegionSized, but the end does not become ready by counting: it
-waits for its container. All other ways (start skipped, start failed) go through counting like any edge.
+A start sentinel's edge to its end sentinel resolves live with RegionSized, but the end does not become ready by
+counting: it waits for its container. All other ways (start skipped, start failed) go through counting like any edge.
 
-Giving up a subtree (a failure caught further out): its scopes are marked dead, its ready nodes, retries are dropped, and `Abort.left`
-counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the scopes are removed and the
-branch closes, or the container is put in `failed_ends` for `decide` to fail it.
+Giving up a subtree (a failure caught further out): its scopes are marked dead, its ready nodes, retries are dropped,
+and `Abort.left`
+counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the scopes are removed
+and the branch closes, or the container is put in `failed_ends` for `decide` to fail it.
 
 evolve raises CorruptJournal-like AssertionError on an event that can not follow: a bug of ours or a damaged file.
 """
@@ -207,6 +211,15 @@ def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) ->
     state.failed_ends.pop(key, None)
     if node.sentinel == "end":
         state.containers.pop((key[0], node.body), None)
+    if node.sentinel == "start" and event.route == "out" and not scope.dead:
+        # on_error: continue on a container: the end sentinel, which has no container to wait for, fails and goes on
+        end = plan.regions[node.body].end
+        local = end - plan.regions[scope.region].first
+        scope.waiting[local] -= 1
+        scope.live[local] += 1
+        state.failed_ends[(key[0], end)] = event.error
+        _decide_node(plan, state, key, Status.FAILED, None, pruned, skip_target=end)
+        return
     if scope.dead or event.route is not None:
         _decide_node(plan, state, key, Status.FAILED, event.route, pruned)
         return
@@ -402,7 +415,7 @@ def _abort(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo, pruned: 
         if _within(path, abort):
             scope.dead = True
     for key, container in state.containers.items():
-        if key == abort[:2] and abort[2] < 0 or _within(key[0], abort):
+        if (key == abort[:2] and abort[2] < 0) or _within(key[0], abort):
             container.dead = True
             state.opening.pop(key, None)
             state.exits.pop((key[0], plan.regions[key[1]].end), None)
@@ -436,7 +449,8 @@ def _drained_one(plan: Plan, state: State, path: Path, pruned: Pruned) -> None:
 
 
 def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
-    """Nothing is under way in the subtree any more: remove it, then close the branch or let decide fail the container."""
+    """Nothing is under way in the subtree any more: remove it, then close the branch or let decide fail the
+    container."""
     error = state.aborts.pop(abort).error
     for path in [path for path in state.scopes if _within(path, abort)]:
         del state.scopes[path]

@@ -1,7 +1,7 @@
 """State of one run: what the journal folds to. Only `evolve.py` writes it.
 
-Everything here is a plain value, bounded by what is open: a closed scope leaves no trace, so a loop of a million iterations
-has the state of one.
+Everything here is a plain value, bounded by what is open: a closed scope leaves no trace, so a loop of a million
+iterations has the state of one.
 """
 
 from __future__ import annotations
@@ -139,7 +139,8 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 
 def encode(state: State) -> bytes:
-    """Canonical bytes: two states are equal when these are. Dict order is part of what is compared only where it decides
+    """Canonical bytes: two states are equal when these are. Dict order is part of what is compared only where it
+    decides
     something (ready queues); everything else is sorted."""
     fields = {
         "run": state.run,

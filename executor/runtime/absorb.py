@@ -1,7 +1,7 @@
 """Events and payloads together: keeps the values in step with the state, and collects what the next append writes.
 
-The core decides without payloads; here each event meets the payload of the attempt it came from. The same bookkeeping is
-used when events are made (`decide`) and when they are read back (`replay`), so that both give the same values.
+The core decides without payloads; here each event meets the payload of the attempt it came from. The same bookkeeping
+is used when events are made (`decide`) and when they are read back (`replay`), so that both give the same values.
 """
 
 from __future__ import annotations
@@ -155,7 +155,8 @@ class Absorber:
                 assert payload is not None and payload.suspend is not None
                 extra = self._wait_opened(event, payload)
             case WaitClosed():
-                # Answers and expiries were settled in the row before the fact came in; signals, timers, cancels are settled here.
+                # Answers and expiries were settled in the row before the fact came in; signals, timers, cancels are
+                # settled here.
                 wait_id = self.wait_id(event.key, event.attempt)
                 if event.outcome == "cancelled":
                     self._closed.append(WaitUpdate(wait_id, "cancelled", at_ms=self._at_ms))

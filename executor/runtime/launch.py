@@ -1,6 +1,7 @@
 """One attempt of one node: resolve its inputs, run the handler, turn whatever happens into a fact. Never raises.
 
-An attempt's outcome is a `Result`: the fact for the core, and beside it the payload that the core must not see.
+An attempt's outcome is a `Result`: the fact for the core, and beside it the payload that the core must not see. This is
+also the border that secrets do not cross: handlers see them, whatever leaves here has them taken out.
 """
 
 from __future__ import annotations
@@ -9,7 +10,7 @@ import asyncio
 import logging
 import secrets
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from compiler.keys import NodeKey, Path
@@ -108,6 +109,7 @@ class Launcher:
         if template is None:
             template = self._templates[key[1]] = compile_template(node)
         key_text = self._key_text(key)
+        deltas = self._redactor.stream(lambda text: self._emit(key_text, text))
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
             return None
@@ -125,7 +127,7 @@ class Launcher:
             variables=self._values.variables,
             now_ms=self._clock.now_ms(),
             services=self._services,
-            emit=lambda text: self._emit(key_text, text),
+            emit=deltas,
             evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
             wired=frozenset(edge.handle for edge in node.out),
             turn=turn,
@@ -133,10 +135,13 @@ class Launcher:
             broke=turn > 0 and self._values.broke((*key[0], (node.body, turn - 1))),
         )
         handler = self._registry.handler(node.type)
-        if node.inline:
-            return await handler.run(context)
-        async with asyncio.timeout(node.policy.timeout_ms / 1000):
-            return await handler.run(context)
+        try:
+            if node.inline:
+                return await handler.run(context)
+            async with asyncio.timeout(node.policy.timeout_ms / 1000):
+                return await handler.run(context)
+        finally:
+            deltas.end()
 
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
         """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""
@@ -154,23 +159,40 @@ class Launcher:
             case None:
                 return Result(f.NodePassed(at_ms, key, attempt), Payload())
             case Done():
-                output = encode_payload(outcome.output)
-                patches: list[list[Any]] = [[patch.op, patch.path, patch.value] for patch in outcome.patches]
+                output = self._redactor.redact_json(encode_payload(outcome.output))
+                redact, clean = self._redactor.redact, self._redactor.redact_value
+                patches: list[list[Any]] = [[p.op, redact(p.path), clean(p.value)] for p in outcome.patches]
                 if node.policy.assign:
-                    patches.append(["set", node.policy.assign, outcome.output])
-                payload = Payload(output, patches, response=outcome.response)
+                    patches.append(["set", node.policy.assign, clean(outcome.output)])
+                payload = Payload(output, patches, response=clean(outcome.response))
                 return Result(f.NodeDone(at_ms, key, attempt, outcome.route, outcome.response is not None), payload)
             case Suspend():
                 fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire)
-                return Result(fact, Payload(suspend=outcome))
+                return Result(fact, Payload(suspend=self._without_secrets(outcome)))
             case Sized():
                 items = None if outcome.items is None else encode_payload(list(outcome.items))
+                items = None if items is None else self._redactor.redact_json(items)
                 return Result(f.RegionSizeKnown(at_ms, key, attempt, outcome.count), Payload(items))
             case Tested():
                 return Result(f.LoopTested(at_ms, key, attempt, outcome.again), Payload())
 
+    def _without_secrets(self, suspend: Suspend) -> Suspend:
+        redact, clean = self._redactor.redact, self._redactor.redact_value
+        return replace(
+            suspend,
+            request=clean(suspend.request),
+            schema=clean(suspend.schema),
+            actions=[redact(action) for action in suspend.actions],
+            name=None if suspend.name is None else redact(suspend.name),
+            correlation=None if suspend.correlation is None else redact(suspend.correlation),
+        )
+
     def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None = None) -> Result:
         shown = ErrorInfo(
-            error.code, self._redactor.redact(error.message), error.retryable, error.block, self._redactor.redact(error.hint)
+            error.code,
+            self._redactor.redact_cut(error.message),
+            error.retryable,
+            error.block,
+            self._redactor.redact_cut(error.hint),
         )
         return Result(f.NodeErred(self._clock.now_ms(), key, attempt, shown, retry_at_ms), Payload())

@@ -101,7 +101,9 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         for record in records:
             event = codec.to_event(record)
             evolve(plan, state, event)
-            absorber.replay(event, record, await output_of(parts.store, record) if record.output is None else record.output)
+            absorber.replay(
+                event, record, await output_of(parts.store, record) if record.output is None else record.output
+            )
             if isinstance(event, RunStarted) and event.source_run is not None:
                 absorber.reuse(await _reused_outputs(parts.store, plan, event))
         after = records[-1].seq

@@ -22,7 +22,7 @@ from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.core import commands as c
 from executor.core import facts as f
-from executor.core.decide import commands_of, decide, route_of_action
+from executor.core.decide import commands_of, route_of_action
 from executor.core.events import ErrorInfo
 from executor.core.state import State
 from executor.errors import Fenced, StoreError
@@ -43,7 +43,8 @@ Ended = Literal["parked", "finished", "stopped"]
 
 
 class RunLoop:
-    """Owns one run while its lease lasts. `drive` returns when the run leaves memory; it raises Fenced when the lease is lost."""
+    """Owns one run while its lease lasts. `drive` returns when the run leaves memory; it raises Fenced when the lease
+    is lost."""
 
     def __init__(
         self,
@@ -89,7 +90,8 @@ class RunLoop:
         self._wake.set()
 
     def stop(self) -> None:
-        """The process is going down: launch nothing more; `drive` returns when what runs has ended (or is cancelled)."""
+        """The process is going down: launch nothing more; `drive` returns when what runs has ended (or is
+        cancelled)."""
         self._stopping = True
         self._wake.set()
 
@@ -306,7 +308,8 @@ class RunLoop:
         self._results.append(Result(f.TimerFired(max(self._now_ms(), wait.due_ms or 0), key, wait.attempt), payload))
 
     async def _match_signals(self) -> None:
-        """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this way."""
+        """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this
+        way."""
         spoken_for = {result.fact.key for result in self._results if isinstance(result.fact, f.WaitAnswered)}
         waits = [wait for wait in self._absorber.signal_waits(self._state) if wait[0] not in spoken_for]
         if not waits:

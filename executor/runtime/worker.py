@@ -1,6 +1,7 @@
 """Claims runs, drives them, renews their leases, lets go of them. One per process.
 
-A run is owned by exactly one worker while its lease lasts (15 s, renewed every 5 s in one statement for all runs). A worker
+A run is owned by exactly one worker while its lease lasts (15 s, renewed every third of it in one statement for all
+runs). A worker
 that stalls past its lease loses the run at its next write (`Fenced`): it drops the run and does nothing else about it.
 """
 
@@ -21,7 +22,7 @@ from executor.store.base import RunRow
 log = logging.getLogger("weft.worker")
 
 LEASE_MS = 15_000
-RENEW_S = 5.0
+RENEWALS_PER_LEASE = 3  # one may be missed
 # An idle worker looks at the database at least this often: a row may have been written by another process.
 IDLE_MAX_S = 5.0
 # Runs in memory at one time; more wait in the database, oldest first.
@@ -33,7 +34,9 @@ RETRY_AFTER_ERROR_S = 1.0
 
 
 class Worker:
-    def __init__(self, parts: Parts, *, name: str | None = None, lease_ms: int = LEASE_MS, runs_max: int = RUNS_MAX) -> None:
+    def __init__(
+        self, parts: Parts, *, name: str | None = None, lease_ms: int = LEASE_MS, runs_max: int = RUNS_MAX
+    ) -> None:
         self.name = name or f"w-{secrets.token_hex(6)}"
         self._parts = parts
         self._lease_ms = lease_ms
@@ -78,6 +81,10 @@ class Worker:
         else:
             self._wake.set()
 
+    def holds(self, run_id: str) -> bool:
+        """Whether this process drives the run: then every commit to it is signalled here."""
+        return run_id in self._loops
+
     @property
     def active(self) -> int:
         return len(self._loops)
@@ -120,7 +127,8 @@ class Worker:
         self._tasks[row.id] = asyncio.create_task(self._drive(row, stale), name=f"run:{row.id}")
 
     async def _drive(self, row: RunRow, stale: asyncio.Task[None] | None) -> None:
-        """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its journal."""
+        """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its
+        journal."""
         if stale is not None:
             await asyncio.wait([stale])
         loop: RunLoop | None = None
@@ -153,7 +161,7 @@ class Worker:
     async def _renew_for_ever(self) -> None:
         store, clock = self._parts.store, self._parts.clock
         while True:
-            await asyncio.sleep(RENEW_S)
+            await asyncio.sleep(self._lease_ms / 1000 / RENEWALS_PER_LEASE)
             held = list(self._loops)
             if not held:
                 continue

@@ -2,10 +2,11 @@
 
 1. Everything a method reports as done is on disk when it returns (SQLite: synchronous=FULL).
 2. Every multi-row change is one transaction: all or nothing, also over kill -9.
-3. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. `append` states the seq it expects and
-   the epoch it holds; if either differs nothing is written and `Fenced` is raised.
+3. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. `append` states the seq it
+   expects and the epoch it holds; if either differs nothing is written and `Fenced` is raised.
 4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
-5. `release` succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer can not be lost while the owner goes to sleep.
+5. `release` succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer can not be lost while
+   the owner goes to sleep.
 6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.
 7. Readers never wait for the writer and never see half a transaction.
 8. Bytes go in and come out unchanged; the store never looks inside `document`, `ir`, `data`, `output`, `fact`.
@@ -177,7 +178,8 @@ class Answered(Struct, frozen=True):
 
 
 class Store(Protocol):
-    """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the disk says no."""
+    """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the
+    disk says no."""
 
     async def open(self) -> None:
         """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
@@ -199,7 +201,8 @@ class Store(Protocol):
 
     # runs
     async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
-        """Plan, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key already used
+        """Plan, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key already
+        used
         for this workflow the stored run is returned and the second value is False."""
 
     async def get_run(self, run_id: str) -> RunRow | None: ...
@@ -209,7 +212,9 @@ class Store(Protocol):
     ) -> list[RunRow]:
         """Newest first (created_at, id). `before`: the run id that ended the previous page."""
 
-    async def claim(self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None) -> list[RunRow]:
+    async def claim(
+        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
+    ) -> list[RunRow]:
         """Lease runs that are due: status queued, running or waiting, next_run_at <= now, no live lease; oldest first.
         epoch + 1, stalls + 1, status running, started_at kept. `run_id` narrows the claim to one run."""
 
@@ -243,7 +248,9 @@ class Store(Protocol):
 
     async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None: ...
 
-    async def list_waits(self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200) -> list[WaitRow]:
+    async def list_waits(
+        self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
+    ) -> list[WaitRow]:
         """Oldest first, over all runs unless narrowed."""
 
     async def answer_wait(
@@ -252,11 +259,19 @@ class Store(Protocol):
         """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
 
     async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
-        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not pending."""
+        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not
+        pending."""
 
     async def post_signal(
-        self, run_id: str, name: str, correlation: str | None, payload: bytes, dedupe_key: str | None, by: str | None,
-        fact: bytes, now_ms: int,
+        self,
+        run_id: str,
+        name: str,
+        correlation: str | None,
+        payload: bytes,
+        dedupe_key: str | None,
+        by: str | None,
+        fact: bytes,
+        now_ms: int,
     ) -> tuple[SignalRow, bool] | None:
         """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
         None: no such run, or it has ended."""

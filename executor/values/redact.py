@@ -1,7 +1,7 @@
 """Keeps secrets out of what leaves the process: errors, logs, the journal, streams and exports.
 
-A secret is looked for as it is, JSON-escaped, URL-encoded and in base64. Secrets under 6 characters are left alone:
-they would hit ordinary words.
+A secret is looked for as it is, JSON-escaped, URL-encoded and in base64, there also as a part of something longer
+(`user:secret`). Secrets under 6 characters are left alone: they would hit ordinary words.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -26,9 +26,22 @@ class Redactor:
         forms = {form for secret in set(secrets) if len(secret) >= LENGTH_MIN for form in _forms(secret)}
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
+        self._forms = longest_first
+        self._firsts = frozenset(form[0] for form in forms)
+        self._length_max = len(longest_first[0]) if forms else 0
 
     def redact(self, text: str) -> str:
         return self._pattern.sub(MARK, text) if self._pattern is not None else text
+
+    def redact_cut(self, text: str) -> str:
+        """The same for a text that may have been cut off: an end that begins a secret goes, too."""
+        text = self.redact(text)
+        tail = self._tail(text)
+        return text[:-tail] + MARK if tail >= LENGTH_MIN else text
+
+    def stream(self, send: Callable[[str], None]) -> RedactedStream:
+        """For a text that comes in pieces; call `end` behind the last one."""
+        return RedactedStream(self, send)
 
     def redact_json(self, data: bytes) -> bytes:
         """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
@@ -41,6 +54,8 @@ class Redactor:
 
     def redact_value(self, value: Any) -> Any:
         """The same for a decoded JSON value; a new one is returned where something was found."""
+        if self._pattern is None:
+            return value
         match value:
             case str():
                 return self.redact(value)
@@ -53,6 +68,36 @@ class Redactor:
                 return value if self.redact(text) == text else self.redact(text)
             case _:
                 return value
+
+    def _tail(self, text: str) -> int:
+        """Length of the longest end of `text` with which a secret begins."""
+        for at in range(max(0, len(text) - self._length_max + 1), len(text)):
+            if text[at] in self._firsts and any(form.startswith(text[at:]) for form in self._forms):
+                return len(text) - at
+        return 0
+
+
+class RedactedStream:
+    """Holds back what may be the beginning of a secret until the next piece settles it."""
+
+    __slots__ = ("_held", "_redactor", "_send")
+
+    def __init__(self, redactor: Redactor, send: Callable[[str], None]) -> None:
+        self._redactor = redactor
+        self._send = send
+        self._held = ""
+
+    def __call__(self, text: str) -> None:
+        text = self._redactor.redact(self._held + text)
+        cut = len(text) - self._redactor._tail(text)
+        self._held = text[cut:]
+        if cut:
+            self._send(text[:cut])
+
+    def end(self) -> None:
+        if self._held:
+            self._send(self._redactor.redact_cut(self._held))
+        self._held = ""
 
 
 def _forms(secret: str) -> Iterable[str]:
@@ -69,3 +114,6 @@ def _forms(secret: str) -> Iterable[str]:
         encoded = encode(raw).decode()
         yield encoded
         yield encoded.rstrip("=")
+        for before in range(3):  # bytes in front of it in its group of three: the letters that it settles alone
+            whole = (before + len(raw)) * 8 // 6
+            yield encode(b"\0" * before + raw).decode()[-(-before * 8 // 6) : whole]

@@ -1,4 +1,5 @@
-"""What the facade answers with: plain structs, JSON-able as they are. Each module here builds one of them from the journal."""
+"""What the facade answers with: plain structs, JSON-able as they are. Each module here builds one of them from the
+journal."""
 
 from __future__ import annotations
 

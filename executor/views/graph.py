@@ -59,9 +59,7 @@ def _nodes(plan: Plan, states: dict[tuple[int, str], str]) -> tuple[GraphNode, .
         counted = counts.get(number, Counter())
         state = next((state for state in _WORST if counted[state]), "pending")
         region = plan.regions[plan.region_of[number]].id
-        out.append(
-            GraphNode(node.id, node.block, node.type, node.name, region, state, dict(counted), node.sentinel)
-        )
+        out.append(GraphNode(node.id, node.block, node.type, node.name, region, state, dict(counted), node.sentinel))
     return tuple(out)
 
 

@@ -55,7 +55,9 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
     )
 
 
-def _note(plan: Plan, nodes: dict[tuple[str, str], dict[str, Any]], record: Record, data: dict[str, Any], output: Any) -> None:
+def _note(
+    plan: Plan, nodes: dict[tuple[str, str], dict[str, Any]], record: Record, data: dict[str, Any], output: Any
+) -> None:
     assert record.node is not None
     view = nodes.get((record.node, record.path))
     if view is None:
@@ -97,7 +99,8 @@ def _note(plan: Plan, nodes: dict[tuple[str, str], dict[str, Any]], record: Reco
 
 
 async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, str | None]:
-    """Root nodes of `run` that a run from `block` takes over, with the route each took: all but the block and what follows."""
+    """Root nodes of `run` that a run from `block` takes over, with the route each took: all but the block and what
+    follows."""
     number = plan.node_index(block)
     if number is None:
         number = plan.node_index(f"{block}:start")

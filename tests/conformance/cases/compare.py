@@ -24,7 +24,8 @@ FOREIGN = {
 
 
 def same(expected: Any, ours: Any) -> bool:
-    """Containers by `results` only; foreign keys ignored; text against a typed value by its rendering; failures by their
+    """Containers by `results` only; foreign keys ignored; text against a typed value by its rendering; failures by
+    their
     message; the entries of one scope in any order."""
     if isinstance(expected, dict):
         if "results" in expected and isinstance(ours, dict) and "results" in ours:
@@ -46,8 +47,17 @@ def same(expected: Any, ours: Any) -> bool:
 
 def failure_matches(expected: str, ours: str) -> bool:
     """Messages are each engine's own, except for what a scripted block raised."""
-    own_words = ("doesn't exist on block", "ForEach loop", "reserved runtime input", "Cannot run from", "not valid", "condition")
-    return expected in ours or ours in expected or any(word in expected.lower() or word in expected for word in own_words)
+    own_words = (
+        "doesn't exist on block",
+        "ForEach loop",
+        "reserved runtime input",
+        "Cannot run from",
+        "not valid",
+        "condition",
+    )
+    return (
+        expected in ours or ours in expected or any(word in expected.lower() or word in expected for word in own_words)
+    )
 
 
 def _message(expected: str, ours: Any) -> bool:

@@ -60,7 +60,8 @@ class Script:
 
 
 def _applies(when: dict[str, list[int]] | None, call: int, key: str) -> bool:
-    """All given lists must contain the current value; iteration and branch are those of the nearest container of the kind."""
+    """All given lists must contain the current value; iteration and branch are those of the nearest container of the
+    kind."""
     if when is None:
         return True
     iterations = re.findall(r"#(\d+)", key)
@@ -79,7 +80,11 @@ class ScriptedBlock:
     def __init__(self, script: Script, type: str, real: Block | None) -> None:
         self._script = script
         self._real = real
-        self.spec = real.spec if real else BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect="write")
+        self.spec = (
+            real.spec
+            if real
+            else BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect="write")
+        )
 
     async def run(self, ctx: Context) -> Outcome:
         if self._real is None or ctx.block in self._script.handlers:

@@ -105,12 +105,16 @@ async def test_case(file: Path, store: Any, sandbox: Sandbox) -> None:
 async def _world(case: dict[str, Any], script: Script, store: Any, sandbox: Sandbox) -> AsyncIterator[_World]:
     types = {block["metadata"]["id"] for block in case["workflow"]["blocks"]}
     env = {name: str(value) for name, value in (case.get("env") or {}).items()}
-    imported = import_workflow(case["workflow"], env_names=frozenset(env), variables=case.get("variables"), name=case["name"])
+    imported = import_workflow(
+        case["workflow"], env_names=frozenset(env), variables=case.get("variables"), name=case["name"]
+    )
     types |= {block["type"] for block in imported.document["blocks"].values()}
     base = Registry.load(sandbox=sandbox)
     clock = ManualClock()
     services = Services(sandbox=_Shared(sandbox), http=GuardedClient(), env=env)  # type: ignore[arg-type]
-    engine = await Engine.open(store, registry=registry_for(script, types, base, sandbox), services=services, clock=clock)
+    engine = await Engine.open(
+        store, registry=registry_for(script, types, base, sandbox), services=services, clock=clock
+    )
     script.cancel = engine.cancel
     try:
         yield _World(case, imported.document, engine, clock)
@@ -155,12 +159,18 @@ class _World:
         expect = dict(case["expect"])
         should = case.get("should") or {}
         if case["verdict"] == "bug":
-            kept = {key: expect[key] for key in ("status", "executed", "not_executed") if key in expect and "steps" in should}
+            kept = {
+                key: expect[key]
+                for key in ("status", "executed", "not_executed")
+                if key in expect and "steps" in should
+            }
             expect = {"status": expect["status"], **kept, **{k: v for k, v in should.items() if k != "steps"}}
         elif case["verdict"] == "quirk" and case["name"] in OURS:
             expect |= OURS[case["name"]]
         elif case["verdict"] == "quirk":
-            expect = {"status": expect["status"]}  # a rule of ours that this suite has no expectation for: it must still end
+            expect = {
+                "status": expect["status"]
+            }  # a rule of ours that this suite has no expectation for: it must still end
         await self.check(expect)
         right = should.get("steps") or []
         for index, step in enumerate(case["expect"].get("steps") or []):

@@ -295,8 +295,8 @@ async def test_those_who_wait_share_a_commit(tmp_path: Path) -> None:
     await store.open()
     await asyncio.gather(*(store.create_run(new_run(f"run-{i}")) for i in range(500)))
     assert store.stats.items == 500
-    assert store.stats.commits <= 10
-    assert store.stats.group_max >= 100
+    assert store.stats.commits <= 100
+    assert store.stats.group_max >= 20
     assert store.stats.rows >= 1000
 
     before = store.stats.commits

@@ -6,7 +6,6 @@ from typing import Any
 
 import orjson
 import pytest
-from msgspec import Raw
 
 from compiler.keys import Path
 from compiler.plan import Plan, Ref
@@ -93,18 +92,18 @@ def test_an_unknown_field_of_a_strict_reference_is_an_error(nested: Nested) -> N
         run.block("s", (), "nosuch", strict=True)
     assert (caught.value.code, caught.value.retryable) == ("reference_failed", False)
     assert caught.value.message == '"nosuch" doesn\'t exist on block "s". Available fields: result, stdout'
-    assert run.block("s", (), "nosuch", strict=True, default=Raw(b"0")) == 0
+    assert run.block("s", (), "nosuch", strict=True, default="0") == 0
     run.values.passed(((), run.n("s")))
     assert run.block("s", (), "nosuch", strict=True) is MISSING  # nothing was put out: no field can be unknown
 
 
 def test_defaults_stand_in_for_missing_and_null(nested: Nested) -> None:
     run = Run(nested("loop"))
-    assert run.block("s", (), "a", default=Raw(b'{"x":1}')) == {"x": 1}
+    assert run.block("s", (), "a", default='{"x":1}') == {"x": 1}
     run.done("s", {"a": None, "zero": 0, "empty": ""})
-    assert run.block("s", (), "a", default=Raw(b"5")) == 5
-    assert run.block("s", (), "zero", default=Raw(b"5")) == 0
-    assert run.block("s", (), "empty", default=Raw(b"5")) == ""
+    assert run.block("s", (), "a", default="5") == 5
+    assert run.block("s", (), "zero", default="5") == 0
+    assert run.block("s", (), "empty", default="5") == ""
 
 
 def test_failed_and_passed(nested: Nested) -> None:

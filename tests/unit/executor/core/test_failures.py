@@ -1,0 +1,269 @@
+"""What a failure does: retries, error edges, on_error, who catches it, and what stops when nobody does."""
+
+from __future__ import annotations
+
+import pytest
+
+from executor.core import events as e
+from executor.core.decide import LOST_ATTEMPTS_MAX
+from tests.simulation.generator import Block
+from tests.unit.executor.core.story import T0, Story, block, loop, parallel
+
+
+def test_a_retryable_error_is_retried_after_a_pause_and_holds_no_slot_meanwhile() -> None:
+    s = Story({"a": block("b", max_attempts=3), "b": ""}, max_concurrency=1)
+    s.start()
+    assert s.erred("a", retryable=True, retry_at_ms=T0 + 700) == ["a will retry"]
+    assert s.commands() == ["timer a (2) +700"]
+    assert s.state.slots[0] == 0
+    assert s.timer("a", T0 + 699) == []
+    assert s.timer("a", T0 + 700) == ["a starts again (2)"]
+    assert s.done("a") == ["a -> out", "b starts"]
+
+
+def test_the_pauses_grow_and_are_the_same_in_every_replay() -> None:
+    dues = []
+    for _ in range(2):
+        s = Story({"a": block(max_attempts=3)})
+        s.start()
+        s.erred("a", retryable=True)
+        first = s.state.due_ms()
+        assert first is not None
+        s.timer("a", first)
+        s.erred("a", retryable=True)
+        second = s.state.due_ms()
+        assert second is not None
+        dues.append((first - T0, second - first))
+    assert dues[0] == dues[1]
+    assert 375 <= dues[0][0] <= 625  # 500 ms, give or take a quarter
+    assert 750 <= dues[0][1] <= 1250
+
+
+def test_when_no_attempt_is_left_the_run_fails() -> None:
+    s = Story({"a": block("b", max_attempts=2), "b": ""})
+    s.start()
+    s.erred("a", retryable=True, retry_at_ms=T0)
+    assert s.timer("a", T0) == []  # it was due at once and has started already
+    assert s.erred("a", retryable=True) == ["a fails", "run failed"]
+
+
+def test_a_final_error_is_not_retried() -> None:
+    s = Story({"a": block("b", max_attempts=3), "b": ""})
+    s.start()
+    assert s.erred("a", retryable=False) == ["a fails", "run failed"]
+    finished = s.journal[-1]
+    assert isinstance(finished, e.RunFinished) and finished.error is not None
+    assert (finished.error.code, finished.error.block) == ("boom", "a")
+
+
+def test_a_retry_that_is_due_waits_for_a_slot() -> None:
+    s = Story({"a": "b c", "b": block(max_attempts=2), "c": ""}, max_concurrency=1)
+    s.start()
+    s.done("a")
+    assert s.erred("b", retryable=True, retry_at_ms=T0 + 10) == ["b will retry", "c starts"]
+    assert s.timer("b", T0 + 10) == []
+    assert s.done("c") == ["c -> out", "b starts again (2)"]
+
+
+def test_a_wired_error_handle_takes_over_and_the_run_goes_on() -> None:
+    s = Story({"a": "b error:alarm", "b": "", "alarm": ""})
+    s.start()
+    assert s.erred("a") == ["a fails -> error", "b pruned by a", "alarm starts"]
+    assert s.done("alarm") == ["alarm -> out", "run succeeded"]
+
+
+def test_a_success_prunes_the_error_path() -> None:
+    s = Story({"a": "b error:alarm", "b": "", "alarm": ""})
+    s.start()
+    assert s.done("a") == ["a -> out", "alarm pruned by a", "b starts"]
+
+
+def test_on_error_continue_goes_on_by_out() -> None:
+    s = Story({"a": block("b", on_error="continue"), "b": ""})
+    s.start()
+    assert s.erred("a") == ["a fails -> out", "b starts"]
+
+
+def test_a_failed_run_drains_what_runs_and_starts_nothing_new() -> None:
+    s = Story({"a": "b c", "b": "", "c": "d", "d": ""})
+    s.start()
+    s.done("a")
+    assert s.erred("b") == ["b fails"]
+    assert s.commands() == []
+    assert s.done("c") == ["c -> out", "run failed"]
+
+
+def test_an_attempt_that_fails_while_the_run_drains_is_not_retried() -> None:
+    s = Story({"a": "b c", "b": "", "c": block(max_attempts=3)})
+    s.start()
+    s.done("a")
+    s.erred("b")
+    assert s.erred("c", retryable=True) == ["c fails", "run failed"]
+
+
+def test_on_failure_cancel_stops_what_runs() -> None:
+    s = Story({"a": "b c", "b": "", "c": ""}, on_failure="cancel")
+    s.start()
+    s.done("a")
+    assert s.erred("b") == ["b fails"]
+    assert s.commands() == ["cancel c"]
+    assert s.erred("c") == ["c fails", "run failed"]
+
+
+def test_a_failure_closes_the_open_waits_of_the_run() -> None:
+    s = Story({"a": "ask b", "ask": "", "b": ""})
+    s.start()
+    s.done("a")
+    s.suspended("ask")
+    assert s.erred("b") == ["b fails", "ask wait cancelled", "run failed"]
+
+
+# --- failures inside containers --------------------------------------------------------------------------------------
+
+
+def test_a_failure_in_a_body_fails_the_run_when_nobody_catches_it() -> None:
+    s = Story({"l": loop({"a": ""}, "after"), "after": ""})
+    s.start()
+    s.sized("l:start", 1)
+    assert s.erred("a@l#0") == ["a@l#0 fails", "run failed"]
+
+
+def test_the_error_handle_of_a_container_catches_what_fails_in_it() -> None:
+    s = Story({"l": loop({"a": "b", "b": ""}, "after error:alarm"), "after": "", "alarm": ""})
+    s.start()
+    s.sized("l:start", 3)
+    s.done("a@l#0")
+    assert s.erred("b@l#0") == [
+        "b@l#0 fails, caught by container l#0",
+        "l:end fails -> error",
+        "after pruned by l:end",
+        "alarm starts",
+    ]
+    assert s.done("alarm") == ["alarm -> out", "run succeeded"]
+
+
+def test_a_container_that_is_given_up_drains_before_it_fails() -> None:
+    s = Story({"fan": parallel({"a": "b", "b": ""}, "error:alarm", limit=2), "alarm": ""})
+    s.start()
+    s.sized("fan:start", 5)
+    assert s.erred("a@fan[0]") == ["a@fan[0] fails, caught by container fan[0]"]
+    assert s.done("a@fan[1]") == ["a@fan[1] -> out", "fan:end fails -> error", "alarm starts"]
+    assert list(s.state.scopes) == [()]
+
+
+def test_waits_in_a_container_that_is_given_up_are_closed() -> None:
+    s = Story({"fan": parallel({"a": ""}, "error:alarm"), "alarm": ""})
+    s.start()
+    s.sized("fan:start", 2)
+    s.suspended("a@fan[1]")
+    assert s.erred("a@fan[0]") == [
+        "a@fan[0] fails, caught by container fan[0]",
+        "a@fan[1] wait cancelled",
+        "fan:end fails -> error",
+        "alarm starts",
+    ]
+    assert s.answered("a@fan[1]") == []
+
+
+@pytest.mark.parametrize("mode", ["continue", "collect"])
+def test_a_branch_may_fail_alone(mode: str) -> None:
+    s = Story({"fan": parallel({"a": "b", "b": ""}, "after", on_branch_error=mode), "after": ""})
+    s.start()
+    s.sized("fan:start", 2)
+    assert s.erred("a@fan[0]") == ["a@fan[0] fails, caught by branch fan[0]"]
+    assert s.done("a@fan[1]") == ["a@fan[1] -> out", "b@fan[1] starts"]
+    assert s.done("b@fan[1]") == ["b@fan[1] -> out", "fan:end leaves after 2", "after starts"]
+
+
+def test_a_failed_branch_makes_room_for_the_next_once_it_has_drained() -> None:
+    s = Story({"fan": parallel({"a": "", "b": ""}, limit=1, on_branch_error="continue")})
+    s.start()
+    s.sized("fan:start", 2)
+    assert s.erred("a@fan[0]") == ["a@fan[0] fails, caught by branch fan[0]"]
+    assert s.done("b@fan[0]") == ["b@fan[0] -> out", "fan opens 1", "a@fan[1] starts", "b@fan[1] starts"]
+
+
+def test_the_innermost_catcher_wins() -> None:
+    inner = loop({"a": ""}, "error:fix")
+    s = Story({"fan": parallel({"l": inner, "fix": ""}, "error:alarm", on_branch_error="collect"), "alarm": ""})
+    s.start()
+    s.sized("fan:start", 1)
+    s.sized("l:start@fan[0]", 1)
+    assert s.erred("a@fan[0]/l#0") == [
+        "a@fan[0]/l#0 fails, caught by container fan[0]/l#0",
+        "l:end@fan[0] fails -> error",
+        "fix@fan[0] starts",
+    ]
+    assert s.erred("fix@fan[0]")[0] == "fix@fan[0] fails, caught by branch fan[0]"
+
+
+def test_a_second_failure_in_a_branch_that_drains_is_only_noted() -> None:
+    s = Story({"fan": parallel({"a": "", "b": ""}, "error:alarm"), "alarm": ""})
+    s.start()
+    s.sized("fan:start", 1)
+    s.erred("a@fan[0]")
+    assert s.erred("b@fan[0]") == ["b@fan[0] fails", "fan:end fails -> error", "alarm starts"]
+
+
+def test_a_start_sentinel_that_fails_takes_the_error_handle_and_prunes_its_end() -> None:
+    s = Story({"fan": parallel({"a": ""}, "after error:alarm"), "after": "", "alarm": ""})
+    s.start()
+    assert s.erred("fan:start") == [
+        "fan:start fails -> error",
+        "fan:end pruned by fan:start",
+        "after pruned by fan:end",
+        "alarm starts",
+    ]
+
+
+def test_a_loop_test_that_raises_fails_the_loop() -> None:
+    s = Story({"l": loop({"a": ""}, "after error:alarm"), "after": "", "alarm": ""})
+    s.start()
+    s.sized("l:start", 1)
+    s.done("a@l#0")
+    assert s.erred("l:end") == ["l:end fails -> error", "after pruned by l:end", "alarm starts"]
+
+
+def test_a_failure_inside_a_branch_given_up_stops_nothing_outside_it() -> None:
+    """on_failure cancel speaks of the run: a failure that is caught stops what runs beside it in there, no more."""
+    fan = parallel({"a": "", "b": "", "c": ""}, on_branch_error="continue")
+    s = Story({"go": "fan other", "fan": fan, "other": ""}, on_failure="cancel")
+    s.start()
+    s.done("go")
+    s.sized("fan:start", 1)
+    s.erred("a@fan[0]")
+    assert s.commands() == ["cancel b@fan[0]", "cancel c@fan[0]"]
+    assert s.erred("b@fan[0]") == ["b@fan[0] fails"]
+    assert "cancel other" not in s.commands()
+    assert s.erred("c@fan[0]") == ["c@fan[0] fails", "fan:end leaves after 1"]
+    assert s.commands() == []
+    assert s.done("other") == ["other -> out", "run succeeded"]
+
+
+# --- lost attempts --------------------------------------------------------------------------------------------------
+
+
+def test_a_lost_attempt_runs_again_and_does_not_count_as_a_failure() -> None:
+    s = Story({"a": ""})
+    s.start()
+    for attempt in range(2, LOST_ATTEMPTS_MAX + 2):
+        assert s.lost("a") == ["a will retry", f"a starts again ({attempt})"]
+    assert s.lost("a") == ["a fails", "run failed"]
+
+
+def test_losses_leave_the_retries_of_the_policy_as_they_were() -> None:
+    s = Story({"a": block(max_attempts=2)})
+    s.start()
+    s.lost("a")
+    assert s.erred("a", retryable=True, retry_at_ms=T0) == ["a will retry", "a starts again (3)"]
+    s.lost("a")
+    assert s.erred("a", retryable=True) == ["a fails", "run failed"]
+
+
+@pytest.mark.parametrize("container", [loop({"a": ""}), parallel({"a": ""})])
+def test_a_lost_sentinel_runs_again(container: Block) -> None:
+    s = Story({"l": container})
+    s.start()
+    assert s.lost("l:start") == ["l:start will retry", "l:start starts again (2)"]
+    s.sized("l:start", 1)
+    assert s.done("a@l#0" if container.kind == "loop" else "a@l[0]")

@@ -1,0 +1,90 @@
+from __future__ import annotations
+
+import sqlite3
+from pathlib import Path
+
+import pytest
+
+from executor.errors import NestedTransaction, SchemaTooNew
+from executor.store.connection import Database, plain_connect
+from executor.store.migrate import Migration, migrate, packaged_migrations, split, version_of
+
+
+@pytest.fixture
+def database(tmp_path: Path) -> Database:
+    return Database(str(tmp_path / "weft.db"), 100, plain_connect, lambda name: None)
+
+
+ONE = Migration(1, "one", "CREATE TABLE a (x); -- with; semicolons\nINSERT INTO a VALUES ('1;2');\n")
+TWO = Migration(2, "two", "ALTER TABLE a ADD COLUMN y;\n")
+BAD = Migration(2, "bad", "INSERT INTO a VALUES (9);\nINSERT INTO nowhere VALUES (1);\n")
+
+
+def test_only_what_is_missing_is_applied(database: Database) -> None:
+    assert migrate(database, [ONE]) == 1
+    assert migrate(database, [ONE]) == 1
+    assert migrate(database, [ONE, TWO]) == 2
+    assert version_of(database.db) == 2
+    assert database.db.execute("SELECT x, y FROM a").fetchall() == [("1;2", None)]
+    database.drop()
+
+
+def test_a_failed_migration_leaves_the_file_as_it_was(database: Database) -> None:
+    migrate(database, [ONE])
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(database, [ONE, BAD])
+    assert version_of(database.db) == 1
+    assert database.db.execute("SELECT count(*) FROM a").fetchone() == (1,)
+    assert migrate(database, [ONE, TWO]) == 2
+    database.drop()
+
+
+def test_a_newer_file_is_refused(database: Database) -> None:
+    migrate(database, [ONE, TWO])
+    with pytest.raises(SchemaTooNew, match="schema 2"):
+        migrate(database, [ONE])
+    database.drop()
+
+
+def test_the_packaged_migrations_are_dense_and_apply(database: Database) -> None:
+    migrations = packaged_migrations()
+    assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))
+    assert migrate(database, migrations) == len(migrations)
+    tables = {name for (name,) in database.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
+    assert tables >= {"workflows", "plans", "runs", "events", "blobs", "waits", "inbox", "signals"}
+    strict = database.db.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0").fetchall()
+    assert [name for (name,) in strict if not name.startswith("sqlite_")] == []
+    for view in ("outputs", "attempts", "nodes"):
+        assert database.db.execute(f"SELECT * FROM {view}").fetchall() == []
+    database.drop()
+
+
+def test_split_keeps_semicolons_in_texts_and_comments() -> None:
+    statements = list(split("-- a; b\nCREATE TABLE a (x);\nINSERT INTO a\n  VALUES (';');\n-- the end\n"))
+    assert [statement.splitlines()[-1] for statement in statements] == ["CREATE TABLE a (x);", "  VALUES (';');"]
+    with pytest.raises(AssertionError, match="unfinished"):
+        list(split("CREATE TABLE a (x)"))
+
+
+def test_transactions_do_not_nest(database: Database) -> None:
+    migrate(database, [ONE])
+    with pytest.raises(NestedTransaction, match="'inner' was opened inside 'outer'"), database.tx("outer") as tx:
+        tx.db.execute("INSERT INTO a VALUES (2)")
+        with database.tx("inner"):
+            pass
+    assert database.db.execute("SELECT count(*) FROM a").fetchone() == (1,)
+    with database.tx("next") as tx:
+        tx.db.execute("INSERT INTO a VALUES (3)")
+    assert database.db.execute("SELECT count(*) FROM a").fetchone() == (2,)
+    database.drop()
+
+
+def test_a_transaction_passes_its_named_points(tmp_path: Path) -> None:
+    points: list[str] = []
+    database = Database(str(tmp_path / "weft.db"), 100, plain_connect, points.append)
+    with database.tx("first"):
+        pass
+    with pytest.raises(ZeroDivisionError), database.tx("second"):
+        raise ZeroDivisionError
+    assert points == ["tx.first.before_commit", "tx.first.after_commit"]
+    database.drop()
