@@ -1,0 +1,211 @@
+"""The server: `create_app` puts the parts together, `build_engine` makes the engine, `serve` runs both until a signal.
+
+Start order: listen (so that port 0 is known, and callers queue), build the engine, accept. Stop order: stop accepting,
+end event streams and long waits, let short requests finish, then let the engine drain.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import signal
+import socket
+import sys
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+
+import uvicorn
+from msgspec.structs import replace
+from starlette.applications import Starlette
+from starlette.middleware import Middleware
+from starlette.routing import Mount
+from starlette.staticfiles import StaticFiles
+
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.errors import WeftError
+from executor.sandbox import Sandbox
+from executor.services import Services
+from executor.store.sqlite import SQLiteStore
+from executor.values.redact import Redactor
+from server import errors
+from server.auth import Auth
+from server.routes import TABLE
+from server.routes.demo import Calls
+from server.routes.table import routes
+from server.security import Guard, warn_of_open_bind
+from server.settings import Settings, SettingsError, load_settings, read_secret
+from server.sse import Streams
+
+STATIC = Path(__file__).parent / "static"
+EXIT_USAGE = 2
+GRACE_S = 5  # for requests under way when the server stops; the engine's own drain comes after
+KEEP_ALIVE_S = 15
+BACKLOG = 2048
+
+
+def create_app(settings: Settings, engine: Engine | None = None) -> Starlette:
+    """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own."""
+    secret = read_secret(settings)
+
+    @asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        if engine is not None:
+            yield
+            return
+        app.state.engine = await build_engine(settings)
+        try:
+            yield
+        finally:
+            app.state.streams.close()
+            await app.state.engine.close()
+
+    app = Starlette(
+        routes=[*routes(TABLE), Mount("/static", StaticFiles(directory=STATIC), name="static")],
+        middleware=[Middleware(Guard, settings=settings)],
+        lifespan=lifespan,
+    )
+    app.router.redirect_slashes = False  # one address for each thing
+    errors.install(app)
+    app.state.engine = engine
+    app.state.settings = settings
+    app.state.table = TABLE
+    app.state.auth = Auth(settings, secret)
+    app.state.streams = Streams(settings.limits)
+    app.state.demo_calls = Calls()
+    return app
+
+
+async def build_engine(settings: Settings) -> Engine:
+    """Open the database and start the workers. Raises StoreError when the file can not be used."""
+    sandbox = Sandbox()
+    services = Services(
+        sandbox=sandbox,
+        http=GuardedClient(allow_private=(settings.authority, *settings.allow_private)),
+        mail=settings.mail,
+        env=settings.workflow_env,
+        secrets=settings.secret_names,
+        base_url=settings.base_url,
+    )
+    Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    return await Engine.open(
+        store=SQLiteStore(settings.db_path),
+        registry=Registry.load(sandbox=sandbox),
+        services=services,
+        secret=read_secret(settings),
+        lease_ms=settings.lease_ms,
+    )
+
+
+def serve(settings: Settings | None = None) -> int:
+    """Run until SIGTERM or SIGINT; prints one line with the URL once requests are taken. Without `settings` those of
+    the environment count. Returns the exit code: 0 stopped, 1 the database can not be used, 2 refused.
+    """
+    try:
+        settings = settings or load_settings()
+        settings.check()
+        listener = _bind(settings)
+    except (SettingsError, OSError) as error:
+        print(f"weft: {error}", file=sys.stderr)
+        return EXIT_USAGE
+    _log_to_stderr(settings)
+    settings = replace(settings, port=listener.getsockname()[1])
+    # uvicorn raises the signal again when it has shut down; without these the process would not end with 0.
+    for name in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(name, lambda *_: None)
+    with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
+        return runner.run(_serve(settings, listener))
+
+
+class Server(uvicorn.Server):
+    """Says when it is ready, and ends event streams first when it stops: they would never end by themselves."""
+
+    def __init__(self, config: uvicorn.Config, app: Starlette, settings: Settings) -> None:
+        super().__init__(config)
+        self._streams: Streams = app.state.streams
+        self._settings = settings
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            print(f"weft is ready: {self._settings.base_url}/", flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._streams.close()
+        await super().shutdown(sockets)
+
+
+async def _serve(settings: Settings, listener: socket.socket) -> int:
+    warning = warn_of_open_bind(settings)
+    if warning:
+        logging.getLogger("weft").warning(warning)
+    try:
+        engine = await build_engine(settings)
+    except (WeftError, SettingsError, OSError) as error:
+        print(f"weft: can not open {settings.db_path}: {error}", file=sys.stderr)
+        return 1
+    try:
+        app = create_app(settings, engine)
+        config = uvicorn.Config(
+            app,
+            http="httptools",
+            ws="none",
+            lifespan="on",
+            log_config=None,
+            log_level=settings.log_level,
+            access_log=settings.log_level in ("debug", "info"),
+            server_header=False,
+            proxy_headers=False,  # a client could otherwise name its own address
+            backlog=BACKLOG,
+            timeout_keep_alive=KEEP_ALIVE_S,
+            timeout_graceful_shutdown=GRACE_S,
+        )
+        await Server(config, app, settings).serve(sockets=[listener])
+    finally:
+        try:
+            await asyncio.wait_for(engine.close(), settings.limits.drain_s)
+        except TimeoutError:
+            logging.getLogger("weft").error("the engine did not drain in time; its runs go on at the next start")
+    return 0
+
+
+def _log_to_stderr(settings: Settings) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(_Formatter(settings.unloggable))
+    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
+
+
+class _Formatter(logging.Formatter):
+    """Lines without secrets, tracebacks included: an exception of a library may quote what it was given."""
+
+    def __init__(self, secrets: list[str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._redactor = Redactor(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return self._redactor.redact(super().format(record))
+
+
+def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
+    """uvloop where it exists; None is asyncio's own."""
+    try:
+        import uvloop
+    except ImportError:
+        return None
+    return uvloop.new_event_loop
+
+
+def _bind(settings: Settings) -> socket.socket:
+    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
+    listener = socket.socket(family, socket.SOCK_STREAM)
+    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listener.bind((settings.host.strip("[]"), settings.port))
+        # From here callers queue instead of being refused: runs that go on at once may call this very server.
+        listener.listen(BACKLOG)
+    except OSError as error:
+        listener.close()
+        raise OSError(f"can not listen on {settings.host}:{settings.port}: {error.strerror or error}") from None
+    return listener

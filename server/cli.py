@@ -1,0 +1,480 @@
+"""The `weft` command: start the server, check and draw plans without it, and drive runs through its HTTP API.
+
+Exit codes: 0 done; 1 the run failed, or the document has errors; 2 the run was cancelled; 3 the run waits for somebody;
+4 the arguments are wrong, or the server refused them; 5 no server answers. Results go to stdout, everything said about
+them to stderr, so a pipe gets data only. Heavy imports are inside the commands: `weft --help` answers at once.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import getpass
+import json
+import os
+import socket
+import sys
+import time
+import webbrowser
+from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from threading import Thread
+from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from compiler.plan import Plan
+    from compiler.render import Format
+    from server.client import ClientError, WeftClient
+
+DEFAULT_URL = "http://127.0.0.1:8765"
+OK, FAILED, CANCELLED, WAITING, BAD_ARGUMENTS, NO_SERVER = 0, 1, 2, 3, 4, 5
+OPEN_PATIENCE_S = 20.0
+EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "waiting": WAITING}
+T = TypeVar("T")
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit. Wrong arguments exit with 4, because 2 says that a run was cancelled."""
+    try:
+        code = weft.main(arguments, prog_name="weft", standalone_mode=False)
+    except click.exceptions.NoArgsIsHelpError as error:
+        error.show()
+        code = OK
+    except click.ClickException as error:
+        error.show()
+        code = error.code if isinstance(error, _Refused) else BAD_ARGUMENTS
+    except click.Abort:
+        click.echo("Stopped.", err=True)
+        code = 130
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader left: `weft events … | head`
+        code = OK
+    sys.exit(code if isinstance(code, int) else OK)
+
+
+class _Refused(click.ClickException):
+    """An error with its exit code and the next step."""
+
+    def __init__(self, message: str, hint: str = "", code: int = BAD_ARGUMENTS) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"{click.style('Error:', fg='red', bold=True)} {self.message}", err=True)
+        if self.hint:
+            click.echo(f"  {self.hint}", err=True)
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.option(
+    "--url", envvar="WEFT_URL", default=DEFAULT_URL, show_default=True, help="The server to talk to (WEFT_URL)."
+)
+@click.version_option(package_name="weft", message="weft %(version)s")
+@click.pass_context
+def weft(ctx: click.Context, url: str) -> None:
+    """Run workflows that people draw: durably, with approvals, and with every step on record.
+
+    `weft serve` starts the server. A server with WEFT_TOKEN set wants the same variable here.
+    """
+    ctx.obj = url
+    if os.environ.get("NO_COLOR"):
+        ctx.color = False
+
+
+# Without a server
+
+
+@weft.command()
+@click.option("--host", help="Address to listen on (WEFT_HOST, else 127.0.0.1). Others than loopback need WEFT_TOKEN.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port (WEFT_PORT, else 8765); 0 takes a free one.")
+@click.option("--db", type=click.Path(dir_okay=False), help="SQLite file (WEFT_DB, else ./.weft/weft.db).")
+@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser.")
+def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
+    """Start the server and go on with the runs that were under way."""
+    from server.app import serve as run_server
+    from server.settings import SettingsError, load_settings
+
+    if port == 0 and open_browser:
+        port = _free_port()  # the browser has to know it
+    given = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db}
+    try:
+        settings = load_settings({**os.environ, **{name: str(v) for name, v in given.items() if v is not None}})
+    except SettingsError as error:
+        raise _Refused(str(error)) from None
+    if open_browser:
+        Thread(target=_open_when_ready, args=(settings.base_url, settings.authority), daemon=True).start()
+    return OK if run_server(settings) == 0 else FAILED
+
+
+@weft.command()
+@click.argument("file")
+@click.option("--trigger", help="Id of the block the run starts at, when there are several.")
+@click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
+def validate(file: str, trigger: str | None, as_json: bool) -> int:
+    """Check the workflow in FILE (- for stdin). Exit code 1 when it has errors."""
+    from server.render_cli import diagnostic_lines
+
+    _, found = _compile(_read_document(file), trigger)
+    errors = sum(d["severity"] == "error" for d in found)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        for line in diagnostic_lines(found):
+            click.echo(line)
+        click.echo(_count(errors, "error") + ", " + _count(len(found) - errors, "warning"), err=True)
+    return FAILED if errors else OK
+
+
+@weft.command()
+@click.argument("file")
+@click.option("--trigger", help="Id of the block the run starts at, when there are several.")
+@click.option("--expanded", is_flag=True, help="Draw the branches of parallels one by one where their number is known.")
+@click.option(
+    "--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]), default="text", show_default=True
+)
+def plan(file: str, trigger: str | None, expanded: bool, form: Format) -> int:
+    """Show what the workflow in FILE is compiled to. Nothing runs."""
+    from compiler.render import render
+    from server.render_cli import diagnostic_lines
+
+    compiled, found = _compile(_read_document(file), trigger)
+    if compiled is None:
+        for line in diagnostic_lines(found):
+            click.echo(line, err=True)
+        return FAILED
+    click.echo(render(compiled, form, expanded=expanded))
+    return OK
+
+
+# With a server
+
+
+@weft.command()
+@click.argument("file")
+@click.option("--name", help="Name to store it under; the document's own without it.")
+@click.pass_obj
+def deploy(url: str, file: str, name: str | None) -> int:
+    """Store the workflow in FILE as the next version of NAME."""
+    document = _read_document(file)
+    saved = _call(url, lambda client: client.deploy(document, name))
+    _say_warnings(saved)
+    news = "new" if saved["created"] else "unchanged"
+    click.echo(f"{saved['name']} version {saved['version']} ({news}, {saved['hash'][:12]})")
+    return OK
+
+
+@weft.command()
+@click.argument("workflow", metavar="NAME|FILE")
+@click.option(
+    "--input", "input_text", metavar="JSON|@FILE", help="Input of the run: JSON, or @ and a file that holds it."
+)
+@click.option("--trigger", help="Id of the block to start at, when there are several.")
+@click.option("--key", help="Idempotency key: the same key again gives the same run.")
+@click.option("--follow", is_flag=True, help="Stay until it has ended or waits for somebody; print its output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="The server's answer as JSON; with --follow, the events as JSON lines."
+)
+@click.pass_obj
+def run(
+    url: str, workflow: str, input_text: str | None, trigger: str | None, key: str | None, follow: bool, as_json: bool
+) -> int:
+    """Run a stored workflow, or the document in a file.
+
+    With --follow the exit code tells how it went: 0 succeeded, 1 failed, 2 cancelled, 3 waits for somebody.
+    """
+    from server import follow_cli
+
+    value = _read_input(input_text)
+    what = _read_document(workflow) if _is_file(workflow) else workflow
+
+    async def start(client: WeftClient) -> str:
+        started = await client.start(what, input=value, trigger=trigger, idempotency_key=key)
+        _say_warnings(started)
+        if follow:
+            click.echo(f"run {started['run']}  {client.url}{started['urls']['page']}", err=True)
+            return await follow_cli.follow(client, started["run"], as_json=as_json)
+        if as_json:
+            click.echo(json.dumps(started, indent=2))
+        else:
+            click.echo(f"run {started['run']} {started['status']}")
+            click.echo(f"  status  {client.url}{started['urls']['self']}")
+            click.echo(f"  events  {client.url}{started['urls']['events']}")
+            click.echo(f"  page    {client.url}{started['urls']['page']}")
+        return "accepted"
+
+    return EXIT_BY_STATUS.get(_call(url, start), OK)
+
+
+@weft.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only events behind this sequence number.")
+@click.option("--follow", is_flag=True, help="Go on as they happen, until the run has ended.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.pass_obj
+def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> int:
+    """Print the journal of RUN."""
+    from server import follow_cli
+
+    _call(url, lambda client: follow_cli.print_events(client, run_id, after, live=follow, as_json=as_json))
+    return OK
+
+
+@weft.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("node", required=False)
+@click.pass_obj
+def why(url: str, run_id: str, node: str | None) -> int:
+    """Say why the nodes of RUN (or NODE alone) are where they are."""
+    from server.render_cli import plain, styled_status
+
+    for item in _call(url, lambda client: client.why(run_id, node)):
+        click.echo(f"{item['key']}  {styled_status(item['state'])}")
+        for reason in item["reasons"]:
+            click.echo(f"  {plain(reason)}")
+    return OK
+
+
+@weft.command()
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def inbox(url: str, as_json: bool) -> int:
+    """List what waits for an answer, oldest first, with the links that answer it."""
+    from server.render_cli import inbox_lines
+
+    waits = [wait for wait in _call(url, lambda client: client.waits()) if wait["kind"] != "timer"]
+    if as_json:
+        click.echo(json.dumps(waits, indent=2, ensure_ascii=False))
+        return OK
+    for line in inbox_lines(waits):
+        click.echo(line)
+    if not waits:
+        click.echo("Nothing waits for an answer.", err=True)
+    return OK
+
+
+@weft.command()
+@click.argument("token", metavar="TOKEN|LINK")
+@click.option("--action", help="Which of the offered actions, e.g. approve.")
+@click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the form; repeat for more.")
+@click.option("--by", default=None, help="Name the answer is recorded under; your login name without it.")
+@click.pass_obj
+def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by: str | None) -> int:
+    """Answer a wait, by its token or its resume link. The first answer counts."""
+    origin, token = _split_link(token)
+    pairs = [_split_field(text) for text in fields]
+
+    async def send(client: WeftClient) -> dict[str, Any]:
+        wait = await client.wait(token)
+        return await client.answer(token, _typed(pairs, wait.get("schema")), action=action, by=by or _login())
+
+    # The link is its own credential; our server's token is for our server alone.
+    wait = _call(origin or url, send, with_token=origin in (None, url.rstrip("/")))
+    click.echo(f"Answered {wait['label']!r} of run {wait['run']}.")
+    return OK
+
+
+@weft.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", default="", help="Kept in the journal.")
+@click.pass_obj
+def cancel(url: str, run_id: str, reason: str) -> int:
+    """Cancel RUN: nothing new starts, what runs is stopped, what waits is closed."""
+    if _call(url, lambda client: client.cancel(run_id, reason)):
+        click.echo(f"{run_id} is being cancelled.")
+        return OK
+    raise _Refused(f"Run {run_id} had ended already.", f"See `weft events {run_id}`.")
+
+
+@weft.command()
+@click.option("--workflow", help="Only runs of this workflow.")
+@click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def runs(url: str, workflow: str | None, status: str | None, limit: int, as_json: bool) -> int:
+    """List runs, newest first."""
+    from server.render_cli import run_lines
+
+    found = _call(url, lambda client: client.runs(workflow=workflow, status=status, limit=limit))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return OK
+    for line in run_lines(found):
+        click.echo(line)
+    if not found:
+        click.echo("No runs yet. Start one with `weft run NAME`.", err=True)
+    return OK
+
+
+# Helpers
+
+
+def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token: bool = True) -> T:
+    """Await `action(client)` and turn what the client raises into an exit."""
+    from server.client import ClientError, WeftClient
+
+    async def go() -> T:
+        token = os.environ.get("WEFT_TOKEN") if with_token else None
+        async with WeftClient(url, token or None) as client:
+            return await action(client)
+
+    try:
+        return _run(go())
+    except ClientError as error:
+        raise _refused(error) from None
+
+
+def _run(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise click.Abort from None
+
+
+def _refused(error: ClientError) -> _Refused:
+    from server.client import ApiError
+    from server.render_cli import diagnostic_lines
+
+    if not isinstance(error, ApiError):
+        return _Refused(error.message, error.hint, NO_SERVER)
+    found = error.problem.get("diagnostics") or []
+    hint = "\n  ".join(diagnostic_lines(found)) or error.hint
+    message = (
+        error.message
+        if error.problem.get("pointer") in (None, "") or found
+        else f"{error.problem['pointer']}: {error.message}"
+    )
+    if error.status == 401:
+        hint = "Set WEFT_TOKEN to the token of the server."
+    return _Refused(message, hint, NO_SERVER if error.status >= 500 else BAD_ARGUMENTS)
+
+
+def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict[str, Any]]]:
+    """(plan or None, findings as JSON), in this process, without a server."""
+    import msgspec
+
+    from compiler.compile import compile_document
+    from executor.blocks.registry import Registry
+    from executor.sandbox import Sandbox
+
+    sandbox = Sandbox()
+    try:
+        compiled = compile_document(document, Registry.load(sandbox=sandbox), trigger=trigger)
+    finally:
+        sandbox.close()
+    return compiled.plan, msgspec.to_builtins(compiled.diagnostics)
+
+
+def _free_port() -> int:
+    with socket.socket() as probe:
+        probe.bind(("127.0.0.1", 0))
+        port: int = probe.getsockname()[1]
+        return port
+
+
+def _open_when_ready(url: str, authority: str) -> None:
+    """Show `url` as soon as something listens at `authority`; give up quietly after OPEN_PATIENCE_S."""
+    host, _, port = authority.rpartition(":")
+    until = time.monotonic() + OPEN_PATIENCE_S
+    while time.monotonic() < until:
+        with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=1):
+            webbrowser.open(url)
+            return
+        time.sleep(0.1)
+
+
+def _is_file(text: str) -> bool:
+    """A path, not the name of a stored workflow."""
+    return text == "-" or text.endswith(".json") or os.sep in text or os.path.isfile(text)
+
+
+def _read_document(path: str) -> Any:
+    return _parse(_read(path), path)
+
+
+def _read_input(text: str | None) -> Any:
+    if text is None:
+        return None
+    if text.startswith("@"):
+        return _parse(_read(text[1:]), text[1:])
+    return _parse(text, "--input")
+
+
+def _read(path: str) -> str:
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise _Refused(f"There is no file {path!r}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise _Refused(f"{path} can not be read: {error}") from None
+
+
+def _parse(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise _Refused(
+            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
+            "Text needs double quotes, in a shell for example: --input '{\"amount\": 120}'"
+            if where == "--input"
+            else "",
+        ) from None
+
+
+def _split_link(text: str) -> tuple[str | None, str]:
+    """(origin of the server or None, token) of a token or of a link `https://host/resume/{token}`."""
+    if "://" not in text:
+        return None, text.rpartition("/")[2]
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    before, found, token = parts.path.rpartition("/resume/")
+    if not found or not token.strip("/"):
+        raise _Refused(
+            f"{text} is not a resume link.", "They look like http://127.0.0.1:8765/resume/<token>; see `weft inbox`."
+        )
+    return f"{parts.scheme}://{parts.netloc}{before.removesuffix('/api')}", token.strip("/")
+
+
+def _split_field(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise _Refused(f"--field wants NAME=VALUE, not {text!r}.")
+    return name, value
+
+
+def _typed(pairs: list[tuple[str, str]], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Values as the form's schema wants them: `amount=3` is a number if the field is one. Text that does not fit stays
+    text, and the server says what is wrong with it."""
+    properties = (schema or {}).get("properties", {})
+    fields: dict[str, Any] = {}
+    for name, text in pairs:
+        wanted = properties.get(name, {}).get("type", "string")
+        fields[name] = text
+        if wanted != "string":
+            with contextlib.suppress(json.JSONDecodeError):
+                fields[name] = json.loads(text)
+    return fields
+
+
+def _say_warnings(answer: dict[str, Any]) -> None:
+    from server.render_cli import diagnostic_lines
+
+    for line in diagnostic_lines(answer.get("diagnostics") or []):
+        click.echo(line, err=True)
+
+
+def _login() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no such user, as in some containers
+        return None
+
+
+def _count(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

@@ -1,0 +1,293 @@
+"""The HTTP API of a weft server from Python: a method for each call, and event streams that survive lost connections.
+
+    async with WeftClient("http://127.0.0.1:8765") as weft:
+        run = await weft.start("expense-approval", input={"amount": 120})
+        async for event in weft.follow(run["run"]):
+            print(event.seq, event.type, event.key)
+
+Answers are the JSON of docs/reference/http-api.md as plain dicts. A refusal is an ApiError, no answer at all is a
+ServerUnreachable; both say what to do next. This file knows HTTP only: nothing here reads a database or a document.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncGenerator, Mapping
+from contextlib import aclosing
+from types import TracebackType
+from typing import Any, Self
+from urllib.parse import quote
+
+import httpx
+import orjson
+from msgspec import Struct, convert
+
+from server.sse_parser import Frame, SseParser
+
+DEFAULT_URL = "http://127.0.0.1:8765"
+RECONNECT_FIRST_S = 0.25
+RECONNECT_MAX_S = 5.0
+PATIENCE_S = 60.0  # a restart of the server takes a few seconds; a minute without it is worth telling
+STREAM_SILENCE_S = 60.0  # the server pings every 15 s: silence of four pings is a dead connection
+TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class Event(Struct, frozen=True):
+    """One journal event. `at` is Unix ms; `key` is the node with its iteration and branch: `send@review#5/fan[2]`."""
+
+    run: str
+    seq: int
+    at: int
+    type: str
+    node: str | None = None
+    block: str | None = None
+    path: str = ""
+    key: str | None = None
+    attempt: int = 0
+    data: dict[str, Any] = {}
+
+
+class ClientError(Exception):
+    """Something to tell the user. `hint` is the next step, or empty."""
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        self.message = message
+        self.hint = hint
+        super().__init__(message)
+
+
+class ServerUnreachable(ClientError):
+    """Nothing answers at the address."""
+
+
+class ApiError(ClientError):
+    """The server refused. `problem` is its application/problem+json body, `{}` when it sent none."""
+
+    def __init__(self, status: int, problem: Mapping[str, Any]) -> None:
+        self.status = status
+        self.problem = problem
+        self.code = str(problem.get("code", f"http_{status}"))
+        super().__init__(str(problem.get("detail") or f"The server answered {status}."), str(problem.get("hint") or ""))
+
+
+class WeftClient:
+    """`url` is the server's base URL, `token` its WEFT_TOKEN if it asks for one. `transport` is for tests."""
+
+    def __init__(
+        self, url: str = DEFAULT_URL, token: str | None = None, *, transport: httpx.AsyncBaseTransport | None = None
+    ) -> None:
+        self.url = url.rstrip("/")
+        headers = {"Authorization": f"Bearer {token}"} if token else {}
+        # trust_env off: a proxy for the web must not see local traffic and its token.
+        self._http = httpx.AsyncClient(
+            base_url=self.url,
+            headers=headers,
+            timeout=httpx.Timeout(60.0, connect=5.0),
+            transport=transport,
+            trust_env=False,
+        )
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        await self._http.aclose()
+
+    # workflows
+    async def validate(self, document: Any, trigger: str | None = None) -> dict[str, Any]:
+        """{valid, diagnostics}."""
+        return await self._send("POST", "/api/validate", _present(document=document, trigger=trigger))
+
+    async def deploy(self, document: Any, name: str | None = None) -> dict[str, Any]:
+        """{name, version, hash, created, diagnostics}; the same document again is the same version."""
+        return await self._send("POST", "/api/workflows", _present(document=document, name=name))
+
+    async def workflows(self) -> list[dict[str, Any]]:
+        return _items(await self._send("GET", "/api/workflows"), "workflows")
+
+    # runs
+    async def start(
+        self,
+        workflow: str | Mapping[str, Any],
+        *,
+        input: Any = None,
+        trigger: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> dict[str, Any]:
+        """Run a stored workflow by name, or a document: {run, workflow, version, status, created, urls, diagnostics}"""
+        body = _present(input=input, trigger=trigger)
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        if isinstance(workflow, str):
+            return await self._send("POST", f"/api/workflows/{_part(workflow)}/runs", body, headers=headers)
+        return await self._send("POST", "/api/runs", {"document": workflow, **body}, headers=headers)
+
+    async def runs(
+        self, *, workflow: str | None = None, status: str | None = None, limit: int = 50
+    ) -> list[dict[str, Any]]:
+        """Newest first."""
+        return _items(
+            await self._send("GET", "/api/runs", params=_present(workflow=workflow, status=status, limit=limit)), "runs"
+        )
+
+    async def run(self, run: str) -> dict[str, Any]:
+        """The run with its nodes, variables and waits."""
+        return await self._send("GET", f"/api/runs/{_part(run)}")
+
+    async def why(self, run: str, node: str | None = None) -> list[dict[str, Any]]:
+        """[{key, state, reasons}]."""
+        return _items(await self._send("GET", f"/api/runs/{_part(run)}/why", params=_present(node=node)), "why")
+
+    async def cancel(self, run: str, reason: str = "") -> bool:
+        """False: it had ended already."""
+        try:
+            await self._send("POST", f"/api/runs/{_part(run)}/cancel", {"reason": reason})
+        except ApiError as error:
+            if error.status == 409:
+                return False
+            raise
+        return True
+
+    # people
+    async def waits(self, status: str = "pending") -> list[dict[str, Any]]:
+        return _items(await self._send("GET", "/api/waits", params={"status": status}), "waits")
+
+    async def wait(self, token: str) -> dict[str, Any]:
+        """What the token of a resume link asks for. Reading it takes nothing."""
+        return await self._send("GET", f"/api/resume/{_part(token)}")
+
+    async def answer(
+        self, token: str, fields: Mapping[str, Any], *, action: str | None = None, by: str | None = None
+    ) -> dict[str, Any]:
+        """Answer a wait, once. ApiError 409: somebody did before. 422: the fields do not fit, the wait stays open."""
+        return await self._send(
+            "POST", f"/api/resume/{_part(token)}", _present(fields=dict(fields), action=action, by=by)
+        )
+
+    # events
+    async def events(self, run: str, after: int = 0, limit: int = 1000) -> list[Event]:
+        """One page of the journal behind seq `after`."""
+        page = await self._send("GET", f"/api/runs/{_part(run)}/events", params={"after": after, "limit": limit})
+        return [convert(event, Event) for event in page["events"]]
+
+    async def follow(self, run: str, after: int = 0, *, patience_s: float = PATIENCE_S) -> AsyncGenerator[Event, None]:
+        """The journal behind seq `after`, then live, each event once and in order, until the run has ended.
+
+        A lost connection is taken up again at the last seq seen (Last-Event-ID). Raises ServerUnreachable after
+        `patience_s` seconds without a connection, ApiError when the server refuses.
+        """
+        loop = asyncio.get_running_loop()
+        lost_at: float | None = None
+        pause_s = RECONNECT_FIRST_S
+        while True:
+            try:
+                async with aclosing(self._stream(run, after)) as events:
+                    async for event in events:
+                        lost_at, pause_s = None, RECONNECT_FIRST_S
+                        if event.seq > after:
+                            after = event.seq
+                            yield event
+                        if event.type == "run.finished":
+                            return
+                # A stream that ends by itself: the server stops, or there was nothing left to send.
+                if (await self.run(run))["status"] in TERMINAL and not await self.events(run, after, limit=1):
+                    return
+                lost_at = None
+            except (ServerUnreachable, ApiError) as error:
+                if isinstance(error, ApiError) and error.status not in (429, 502, 503, 504):
+                    raise
+                lost_at = loop.time() if lost_at is None else lost_at
+                if loop.time() - lost_at + pause_s > patience_s:
+                    raise
+            await asyncio.sleep(pause_s)
+            pause_s = min(pause_s * 2, RECONNECT_MAX_S)
+
+    async def _stream(self, run: str, after: int) -> AsyncGenerator[Event, None]:
+        """One connection's worth of journal events. Live-only frames (token deltas) have no id and are left out."""
+        headers = {"Accept": "text/event-stream", "Last-Event-ID": str(after)}
+        parser = SseParser()
+        try:
+            async with self._http.stream(
+                "GET",
+                f"/api/runs/{_part(run)}/events",
+                headers=headers,
+                timeout=httpx.Timeout(STREAM_SILENCE_S, connect=5.0),
+            ) as response:
+                if response.status_code >= 400:
+                    raise ApiError(response.status_code, _problem(await response.aread()))
+                async for chunk in response.aiter_bytes():
+                    for frame in parser.feed(chunk):
+                        if event := _event(frame):
+                            yield event
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+
+    async def _send(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> dict[str, Any]:
+        """One call. Raises ApiError on 4xx and 5xx, ServerUnreachable when nothing answers."""
+        content = None if body is None else orjson.dumps(body)
+        sent = {"Accept": "application/json", **(headers or {})}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            response = await self._http.request(method, path, content=content, params=params, headers=sent)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        if response.status_code >= 400:
+            raise ApiError(response.status_code, _problem(response.content))
+        try:
+            answer = orjson.loads(response.content)
+        except orjson.JSONDecodeError:
+            answer = None
+        if not isinstance(answer, dict):
+            raise ServerUnreachable(
+                f"What answers at {self.url} is not a weft server.",
+                "Set WEFT_URL to the address that `weft serve` prints.",
+            )
+        return answer
+
+    def _unreachable(self, error: httpx.TransportError) -> ServerUnreachable:
+        if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):
+            return ServerUnreachable(
+                f"No weft server answers at {self.url}.",
+                "Start one with `weft serve`, or set WEFT_URL to where it runs.",
+            )
+        return ServerUnreachable(
+            f"The connection to {self.url} was lost ({type(error).__name__}).", "Is the server still running?"
+        )
+
+
+def _event(frame: Frame) -> Event | None:
+    if frame.id is None:
+        return None
+    return convert(orjson.loads(frame.data), Event)
+
+
+def _part(text: str) -> str:
+    """One segment of a path: ids and names may hold anything."""
+    return quote(text, safe="")
+
+
+def _present(**values: Any) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if value is not None}
+
+
+def _items(answer: Mapping[str, Any], name: str) -> list[dict[str, Any]]:
+    items: list[dict[str, Any]] = answer[name]
+    return items
+
+
+def _problem(content: bytes) -> Mapping[str, Any]:
+    try:
+        problem = orjson.loads(content)
+    except orjson.JSONDecodeError:
+        return {}
+    return problem if isinstance(problem, dict) else {}

@@ -1,0 +1,149 @@
+"""Watching a run from the command line: a live view on a terminal, one plain line for each event in a pipe.
+
+The view goes to stderr and the run's output to stdout, so `weft run NAME --follow | jq` gets the output alone.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from contextlib import aclosing
+from typing import TYPE_CHECKING, Any
+
+import click
+import msgspec
+
+from server.render_cli import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
+
+if TYPE_CHECKING:
+    from rich.table import Table
+
+    from server.client import Event, WeftClient
+
+LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
+STATUS_BY_EVENT = {
+    "node.started": "running",
+    "node.succeeded": "succeeded",
+    "node.failed": "failed",
+    "node.skipped": "skipped",
+    "retry.scheduled": "retrying",
+    "wait.opened": "waiting",
+    "region.sized": "succeeded",
+    "region.exited": "succeeded",
+}
+
+
+async def follow(client: WeftClient, run: str, *, as_json: bool = False) -> str:
+    """Show the run until it has ended or only people or signals can move it. Returns its status then.
+
+    Prints the output (JSON) to stdout; with `as_json` the events instead, one a line.
+    """
+    if as_json:
+        await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event)))
+        return str((await client.run(run))["status"])
+    if sys.stderr.isatty():
+        await _watch_live(client, run)
+    else:
+        await _watch(client, run, lambda event: click.echo(event_line(event), err=True))
+    return _report(await client.run(run))
+
+
+async def print_events(client: WeftClient, run: str, after: int, *, live: bool, as_json: bool) -> None:
+    """The journal behind `after` to stdout; with `live` until the run has ended."""
+
+    def show(event: Event) -> None:
+        click.echo(msgspec.json.encode(event) if as_json else event_line(event))
+
+    if live:
+        async with aclosing(client.follow(run, after)) as events:
+            async for event in events:
+                show(event)
+        return
+    while page := await client.events(run, after):
+        for event in page:
+            show(event)
+        after = page[-1].seq
+
+
+async def stands_still(client: WeftClient, run: str) -> bool:
+    """True when nothing but a person or a signal moves the run on: no timer is set, no retry is due."""
+    view = await client.run(run)
+    if view["status"] != "waiting":
+        return False
+    waits = [wait for wait in view.get("waits", []) if wait["status"] == "pending"]
+    retrying = any(node["status"] == "retrying" for node in view.get("nodes", []))
+    return bool(waits) and not retrying and all(wait["kind"] != "timer" for wait in waits)
+
+
+class Progress:
+    """The newest state of each node key, folded from events; drawn as a table."""
+
+    def __init__(self) -> None:
+        self._rows: dict[str, tuple[str, int, int | None, str]] = {}  # key -> status, started ms, ended ms, detail
+        self._counts: dict[str, int] = {}
+
+    def take(self, event: Event) -> None:
+        status = STATUS_BY_EVENT.get(event.type)
+        if status is None or event.key is None or event.type == "node.skipped":
+            return
+        # A node that starts again (a retry, the next test of a loop) moves to the end, where it is seen.
+        _, started, _, _ = self._rows.pop(event.key, ("", event.at, None, ""))
+        ended = event.at if status in ("succeeded", "failed") else None
+        self._rows[event.key] = (status, started, ended, event_detail(event))
+
+    def table(self, now_ms: int) -> Table:
+        from rich.table import Table
+        from rich.text import Text
+
+        table = Table.grid(padding=(0, 2))
+        rows = list(self._rows.items())
+        if len(rows) > LIVE_ROWS_MAX:
+            table.add_row(Text(f"… {len(rows) - LIVE_ROWS_MAX} more", style="bright_black"))
+        for key, (status, started, ended, detail) in rows[-LIVE_ROWS_MAX:]:
+            seconds = ((now_ms if ended is None else ended) - started) / 1000
+            colour = STATUS_COLOURS[status]
+            table.add_row(
+                Text(status, style=colour),
+                Text(key),
+                Text(f"{seconds:.1f} s"),
+                Text(detail, overflow="ellipsis", no_wrap=True),
+            )
+        return table
+
+
+async def _watch(client: WeftClient, run: str, show: Any) -> None:
+    """Call `show` with each event until the run has ended or stands still."""
+    async with aclosing(client.follow(run)) as events:
+        async for event in events:
+            show(event)
+            if event.type == "run.parked" and await stands_still(client, run):
+                return
+
+
+async def _watch_live(client: WeftClient, run: str) -> None:
+    from rich.console import Console
+    from rich.live import Live
+
+    progress = Progress()
+    console = Console(stderr=True)
+    # Redrawn four times a second from its own thread, so that the seconds of running nodes count up between events.
+    with Live(console=console, get_renderable=lambda: progress.table(int(time.time() * 1000)), refresh_per_second=4):
+        await _watch(client, run, progress.take)
+
+
+def _report(run: dict[str, Any]) -> str:
+    """Say how it stands, print the output of a finished run, name what a waiting one waits for."""
+    status = str(run["status"])
+    error = run.get("error")
+    told = f": {plain(str(error.get('message')))}" if status == "failed" and isinstance(error, dict) else ""
+    click.echo(f"{styled_status(status)}{told}", err=True)
+    if status == "succeeded":
+        click.echo(json.dumps(run.get("output"), indent=2, ensure_ascii=False))
+    for wait in run.get("waits", []):
+        if wait["status"] == "pending" and status == "waiting":
+            actions = f" ({', '.join(wait['actions'])})" if wait.get("actions") else ""
+            click.echo(f"  {plain(question(wait))}{actions}: {wait.get('link') or wait['kind']}", err=True)
+    if status == "waiting":
+        click.echo(f"  It goes on by itself after an answer. Watch it with: weft events {run['id']} --follow", err=True)
+    return status

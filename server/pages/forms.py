@@ -1,0 +1,166 @@
+"""A form from a JSON Schema, and the answer that comes back from it. Works without JavaScript.
+
+Strings, numbers, integers, booleans and enums get a control of their own; everything else is a text area for JSON.
+Names of inputs carry the prefix `field.`, so that a field may be called `action` or `by`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from server.pages.html import Html, as_json, el, join
+
+PREFIX = "field."
+LONG_TEXT = 120  # characters from which a text gets a text area
+_INPUT_TYPES = {"email": "email", "uri": "url", "date": "date", "time": "time"}
+
+
+def schema_fields(schema: Any) -> dict[str, dict[str, Any]]:
+    """The properties of an object schema, in order; whatever else it is, no fields."""
+    properties = schema.get("properties") if isinstance(schema, Mapping) else None
+    if not isinstance(properties, Mapping):
+        return {}
+    return {str(name): dict(field) if isinstance(field, Mapping) else {} for name, field in properties.items()}
+
+
+def form_fields(schema: Any, given: Mapping[str, str] | None, errors: Mapping[str, str]) -> Html:
+    """One labelled control for each property. `given`: what was typed before (by input name); `errors`: by property."""
+    required = _required(schema)
+    return join(
+        [
+            _field(name, field, name in required, given, errors.get(name))
+            for name, field in schema_fields(schema).items()
+        ]
+    )
+
+
+def read_form(schema: Any, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+    """The fields as JSON values, and an error text for each that could not be read. Empty inputs are left out."""
+    values: dict[str, Any] = {}
+    errors: dict[str, str] = {}
+    for name, field in schema_fields(schema).items():
+        text = given.get(PREFIX + name)
+        kind = _kind(field)
+        if kind == "boolean":
+            values[name] = text is not None and text not in ("", "false")
+        elif text is not None and text.strip():
+            try:
+                values[name] = _read(kind, text)
+            except ValueError as error:
+                errors[name] = str(error)
+        elif name in _required(schema):
+            errors[name] = "Please fill this in."
+    return values, errors
+
+
+def _required(schema: Any) -> frozenset[str]:
+    listed = schema.get("required") if isinstance(schema, Mapping) else None
+    return frozenset(name for name in listed if isinstance(name, str)) if isinstance(listed, list) else frozenset()
+
+
+def _read(kind: str, text: str) -> Any:
+    """Raises ValueError with a text for the person at the form."""
+    if kind == "string":
+        return text.replace("\r\n", "\n")
+    if kind == "integer":
+        try:
+            number = int(text.strip())
+        except ValueError:
+            raise ValueError("This must be a whole number.") from None
+        if abs(number) >= 2**53:
+            raise ValueError("This number is too large.")
+        return number
+    if kind == "number":
+        return _number(text.strip().replace(",", "."))
+    try:
+        return orjson.loads(text)
+    except orjson.JSONDecodeError as error:
+        raise ValueError(
+            "Please pick one of the choices." if kind == "enum" else f"This is not valid JSON: {error}"
+        ) from None
+
+
+def _number(text: str) -> int | float:
+    try:
+        value = orjson.loads(text)
+    except orjson.JSONDecodeError:
+        value = None
+    if isinstance(value, bool) or not isinstance(value, (int, float)):
+        raise ValueError("This must be a number.")
+    return value
+
+
+def _kind(field: Mapping[str, Any]) -> str:
+    """string, integer, number, boolean, enum, or json."""
+    if isinstance(field.get("enum"), list):
+        return "enum"
+    listed = field.get("type")
+    kinds = [k for k in listed if k != "null"] if isinstance(listed, list) else [listed]
+    return kinds[0] if len(kinds) == 1 and kinds[0] in ("string", "integer", "number", "boolean") else "json"
+
+
+def _field(
+    name: str, field: Mapping[str, Any], required: bool, given: Mapping[str, str] | None, error: str | None
+) -> Html:
+    kind = _kind(field)
+    id = PREFIX + name
+    value = given.get(id) if given is not None else None
+    if given is None and "default" in field:
+        default = field["default"]
+        value = default if isinstance(default, str) and kind == "string" else orjson.dumps(default).decode()
+    title = str(field.get("title") or name)
+    marks: dict[str, Any] = {
+        "aria_invalid": "true" if error else None,
+        "aria_describedby": f"{id}.note" if error or field.get("description") else None,
+    }
+    note = el(
+        "small", error or str(field.get("description", "")), id=f"{id}.note", class_="error" if error else "quiet"
+    )
+    note = note if error or field.get("description") else Html("")
+    if kind == "boolean":
+        box = el(
+            "input", type="checkbox", name=id, id=id, value="true", checked=value not in (None, "", "false"), **marks
+        )
+        return el("div", el("label", box, el("span", title), for_=id, class_="check"), note, class_="field")
+    optional = None if required else el("span", " (optional)", class_="quiet")
+    label = el("label", title, optional, for_=id)
+    return el("div", label, _control(kind, id, field, value, required, marks), note, class_="field")
+
+
+def _control(
+    kind: str, id: str, field: Mapping[str, Any], value: str | None, required: bool, marks: dict[str, Any]
+) -> Html:
+    common: dict[str, Any] = {"name": id, "id": id, "required": required, **marks}
+    if kind == "enum":
+        options = [el("option", "", value="")]
+        for choice in field["enum"]:
+            text = orjson.dumps(choice).decode()
+            options.append(
+                el("option", choice if isinstance(choice, str) else text, value=text, selected=value == text)
+            )
+        return el("select", *options, **common)
+    if kind == "json":
+        return el("textarea", value or "", rows=5, spellcheck="false", class_="code", placeholder="JSON", **common)
+    if kind in ("integer", "number"):
+        mode = "numeric" if kind == "integer" else "decimal"
+        bounds = {"min": _bound(field.get("minimum")), "max": _bound(field.get("maximum"))}
+        return el(
+            "input",
+            type="number",
+            inputmode=mode,
+            step=1 if kind == "integer" else "any",
+            value=value,
+            **bounds,
+            **common,
+        )
+    longest = field.get("maxLength")
+    lengths = {"maxlength": longest if isinstance(longest, int) else None}
+    if field.get("format") in ("textarea", "multiline") or (isinstance(longest, int) and longest > LONG_TEXT):
+        return el("textarea", value or "", rows=4, **lengths, **common)
+    return el("input", type=_INPUT_TYPES.get(str(field.get("format")), "text"), value=value, **lengths, **common)
+
+
+def _bound(value: Any) -> str | None:
+    return as_json(value) if isinstance(value, (int, float)) and not isinstance(value, bool) else None

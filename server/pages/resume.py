@@ -1,0 +1,147 @@
+"""The page behind a resume link: what is asked, the form, the buttons; or who answered, or that it is too late."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from executor.views import WaitView
+from server.pages.forms import form_fields
+from server.pages.html import Html, el, join, moment, page, value_view
+
+
+def ask(
+    wait: WaitView,
+    *,
+    given: Mapping[str, str] | None = None,
+    errors: Mapping[str, str] | None = None,
+    error: str | None = None,
+) -> Response:
+    """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422)."""
+    if wait.kind == "webhook":
+        return page(
+            _title(wait),
+            el("h1", _title(wait)),
+            _asked(wait),
+            el("p", "A program answers here, with a POST of JSON."),
+            chrome=False,
+            live=False,
+        )
+    errors = errors or {}
+    wrong = bool(errors or error)
+    trouble = (
+        el("p", error or "Please look at the marked fields again.", class_="notice err", role="alert")
+        if wrong
+        else None
+    )
+    name = el(
+        "div",
+        el("label", "Your name", el("span", " (optional)", class_="quiet"), for_="by"),
+        el("input", type="text", name="by", id="by", autocomplete="name", maxlength=200, value=(given or {}).get("by")),
+        class_="field",
+    )
+    form = el(
+        "form",
+        form_fields(wait.schema, given, errors),
+        name,
+        el("div", *_buttons(wait), class_="actions"),
+        method="post",
+    )
+    until = el("p", "Open until ", moment(wait.expires_at_ms), ".", class_="quiet") if wait.expires_at_ms else None
+    return page(
+        _title(wait),
+        el("p", wait.workflow, class_="eyebrow"),
+        el("h1", _title(wait)),
+        trouble,
+        _asked(wait),
+        form,
+        until,
+        status=422 if wrong else 200,
+        chrome=False,
+        live=False,
+    )
+
+
+def thanks(wait: WaitView, action: str | None) -> Response:
+    said = f"Thank you, {action} was recorded." if action else "Thank you, your answer was recorded."
+    return _closed(wait, said, 200)
+
+
+def closed(wait: WaitView, status: int) -> Response:
+    """The wait is over: who answered and when, expired, or cancelled. Same page for a look (200) and a late press
+    (409)."""
+    if wait.status == "answered":
+        who = f"answered by {wait.answered_by}" if wait.answered_by else "answered"
+        return _closed(wait, f"This was already {who}.", status)
+    if wait.status == "expired":
+        return _closed(wait, "This link has expired: the time for an answer is over.", status)
+    return _closed(wait, "This question was withdrawn: the run was cancelled or has ended.", status)
+
+
+def unknown() -> Response:
+    return page(
+        "Unknown link",
+        el("h1", "This link is not known"),
+        el("p", "It may be incomplete, or belong to another server. Ask whoever sent it for a fresh one."),
+        status=404,
+        chrome=False,
+        live=False,
+    )
+
+
+def _closed(wait: WaitView, said: str, status: int) -> Response:
+    answer = wait.response if isinstance(wait.response, dict) else None
+    shown = {name: value for name, value in (answer or {}).items() if name not in ("answered_by", "answered_at")}
+    details = join(
+        el("p", "Recorded ", moment(wait.answered_at_ms), ".", class_="quiet") if wait.answered_at_ms else None,
+        value_view(shown) if shown else None,
+    )
+    return page(
+        _title(wait),
+        el("p", wait.workflow, class_="eyebrow"),
+        el("h1", _title(wait)),
+        el("p", said, class_="notice", role="status"),
+        details,
+        status=status,
+        chrome=False,
+        live=False,
+    )
+
+
+def _title(wait: WaitView) -> str:
+    request = wait.request if isinstance(wait.request, dict) else {}
+    return str(request.get("title") or wait.label or wait.block)
+
+
+def _asked(wait: WaitView) -> Html:
+    """Text, then the shown data, then whatever else the request holds."""
+    request = wait.request if isinstance(wait.request, dict) else {}
+    texts = [request[name] for name in ("text", "description", "message") if isinstance(request.get(name), str)]
+    shown = request.get("show")
+    return join(
+        [el("p", text, class_="text") for text in texts],
+        el("section", value_view(shown), class_="card") if shown not in (None, {}, [], "") else None,
+    )
+
+
+def _buttons(wait: WaitView) -> list[Html]:
+    actions: list[Any] = list(wait.actions) or [None]
+    return [
+        el(
+            "button",
+            _words(action) if action else "Send",
+            type="submit",
+            name="action" if action else None,
+            value=action,
+            class_="primary" if position == 0 else None,
+        )
+        for position, action in enumerate(actions)
+    ]
+
+
+def _words(action: str) -> str:
+    """`ask_again` -> `Ask again`."""
+    words = action.replace("_", " ").replace("-", " ").strip()
+    return words[:1].upper() + words[1:] if words else action

@@ -1,0 +1,168 @@
+"""What the command line prints: events, findings, runs and waits as lines. Data in, text out; click strips the colour
+where it is not wanted.
+"""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from server.client import Event
+
+Json = Mapping[str, Any]
+STATUS_COLOURS = {
+    "queued": "white",
+    "pending": "white",
+    "running": "blue",
+    "retrying": "yellow",
+    "waiting": "magenta",
+    "succeeded": "green",
+    "failed": "red",
+    "skipped": "bright_black",
+    "cancelled": "bright_black",
+}
+OUTPUT_CHARS_MAX = 120  # of an output in an event line; --json has all of it
+TYPE_WIDTH = 17  # of the longest event type
+
+
+def plain(text: str) -> str:
+    """On one line and without control characters: texts come from workflows and from those who answer, and an escape
+    sequence in them must not reach the terminal."""
+    return "".join(char if char.isprintable() else " " for char in text)
+
+
+def styled_status(status: str) -> str:
+    return click.style(status, fg=STATUS_COLOURS.get(status))
+
+
+def diagnostic_lines(found: Iterable[Json]) -> list[str]:
+    """`error /blocks/ask/params/title: needs a title` and, indented, how to mend it."""
+    lines = []
+    for item in found:
+        colour = "red" if item["severity"] == "error" else "yellow"
+        head = f"{click.style(item['severity'], fg=colour, bold=True)} {plain(item['pointer']) or '/'}"
+        lines.append(f"{head}: {plain(item['message'])} [{item['code']}]")
+        if item.get("hint"):
+            lines.append(f"    {plain(item['hint'])}")
+    return lines
+
+
+def event_line(event: Event) -> str:
+    """`   12  14:03:07.250  node.succeeded    send@fan[2]  {"id": 7}`"""
+    clock = time.strftime("%H:%M:%S", time.localtime(event.at / 1000)) + f".{event.at % 1000:03d}"
+    parts = [f"{event.seq:>5}", clock, click.style(f"{event.type:<{TYPE_WIDTH}}", fg=_event_colour(event))]
+    if event.key:
+        parts.append(event.key)
+    if detail := event_detail(event):
+        parts.append(detail)
+    return "  ".join(parts)
+
+
+def event_detail(event: Event) -> str:
+    """The part of an event that a person wants, on one line."""
+    return plain(_detail(event))
+
+
+def _detail(event: Event) -> str:
+    data = event.data
+    match event.type:
+        case "node.started":
+            return f"attempt {event.attempt}" if event.attempt > 1 else ""
+        case "node.failed" | "retry.scheduled":
+            return _error(data)
+        case "node.succeeded":
+            route = data.get("route", "out")
+            told = "" if route == "out" else f"-> {route or 'nowhere'}"
+            return " ".join(part for part in (told, short(data["output"]) if "output" in data else "") if part)
+        case "node.skipped":
+            return str(data.get("reason", ""))
+        case "wait.opened":
+            return str(data.get("kind", ""))
+        case "wait.closed":
+            by = f" by {data['by']}" if data.get("by") else ""
+            return f"{data.get('outcome', '')}{by}"
+        case "region.sized" | "scope.opened" | "region.exited":
+            return f"count {data.get('count')}"
+        case "run.finished":
+            return f"{data.get('status', '')} {_error(data)}".strip()
+        case "run.cancelling":
+            return str(data.get("reason", ""))
+        case "node.log":
+            return str(data.get("message", ""))
+        case _:
+            return ""
+
+
+def inbox_lines(waits: Sequence[Json]) -> list[str]:
+    """Two lines for each wait: who asks for what since when, and the link that answers it."""
+    lines = []
+    for wait in waits:
+        actions = f"  [{', '.join(wait['actions'])}]" if wait.get("actions") else ""
+        label = click.style(plain(question(wait)), bold=True)
+        lines.append(f"{label}{actions}  {plain(wait['workflow'])}  {wait['key']}  {age(wait['age_s'])}")
+        lines.append(f"    {wait.get('link') or _how_to_signal(wait)}")
+    return lines
+
+
+def question(wait: Json) -> str:
+    """`Manager: Expense of 420 EUR`; the name of the block alone when nothing else is asked."""
+    request = wait.get("request")
+    title = request.get("title") if isinstance(request, Mapping) else None
+    return f"{wait['label']}: {title}" if title and title != wait["label"] else str(wait["label"])
+
+
+def run_lines(runs: Sequence[Json], now_ms: int | None = None) -> list[str]:
+    """One run a line: id, status, workflow, version, age."""
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    names = [f"{run['workflow']}@{run['version']}" if run.get("version") else str(run["workflow"]) for run in runs]
+    names = [plain(name) for name in names]
+    width = max(map(len, names), default=0)
+    return [
+        f"{run['id']}  {styled_status(run['status'])}{' ' * (9 - len(run['status']))}  {name:<{width}}"
+        f"  {age((now - run['created_at_ms']) / 1000)}"
+        for run, name in zip(runs, names, strict=True)
+    ]
+
+
+def age(seconds: float) -> str:
+    """`5 s`, `12 min`, `3 h`, `9 d`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size:
+            return f"{int(seconds // size)} {unit} ago"
+    return f"{max(0, int(seconds))} s ago"
+
+
+def short(value: Any) -> str:
+    """JSON on one line, cut to OUTPUT_CHARS_MAX characters."""
+    text = json.dumps(value, ensure_ascii=False)
+    return text if len(text) <= OUTPUT_CHARS_MAX else text[: OUTPUT_CHARS_MAX - 1] + "…"
+
+
+def _error(data: Json) -> str:
+    error = data.get("error")
+    return f"{error.get('code')}: {error.get('message')}" if isinstance(error, dict) else ""
+
+
+def _event_colour(event: Event) -> str | None:
+    if event.type == "run.finished":
+        return STATUS_COLOURS.get(str(event.data.get("status")))
+    return {
+        "node.started": "blue",
+        "node.succeeded": "green",
+        "region.exited": "green",
+        "node.failed": "red",
+        "retry.scheduled": "yellow",
+        "wait.opened": "magenta",
+        "node.skipped": "bright_black",
+    }.get(event.type)
+
+
+def _how_to_signal(wait: Json) -> str:
+    if wait["kind"] == "signal":
+        return f"waits for the signal {wait.get('name')!r}: POST /api/runs/{wait['run']}/signals/{wait.get('name')}"
+    return f"waits for a {wait['kind']} in run {wait['run']}"

@@ -1,0 +1,93 @@
+"""`/demo/echo`: an endpoint for examples to call, so that they need nobody else's server. It can be slow and can fail.
+
+`?fail=N` answers 503 to the first N calls with one key (`?key=`, else the Idempotency-Key header), then succeeds: that
+is how an example shows retries. The counts live in memory only; no run and no workflow is touched."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+
+from starlette.responses import Response
+
+from server.body import read_json
+from server.errors import problem
+from server.routes.params import integer
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+
+KEYS_MAX = 1000
+DELAY_MS_MAX = 30_000
+_HEADERS = ("accept", "content-type", "idempotency-key", "user-agent")
+
+
+class Calls:
+    """How often each key was seen; the oldest keys are forgotten."""
+
+    def __init__(self) -> None:
+        self._seen: OrderedDict[str, int] = OrderedDict()
+
+    def count(self, key: str) -> int:
+        """This call's number, from 1."""
+        number = self._seen.pop(key, 0) + 1
+        self._seen[key] = number
+        if len(self._seen) > KEYS_MAX:
+            self._seen.popitem(last=False)
+        return number
+
+
+async def echo(call: Call) -> Response:
+    fail = integer(call, "fail", maximum=1000, default=0) or 0
+    delay_ms = integer(call, "delay_ms", maximum=DELAY_MS_MAX, default=0) or 0
+    body = await read_json(call.request, call.settings.limits)
+    key = call.query("key") or call.request.headers.get("idempotency-key", "")
+    number = call.request.app.state.demo_calls.count(key) if key else 1
+    if delay_ms:
+        await asyncio.sleep(delay_ms / 1000)
+    if fail and number <= fail:
+        return problem(
+            503, "demo_failure", f"Call {number} of {fail} that fail, as asked for.", headers={"Retry-After": "0"}
+        )
+    headers = call.request.headers
+    return json_response(
+        {
+            "method": call.request.method,
+            "query": dict(call.request.query_params),
+            "headers": {name: headers[name] for name in _HEADERS if name in headers},
+            "body": body,
+            "call": number,
+        }
+    )
+
+
+_PARAMS = (
+    Param("fail", "Answer 503 this many times for one key.", {"type": "integer", "minimum": 0}),
+    Param("key", "The key to count by; the Idempotency-Key header without it."),
+    Param("delay_ms", "Answer this much later.", {"type": "integer", "minimum": 0, "maximum": DELAY_MS_MAX}),
+)
+
+TABLE = (
+    RouteSpec(
+        "GET",
+        "/demo/echo",
+        echo,
+        "Echo, for examples",
+        "demo",
+        public=True,
+        answer={"type": "object"},
+        statuses=(503,),
+        params=_PARAMS,
+    ),
+    RouteSpec(
+        "POST",
+        "/demo/echo",
+        echo,
+        "Echo, for examples",
+        "demo",
+        public=True,
+        body={"description": "Any JSON."},
+        answer={"type": "object"},
+        statuses=(503,),
+        params=_PARAMS,
+    ),
+)

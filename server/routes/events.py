@@ -1,0 +1,86 @@
+"""Events of a run: a live stream by default, a page of history with `Accept: application/json`."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.errors import BadRequest, NotFound
+from executor.store.base import EventFilter, RunRow
+from server import wire
+from server.errors import CrossSite
+from server.routes.params import integer
+from server.routes.table import Call, Param, RouteSpec
+from server.security import is_cross_site
+from server.sse import EventStream
+from server.wire import json_response
+
+
+async def events(call: Call) -> Response:
+    if call.accepts("application/json") and not call.accepts("text/event-stream"):
+        return await _history(call)
+    row = await stored_run(call, call.path("id"))
+    return open_stream(call, row, _cursor(call))
+
+
+def open_stream(call: Call, row: RunRow, after: int, headers: dict[str, str] | None = None) -> Response:
+    """The stream of a run from a cursor. Raises TooManyStreams, CrossSite."""
+    if is_cross_site(call.request.headers):
+        raise CrossSite()
+    return EventStream(call.engine, call.streams, row, after, call.settings.limits, headers or {})
+
+
+async def stored_run(call: Call, run: str) -> RunRow:
+    """The row alone, without folding the journal. Raises NotFound."""
+    row = await call.engine.store.get_run(run)
+    if row is None:
+        raise NotFound(f"There is no run {run!r}.", code="run_not_found")
+    return row
+
+
+async def _history(call: Call) -> Response:
+    """{events, count, next}: `count` of all that match, `next` the cursor of the next page or null at the end."""
+    run = (await stored_run(call, call.path("id"))).id
+    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.events_page_max, default=1000) or 1000
+    where = EventFilter(
+        after=integer(call, "after", default=0) or 0,
+        limit=limit,
+        node=call.query("node"),
+        types=tuple(name.strip() for name in (call.query("type") or "").split(",") if name.strip()),
+        since_ms=integer(call, "since"),
+    )
+    records, count = await call.engine.find_events(run, where)
+    following = records[-1].seq if len(records) == limit else None
+    return json_response({"events": wire.join_events(run, records), "count": count, "next": following})
+
+
+def _cursor(call: Call) -> int:
+    """Last-Event-ID when an EventSource comes back, else ?after=, else the beginning."""
+    text = call.request.headers.get("last-event-id", "").strip()
+    if not text:
+        return integer(call, "after", default=0) or 0
+    if not (text.isascii() and text.isdecimal()) or len(text) > 16:
+        raise BadRequest("Last-Event-ID must be the id of an event: a whole number.", code="bad_cursor")
+    return int(text)
+
+
+_PARAMS = (
+    Param("Last-Event-ID", "Stream: continue behind this event.", {"type": "integer"}, "header"),
+    Param("after", "Continue behind this seq.", {"type": "integer", "minimum": 0}),
+    Param("limit", "JSON: events on a page.", {"type": "integer", "minimum": 1, "maximum": 10000}),
+    Param("node", "JSON: only events of this node, in all its iterations and branches."),
+    Param("type", "JSON: only these types, comma list."),
+    Param("since", "JSON: only events at or after this time, Unix milliseconds.", {"type": "integer"}),
+)
+
+TABLE = (
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/events",
+        events,
+        "Events of a run: live stream, or history as JSON",
+        answer=wire.EventPage,
+        statuses=(400, 403, 404, 429, 503),
+        params=_PARAMS,
+        media=("text/event-stream", "application/json"),
+    ),
+)

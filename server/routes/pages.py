@@ -1,0 +1,45 @@
+"""The plain pages for people, and signing in. A page asks for the token like any route, but with a form instead of an
+error."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.errors import NotFound
+from server.body import read_as
+from server.pages import index
+from server.pages.run import run_page
+from server.routes.table import Call, RouteSpec
+from server.wire import LoginRequest, json_response
+
+LISTED = 50
+
+
+async def front(call: Call) -> Response:
+    if not call.auth.allows(call.request):
+        return index.login()
+    workflows = await call.engine.list_workflows()
+    runs = await call.engine.list_runs(limit=LISTED)
+    waits = await call.engine.list_waits("pending", limit=LISTED)
+    return index.front(workflows, runs, waits)
+
+
+async def run(call: Call) -> Response:
+    if not call.auth.allows(call.request):
+        return index.login()
+    try:
+        return run_page(await call.engine.get_run(call.path("id")))
+    except NotFound as error:
+        return index.not_found(error.message)
+
+
+async def log_in(call: Call) -> Response:
+    body = await read_as(call.request, call.settings.limits, LoginRequest)
+    return call.auth.log_in(body.token, json_response({"signed_in": True}))
+
+
+TABLE = (
+    RouteSpec("GET", "/", front, "Front page", "pages", public=True, documented=False),
+    RouteSpec("GET", "/runs/{id}", run, "A run, live", "pages", public=True, documented=False),
+    RouteSpec("POST", "/login", log_in, "Sign in with the server's token", "pages", public=True, documented=False),
+)

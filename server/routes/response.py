@@ -1,0 +1,77 @@
+"""The answer a workflow's response block wrote, as a HTTP response: its status, its headers, its body.
+
+Workflow authors choose the headers and may copy data of others into the body, and this answer comes from the server's
+own address. So headers that would speak for the server are dropped, and a browser treats the body as a page of nowhere
+(CSP sandbox): it can not act as the signed-in user.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.responses import Response
+
+from server.wire import to_json
+
+_FORBIDDEN = frozenset(
+    {
+        "connection",
+        "content-length",
+        "content-security-policy",
+        "date",
+        "keep-alive",
+        "server",
+        "set-cookie",
+        "set-cookie2",
+        "strict-transport-security",
+        "te",
+        "trailer",
+        "transfer-encoding",
+        "upgrade",
+        "clear-site-data",
+        "service-worker-allowed",
+        "x-content-type-options",
+        "x-frame-options",
+        "refresh",
+    }
+)
+_TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
+_VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,4096}")
+_BODYLESS = frozenset({204, 205, 304})
+
+
+def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
+    """`answer` is {status, headers, body}; `headers` are added and win."""
+    given = _headers(answer.get("headers"))
+    status = answer.get("status", 200)
+    status = status if isinstance(status, int) and 200 <= status <= 599 else 200
+    body = answer.get("body")
+    if isinstance(body, str):
+        content, media = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
+    else:
+        content, media = to_json(body), "application/json"
+    if status in _BODYLESS:
+        content = b""
+    media = given.pop("content-type", media)
+    ours = {"Content-Security-Policy": "sandbox; default-src 'none'", "Cache-Control": "no-store"}
+    return Response(content, status, {**given, **ours, **headers}, media_type=media)
+
+
+def _headers(given: Any) -> dict[str, str]:
+    """Those that are well-formed and may be set by a workflow, names in lower case."""
+    if not isinstance(given, Mapping):
+        return {}
+    safe: dict[str, str] = {}
+    for name, value in given.items():
+        text = value if isinstance(value, str) else str(value)
+        low = str(name).lower()
+        if (
+            _TOKEN.fullmatch(low)
+            and _VALUE.fullmatch(text)
+            and low not in _FORBIDDEN
+            and not low.startswith("access-control-")
+        ):
+            safe[low] = text
+    return safe

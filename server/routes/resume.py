@@ -1,0 +1,195 @@
+"""Resume links: GET shows what is asked and changes nothing (mail scanners open links), POST answers, once.
+
+Public: whoever holds the link may answer, its token is the credential. `/resume/{token}` speaks HTML, and JSON to those
+who ask for it; `/api/resume/{token}` speaks JSON.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+from urllib.parse import parse_qsl
+
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from executor.errors import AnswerInvalid, Conflict, NotFound
+from executor.views import WaitView
+from server import wire
+from server.body import convert, read_bytes, read_json
+from server.errors import BodyInvalid
+from server.pages import resume as pages
+from server.pages.forms import read_form, schema_fields
+from server.routes.params import choice, integer
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+
+FORM_FIELDS_MAX = 1000
+WAIT_STATUSES = ("pending", "answered", "cancelled", "expired", "all")
+
+
+async def list_waits(call: Call) -> Response:
+    """Open waits with their links, oldest first."""
+    status = choice(call, "status", WAIT_STATUSES, "pending")
+    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
+    waits = await call.engine.list_waits(None if status == "all" else status, call.query("run"), limit)
+    return json_response({"waits": [asdict(wait) for wait in waits]})
+
+
+async def show(call: Call) -> Response:
+    if _wants_json(call):
+        return await show_json(call)
+    try:
+        wait = await call.engine.find_wait(call.path("token"))
+    except NotFound:
+        return pages.unknown()
+    return pages.ask(wait) if wait.status == "pending" else pages.closed(wait, 200)
+
+
+async def show_json(call: Call) -> Response:
+    return json_response(_public(await call.engine.find_wait(call.path("token"))))
+
+
+async def answer(call: Call) -> Response:
+    """A form post gets a page, JSON gets JSON."""
+    media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media == "application/x-www-form-urlencoded":
+        return await _answer_form(call)
+    return await answer_json(call)
+
+
+async def answer_json(call: Call) -> Response:
+    """{"action", "fields", "by"}; what a webhook wait gets is the answer as it is."""
+    wait = await call.engine.find_wait(call.path("token"))
+    body = await read_json(call.request, call.settings.limits)
+    if wait.kind == "webhook":
+        given = wire.AnswerRequest(fields=body if isinstance(body, dict) else {"body": body})
+    else:
+        given = convert({} if body is None else body, wire.AnswerRequest)
+    try:
+        taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
+    except Conflict as error:
+        raise _too_late(error, await call.engine.find_wait(call.path("token"))) from None
+    return json_response(_public(taken))
+
+
+async def _answer_form(call: Call) -> Response:
+    token = call.path("token")
+    try:
+        wait = await call.engine.find_wait(token)
+    except NotFound:
+        return pages.unknown()
+    given = _decode(await read_bytes(call.request, call.settings.limits))
+    if wait.status != "pending":
+        return pages.closed(wait, 409)
+    fields, errors = read_form(wait.schema, given)
+    if errors:
+        return pages.ask(wait, given=given, errors=errors)
+    action = given.get("action") or None
+    try:
+        taken = await call.engine.answer(token, fields, action, given.get("by", "").strip() or None)
+    except AnswerInvalid as error:
+        return _ask_again(wait, given, error)
+    except Conflict:
+        return pages.closed(await call.engine.find_wait(token), 409)
+    return pages.thanks(taken, action)
+
+
+def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid) -> Response:
+    """Put each message at the field its pointer names; what belongs to no field goes on top."""
+    known = schema_fields(wait.schema)
+    found = error.extra.get("errors") or [{"pointer": "", "message": error.message}]
+    at_field: dict[str, str] = {}
+    on_top: list[str] = []
+    for one in found:
+        name = one["pointer"].split("/")[1].replace("~1", "/").replace("~0", "~") if one["pointer"] else None
+        if name in known:
+            at_field.setdefault(name, one["message"])
+        else:
+            on_top.append(one["message"])
+    return pages.ask(wait, given=given, errors=at_field, error=" ".join(on_top) or None)
+
+
+def _decode(data: bytes) -> dict[str, str]:
+    """The last value of each input wins. Raises BodyInvalid (422)."""
+    try:
+        return dict(parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX))
+    except ValueError as error:
+        raise BodyInvalid(f"The form can not be read: {error}") from None
+
+
+def _too_late(error: Conflict, wait: WaitView) -> Conflict:
+    """The same conflict with who and when, or with what became of the wait."""
+    code = "already_answered" if wait.status == "answered" else f"wait_{wait.status}"
+    return Conflict(
+        error.message,
+        code=code,
+        wait_status=wait.status,
+        answered_by=wait.answered_by,
+        answered_at_ms=wait.answered_at_ms,
+        answer=wait.response,
+    )
+
+
+def _public(wait: WaitView) -> dict[str, Any]:
+    """Everything but the link: the caller has it."""
+    shown = asdict(wait)
+    del shown["link"]
+    return shown
+
+
+def _wants_json(call: Call) -> bool:
+    return call.accepts("application/json") and not call.accepts("text/html")
+
+
+_LIST_PARAMS = (
+    Param("status", "pending (default), answered, cancelled, expired or all.", {"enum": list(WAIT_STATUSES)}),
+    Param("run", "Only waits of this run."),
+    Param("limit", "At most this many.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+)
+_LIST = {
+    "type": "object",
+    "required": ["waits"],
+    "properties": {"waits": {"type": "array", "items": {"type": "object"}}},
+}
+_BOTH = ("text/html", "application/json")
+_SHOW = "What a resume link asks; changes nothing"
+_ANSWER = "Answer, once"
+
+TABLE = (
+    RouteSpec(
+        "GET",
+        "/api/waits",
+        list_waits,
+        "What runs wait for, with resume links",
+        "waits",
+        answer=_LIST,
+        params=_LIST_PARAMS,
+    ),
+    RouteSpec(
+        "GET", "/resume/{token}", show, _SHOW, "waits", public=True, answer=WaitView, statuses=(404,), media=_BOTH
+    ),
+    RouteSpec(
+        "POST",
+        "/resume/{token}",
+        answer,
+        _ANSWER,
+        "waits",
+        public=True,
+        body=wire.AnswerRequest,
+        answer=WaitView,
+        statuses=(404, 409, 422),
+        media=_BOTH,
+    ),
+    RouteSpec("GET", "/api/resume/{token}", show_json, _SHOW, "waits", public=True, answer=WaitView, statuses=(404,)),
+    RouteSpec(
+        "POST",
+        "/api/resume/{token}",
+        answer_json,
+        _ANSWER,
+        "waits",
+        public=True,
+        body=wire.AnswerRequest,
+        answer=WaitView,
+        statuses=(404, 409, 422),
+    ),
+)

@@ -1,0 +1,271 @@
+"""Runs: start, look, cancel, signal. A 2xx on a write means it is on disk."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from executor.errors import BadRequest, Conflict
+from executor.store.base import TERMINAL
+from executor.views import RunGraph, RunView, Submitted
+from server import wire
+from server.body import read_as
+from server.errors import TooManyStreams
+from server.routes.events import open_stream, stored_run
+from server.routes.params import choice, integer, seconds
+from server.routes.response import block_response
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+
+IDEMPOTENCY_KEY_MAX = 255
+STATUSES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
+
+
+async def start_stored(call: Call) -> Response:
+    """Run a stored workflow."""
+    body = await read_as(call.request, call.settings.limits, wire.RunRequest)
+    submitted = await call.engine.submit(
+        call.path("name"),
+        input=body.input,
+        trigger=body.trigger,
+        version=body.version,
+        idempotency_key=idempotency_key(call),
+        stop_after=body.stop_after,
+    )
+    return await _started(call, submitted)
+
+
+async def start_document(call: Call) -> Response:
+    """Run a document as it is."""
+    body = await read_as(call.request, call.settings.limits, wire.RunDocumentRequest)
+    submitted = await call.engine.submit(
+        body.document,
+        input=body.input,
+        trigger=body.trigger,
+        idempotency_key=idempotency_key(call),
+        stop_after=body.stop_after,
+    )
+    return await _started(call, submitted)
+
+
+async def list_runs(call: Call) -> Response:
+    status = choice(call, "status", STATUSES, STATUSES[0]) if call.query("status") else None
+    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=50) or 50
+    rows = await call.engine.list_runs(call.query("workflow"), status, call.query("before"), limit)
+    return json_response(
+        {"runs": [wire.run_summary(row) for row in rows], "next": rows[-1].id if len(rows) == limit else None}
+    )
+
+
+async def read(call: Call) -> Response:
+    run = await call.engine.get_run(call.path("id"))
+    return json_response({**asdict(run), "urls": wire.run_urls(run.id)})
+
+
+async def graph(call: Call) -> Response:
+    return json_response(await call.engine.graph(call.path("id")))
+
+
+async def why(call: Call) -> Response:
+    return json_response({"run": call.path("id"), "why": await call.engine.why(call.path("id"), call.query("node"))})
+
+
+async def cancel(call: Call) -> Response:
+    """202: the run is on its way to `cancelled`. 409: it had ended before."""
+    body = await read_as(call.request, call.settings.limits, wire.CancelRequest)
+    run = call.path("id")
+    cancelled = await call.engine.cancel(run, body.reason)
+    status = (await stored_run(call, run)).status
+    if not cancelled:
+        raise Conflict(f"The run had ended before: {status}.", code="run_ended", run=run, run_status=status)
+    return json_response(wire.Cancelled(run, cancelled, status), 202)
+
+
+async def signal(call: Call) -> Response:
+    """202 for a new signal, 200 when its dedupe key was used before."""
+    body = await read_as(call.request, call.settings.limits, wire.SignalRequest)
+    run, name = call.path("id"), call.path("name")
+    seq, new = await call.engine.signal(
+        run,
+        name,
+        body.payload,
+        correlation=body.correlation,
+        dedupe_key=body.dedupe_key or idempotency_key(call),
+        by=body.by,
+    )
+    return json_response(wire.SignalAccepted(run, name, seq, new), 202 if new else 200)
+
+
+def idempotency_key(call: Call) -> str | None:
+    key = call.request.headers.get("idempotency-key")
+    if key is None:
+        return None
+    if not 0 < len(key) <= IDEMPOTENCY_KEY_MAX:
+        raise BadRequest(
+            f"Idempotency-Key must have 1 to {IDEMPOTENCY_KEY_MAX} characters.", code="idempotency_key_invalid"
+        )
+    return key
+
+
+async def _started(call: Call, submitted: Submitted) -> Response:
+    """The new run as the caller wants it: a stream of its events, its result, or where to look for them."""
+    headers = {"Location": f"/api/runs/{submitted.run}"}
+    if call.accepts("text/event-stream"):
+        row = await stored_run(call, submitted.run)
+        try:
+            return open_stream(call, row, after=0, headers=headers)
+        except TooManyStreams:
+            pass  # the run is stored: better to name it than to answer with an error
+    else:
+        wait_s = seconds(call, "wait", call.settings.limits.wait_s_max)
+        if wait_s is not None:
+            return await _result(call, submitted, wait_s, headers)
+    if not submitted.created:
+        headers["Idempotency-Replayed"] = "true"
+    return json_response(wire.accepted(submitted), 202 if submitted.created else 200, headers)
+
+
+async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
+    """200 and the result, the answer of a response block as the workflow wrote it, or 202 while it is not over."""
+    run = await _wait(call, submitted.run, wait_s)
+    if run.status in TERMINAL and run.response is not None:
+        return block_response(run.response, {"Weft-Run": run.id})
+    result = wire.RunResult(run.id, run.workflow, run.status, run.output, run.error, wire.run_urls(run.id))
+    return json_response(result, 200 if run.status in TERMINAL else 202, headers)
+
+
+async def _wait(call: Call, run: str, wait_s: float) -> RunView:
+    """Like engine.wait_finished, but ends at once when the server stops. A waiting caller counts as an open stream."""
+    try:
+        closing = call.streams.enter(run)
+    except TooManyStreams:
+        return await call.engine.get_run(run)
+    waiter = asyncio.create_task(call.engine.wait_finished(run, wait_s), name=f"wait {run}")
+    ends: list[asyncio.Future[Any]] = [waiter, closing]
+    try:
+        await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
+        return waiter.result() if waiter.done() else await call.engine.get_run(run)
+    finally:
+        call.streams.leave(closing)
+        waiter.cancel()
+        await asyncio.wait([waiter])
+
+
+_KEY = Param(
+    "Idempotency-Key", "The same key with the same body is the same run; with another body it is a 409.", where="header"
+)
+_WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0, "maximum": 60})
+_REFUSALS = (409, 413, 415, 422)
+_MEDIA = ("application/json", "text/event-stream")
+_SUMMARY = {
+    "type": "object",
+    "required": ["id", "workflow", "status", "seq", "created_at_ms"],
+    "properties": {
+        "id": {"type": "string"},
+        "workflow": {"type": "string"},
+        "version": {"type": ["integer", "null"]},
+        "status": {"enum": list(STATUSES)},
+        "error": {"type": ["object", "null"]},
+        "seq": {"type": "integer"},
+        "created_at_ms": {"type": "integer"},
+        "started_at_ms": {"type": ["integer", "null"]},
+        "finished_at_ms": {"type": ["integer", "null"]},
+        "parent_run_id": {"type": ["string", "null"]},
+    },
+}
+_LIST = {
+    "type": "object",
+    "required": ["runs", "next"],
+    "properties": {"runs": {"type": "array", "items": _SUMMARY}, "next": {"type": ["string", "null"]}},
+}
+_WHY = {
+    "type": "object",
+    "required": ["key", "state", "reasons"],
+    "properties": {
+        "key": {"type": "string"},
+        "state": {"type": "string"},
+        "reasons": {"type": "array", "items": {"type": "string"}},
+    },
+}
+_LIST_PARAMS = (
+    Param("workflow", "Only runs of this workflow."),
+    Param("status", "Only runs in this status.", {"enum": list(STATUSES)}),
+    Param("before", "Id of the last run of the previous page."),
+    Param("limit", "Runs on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+)
+
+TABLE = (
+    RouteSpec(
+        "POST",
+        "/api/workflows/{name}/runs",
+        start_stored,
+        "Start a run of a stored workflow",
+        body=wire.RunRequest,
+        answer=wire.RunAccepted,
+        status=202,
+        statuses=(200, 404, *_REFUSALS),
+        params=(_KEY, _WAIT),
+        media=_MEDIA,
+    ),
+    RouteSpec(
+        "POST",
+        "/api/runs",
+        start_document,
+        "Start a run of a document",
+        body=wire.RunDocumentRequest,
+        answer=wire.RunAccepted,
+        status=202,
+        statuses=(200, *_REFUSALS),
+        params=(_KEY, _WAIT),
+        media=_MEDIA,
+    ),
+    RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=_LIST, params=_LIST_PARAMS),
+    RouteSpec(
+        "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunView, statuses=(404,)
+    ),
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/graph",
+        graph,
+        "The plan of a run with the state of its nodes and edges",
+        answer=RunGraph,
+        statuses=(404,),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/why",
+        why,
+        "Why nodes are where they are",
+        statuses=(404,),
+        answer={
+            "type": "object",
+            "required": ["run", "why"],
+            "properties": {"run": {"type": "string"}, "why": {"type": "array", "items": _WHY}},
+        },
+        params=(Param("node", "A block, a node, or a node key such as send@review#5."),),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/runs/{id}/cancel",
+        cancel,
+        "Cancel a run",
+        body=wire.CancelRequest,
+        answer=wire.Cancelled,
+        status=202,
+        statuses=(404, 409),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/runs/{id}/signals/{name}",
+        signal,
+        "Send a signal to a run",
+        body=wire.SignalRequest,
+        answer=wire.SignalAccepted,
+        status=202,
+        statuses=(200, 404, 409),
+        params=(_KEY,),
+    ),
+)

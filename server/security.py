@@ -1,0 +1,163 @@
+"""Checks that run before routing, on every request: size of the headers, Host, origin, content type, declared body
+size.
+
+Plain ASGI, because middleware that wraps responses would buffer event streams. The rules:
+
+1. Host is one of ours, port included. A page that rebinds its own name to 127.0.0.1 sends its own name here: 421.
+2. A request a browser marks as coming from another site (Sec-Fetch-Site, Origin) is refused, except a top-level
+   navigation by GET, which is how people follow links. Other ports of this host are other sites too.
+3. A body must be application/json, which a page of another site can not send without a preflight that is never
+   granted (there are no CORS headers). Only resume pages also take plain form posts, for browsers without JavaScript.
+4. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.
+
+Browsers send `Origin: null` with a form post from a page whose policy is no-referrer. On resume pages that is accepted:
+the token in the path is the credential there, and no other site knows it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers, MutableHeaders
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from executor.errors import WeftError
+from server.errors import BodyTooLarge, CrossSite, Misdirected, UnsupportedMedia, problem, problem_of
+from server.settings import Settings, is_loopback
+
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+FORM_PREFIX = "/resume/"
+HTML_HEADERS = {
+    "Content-Security-Policy": (
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
+        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+    ),
+    "Referrer-Policy": "no-referrer",
+    "X-Frame-Options": "DENY",
+    "Cross-Origin-Opener-Policy": "same-origin",
+    "Cache-Control": "no-store",
+}
+
+
+class Guard:
+    """The middleware; see the module text."""
+
+    def __init__(self, app: ASGIApp, settings: Settings) -> None:
+        self.app = app
+        self._limits = settings.limits
+        self._own_names = {"localhost", "127.0.0.1", "[::1]"} | ({settings.host.lower()} if settings.host else set())
+        public = [urlsplit(settings.public_url).netloc] if settings.public_url else []
+        self._configured = {name.lower() for name in (*settings.allowed_hosts, *public)}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":  # lifespan; there are no websocket routes
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        try:
+            if sum(len(name) + len(value) for name, value in scope["headers"]) > self._limits.header_bytes:
+                await problem(
+                    431, "headers_too_large", f"The headers are larger than {self._limits.header_bytes} bytes."
+                )(scope, receive, _hardened(send))
+                return
+            self._check_host(headers.getlist("host"), scope)
+            self._check_origin(headers, scope)
+            if scope["method"] not in SAFE_METHODS:
+                self._check_body(headers, scope["path"])
+        except WeftError as error:
+            await problem_of(error)(scope, receive, _hardened(send))
+            return
+        await self.app(scope, receive, _hardened(send))
+
+    def _check_host(self, given: list[str], scope: Scope) -> None:
+        if len(given) == 1 and self._is_ours(given[0].lower(), scope):
+            return
+        raise Misdirected(hint="Add the name to WEFT_ALLOWED_HOSTS if this server is really reached by it.")
+
+    def _is_ours(self, authority: str, scope: Scope) -> bool:
+        name, port = _split_authority(authority)
+        if name is None:
+            return False
+        if authority in self._configured or name in self._configured:
+            return True
+        server = scope.get("server") or (None, None)
+        return name in self._own_names and (port or 80) == (server[1] or 80)
+
+    def _check_origin(self, headers: Headers, scope: Scope) -> None:
+        safe = scope["method"] in SAFE_METHODS
+        site = headers.get("sec-fetch-site", "none")
+        if site not in ("same-origin", "none") and not (safe and headers.get("sec-fetch-mode") == "navigate"):
+            raise CrossSite()
+        origin = headers.get("origin")
+        if origin is None:
+            return
+        if origin == "null":
+            if scope["path"].startswith(FORM_PREFIX):
+                return
+            raise CrossSite()
+        authority = urlsplit(origin).netloc.lower()
+        if authority != headers.get("host", "").lower() and authority not in self._configured:
+            raise CrossSite()
+
+    def _check_body(self, headers: Headers, path: str) -> None:
+        length = headers.get("content-length")
+        if length is not None and length.isdecimal() and int(length) > self._limits.request_bytes:
+            raise BodyTooLarge(f"The body is larger than {self._limits.request_bytes} bytes.")
+        media = headers.get("content-type", "").partition(";")[0].strip().lower()
+        if media == "application/json":
+            return
+        if not media and "transfer-encoding" not in headers and length in (None, "0"):
+            return  # no body at all: the origin check above is what keeps other sites out
+        if media == "application/x-www-form-urlencoded" and path.startswith(FORM_PREFIX):
+            return
+        raise UnsupportedMedia(
+            f"The content type {media or '(none)'} is not taken here.", hint="Send application/json."
+        )
+
+
+def is_cross_site(headers: Headers) -> bool:
+    """For event streams, which nothing but our own pages and programs should open: not even a navigation."""
+    return headers.get("sec-fetch-site", "none") not in ("same-origin", "none")
+
+
+def _hardened(send: Send) -> Send:
+    """Security headers on every response; the whole policy on HTML, unless the route set its own."""
+
+    async def send_hardened(message: Message) -> None:
+        if message["type"] == "http.response.start":
+            headers = MutableHeaders(scope=message)
+            headers["X-Content-Type-Options"] = "nosniff"
+            for name, value in _policy(headers.get("content-type", "")):
+                headers.setdefault(name, value)
+        await send(message)
+
+    return send_hardened
+
+
+def _policy(content_type: str) -> Iterable[tuple[str, str]]:
+    if content_type.startswith(("text/html", "image/svg")):
+        return HTML_HEADERS.items()
+    return (("Referrer-Policy", "no-referrer"),)
+
+
+def _split_authority(authority: str) -> tuple[str | None, int | None]:
+    """`name[:port]`, the name of an IPv6 address with its brackets. (None, None) when it is not of that form."""
+    name, colon, port = authority.rpartition(":")
+    if not colon or authority.endswith("]"):
+        name, port = authority, ""
+    if (
+        not name
+        or any(c in name for c in "/@?#\\ \t")
+        or (colon and not authority.endswith("]") and not port.isdecimal())
+    ):
+        return None, None
+    if ":" in name and not (name.startswith("[") and name.endswith("]")):
+        return None, None
+    return name, int(port) if port else None
+
+
+def warn_of_open_bind(settings: Settings) -> str | None:
+    """A sentence for the operator when other machines can reach this server."""
+    if is_loopback(settings.host):
+        return None
+    return f"listening on {settings.host}: the token travels in clear text unless a proxy in front adds TLS"

@@ -1,0 +1,239 @@
+"""What the server is told from outside: one struct, read once from the environment. `SettingsError` names the variable.
+
+WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one. A host that is not loopback needs WEFT_TOKEN
+WEFT_DB                  path of the SQLite file; its folder is created
+WEFT_TOKEN               bearer token that everything under /api then asks for
+WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
+WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
+WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list
+WEFT_SECRET_KEY          seals resume links; without it a key file is made next to the database, mode 0600
+WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
+WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
+WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
+WEFT_SECRET_<NAME>       the same, but secret whatever WEFT_NOT_SECRET says; WEFT_SECRET_KEY is the one above
+WEFT_LEASE_MS            how long a killed process keeps its runs before another, or the restarted one, takes them over
+WEFT_LOG                 log level: debug, info, warning (default), error
+"""
+
+from __future__ import annotations
+
+import hashlib
+import ipaddress
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Literal, TypeVar
+from urllib.parse import urlsplit
+
+import msgspec
+from msgspec import Struct, field
+
+from executor.services import MailSettings
+
+ENV_PREFIX = "WEFT_ENV_"
+SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
+SECRET_BYTES_MIN = 16
+# A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
+# asleep.
+LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
+LogLevel = Literal["debug", "info", "warning", "error"]
+T = TypeVar("T")
+
+
+class SettingsError(ValueError):
+    """A setting is missing or wrong; the text says which and how to mend it."""
+
+
+class Limits(Struct, frozen=True):
+    """Bounds of the HTTP layer. Bytes, seconds and counts as their names say."""
+
+    request_bytes: int = 2 * 1024 * 1024
+    header_bytes: int = 32 * 1024
+    json_depth: int = 68  # documents and inputs may be 64 deep, and there is an envelope around them
+    body_s: float = 30.0
+    wait_s_max: float = 60.0
+    streams: int = 2000
+    streams_per_run: int = 100
+    stream_send_s: float = 15.0
+    stream_ping_s: float = 15.0
+    stream_chunk_bytes: int = 256 * 1024
+    frame_cache_bytes: int = 8 * 1024 * 1024
+    page_size_max: int = 1000
+    events_page_max: int = 10_000
+    drain_s: float = 10.0
+
+
+class Settings(Struct, frozen=True):
+    """See the module text. `public_url` is WEFT_BASE_URL; `base_url` (no trailing slash) falls back to host and
+    port."""
+
+    db_path: str = "./.weft/weft.db"
+    host: str = "127.0.0.1"
+    port: int = 8765
+    token: str | None = None
+    allowed_hosts: tuple[str, ...] = ()
+    allow_private: tuple[str, ...] = ()
+    public_url: str | None = None
+    secret_key: str | None = None
+    mail: MailSettings = field(default_factory=MailSettings)
+    env: dict[str, str] = {}
+    secrets: dict[str, str] = {}
+    not_secret: tuple[str, ...] = ()
+    lease_ms: int = 15_000
+    log_level: LogLevel = "warning"
+    limits: Limits = Limits()
+
+    def __repr__(self) -> str:
+        """Without the values that must stay secret: settings end up in logs and tracebacks."""
+        return f"Settings(db_path={self.db_path!r}, base_url={self.base_url!r}, token={'set' if self.token else None})"
+
+    @property
+    def base_url(self) -> str:
+        if self.public_url:
+            return self.public_url.rstrip("/")
+        return f"http://{self.authority}"
+
+    @property
+    def authority(self) -> str:
+        """`host:port` under which this process reaches itself."""
+        host = _REACHED_AS.get(self.host, self.host)
+        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+
+    @property
+    def workflow_env(self) -> dict[str, str]:
+        """What `${NAME}` may read."""
+        return {"WEFT_BASE_URL": self.base_url, **self.env, **self.secrets}
+
+    @property
+    def secret_names(self) -> frozenset[str]:
+        """Names whose values are redacted wherever something is recorded or shown."""
+        return (frozenset(self.env) - frozenset(self.not_secret)) | frozenset(self.secrets)
+
+    @property
+    def unloggable(self) -> list[str]:
+        """Values that no line of the log may hold: what workflows keep secret, and the server's own credentials."""
+        values = [self.workflow_env[name] for name in sorted(self.secret_names)]
+        return [*values, *filter(None, (self.token, self.secret_key, self.mail.password))]
+
+    def check(self) -> None:
+        """Raise SettingsError on a combination that must not start."""
+        if not self.token and not is_loopback(self.host):
+            raise SettingsError(
+                f"refusing to listen on {self.host} without a token: whoever reaches this address could run workflows. "
+                "Set WEFT_TOKEN, or listen on 127.0.0.1."
+            )
+
+
+def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
+    """Settings from the environment (default: os.environ). Raises SettingsError."""
+    env = os.environ if environ is None else environ
+    raw: dict[str, object] = {}
+    for name, key in _TEXTS.items():
+        if env.get(name):
+            raw[key] = env[name]
+    for name, key in _LISTS.items():
+        if env.get(name):
+            raw[key] = tuple(part.strip() for part in env[name].split(",") if part.strip())
+    mail = {key: env[name] for name, key in _MAIL.items() if env.get(name)}
+    raw["mail"] = _convert(mail, MailSettings, _MAIL)
+    raw["env"] = _named(env, ENV_PREFIX)
+    raw["secrets"] = _named({name: value for name, value in env.items() if name not in _TEXTS}, SECRET_PREFIX)
+    settings = _convert(raw, Settings, _TEXTS | _LISTS)
+    for name in settings.env.keys() & settings.secrets.keys():
+        raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set: ${{{name}}} can only be one")
+    if settings.mail.transport not in ("log", "smtp"):
+        raise SettingsError(f"WEFT_MAIL_TRANSPORT must be log or smtp, not {settings.mail.transport!r}")
+    if settings.public_url and urlsplit(settings.public_url).scheme not in ("http", "https"):
+        raise SettingsError("WEFT_BASE_URL must start with http:// or https://")
+    if not 0 <= settings.port <= 65535:
+        raise SettingsError("WEFT_PORT must be between 0 and 65535")
+    if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
+        raise SettingsError(f"WEFT_LEASE_MS must be between {LEASE_MS_MIN} and {LEASE_MS_MAX}")
+    if settings.secret_key is not None and len(settings.secret_key) < SECRET_BYTES_MIN:
+        raise SettingsError(f"WEFT_SECRET_KEY must have at least {SECRET_BYTES_MIN} characters")
+    settings.check()
+    return settings
+
+
+def read_secret(settings: Settings) -> bytes:
+    """32 bytes that seal resume links: from WEFT_SECRET_KEY, else from the key file beside the database, made on first
+    use."""
+    if settings.secret_key:
+        return hashlib.sha256(settings.secret_key.encode()).digest()
+    path = Path(settings.db_path).with_suffix(".key")
+    path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    if not path.exists():
+        _create_key_file(path)
+    try:
+        key = bytes.fromhex(path.read_text(encoding="ascii").strip())
+    except (OSError, ValueError) as error:
+        raise SettingsError(f"the key file {path} can not be read: {error}") from None
+    if len(key) != 32:
+        raise SettingsError(f"the key file {path} is damaged: it must hold 64 hexadecimal digits")
+    return key
+
+
+def is_loopback(host: str) -> bool:
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+_REACHED_AS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the names of "all interfaces"
+_TEXTS = {
+    "WEFT_DB": "db_path",
+    "WEFT_HOST": "host",
+    "WEFT_PORT": "port",
+    "WEFT_TOKEN": "token",
+    "WEFT_BASE_URL": "public_url",
+    "WEFT_SECRET_KEY": "secret_key",
+    "WEFT_LEASE_MS": "lease_ms",
+    "WEFT_LOG": "log_level",
+}
+_LISTS = {
+    "WEFT_ALLOWED_HOSTS": "allowed_hosts",
+    "WEFT_ALLOW_PRIVATE": "allow_private",
+    "WEFT_NOT_SECRET": "not_secret",
+}
+_MAIL = {
+    "WEFT_MAIL_TRANSPORT": "transport",
+    "WEFT_MAIL_FROM": "sender",
+    "WEFT_MAIL_HOST": "host",
+    "WEFT_MAIL_PORT": "port",
+    "WEFT_MAIL_USER": "username",
+    "WEFT_MAIL_PASSWORD": "password",
+    "WEFT_MAIL_STARTTLS": "start_tls",
+}
+
+
+def _named(env: Mapping[str, str], prefix: str) -> dict[str, str]:
+    return {name.removeprefix(prefix): value for name, value in env.items() if name.startswith(prefix)}
+
+
+def _convert(raw: Mapping[str, object], type: type[T], names: Mapping[str, str]) -> T:
+    try:
+        return msgspec.convert(raw, type, strict=False)
+    except msgspec.ValidationError as error:
+        message, _, where = str(error).partition(" - at `$.")
+        key = where.rstrip("`")
+        variable = next((name for name, known in names.items() if known == key), key or "a setting")
+        raise SettingsError(f"{variable}: {message}") from None
+
+
+def _create_key_file(path: Path) -> None:
+    """Write beside the final name and link into place, so that two processes starting together agree on one key."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(secrets.token_hex(32) + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(draft)

@@ -1,0 +1,224 @@
+"""Event streams: the journal of a run from a cursor, then live, as Server-Sent Events. The only importer of
+sse-starlette.
+
+A reader is a cursor, never a queue: it reads records after its last seq, sends them, waits, reads again. A slow reader
+makes its own reads late and costs nothing else; one that takes nothing for `stream_send_s` is closed and may come back
+with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none, so a
+reader that comes back does not ask for them.
+
+Cost: each record is encoded once for all readers (FrameCache), and everything that waits goes out as one chunk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import OrderedDict
+from collections.abc import AsyncIterator, Coroutine
+from typing import Any, TypeVar
+
+import anyio
+import orjson
+from sse_starlette.sse import EventSourceResponse
+from starlette.types import Receive, Scope, Send
+
+from executor.engine import Engine
+from executor.store.base import TERMINAL, Record, RunRow
+from server.errors import TooManyStreams
+from server.settings import Limits
+from server.wire import encode_record
+
+T = TypeVar("T")
+RETRY_HINT = b"retry: 2000\n\n"  # milliseconds after which EventSource reconnects
+DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person can not see 20 ms
+
+
+class Streams:
+    """The open streams of this process: their count is bounded, and `close` ends them all when the server stops."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._open: dict[asyncio.Future[None], str] = {}
+        self._per_run: dict[str, int] = {}
+        self.cache = FrameCache(limits.frame_cache_bytes)
+
+    def enter(self, run: str) -> asyncio.Future[None]:
+        """Count one more stream; the future is done when it must end. Raises TooManyStreams (503; 429 for one run)."""
+        if len(self._open) >= self._limits.streams:
+            raise TooManyStreams(f"This server has {self._limits.streams} event streams open, which is its limit.")
+        if self._per_run.get(run, 0) >= self._limits.streams_per_run:
+            error = TooManyStreams(
+                f"This run has {self._limits.streams_per_run} event streams open, which is the limit."
+            )
+            error.status = 429
+            raise error
+        closing = asyncio.get_running_loop().create_future()
+        self._open[closing] = run
+        self._per_run[run] = self._per_run.get(run, 0) + 1
+        return closing
+
+    def leave(self, closing: asyncio.Future[None]) -> None:
+        run = self._open.pop(closing)
+        self._per_run[run] -= 1
+        if not self._per_run[run]:
+            del self._per_run[run]
+
+    def close(self) -> None:
+        for closing in self._open:
+            if not closing.done():
+                closing.set_result(None)
+
+    def __len__(self) -> int:
+        return len(self._open)
+
+
+class FrameCache:
+    """Encoded frames by (run, seq), shared by the readers of a run; the least recently used leave first."""
+
+    def __init__(self, bytes_max: int) -> None:
+        self._bytes_max = bytes_max
+        self._size = 0
+        self._frames: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+
+    def frame(self, run: str, record: Record) -> bytes:
+        key = (run, record.seq)
+        frame = self._frames.get(key)
+        if frame is not None:
+            self._frames.move_to_end(key)
+            return frame
+        frame = b"id: %d\nevent: %s\ndata: %s\n\n" % (record.seq, record.type.encode(), encode_record(run, record))
+        self._frames[key] = frame
+        self._size += len(frame)
+        while self._size > self._bytes_max:
+            self._size -= len(self._frames.popitem(last=False)[1])
+        return frame
+
+
+class EventStream(EventSourceResponse):
+    """The response of one reader. Its place among the open streams is given back however it ends."""
+
+    def __init__(
+        self, engine: Engine, streams: Streams, row: RunRow, after: int, limits: Limits, headers: dict[str, str]
+    ) -> None:
+        self._streams = streams
+        self._closing = streams.enter(row.id)
+        super().__init__(
+            _frames(engine, streams.cache, row, after, limits, self._closing),
+            headers=headers,
+            ping=limits.stream_ping_s,
+            sep="\n",
+            send_timeout=limits.stream_send_s,
+        )
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        try:
+            await super().__call__(scope, receive, send)
+        finally:
+            self._streams.leave(self._closing)
+
+
+async def _frames(
+    engine: Engine, cache: FrameCache, row: RunRow, after: int, limits: Limits, closing: asyncio.Future[None]
+) -> AsyncIterator[bytes]:
+    """Chunks of whole frames. A cursor beyond the end counts as the end."""
+    yield RETRY_HINT
+    ended = row.status in TERMINAL
+    if ended and after >= row.seq:
+        return
+    # The deltas are joined before the journal is read, so that no token falls in between, but sent after the replay.
+    caught_up = after >= row.seq
+    deltas = None if ended else engine.deltas(row.id)
+    journal = engine.follow(row.id, min(after, row.seq))
+    batch = _start(_next(journal), f"sse-journal {row.id}")
+    delta = _start(_next(deltas), f"sse-deltas {row.id}") if deltas else None
+    try:
+        while True:
+            tasks = [t for t in (batch, closing, delta if caught_up else None) if t]
+            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
+            if closing.done():
+                return
+            if caught_up and deltas and delta and delta.done():
+                texts: dict[str, list[str]] = {}
+                delta = await _collect(deltas, delta, texts, row.id)
+                if texts:
+                    yield b"".join(_delta_frame(row.id, key, "".join(parts)) for key, parts in texts.items())
+            if batch.done():
+                records = batch.result()
+                if records is None:
+                    return
+                for chunk in _chunks(cache, row.id, records, limits.stream_chunk_bytes):
+                    yield chunk
+                caught_up = True
+                batch = _start(_next(journal), f"sse-journal {row.id}")
+    finally:
+        # Shielded: in a cancelled anyio scope every further await is cancelled again, and the reads would stay behind.
+        with anyio.CancelScope(shield=True):
+            await _stop(batch, journal)
+            if delta and deltas:
+                await _stop(delta, deltas)
+
+
+async def _collect(
+    deltas: AsyncIterator[tuple[str, str]],
+    first: asyncio.Task[tuple[str, str] | None],
+    texts: dict[str, list[str]],
+    run: str,
+) -> asyncio.Task[tuple[str, str] | None] | None:
+    """Gather the tokens of the next moments by node key into `texts`. Returns the read that is under way, None at the
+    end."""
+    loop = asyncio.get_running_loop()
+    until = loop.time() + DELTA_JOIN_S
+    task = first
+    while task.done():
+        item = task.result()
+        if item is None:
+            return None
+        texts.setdefault(item[0], []).append(item[1])
+        task = _start(_next(deltas), f"sse-deltas {run}")
+        if (left := until - loop.time()) > 0:
+            await asyncio.wait([task], timeout=left)
+    return task
+
+
+def _chunks(cache: FrameCache, run: str, records: list[Record], chunk_bytes: int) -> list[bytes]:
+    """The frames of `records`, joined into chunks of about `chunk_bytes` (one frame may be larger)."""
+    chunks: list[bytes] = []
+    joined: list[bytes] = []
+    size = 0
+    for record in records:
+        frame = cache.frame(run, record)
+        if joined and size + len(frame) > chunk_bytes:
+            chunks.append(b"".join(joined))
+            joined, size = [], 0
+        joined.append(frame)
+        size += len(frame)
+    if joined:
+        chunks.append(b"".join(joined))
+    return chunks
+
+
+def _delta_frame(run: str, key: str, text: str) -> bytes:
+    return b"event: node.delta\ndata: %s\n\n" % orjson.dumps(
+        {"run": run, "type": "node.delta", "key": key, "text": text}
+    )
+
+
+async def _next(items: AsyncIterator[T]) -> T | None:
+    try:
+        return await items.__anext__()
+    except StopAsyncIteration:
+        return None
+
+
+def _start(coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
+    return asyncio.create_task(coroutine, name=name)
+
+
+async def _stop(task: asyncio.Task[Any], items: AsyncIterator[Any]) -> None:
+    """Cancel the read that is under way, then let the iterator clean up."""
+    task.cancel()
+    await asyncio.wait([task])
+    if not task.cancelled():
+        task.exception()  # seen here, so that asyncio does not report it as lost
+    close = getattr(items, "aclose", None)
+    if close is not None:
+        await close()

@@ -1,0 +1,103 @@
+"""A real server process on a free port of 127.0.0.1, with its database in a fresh folder."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+READY = "weft is ready: "
+
+
+class ServerProcess:
+    """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code."""
+
+    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
+        own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "server", "serve"],
+            cwd=ROOT,
+            env={**own, "WEFT_DB": str(folder / "weft.db"), "WEFT_PORT": "0", **environ},
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        assert line.startswith(READY), f"the server did not start: {line!r}"
+        self.url = line.removeprefix(READY).strip().rstrip("/")
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._end()
+
+    def stop(self, timeout_s: float = 15) -> int:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(timeout_s)
+        self._end()
+        return self._process.returncode
+
+    def signal_stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def _end(self) -> None:
+        self._process.wait(10)
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+
+@pytest.fixture
+def start_server(tmp_path: Path) -> Iterator[Callable[..., ServerProcess]]:
+    """Start a server; calling it again starts another on the same database."""
+    started: list[ServerProcess] = []
+
+    def start(**environ: str) -> ServerProcess:
+        started.append(ServerProcess(tmp_path, environ))
+        return started[-1]
+
+    yield start
+    for server in started:
+        if server.running:
+            server.kill()
+
+
+@pytest.fixture
+def asking() -> dict[str, Any]:
+    """Waits for a person, calls the demo endpoint, which fails twice, then ends."""
+    return {
+        "format": "weft/1",
+        "name": "asking",
+        "blocks": {
+            "start": {"type": "start", "name": "Start"},
+            "ask": {
+                "type": "approval",
+                "name": "Ask",
+                "params": {
+                    "title": "Go on?",
+                    "fields": {"type": "object", "properties": {"note": {"type": "string"}}},
+                    "actions": ["approve", "reject"],
+                },
+            },
+            "call": {
+                "type": "http",
+                "name": "Call",
+                "params": {
+                    "method": "POST",
+                    "url": "${WEFT_BASE_URL}/demo/echo?fail=2",
+                    "body": {"note": "<ask.note>"},
+                },
+                "policy": {"retry": {"max_attempts": 4, "initial_ms": 20}},
+            },
+        },
+        "edges": [{"source": "start", "target": "ask"}, {"source": "ask", "target": "call"}],
+    }

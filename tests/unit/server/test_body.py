@@ -1,0 +1,83 @@
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+
+import httpx
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from executor.errors import WeftError
+from server.body import convert, parse_json
+from server.errors import BodyInvalid, MalformedBody
+from server.settings import Limits
+from server.wire import RunDocumentRequest
+
+JSON = {"content-type": "application/json"}
+LIMITS = Limits()
+
+
+@pytest.mark.parametrize(
+    "body",
+    [
+        b"[" * 100_000,
+        b"[" * 2_000 + b"]" * 2_000,
+        b'{"a":' * 1_500 + b"1" + b"}" * 1_500,
+        b"[" * 69 + b"]" * 69,
+        b"{",
+        b'{"a": NaN}',
+        b"\xff\xfe",
+        b'"\\ud800"',
+        b"nope",
+    ],
+)
+async def test_hostile_json_is_a_400(client: httpx.AsyncClient, body: bytes) -> None:
+    response = await client.post("/api/runs", content=body, headers=JSON)
+    assert response.status_code == 400
+    assert response.headers["content-type"] == "application/problem+json"
+
+
+def test_depth_is_counted_exactly() -> None:
+    def nested(depth: int) -> bytes:
+        return b"[" * depth + b"]" * depth + b" "
+
+    filler = b'["' + b"[" * 100 + b'"]'  # brackets in a text are no depth
+    assert parse_json(filler, LIMITS) == ["[" * 100]
+    parse_json(nested(LIMITS.json_depth), LIMITS)
+    with pytest.raises(MalformedBody, match="deeper"):
+        parse_json(nested(LIMITS.json_depth + 1), LIMITS)
+
+
+@given(st.binary(max_size=200))
+def test_any_bytes_parse_or_are_refused(data: bytes) -> None:
+    try:
+        parse_json(data, LIMITS)
+    except WeftError as error:
+        assert error.status == 400
+
+
+async def test_a_large_body_is_refused_by_its_length(client: httpx.AsyncClient) -> None:
+    response = await client.post("/api/runs", content=b" " * (LIMITS.request_bytes + 1), headers=JSON)
+    assert (response.status_code, response.json()["code"]) == (413, "body_too_large")
+
+
+async def test_a_large_body_without_a_length_is_refused_while_it_streams(client: httpx.AsyncClient) -> None:
+    sent = 0
+
+    async def endless() -> AsyncIterator[bytes]:
+        nonlocal sent
+        for _ in range(1_000):
+            sent += 64 * 1024
+            yield b" " * (64 * 1024)
+
+    response = await client.post("/api/runs", content=endless(), headers=JSON)
+    assert response.status_code == 413
+    assert sent < LIMITS.request_bytes + 2 * 64 * 1024
+
+
+def test_a_wrong_shape_is_pointed_at() -> None:
+    with pytest.raises(BodyInvalid) as caught:
+        convert({"document": {}, "trigger": 5}, RunDocumentRequest)
+    assert caught.value.pointer == "/trigger"
+    with pytest.raises(BodyInvalid, match="unknown field `workflow`"):
+        convert({"document": {}, "workflow": {}}, RunDocumentRequest)

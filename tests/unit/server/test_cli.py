@@ -1,0 +1,190 @@
+"""The command line without a server: what it reads, what it prints, how it exits."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from server import cli
+
+HELLO: dict[str, Any] = {
+    "format": "weft/1",
+    "name": "hello",
+    "blocks": {"start": {"type": "start"}, "greet": {"type": "set", "params": {"value": "Hello <start.who>"}}},
+    "edges": [{"source": "start", "target": "greet"}],
+}
+
+
+class Ran:
+    def __init__(self, code: int, out: str, err: str) -> None:
+        self.code, self.out, self.err = code, out, err
+
+
+class Weft:
+    """Runs the command line in this process. Nothing listens at its server address."""
+
+    def __init__(self, capsys: pytest.CaptureFixture[str]) -> None:
+        self._capsys = capsys
+
+    def __call__(self, *arguments: str) -> Ran:
+        with pytest.raises(SystemExit) as exit:
+            cli.main(list(arguments))
+        out, err = self._capsys.readouterr()
+        return Ran(int(exit.value.code or 0), out, err)
+
+
+@pytest.fixture
+def weft(capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch) -> Weft:
+    monkeypatch.setenv("WEFT_URL", "http://127.0.0.1:9")  # "discard": nothing listens there
+    return Weft(capsys)
+
+
+@pytest.fixture
+def hello(tmp_path: Path) -> Path:
+    path = tmp_path / "hello.json"
+    path.write_text(json.dumps(HELLO))
+    return path
+
+
+def broken(tmp_path: Path) -> Path:
+    path = tmp_path / "broken.json"
+    document = HELLO | {"edges": [{"source": "start", "target": "gret"}]}
+    path.write_text(json.dumps(document))
+    return path
+
+
+def test_help_is_quick_because_nothing_heavy_is_imported() -> None:
+    heavy = ("httpx", "rich", "uvicorn", "wasmtime")
+    code = f"import sys, server.cli; sys.exit(any(name in sys.modules for name in {heavy}))"
+    assert subprocess.run([sys.executable, "-c", code], check=False, timeout=60).returncode == 0
+
+
+def test_help_names_every_command(weft: Weft) -> None:
+    ran = weft("--help")
+    assert ran.code == 0
+    for command in ("serve", "deploy", "run", "plan", "validate", "events", "why", "inbox", "answer", "cancel", "runs"):
+        assert f"  {command} " in ran.out
+
+
+def test_version(weft: Weft) -> None:
+    assert weft("--version").out.startswith("weft 0.")
+
+
+@pytest.mark.parametrize(
+    "arguments", [["run"], ["nonsense"], ["plan", "x.json", "--format", "pdf"], ["runs", "--limit", "0"]]
+)
+def test_wrong_arguments_exit_with_4(weft: Weft, arguments: list[str]) -> None:
+    assert weft(*arguments).code == 4
+
+
+def test_a_valid_document(weft: Weft, hello: Path) -> None:
+    ran = weft("validate", str(hello))
+    assert (ran.code, ran.out) == (0, "")
+    assert "0 errors" in ran.err
+
+
+def test_an_error_is_told_with_place_and_hint(weft: Weft, tmp_path: Path) -> None:
+    ran = weft("validate", str(broken(tmp_path)))
+    assert ran.code == 1
+    assert "error /edges/0/target: " in ran.out
+    assert "gret" in ran.out
+
+
+def test_findings_as_json(weft: Weft, tmp_path: Path) -> None:
+    ran = weft("validate", str(broken(tmp_path)), "--json")
+    assert ran.code == 1
+    found = json.loads(ran.out)
+    assert any(one["severity"] == "error" and one["pointer"] == "/edges/0/target" for one in found)
+
+
+def test_stdin_is_a_file_too(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
+    class Stdin:
+        def read(self) -> str:
+            return json.dumps(HELLO)
+
+    monkeypatch.setattr(sys, "stdin", Stdin())
+    assert weft("validate", "-").code == 0
+
+
+def test_no_file_and_no_json(weft: Weft, tmp_path: Path) -> None:
+    ran = weft("validate", str(tmp_path / "none.json"))
+    assert ran.code == 4
+    assert "There is no file" in ran.err
+    (tmp_path / "bad.json").write_text('{"a": }')
+    ran = weft("validate", str(tmp_path / "bad.json"))
+    assert ran.code == 4
+    assert "line 1, column 7" in ran.err
+
+
+@pytest.mark.parametrize("form", ["text", "json", "dot", "mermaid"])
+def test_plan_in_every_form(weft: Weft, hello: Path, form: str) -> None:
+    ran = weft("plan", str(hello), "--format", form)
+    assert ran.code == 0
+    assert "greet" in ran.out
+    if form == "json":
+        json.loads(ran.out)
+
+
+def test_plan_of_a_broken_document_says_why(weft: Weft, tmp_path: Path) -> None:
+    ran = weft("plan", str(broken(tmp_path)))
+    assert (ran.code, ran.out) == (1, "")
+    assert "gret" in ran.err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [["runs"], ["inbox"], ["events", "r"], ["why", "r"], ["cancel", "r"], ["run", "hello"], ["answer", "t"]],
+)
+def test_without_a_server_it_says_how_to_start_one(weft: Weft, arguments: list[str]) -> None:
+    ran = weft(*arguments)
+    assert ran.code == 5
+    assert "No weft server answers at http://127.0.0.1:9" in ran.err
+    assert "weft serve" in ran.err
+
+
+def test_input_must_be_json(weft: Weft) -> None:
+    ran = weft("run", "hello", "--input", "{amount: 3}")
+    assert ran.code == 4
+    assert "--input is not JSON" in ran.err
+
+
+@pytest.mark.parametrize("link", ["http://127.0.0.1:9/runs/1", "http://127.0.0.1:9/resume/"])
+def test_a_link_that_is_none(weft: Weft, link: str) -> None:
+    assert weft("answer", link).code == 4
+
+
+def test_a_field_without_a_value(weft: Weft) -> None:
+    assert weft("answer", "token", "--field", "note").code == 4
+
+
+def test_serve_refuses_to_be_open_to_all(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("WEFT_TOKEN", raising=False)
+    ran = weft("serve", "--host", "0.0.0.0", "--port", "0")
+    assert ran.code == 4
+    assert "without a token" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("text", "expected"),
+    [
+        ("tok", (None, "tok")),
+        ("/resume/tok", (None, "tok")),
+        ("http://a:1/resume/tok", ("http://a:1", "tok")),
+        ("https://a.b/weft/resume/tok/", ("https://a.b/weft", "tok")),
+        ("http://a:1/api/resume/tok", ("http://a:1", "tok")),
+    ],
+)
+def test_token_of_a_link(text: str, expected: tuple[str | None, str]) -> None:
+    assert cli._split_link(text) == expected
+
+
+def test_fields_get_the_type_the_form_wants() -> None:
+    schema = {"properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}, "zip": {"type": "string"}}}
+    pairs = [("n", "3"), ("ok", "true"), ("zip", "01234"), ("other", "5"), ("n2", "x")]
+    assert cli._typed(pairs, schema) == {"n": 3, "ok": True, "zip": "01234", "other": "5", "n2": "x"}
+    assert cli._typed([("n", "three")], schema) == {"n": "three"}

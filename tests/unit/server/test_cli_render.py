@@ -1,0 +1,119 @@
+"""What the command line prints of events, runs and waits."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import click
+import pytest
+
+from server.client import Event
+from server.follow_cli import Progress
+from server.render_cli import age, diagnostic_lines, event_detail, event_line, inbox_lines, run_lines, short
+
+
+def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **data: Any) -> Event:
+    return Event("r", 7, at, type, key, key, "", key, attempt, data)
+
+
+@pytest.mark.parametrize(
+    ("given", "detail"),
+    [
+        (event("node.started"), ""),
+        (event("node.started", attempt=2), "attempt 2"),
+        (event("node.succeeded", route="out", output={"x": 1}), '{"x": 1}'),
+        (event("node.succeeded", output=None), "null"),
+        (event("node.succeeded", route="large"), "-> large"),
+        (event("node.succeeded", route=None), "-> nowhere"),
+        (event("node.failed", error={"code": "http_500", "message": "broken"}), "http_500: broken"),
+        (event("node.skipped", reason="pruned"), "pruned"),
+        (event("wait.opened", kind="approval"), "approval"),
+        (event("wait.closed", outcome="answered", by="Ada"), "answered by Ada"),
+        (event("scope.opened", first=0, count=3), "count 3"),
+        (event("run.finished", None, status="failed", error={"code": "c", "message": "m"}), "failed c: m"),
+        (event("node.log", message="red\x1b[31m\nline"), "red [31m line"),
+        (event("something.new"), ""),
+    ],
+)
+def test_detail_of_an_event(given: Event, detail: str) -> None:
+    assert event_detail(given) == detail
+
+
+def test_an_event_is_one_line_whatever_its_output_holds() -> None:
+    line = click.unstyle(event_line(event("node.succeeded", "send@fan[2]", output="a\nb\x1b[31m")))
+    assert "\n" not in line
+    assert "\x1b" not in line
+    assert "    7  " in line
+    assert "send@fan[2]" in line
+
+
+def test_long_values_are_cut() -> None:
+    assert short("x" * 118) == '"' + "x" * 118 + '"'
+    assert len(short("x" * 119)) == 120
+    assert short("x" * 119).endswith("…")
+
+
+def test_findings_with_hints() -> None:
+    found = [{"code": "c", "severity": "error", "pointer": "", "message": "is wrong", "hint": "mend it"}]
+    assert [click.unstyle(line) for line in diagnostic_lines(found)] == ["error /: is wrong [c]", "    mend it"]
+
+
+def test_runs_in_columns() -> None:
+    runs: list[dict[str, Any]] = [
+        {"id": "r1", "workflow": "expenses", "version": 3, "status": "waiting", "created_at_ms": 0},
+        {"id": "r2", "workflow": "x", "version": None, "status": "succeeded", "created_at_ms": 58_000},
+    ]
+    assert [click.unstyle(line) for line in run_lines(runs, now_ms=60_000)] == [
+        "r1  waiting    expenses@3  1 min ago",
+        "r2  succeeded  x           2 s ago",
+    ]
+
+
+def test_inbox_shows_how_to_answer() -> None:
+    wait = {
+        "label": "Boss",
+        "request": {"title": "OK?"},
+        "actions": ["yes", "no"],
+        "workflow": "w",
+        "key": "ask@review#1",
+        "age_s": 7200.0,
+        "run": "r",
+    }
+    approval = wait | {"kind": "approval", "link": "http://h/resume/t"}
+    signal = wait | {"kind": "signal", "actions": [], "name": "paid"}
+    lines = [click.unstyle(line) for line in inbox_lines([approval, signal])]
+    assert lines[0] == "Boss: OK?  [yes, no]  w  ask@review#1  2 h ago"
+    assert lines[1].strip() == "http://h/resume/t"
+    assert "POST /api/runs/r/signals/paid" in lines[3]
+
+
+def test_age_in_the_largest_unit() -> None:
+    assert [age(s) for s in (-1, 0.4, 59, 60, 3599, 3600, 86_400)] == [
+        "0 s ago", "0 s ago", "59 s ago", "1 min ago", "59 min ago", "1 h ago", "1 d ago",
+    ]  # fmt: skip
+
+
+def test_progress_keeps_the_newest_state_of_each_node() -> None:
+    progress = Progress()
+    for given in (
+        event("run.started", None),
+        event("node.started", "a", at=0),
+        event("node.started", "b", at=500),
+        event("retry.scheduled", "a", at=900, error={"code": "http_503", "message": "busy"}),
+        event("node.started", "a", at=2000, attempt=2),
+        event("node.skipped", "c"),
+        event("node.succeeded", "b", at=2500, output=1),
+    ):
+        progress.take(given)
+    table = progress.table(now_ms=3000)
+    cells = [[str(cell) for cell in column.cells] for column in table.columns]
+    assert cells == [["running", "succeeded"], ["a", "b"], ["3.0 s", "2.0 s"], ["attempt 2", "1"]]
+
+
+def test_progress_of_many_nodes_shows_the_latest() -> None:
+    progress = Progress()
+    for number in range(30):
+        progress.take(event("node.started", f"n{number}"))
+    keys = [str(cell) for cell in list(progress.table(0).columns)[1].cells]
+    assert keys[-1] == "n29"
+    assert len(keys) == 21

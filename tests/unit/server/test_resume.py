@@ -1,0 +1,167 @@
+"""The resume link: a page that works without scripts, and the same in JSON. One answer, and looking changes nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from executor.engine import Engine
+
+HTML = {"accept": "text/html"}
+AS_JSON = {"accept": "application/json"}
+
+
+@pytest.fixture
+async def link(client: httpx.AsyncClient, asking: dict[str, Any], started: Callable[..., Any]) -> str:
+    run = await started(asking, {"text": "line one\nline <two>"})
+    assert run["status"] == "waiting"
+    (wait,) = (await client.get(f"/api/waits?run={run['run']}")).json()["waits"]
+    return str(wait["link"])
+
+
+async def test_the_page_asks(client: httpx.AsyncClient, link: str) -> None:
+    page = await client.get(link, headers=HTML)
+    assert page.status_code == 200 and page.headers["content-type"].startswith("text/html")
+    assert "<h1>Pay &lt;b&gt;now&lt;/b&gt;?</h1>" in page.text
+    assert "INV-1" in page.text and "line &lt;two&gt;" in page.text
+    assert 'name="field.amount"' in page.text and 'name="field.note"' in page.text
+    assert 'value="approve"' in page.text and ">Reject</button>" in page.text
+    assert "<script" not in page.text, "the page must not need one"
+    assert '<form method="post">' in page.text and 'name="viewport"' in page.text
+
+
+async def test_looking_changes_nothing(client: httpx.AsyncClient, link: str, engine: Engine) -> None:
+    run = (await client.get(link, headers=AS_JSON)).json()["run"]
+    before = await engine.get_run(run)
+    for headers in (HTML, AS_JSON, {}):
+        await client.get(link, headers=headers)
+        await client.head(link, headers=headers)
+    after = await engine.get_run(run)
+    assert (after.seq, after.status, [w.status for w in after.waits]) == (before.seq, "waiting", ["pending"])
+
+
+async def test_answering_by_form(client: httpx.AsyncClient, link: str, engine: Engine) -> None:
+    form = {
+        "field.note": "fine",
+        "field.amount": "5",
+        "field.urgent": "true",
+        "field.level": '"high"',
+        "by": "Ada",
+        "action": "approve",
+    }
+    done = await client.post(link, data=form)
+    assert done.status_code == 200
+    assert "Thank you, approve was recorded." in done.text
+    wait = await engine.find_wait(link.rpartition("/")[2])
+    assert (wait.status, wait.answered_by) == ("answered", "Ada")
+    async for _ in engine.follow(wait.run):
+        pass
+    run = await engine.get_run(wait.run)
+    assert run.status == "succeeded"
+    expected = {"note": "fine", "amount": 5, "urgent": True, "level": "high", "action": "approve", "answered_by": "Ada"}
+    assert {name: run.output[name] for name in expected} == expected
+
+
+async def test_a_second_press_says_who_and_when(client: httpx.AsyncClient, link: str) -> None:
+    form = {"field.amount": "5", "by": "Ada <A>", "action": "approve"}
+    assert (await client.post(link, data=form)).status_code == 200
+    late = await client.post(link, data={**form, "by": "Bob", "action": "reject"})
+    assert late.status_code == 409
+    assert "already answered by Ada &lt;A&gt;" in late.text and "<time" in late.text
+    look = await client.get(link, headers=HTML)
+    assert look.status_code == 200 and "already answered by Ada" in look.text and "<form" not in look.text
+    problem = await client.post(link, json={"action": "reject", "fields": {"amount": 1}})
+    assert (problem.status_code, problem.json()["code"], problem.json()["answered_by"]) == (
+        409,
+        "already_answered",
+        "Ada <A>",
+    )
+    assert problem.json()["answered_at_ms"] > 0
+
+
+async def test_a_wrong_form_keeps_what_was_typed(client: httpx.AsyncClient, link: str) -> None:
+    wrong = await client.post(link, data={"field.note": "keep <me>", "field.amount": "lots", "action": "approve"})
+    assert wrong.status_code == 422
+    assert (
+        "This must be a whole number." in wrong.text
+        and 'value="lots"' in wrong.text
+        and "keep &lt;me&gt;" in wrong.text
+    )
+    small = await client.post(link, data={"field.amount": "0", "action": "approve"})
+    assert small.status_code == 422 and "minimum" in small.text and 'aria-invalid="true"' in small.text
+    nothing = await client.post(link, data={"field.amount": "3", "action": "explode"})
+    assert nothing.status_code == 422 and "explode" in nothing.text
+    assert (await client.get(link, headers=AS_JSON)).json()["status"] == "pending"
+
+
+async def test_answering_in_json(client: httpx.AsyncClient, link: str) -> None:
+    token = link.rpartition("/")[2]
+    asked = (await client.get(f"/api/resume/{token}")).json()
+    assert (asked["status"], asked["actions"], asked["request"]["title"]) == (
+        "pending",
+        ["approve", "reject"],
+        "Pay <b>now</b>?",
+    )
+    assert "link" not in asked
+    wrong = await client.post(f"/api/resume/{token}", json={"action": "approve", "fields": {"amount": "five"}})
+    assert (wrong.status_code, wrong.json()["code"], wrong.json()["pointer"]) == (
+        422,
+        "answer_invalid",
+        "/fields/amount",
+    )
+    shape = await client.post(f"/api/resume/{token}", json={"action": 5})
+    assert (shape.status_code, shape.json()["pointer"]) == (422, "/action")
+    right = await client.post(link, json={"action": "reject", "fields": {"amount": 2}, "by": "Eve"})
+    assert right.status_code == 200
+    assert (right.json()["status"], right.json()["answered_by"]) == ("answered", "Eve")
+
+
+async def test_a_withdrawn_question_says_so(client: httpx.AsyncClient, link: str, engine: Engine) -> None:
+    run = (await client.get(link, headers=AS_JSON)).json()["run"]
+    await engine.cancel(run)
+    async for _ in engine.follow(run):
+        pass
+    for response in (await client.get(link, headers=HTML), await client.post(link, data={"action": "approve"})):
+        assert "withdrawn" in response.text
+    assert (await client.post(link, data={"action": "approve"})).status_code == 409
+    late = await client.post(link, json={"action": "approve", "fields": {"amount": 1}})
+    assert (late.status_code, late.json()["code"]) == (409, "wait_cancelled")
+
+
+async def test_an_expired_question_says_so(client: httpx.AsyncClient, asking: dict[str, Any], engine: Engine) -> None:
+    asking["blocks"]["ask"]["params"] |= {"expires_in_s": 0.5, "on_expire": "continue"}
+    run = (await engine.submit(asking)).run
+    links = []
+    async for records in engine.follow(run):
+        if any(record.type == "wait.opened" for record in records):
+            links += [wait.link for wait in await engine.list_waits(run=run)]
+    (link,) = links
+    assert link
+    page = await client.get(link, headers=HTML)
+    assert page.status_code == 200 and "expired" in page.text
+    late = await client.post(link, data={"field.amount": "1", "action": "approve"})
+    assert late.status_code == 409 and "expired" in late.text
+
+
+@pytest.mark.parametrize("token", ["x", "a" * 43, "a" * 3000, "%00", "..%2f..", "'--"])
+async def test_unknown_links_are_404(client: httpx.AsyncClient, token: str) -> None:
+    page = await client.get(f"/resume/{token}", headers=HTML)
+    assert page.status_code == 404
+    assert (await client.post(f"/resume/{token}", data={"action": "approve"})).status_code == 404
+    assert (await client.post(f"/resume/{token}", json={"action": "approve"})).status_code == 404
+
+
+async def test_links_work_without_the_servers_token(
+    locked: httpx.AsyncClient, client: httpx.AsyncClient, link: str
+) -> None:
+    assert (await locked.get("/api/waits")).status_code == 401
+    assert (await locked.get(link, headers=HTML)).status_code == 200
+    assert (await locked.post(link, data={"field.amount": "1", "action": "approve"})).status_code == 200
+
+
+async def test_the_front_page_lists_open_questions(client: httpx.AsyncClient, link: str) -> None:
+    front = await client.get("/")
+    assert link in front.text and "Pay &lt;b&gt;now&lt;/b&gt;?" in front.text

@@ -1,0 +1,266 @@
+"""Workflows and runs over HTTP, as a program uses them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from executor.engine import Engine
+
+SSE = {"accept": "text/event-stream"}
+AS_JSON = {"accept": "application/json"}
+
+
+def frames(text: str) -> list[dict[str, Any]]:
+    """The `data` of each event, with its id and event name checked against it."""
+    found = []
+    for block in text.strip().split("\n\n"):
+        fields = dict(line.split(": ", 1) for line in block.split("\n") if not line.startswith(":"))
+        if "data" in fields:
+            event = orjson.loads(fields["data"])
+            assert (int(fields["id"]), fields["event"]) == (event["seq"], event["type"])
+            found.append(event)
+    return found
+
+
+async def test_store_read_and_run(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
+    saved = await client.post("/api/workflows", json=hello)
+    assert saved.status_code == 201
+    assert saved.headers["location"] == "/api/workflows/hello"
+    assert (saved.json()["name"], saved.json()["version"]) == ("hello", 1)
+    assert (await client.post("/api/workflows", json={"document": hello})).status_code == 200
+    read = await client.get("/api/workflows/hello?version=1")
+    assert read.json()["document"] == hello and read.headers["etag"]
+    listed = (await client.get("/api/workflows")).json()["workflows"]
+    assert [row["name"] for row in listed] == ["hello"]
+    result = await client.post("/api/workflows/hello/runs?wait=10", json={"input": {"name": "Ada"}})
+    assert result.status_code == 200
+    assert (result.json()["status"], result.json()["output"]) == ("succeeded", {"greeting": "hello Ada"})
+
+
+async def test_a_run_is_accepted_with_its_urls(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
+    response = await client.post("/api/runs", json={"document": hello})
+    assert response.status_code == 202
+    body = response.json()
+    assert response.headers["location"] == body["urls"]["self"] == f"/api/runs/{body['run']}"
+    for name in ("self", "events", "graph", "why", "plan"):
+        assert (await client.get(body["urls"][name], headers=AS_JSON)).status_code == 200, name
+
+
+@pytest.mark.parametrize(
+    ("body", "status", "pointer"),
+    [
+        ({}, 422, ""),
+        ({"document": []}, 422, "/document"),
+        ({"document": {}, "inputs": {}}, 422, ""),
+        ({"document": {"blocks": {"a": {"type": "nonsense"}}, "edges": []}}, 422, None),
+        ([], 422, ""),
+    ],
+)
+async def test_wrong_bodies_are_pointed_at(
+    client: httpx.AsyncClient, body: Any, status: int, pointer: str | None
+) -> None:
+    response = await client.post("/api/runs", json=body)
+    assert response.status_code == status
+    problem = response.json()
+    assert {"type", "title", "status", "code", "detail", "pointer"} <= set(problem)
+    if pointer is not None:
+        assert problem["pointer"] == pointer
+
+
+async def test_a_wrong_document_is_refused_with_all_findings(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
+    hello["blocks"]["greet"]["type"] = "grete"
+    hello["edges"].append({"source": "start", "target": "nowhere"})
+    refused = await client.post("/api/workflows", json=hello)
+    assert (refused.status_code, refused.json()["code"]) == (422, "document_invalid")
+    pointers = {finding["pointer"] for finding in refused.json()["diagnostics"]}
+    assert len(pointers) >= 2 and any(pointer.startswith("/blocks/greet") for pointer in pointers)
+    checked = await client.post("/api/validate", json={"document": hello})
+    assert (checked.status_code, checked.json()["valid"]) == (200, False)
+    assert {finding["pointer"] for finding in checked.json()["diagnostics"]} == pointers
+
+
+async def test_one_key_is_one_run(client: httpx.AsyncClient, hello: dict[str, Any], engine: Engine) -> None:
+    key = {"idempotency-key": "order-1"}
+    first = await client.post("/api/runs", json={"document": hello, "input": {"name": "a"}}, headers=key)
+    again = await client.post("/api/runs", json={"document": hello, "input": {"name": "a"}}, headers=key)
+    other = await client.post("/api/runs", json={"document": hello, "input": {"name": "b"}}, headers=key)
+    assert (first.status_code, again.status_code, other.status_code) == (202, 200, 409)
+    assert first.json()["run"] == again.json()["run"]
+    assert again.headers["idempotency-replayed"] == "true" and again.json()["created"] is False
+    assert len(await engine.list_runs()) == 1
+    assert (
+        await client.post("/api/runs", json={"document": hello}, headers={"idempotency-key": "x" * 300})
+    ).status_code == 400
+
+
+async def test_unknown_things_are_404(client: httpx.AsyncClient) -> None:
+    paths = [
+        "/api/runs/none",
+        "/api/runs/none/events",
+        "/api/runs/none/graph",
+        "/api/runs/none/why",
+        "/api/runs/none/plan",
+    ]
+    for path in [*paths, "/api/workflows/none", "/api/resume/none", "/api/nowhere"]:
+        response = await client.get(path)
+        assert response.status_code == 404, path
+        assert response.headers["content-type"] == "application/problem+json"
+    assert (await client.post("/api/workflows/none/runs", json={})).status_code == 404
+    assert (await client.post("/api/runs/none/cancel")).status_code == 404
+    assert (await client.post("/api/runs/none/signals/x", json={})).status_code == 404
+
+
+async def test_a_wrong_method_names_the_right_ones(client: httpx.AsyncClient) -> None:
+    response = await client.delete("/api/runs")
+    assert response.status_code == 405 and response.json()["code"] == "method_not_allowed"
+    assert "POST" in response.headers["allow"]
+
+
+@pytest.mark.parametrize(
+    "query", ["limit=0", "limit=x", "limit=-1", "limit=99999", "limit=1e3", "status=done", "limit=%C2%B2"]
+)
+async def test_wrong_queries_are_400(client: httpx.AsyncClient, query: str) -> None:
+    response = await client.get(f"/api/runs?{query}")
+    assert (response.status_code, response.json()["code"]) == (400, "bad_request")
+
+
+async def test_runs_are_listed_in_pages(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
+    for _ in range(3):
+        await client.post("/api/runs?wait=10", json={"document": hello})
+    first = (await client.get("/api/runs?limit=2")).json()
+    rest = (await client.get(f"/api/runs?limit=2&before={first['next']}&status=succeeded")).json()
+    ids = [run["id"] for run in first["runs"] + rest["runs"]]
+    assert len(ids) == len(set(ids)) == 3 and rest["next"] is None
+
+
+async def test_events_as_a_stream_and_as_history(
+    client: httpx.AsyncClient, hello: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    run = (await started(hello))["urls"]
+    stream = await client.get(run["events"], headers=SSE)
+    assert stream.headers["content-type"].startswith("text/event-stream")
+    assert stream.headers["cache-control"] == "no-store"
+    assert stream.text.startswith("retry: 2000\n\n")
+    events = frames(stream.text)
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert (events[0]["type"], events[-1]["type"]) == ("run.started", "run.finished")
+    greeted = next(e for e in events if e["block"] == "greet" and e["type"] == "node.succeeded")
+    assert greeted["data"]["output"] == {"greeting": "hello world"}
+    history = (await client.get(run["events"], headers=AS_JSON)).json()
+    assert history["events"] == events and history["count"] == len(events) and history["next"] is None
+
+
+async def test_a_stream_goes_on_behind_the_cursor(
+    client: httpx.AsyncClient, hello: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    url = (await started(hello))["urls"]["events"]
+    everything = frames((await client.get(url)).text)
+    for after in range(len(everything) + 1):
+        assert frames((await client.get(url, headers={"last-event-id": str(after)})).text) == everything[after:]
+        assert frames((await client.get(f"{url}?after={after}")).text) == everything[after:]
+    assert (await client.get(url, headers={"last-event-id": "9999"})).text == "retry: 2000\n\n"
+    for bad in ("x", "-1", "1.5", "9" * 30):
+        assert (await client.get(url, headers={"last-event-id": bad})).status_code == 400
+
+
+async def test_history_is_filtered_and_paged(
+    client: httpx.AsyncClient, hello: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    url = (await started(hello))["urls"]["events"]
+
+    async def history(query: str) -> dict[str, Any]:
+        return dict((await client.get(f"{url}?{query}", headers=AS_JSON)).json())
+
+    everything = (await history(""))["events"]
+    page = await history("limit=2")
+    assert (len(page["events"]), page["count"], page["next"]) == (2, len(everything), 2)
+    assert (await history(f"limit=2&after={page['next']}"))["events"] == everything[2:4]
+    assert {e["node"] for e in (await history("node=greet"))["events"]} == {"greet"}
+    assert {e["type"] for e in (await history("type=run.started,run.finished"))["events"]} == {
+        "run.started",
+        "run.finished",
+    }
+    assert (await history(f"since={everything[-1]['at'] + 1}"))["events"] == []
+
+
+async def test_starting_and_following_is_one_request(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
+    response = await client.post("/api/runs", json={"document": hello}, headers=SSE)
+    assert response.status_code == 200 and response.headers["location"].startswith("/api/runs/")
+    assert frames(response.text)[-1]["data"]["status"] == "succeeded"
+
+
+async def test_a_response_block_answers_the_caller(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
+    hello["blocks"]["say"] = {
+        "type": "response",
+        "name": "Say",
+        "params": {"status": 201, "headers": {"x-kind": "greeting"}, "body": {"said": "<greet.greeting>"}},
+    }
+    hello["edges"].append({"source": "greet", "target": "say"})
+    response = await client.post("/api/runs?wait=10", json={"document": hello})
+    assert (response.status_code, response.json()) == (201, {"said": "hello world"})
+    assert response.headers["x-kind"] == "greeting" and response.headers["weft-run"]
+
+
+async def test_cancel_once(client: httpx.AsyncClient, asking: dict[str, Any], started: Callable[..., Any]) -> None:
+    run = await started(asking)
+    assert run["status"] == "waiting"
+    assert (await client.post(run["urls"]["cancel"], json={"reason": "enough"})).status_code == 202
+    assert frames((await client.get(run["urls"]["events"])).text)[-1]["data"]["status"] == "cancelled"
+    late = await client.post(run["urls"]["cancel"])
+    assert (late.status_code, late.json()["code"], late.json()["run_status"]) == (409, "run_ended", "cancelled")
+
+
+async def test_a_signal_counts_once(
+    client: httpx.AsyncClient, asking: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    url = (await started(asking))["urls"]["self"] + "/signals/paid"
+    first = await client.post(url, json={"payload": {"eur": 5}}, headers={"idempotency-key": "k"})
+    again = await client.post(url, json={"payload": {"eur": 5}}, headers={"idempotency-key": "k"})
+    assert (first.status_code, again.status_code) == (202, 200)
+    assert (first.json()["new"], again.json()["new"]) == (True, False)
+    assert first.json()["seq"] == again.json()["seq"] == 1
+
+
+async def test_the_plan_in_every_form(
+    client: httpx.AsyncClient, hello: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    url = (await started(hello))["urls"]["plan"]
+    assert (await client.get(url)).json()["name"] == "hello"
+    for form in ("text", "dot", "mermaid"):
+        for expanded in ("", "&expanded=1"):
+            drawn = await client.get(f"{url}?format={form}{expanded}")
+            assert drawn.status_code == 200 and "greet" in drawn.text.lower()
+    assert (await client.get(f"{url}?expanded=1")).status_code == 200
+    assert (await client.get(f"{url}?format=pdf")).status_code == 400
+
+
+async def test_why_names_what_a_run_waits_for(
+    client: httpx.AsyncClient, asking: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    url = (await started(asking))["urls"]["why"]
+    found = (await client.get(url)).json()["why"]
+    assert any(why["key"] == "ask" and why["reasons"] for why in found)
+
+
+async def test_health_and_blocks(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/healthz")).json() == {"status": "ok"}
+    types = {block["type"] for block in (await client.get("/api/blocks")).json()["blocks"]}
+    assert {"start", "set", "approval", "http"} <= types
+
+
+async def test_pages_show_the_run(
+    client: httpx.AsyncClient, hello: dict[str, Any], started: Callable[..., Any]
+) -> None:
+    await client.post("/api/workflows", json=hello)
+    run = await started(hello, {"name": "<script>alert(1)</script>"})
+    front = await client.get("/")
+    assert run["run"] in front.text and 'data-run="hello"' in front.text
+    page = await client.get(run["urls"]["page"])
+    assert page.status_code == 200
+    assert "<script>alert" not in page.text and "&lt;script&gt;alert" in page.text
+    assert 'src="/static/live.js"' in page.text and (await client.get("/static/live.js")).status_code == 200

@@ -1,0 +1,103 @@
+from __future__ import annotations
+
+import stat
+from pathlib import Path
+
+import pytest
+
+from server.app import serve
+from server.settings import Settings, SettingsError, load_settings, read_secret
+
+
+def test_defaults_listen_on_loopback_only() -> None:
+    settings = load_settings({})
+    assert (settings.host, settings.port, settings.db_path) == ("127.0.0.1", 8765, "./.weft/weft.db")
+    assert settings.base_url == "http://127.0.0.1:8765"
+    assert settings.token is None
+
+
+def test_everything_comes_from_the_environment() -> None:
+    settings = load_settings({
+        "WEFT_PORT": "9000",
+        "WEFT_TOKEN": "t",
+        "WEFT_HOST": "0.0.0.0",
+        "WEFT_ALLOWED_HOSTS": "weft.example, other:81,",
+        "WEFT_ALLOW_PRIVATE": "10.0.0.0/8,localhost:5000",
+        "WEFT_BASE_URL": "https://weft.example/",
+        "WEFT_MAIL_TRANSPORT": "smtp",
+        "WEFT_MAIL_PORT": "25",
+        "WEFT_MAIL_STARTTLS": "true",
+        "WEFT_ENV_API_KEY": "k",
+        "WEFT_ENV_REGION": "north",
+        "WEFT_NOT_SECRET": "REGION",
+        "WEFT_LEASE_MS": "1000",
+        "PATH": "/bin",
+    })  # fmt: skip
+    assert settings.allowed_hosts == ("weft.example", "other:81")
+    assert settings.allow_private == ("10.0.0.0/8", "localhost:5000")
+    assert settings.base_url == "https://weft.example"
+    assert (settings.mail.transport, settings.mail.port, settings.mail.start_tls) == ("smtp", 25, True)
+    assert settings.workflow_env == {"WEFT_BASE_URL": "https://weft.example", "API_KEY": "k", "REGION": "north"}
+    assert settings.secret_names == {"API_KEY"}
+    assert settings.lease_ms == 1000
+
+
+@pytest.mark.parametrize(
+    ("environ", "named"),
+    [
+        ({"WEFT_PORT": "http"}, "WEFT_PORT"),
+        ({"WEFT_PORT": "70000"}, "WEFT_PORT"),
+        ({"WEFT_LOG": "loud"}, "WEFT_LOG"),
+        ({"WEFT_LEASE_MS": "999"}, "WEFT_LEASE_MS"),
+        ({"WEFT_LEASE_MS": "3600001"}, "WEFT_LEASE_MS"),
+        ({"WEFT_LEASE_MS": "soon"}, "WEFT_LEASE_MS"),
+        ({"WEFT_MAIL_PORT": "x"}, "WEFT_MAIL_PORT"),
+        ({"WEFT_MAIL_TRANSPORT": "pigeon"}, "WEFT_MAIL_TRANSPORT"),
+        ({"WEFT_SECRET_KEY": "short"}, "WEFT_SECRET_KEY"),
+        ({"WEFT_BASE_URL": "weft.example"}, "WEFT_BASE_URL"),
+        ({"WEFT_HOST": "0.0.0.0"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "192.168.1.5"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "::"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "weft.example"}, "WEFT_TOKEN"),
+    ],
+)
+def test_a_wrong_setting_is_named(environ: dict[str, str], named: str) -> None:
+    with pytest.raises(SettingsError, match=named):
+        load_settings(environ)
+
+
+@pytest.mark.parametrize("host", ["127.0.0.1", "127.0.0.2", "::1", "localhost"])
+def test_loopback_needs_no_token(host: str) -> None:
+    assert load_settings({"WEFT_HOST": host}).host == host
+
+
+def test_serving_openly_without_a_token_ends_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    assert serve(Settings(host="0.0.0.0", port=0, db_path=str(tmp_path / "weft.db"))) == 2
+    assert "WEFT_TOKEN" in capsys.readouterr().err
+
+
+def test_secrets_do_not_show() -> None:
+    shown = repr(Settings(token="hunter2", secret_key="0123456789abcdef", env={"KEY": "value1"}))
+    assert "hunter2" not in shown and "0123456789abcdef" not in shown and "value1" not in shown
+
+
+def test_the_key_file_is_made_once_and_for_the_owner_alone(tmp_path: Path) -> None:
+    settings = Settings(db_path=str(tmp_path / "deep" / "weft.db"))
+    first = read_secret(settings)
+    path = tmp_path / "deep" / "weft.key"
+    assert len(first) == 32 and read_secret(settings) == first
+    assert stat.S_IMODE(path.stat().st_mode) == 0o600
+    assert [p.name for p in path.parent.iterdir()] == ["weft.key"]
+
+
+def test_a_damaged_key_file_is_refused_not_replaced(tmp_path: Path) -> None:
+    (tmp_path / "weft.key").write_text("00ff")
+    with pytest.raises(SettingsError, match=r"weft\.key"):
+        read_secret(Settings(db_path=str(tmp_path / "weft.db")))
+    assert (tmp_path / "weft.key").read_text() == "00ff"
+
+
+def test_a_configured_secret_needs_no_file(tmp_path: Path) -> None:
+    settings = Settings(db_path=str(tmp_path / "weft.db"), secret_key="a long enough secret")
+    assert len(read_secret(settings)) == 32
+    assert list(tmp_path.iterdir()) == []
