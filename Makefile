@@ -1,0 +1,73 @@
+# weft. `make serve` starts the server, `make test` proves that it works. Needs only Python 3.11 or newer.
+
+VENV := .venv
+BIN := $(VENV)/bin
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+WORKERS ?= 2
+ARGS ?=
+SOAK_SECONDS ?= 600
+
+# The first of these that is 3.11 or newer. Asked for by running it: a name on the PATH may be a shim that leads nowhere.
+PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
+	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
+
+INSTALLED := $(VENV)/.weft-installed
+INSTALLED_DEV := $(VENV)/.weft-installed-dev
+
+.PHONY: help serve install test lint format lock soak clean
+
+help:
+	@echo "make serve    start weft at http://127.0.0.1:8765 (first time: about a minute to install)"
+	@echo "make test     run all tests"
+	@echo "make lint     ruff, mypy --strict, import rules"
+	@echo "make format   lay the code out"
+	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
+	@echo "make lock     pin the newest versions that pyproject.toml allows"
+	@echo "make clean    remove what was built; databases stay"
+
+serve: $(INSTALLED)
+	@exec $(BIN)/weft serve $(ARGS)
+
+install: $(INSTALLED)
+
+test: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+
+lint: $(INSTALLED_DEV)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy --strict
+	$(BIN)/lint-imports
+
+format: $(INSTALLED_DEV)
+	$(BIN)/ruff check --fix --exit-zero .
+	$(BIN)/ruff format .
+
+soak: $(INSTALLED_DEV)
+	WEFT_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
+
+lock: $(INSTALLED_DEV)
+	$(PIP) install -q uv
+	$(BIN)/python -m uv pip compile -q -U pyproject.toml --universal --python-version 3.11 --generate-hashes \
+		--no-emit-index-url --no-header --no-annotate -o requirements.lock
+	$(BIN)/python -m uv pip compile -q -U pyproject.toml -c requirements.lock --extra dev --universal --python-version 3.11 \
+		--generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements-dev.lock
+
+clean:
+	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	rm -f $(INSTALLED) $(INSTALLED_DEV)
+
+# Versions and their hashes come from the lock; the package itself is linked, so edits need no new install.
+$(BIN)/python:
+	@test -n "$(PYTHON)" || { echo "weft needs Python 3.11 or newer; none was found on the PATH. Set PYTHON=/path/to/python3." >&2; exit 1; }
+	$(PYTHON) -m venv $(VENV)
+
+$(INSTALLED): pyproject.toml requirements.lock | $(BIN)/python
+	$(PIP) install -q --require-hashes -r requirements.lock
+	$(PIP) install -q --no-deps -e .
+	@touch $@
+
+$(INSTALLED_DEV): requirements-dev.lock $(INSTALLED)
+	$(PIP) install -q --require-hashes -r requirements-dev.lock
+	@touch $@

@@ -1,0 +1,185 @@
+"""Every example runs from the command line against a real server, and the command line tells how it went."""
+
+from __future__ import annotations
+
+import json
+import re
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.examples.conftest import Weft
+
+FOLDER = Path(__file__).parents[2] / "examples"
+
+
+def example(name: str) -> str:
+    return str(FOLDER / f"{name}.json")
+
+
+def link_in(text: str) -> str:
+    found = re.search(r"http://\S+/resume/\S+", text)
+    assert found is not None, text
+    return found[0]
+
+
+def run_id(text: str) -> str:
+    return re.search(r"run (\S+)", text)[1]  # type: ignore[index]
+
+
+@pytest.fixture
+def quick_demo(tmp_path: Path) -> str:
+    """The durable demo, with one second for its thirty."""
+    document: dict[str, Any] = json.loads(Path(example("durable-demo")).read_text())
+    assert document["blocks"]["sleep"]["params"] == {"seconds": 30}
+    document["blocks"]["sleep"]["params"] = {"seconds": 1}
+    path = tmp_path / "durable-demo.json"
+    path.write_text(json.dumps(document))
+    return str(path)
+
+
+def test_durable_demo(weft: Weft, quick_demo: str) -> None:
+    ran = weft("run", quick_demo, "--follow", "--input", '{"to": "ada@example.com"}')
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) is not None
+    assert "wait.opened" in ran.stderr
+
+
+def test_small_expense_passes_by_itself(weft: Weft) -> None:
+    ran = weft("run", example("expense-approval"), "--follow", "--input", '{"amount": 12.5}')
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout) == {"amount": 12.5, "decision": "automatic", "decided_by": "the rule"}
+
+
+def test_large_expense_waits_for_the_manager(weft: Weft) -> None:
+    saved = weft("deploy", example("expense-approval"), "--name", "expenses")
+    assert saved.returncode == 0, saved.stderr
+    assert saved.stdout.startswith("expenses version 1 (new, ")
+    assert "unchanged" in weft("deploy", example("expense-approval"), "--name", "expenses").stdout
+
+    ran = weft("run", "expenses", "--follow", "--input", '{"amount": 420}')
+    assert ran.returncode == 3, ran.stderr
+    link, run = link_in(ran.stderr), run_id(ran.stderr)
+    assert link in weft("inbox").stdout
+    assert [wait["link"] for wait in json.loads(weft("inbox", "--json").stdout) if wait["run"] == run] == [link]
+    why = weft("why", run, "ask")
+    assert why.returncode == 0
+    assert why.stdout.startswith("ask  waiting")
+
+    unknown = weft("answer", link, "--action", "perhaps")
+    assert unknown.returncode == 4
+    done = weft("answer", link, "--action", "approve", "--field", "note=Have a good trip", "--by", "Grace")
+    assert done.returncode == 0, done.stderr
+    late = weft("answer", link, "--action", "reject")
+    assert late.returncode == 4
+    assert "answered" in late.stderr
+
+    followed = weft("events", run, "--follow", "--json")
+    assert followed.returncode == 0
+    events = [json.loads(line) for line in followed.stdout.splitlines()]
+    assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
+    assert events[-1]["type"] == "run.finished"
+    assert weft("events", run, "--json").stdout == followed.stdout
+    assert weft("events", run, "--after", str(len(events) - 1)).stdout.count("\n") == 1
+    assert events[-1]["data"]["status"] == "succeeded"
+    assert f"{run}  succeeded" in weft("runs", "--workflow", "expenses").stdout
+    assert weft("cancel", run).returncode == 4
+
+
+def test_a_missing_input_is_refused_before_anything_runs(weft: Weft) -> None:
+    ran = weft("run", example("expense-approval"), "--input", "{}")
+    assert ran.returncode == 4
+    assert "amount" in ran.stderr
+
+
+def test_review_loop_asks_again_with_the_feedback(weft: Weft) -> None:
+    ran = weft("run", example("review-loop"), "--follow")
+    assert ran.returncode == 3, ran.stderr
+    run, first = run_id(ran.stderr), link_in(ran.stderr)
+    assert weft("answer", first, "--action", "revise", "--field", "note=shorter").returncode == 0
+    second = next_link(weft, run, first)
+    assert weft("answer", first, "--action", "pass").returncode == 4
+    assert weft("answer", second, "--action", "pass").returncode == 0
+    log = weft("events", run, "--follow", "--json").stdout
+    events = [json.loads(line) for line in log.splitlines()]
+    drafts = [event["data"]["output"]["result"]["text"] for event in events if drafted(event)]
+    assert drafts == [
+        "Draft 1 about durable workflows.",
+        "Draft 2 about durable workflows. With the feedback in mind: shorter",
+    ]
+    assert events[-1]["data"]["status"] == "succeeded"
+
+
+def drafted(event: dict[str, Any]) -> bool:
+    return bool(event["type"] == "node.succeeded" and event["block"] == "draft")
+
+
+def next_link(weft: Weft, run: str, before: str) -> str:
+    """The link of the wait that follows the answered one. Each look takes about half a second."""
+    for _ in range(50):
+        links = [wait["link"] for wait in json.loads(weft("inbox", "--json").stdout) if wait["run"] == run]
+        if links and links != [before]:
+            return str(links[0])
+    raise AssertionError("the run never asked again")
+
+
+def test_parallel_fanout_keeps_the_order(weft: Weft) -> None:
+    ran = weft("run", example("parallel-fanout"), "--follow", "--input", '{"cities": ["Rome", "Oslo"]}')
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["result"] == {"count": 2, "all_good": True, "cities": ["Rome", "Oslo"]}
+
+
+def test_error_handling_retries_and_falls_back(weft: Weft) -> None:
+    ran = weft("run", example("error-handling"), "--follow")
+    assert ran.returncode == 0, ran.stderr
+    report = json.loads(ran.stdout)
+    assert (report["flaky"], report["attempts"]) == (200, 3)
+    assert report["broken"]["used"] == "yesterday's answer"
+    assert "503" in report["broken"]["because"]
+    assert ran.stderr.count("retry.scheduled") == 3
+
+
+def test_nested_counts_for_itself(weft: Weft) -> None:
+    ran = weft("run", example("nested"), "--follow", "--input", '{"teams": ["a", "bbb", "cc"], "rounds": 4}')
+    assert ran.returncode == 0, ran.stderr
+    assert json.loads(ran.stdout)["result"] == {"team": "bbb", "points": 30}
+    assert "play@teams[2]/rounds#3" in ran.stderr
+
+
+def test_a_failing_run_exits_with_1_and_a_cancelled_one_with_2(weft: Weft, tmp_path: Path) -> None:
+    failing = {
+        "format": "weft/1",
+        "name": "failing",
+        "blocks": {
+            "start": {"type": "start"},
+            "boom": {"type": "function", "params": {"code": "throw new Error('boom')"}},
+        },
+        "edges": [{"source": "start", "target": "boom"}],
+    }
+    ran = weft("run", "-", "--follow", input=json.dumps(failing))
+    assert ran.returncode == 1
+    assert "boom" in ran.stderr
+    assert ran.stdout == ""
+
+    weft("deploy", example("expense-approval"), "--name", "cancelled")
+    arguments = ("run", "cancelled", "--input", '{"amount": 900}', "--key", "k")
+    run = json.loads(weft(*arguments, "--json").stdout)["run"]
+    cancelled = weft("cancel", run, "--reason", "a test")
+    assert cancelled.returncode == 0, cancelled.stderr
+    ran = weft(*arguments, "--follow")
+    assert (ran.returncode, ran.stdout) == (2, "")
+    assert run_id(ran.stderr) == run
+    assert "a test" in ran.stderr
+
+
+def test_the_same_key_is_the_same_run(weft: Weft) -> None:
+    weft("deploy", example("nested"))
+    runs = {json.loads(weft("run", "nested", "--key", "k1", "--json").stdout)["run"] for _ in range(2)}
+    assert len(runs) == 1
+
+
+def test_an_unknown_workflow_is_told(weft: Weft) -> None:
+    ran = weft("run", "nothing-of-that-name")
+    assert ran.returncode == 4
+    assert "nothing-of-that-name" in ran.stderr
