@@ -31,6 +31,9 @@ _NEEDS = {
 def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> None:
     """All rules that need no order of the blocks."""
     _input_schema(wiring, report)
+    if wiring.document.settings.durability == "ahead":
+        message = "durability 'ahead' is not available yet; runs are always strict"
+        report.add("not_available", "/settings/durability", message, hint="leave it out")
     wired: dict[str, set[str]] = {}
     for edges in wiring.edges.values():
         for edge in edges:

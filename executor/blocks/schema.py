@@ -22,7 +22,7 @@ EXPIRES_IN_S: dict[str, Any] = {
 ON_EXPIRE: dict[str, Any] = {
     "type": "string",
     "title": "When it expires",
-    "description": "fail: the block fails. continue: go on by out, the output is null. skip: nothing behind it runs.",
+    "description": "fail: the block fails. continue: go on by out, the output is null. skip: passed over as skipped, goes on by out without a value.",
     "default": "fail",
 }
 

@@ -310,6 +310,8 @@ def _decide_node(
     scope = state.scopes[path]
     first = plan.regions[scope.region].first
     scope.status[number - first] = status
+    if state.lost:
+        state.lost.pop(key, None)
     if state.stop_after == number and state.phase is RunPhase.RUNNING:
         state.phase = RunPhase.STOPPING
     if scope.dead:
@@ -456,6 +458,8 @@ def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
         del state.scopes[path]
     for key in [key for key in state.containers if _within(key[0], abort)]:
         del state.containers[key]
+    for lost in [lost for lost in state.lost if _within(lost[0], abort)]:
+        del state.lost[lost]
     outer, body, index = abort
     container = state.containers[(outer, body)]
     if index < 0:

@@ -162,3 +162,9 @@ def test_skip_if_on_a_container_is_refused() -> None:
         {"l": block("loop", count=1, policy_={"skip_if": "true"}), "a": block(parent="l")}, "start l; l.body a"
     )
     assert only(result, "not_available").pointer == "/blocks/l/policy/skip_if"
+
+
+def test_what_is_not_offered_yet_is_said_and_not_ignored() -> None:
+    result = compiled({"a": block()}, "start a", settings={"durability": "ahead"})
+    assert only(result, "not_available").pointer == "/settings/durability"
+    assert result.plan is None

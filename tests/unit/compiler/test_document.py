@@ -118,7 +118,7 @@ def test_policy_and_settings_reach_the_plan() -> None:
             "max_concurrency": 7,
             "timeout_s": 60,
             "on_failure": "cancel",
-            "durability": "ahead",
+            "durability": "strict",
         },
         variables={"hit": None},
     )
@@ -141,7 +141,7 @@ def test_policy_and_settings_reach_the_plan() -> None:
         7,
         60_000,
         "cancel",
-        "ahead",
+        "strict",
     )
 
 

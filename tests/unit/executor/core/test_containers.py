@@ -112,6 +112,17 @@ def test_a_closed_scope_leaves_no_trace_in_the_state() -> None:
     assert s.why("a@l#3") == ("closed", ("its scope has closed",))
 
 
+def test_lost_attempts_of_a_closed_scope_leave_no_trace_either() -> None:
+    s = Story({"l": loop({"a": ""})})
+    s.start()
+    s.sized("l:start", 50)
+    for turn in range(50):
+        s.lost(f"a@l#{turn}")
+        s.done(f"a@l#{turn}")
+        s.tested("l:end", again=True)
+    assert len(s.state.lost) <= 1
+
+
 def test_a_body_may_start_with_several_blocks() -> None:
     s = Story({"l": loop({"a": "c", "b": "c", "c": ""})})
     s.start()

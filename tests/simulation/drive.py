@@ -1,0 +1,270 @@
+"""Drives the core through one run: answers its commands in a seeded random order, in virtual time, with seeded faults.
+
+It stands for the runtime and for the world. What a block does comes from the `Table`; when it does it, and what goes
+wrong around it, comes from the order seed:
+  * stop and fold: the journal, encoded and decoded, is folded to a new state, which must equal the old one byte by
+    byte; the run goes on from there, with nothing but `outstanding` to tell what was under way;
+  * crash: as before, and every attempt under way is lost;
+  * facts that come twice, timers that come early, answers to waits that are closed: they must change nothing;
+  * a request to cancel.
+`watch.py` reads the journal as it grows and checks what must hold at every moment.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from random import Random
+
+import msgspec
+
+from compiler.keys import NodeKey, format_key
+from compiler.plan import Plan
+from executor.core import commands as c
+from executor.core import events as e
+from executor.core import facts as f
+from executor.core.decide import commands_of, decide, outstanding
+from executor.core.evolve import fold
+from executor.core.explain import explain
+from executor.core.state import State
+from executor.core.state import encode as encode_state
+from tests.simulation.generator import Behaviour, Block, Place, Table, Workflow
+from tests.simulation.watch import Broken, Observed, Watch, require
+
+STEPS_MAX = 20_000
+CRASHES_MAX = 6  # fewer than the core allows one attempt to be lost
+FAR_MS = 10_000_000_000  # no run of the simulation takes so long
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(e.Event)
+
+
+@dataclass
+class Faults:
+    """Chances per step, and the step at which the run is cancelled (-1: it is not)."""
+
+    fold: float = 0.0
+    crash: float = 0.0
+    stale: float = 0.0
+    cancel_at: int = -1
+
+    @classmethod
+    def draw(cls, rng: Random) -> Faults:
+        return cls(
+            fold=rng.choice((0.0, 0.1, 0.3)),
+            crash=rng.choice((0.0, 0.05, 0.1)),
+            stale=rng.choice((0.0, 0.1, 0.3)),
+            cancel_at=rng.randint(0, 60) if rng.random() < 0.1 else -1,
+        )
+
+
+class Drive:
+    """One run from start to end. `run()` returns what it came to; raises Broken with the reason."""
+
+    def __init__(
+        self,
+        workflow: Workflow,
+        plan: Plan,
+        table: Table,
+        order: int,
+        faults: Faults | None = None,
+        reuse: dict[int, str | None] | None = None,
+    ) -> None:
+        self.workflow, self.plan, self.table, self.reuse = workflow, plan, table, reuse or {}
+        self.rng = Random(f"{workflow.seed} order {order}")
+        self.first_in_first_out = order == 0
+        self.faults = faults or Faults()
+        self.state = State.new(plan)
+        self.journal: list[bytes] = []
+        self.watch = Watch(plan)
+        self.now_ms = 1_000_000
+        self.attempts: dict[NodeKey, int] = {}  # under way
+        self.stopped: set[NodeKey] = set()  # under way, told to stop
+        self.timers: dict[tuple[NodeKey, int], int] = {}
+        self.raised: Counter[NodeKey] = Counter()  # attempts that raised; a lost one did nothing
+        self.past_facts: list[f.Fact] = []
+        self.crashes = 0
+
+    def run(self) -> Observed:
+        self.feed(f.StartRequested(self.now_ms, f"run-{self.workflow.seed}", self.reuse))
+        for step in range(STEPS_MAX):
+            if self.watch.seen.status:
+                self._nothing_more()
+                return self.watch.seen
+            if step == self.faults.cancel_at:
+                self.feed(f.CancelRequested(self.now_ms, "the simulation says so"))
+            elif self.rng.random() < self.faults.stale:
+                self._stale()
+            elif self.rng.random() < self.faults.crash and self.crashes < CRASHES_MAX:
+                self._crash()
+            else:
+                self._step()
+            if self.rng.random() < self.faults.fold:
+                self._stop_and_fold()
+        raise Broken(f"no end after {STEPS_MAX} steps")
+
+    def feed(self, fact: f.Fact) -> list[e.Event]:
+        events = decide(self.plan, self.state, fact)
+        self.past_facts.append(fact)
+        if not events:
+            return events
+        self.watch.seen.commits += 1
+        for event in events:
+            self.journal.append(_encoder.encode(event))
+            self.watch.event(event, fact.at_ms)
+        require(self.state.seq == len(self.journal), "events are numbered 1, 2, 3, ... without gaps")
+        for command in commands_of(self.plan, self.state, events):
+            self._obey(command)
+        return events
+
+    def _obey(self, command: c.Command) -> None:
+        match command:
+            case c.RunNode():
+                require(command.key not in self.attempts, f"{self.name(command.key)} runs twice at one time")
+                self.attempts[command.key] = command.attempt
+            case c.CancelNode():
+                self.stopped.add(command.key)
+            case c.SetTimer():
+                self.timers[command.key, command.attempt] = command.due_ms
+            case c.Park():
+                require(not self.attempts, "a run parks only when nothing is under way")
+            case c.Finish():
+                require(self.watch.seen.status == command.status, "the command says what the event says")
+
+    # --- the world moves ---
+
+    def _step(self) -> None:
+        """One thing that may happen next: an attempt ends, a wait is answered, a timer comes due."""
+        answers = [key for key, wait in self.watch.waits.items() if self.act(key).wait == "answered"]
+        choices: list[tuple[str, NodeKey, int]] = [("end", key, attempt) for key, attempt in self.attempts.items()]
+        choices += [("answer", key, self.watch.waits[key].attempt) for key in answers]
+        choices += [
+            ("timer", key, attempt)
+            for (key, attempt), due_ms in self.timers.items()
+            if due_ms < FAR_MS  # the far ones are there to be overtaken by an answer
+        ]
+        if not choices:
+            raise Broken("the run is stuck: " + self._why())
+        kind, key, attempt = choices[0] if self.first_in_first_out else self.rng.choice(choices)
+        self.now_ms += self.rng.randrange(3)
+        if kind == "end":
+            del self.attempts[key]
+            self.feed(self._outcome(key, attempt))
+            self.stopped.discard(key)
+        elif kind == "answer":
+            self.feed(f.WaitAnswered(self.now_ms, key, attempt, self.act(key).route, "someone"))
+        else:
+            due_ms = self.timers.pop((key, attempt))
+            self.now_ms = max(self.now_ms, due_ms)
+            self.feed(f.TimerFired(self.now_ms, key, attempt))
+
+    def _outcome(self, key: NodeKey, attempt: int) -> f.Fact:
+        """What the attempt comes back with; one that was told to stop may still finish its work."""
+        node, act, now_ms = self.plan.nodes[key[1]], self.act(key), self.now_ms
+        if key in self.stopped and self.rng.random() < 0.7:
+            return f.NodeErred(now_ms, key, attempt, e.ErrorInfo("cancelled", "stopped"))
+        if node.sentinel == "end":
+            turns = self.watch.opened[key[0], node.body]
+            if act.test_fails_after and act.test_fails_after == turns:
+                return f.NodeErred(now_ms, key, attempt, e.ErrorInfo("test_failed", "the test raised", retryable=True))
+            return f.LoopTested(now_ms, key, attempt, again=turns < act.count)
+        if self.raised[key] < act.fails:
+            self.raised[key] += 1
+            error = e.ErrorInfo("scripted", "as the table says", retryable=act.retryable)
+            retry_at_ms = now_ms + self.rng.randrange(5000) if self.rng.random() < 0.2 else None
+            return f.NodeErred(now_ms, key, attempt, error, retry_at_ms)
+        if node.sentinel == "start":
+            # a while loop knows only whether there is a first iteration
+            count = min(act.count, 1) if act.lazy and node.type == "loop:start" else act.count
+            return f.RegionSizeKnown(now_ms, key, attempt, count)
+        if act.skip:
+            return f.NodePassed(now_ms, key, attempt)
+        if act.wait == "timer":
+            return f.NodeSuspended(now_ms, key, attempt, "timer", now_ms + self.rng.randrange(100_000))
+        if act.wait == "expired":
+            return f.NodeSuspended(now_ms, key, attempt, "approval", now_ms + self.rng.randrange(9000), act.on_expire)
+        if act.wait == "answered":
+            due_ms = FAR_MS + now_ms if self.rng.random() < 0.5 else None
+            return f.NodeSuspended(now_ms, key, attempt, "form", due_ms)
+        return f.NodeDone(now_ms, key, attempt, act.route, end_run=node.type == "response")
+
+    # --- faults ---
+
+    def _stale(self) -> None:
+        """Tell the core something it knows already, or too early. It must not care."""
+        early = [(key, attempt) for (key, attempt), due_ms in self.timers.items() if due_ms > self.now_ms]
+        old = [fact for fact in self.past_facts if self._is_stale(fact)]
+        if early and self.rng.random() < 0.5:
+            key, attempt = self.rng.choice(early)
+            fact: f.Fact = f.TimerFired(self.now_ms, key, attempt)
+        elif self.watch.waits and self.rng.random() < 0.3:
+            key, wait = self.rng.choice(list(self.watch.waits.items()))
+            fact = f.WaitAnswered(self.now_ms, key, wait.attempt - 1)
+        elif old:
+            fact = msgspec.structs.replace(self.rng.choice(old), at_ms=self.now_ms)
+        else:
+            return
+        before = encode_state(self.state)
+        require(decide(self.plan, self.state, fact) == [], f"a stale fact has effects: {fact}")
+        require(encode_state(self.state) == before, f"a stale fact changes the state: {fact}")
+
+    def _is_stale(self, fact: f.Fact) -> bool:
+        if isinstance(fact, f.StartRequested):
+            return True
+        if isinstance(fact, f.Recovered | f.CancelRequested | f.RunAborted):
+            return False
+        if isinstance(fact, f.TimerFired):
+            return (fact.key, fact.attempt) not in self.timers
+        if isinstance(fact, f.WaitAnswered):
+            return fact.key not in self.watch.waits
+        return self.attempts.get(fact.key) != fact.attempt
+
+    def _stop_and_fold(self) -> None:
+        """The process stops after this commit; another one goes on from the journal."""
+        folded = fold(self.plan, [_decoder.decode(line) for line in self.journal])
+        require(encode_state(folded) == encode_state(self.state), "the fold of the journal differs from the state")
+        self.state = folded
+        if self.watch.seen.status:
+            return
+        commands = outstanding(self.plan, folded)
+        running = {command.key: command.attempt for command in commands if isinstance(command, c.RunNode)}
+        require(running == self.attempts, f"outstanding attempts {running}, under way were {self.attempts}")
+        timers = {(t.key, t.attempt): t.due_ms for t in commands if isinstance(t, c.SetTimer)}
+        unknown = {t for t, due_ms in timers.items() if self.timers.get(t, due_ms) != due_ms}
+        require(not unknown, f"timers with other times than before: {unknown}")
+        self.timers = timers
+        if not folded.parked and self.rng.random() < 0.5:
+            self.feed(f.Recovered(self.now_ms))
+
+    def _crash(self) -> None:
+        self.crashes += 1
+        self._stop_and_fold()
+        lost, self.attempts = self.attempts, {}
+        self.stopped.clear()
+        for key, attempt in lost.items():
+            if self.state.running.get(key) == attempt:  # an earlier loss may have ended the run
+                self.feed(f.AttemptLost(self.now_ms, key, attempt))
+
+    def _nothing_more(self) -> None:
+        """After its end a run takes nothing in any more."""
+        self._stop_and_fold()
+        for fact in self.past_facts[-3:]:
+            require(decide(self.plan, self.state, fact) == [], "events after the end of the run")
+
+    # --- names ---
+
+    def act(self, key: NodeKey) -> Behaviour:
+        block, place = self.block_of(key)
+        return self.table.of(block, place)
+
+    def block_of(self, key: NodeKey) -> tuple[Block, Place]:
+        place = tuple((self.plan.regions[region].id, index) for region, index in key[0])
+        return self.workflow.by_id[self.plan.nodes[key[1]].block], place
+
+    def name(self, key: NodeKey) -> str:
+        return format_key(self.plan, key)
+
+    def _why(self) -> str:
+        keys = [(path, n) for path in self.state.scopes for n in range(len(self.plan.nodes))]
+        keys = [key for key in keys if self.plan.region_of[key[1]] == self.state.scopes[key[0]].region]
+        return "; ".join(f"{self.name(key)} {explain(self.plan, self.state, key)}" for key in keys)
