@@ -1,0 +1,142 @@
+"""What the durable benchmarks run: documents, a block that does nothing, and an engine on a fresh database.
+
+The block says it writes to the world, so nothing may start before what it depends on is on disk.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+
+from compiler.catalog import BlockSpec
+from compiler.compile import Compiled, compile_document
+from compiler.document import Limits
+from executor.blocks.base import Context, Done
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.sandbox import Sandbox
+from executor.services import Services
+from executor.store.base import Store
+from executor.store.sqlite import SQLiteStore
+
+Document = dict[str, Any]
+
+# What is measured is larger than what people draw.
+LIMITS = Limits(blocks=200_000, edges=400_000, document_bytes=1 << 30)
+POLL_S = 0.0005
+
+
+class Noop:
+    """Does nothing, counts, and notes when it was last called. `reached` is done at the call number it was asked
+    for."""
+
+    spec = BlockSpec("noop", "No-op", "Does nothing, and says it writes.", "action", effect="write", attempts=3)
+
+    def __init__(self) -> None:
+        self.calls = 0
+        self.called_at = 0.0
+        self._until = 0
+        self._reached: asyncio.Future[None] | None = None
+
+    async def run(self, ctx: Context) -> Done:
+        self.calls += 1
+        self.called_at = time.perf_counter()
+        if self.calls == self._until and self._reached is not None:
+            self._reached.set_result(None)
+        return _DONE
+
+    def after(self, calls: int) -> asyncio.Future[None]:
+        """Done when `calls` more calls were made."""
+        self._until = self.calls + calls
+        self._reached = asyncio.get_running_loop().create_future()
+        return self._reached
+
+
+_DONE = Done({"ok": True})
+
+
+class BenchEngine(Engine):
+    """An engine that takes documents of any size."""
+
+    def compile(self, document: Any, trigger: str | None = None) -> Compiled:
+        data = document if isinstance(document, bytes) else orjson.dumps(document)
+        key = (str(hash(data)), trigger)
+        if key not in self._compiled:
+            self._compiled[key] = compile_document(data, self.registry, trigger=trigger, limits=LIMITS)
+        return self._compiled[key]
+
+
+@asynccontextmanager
+async def engine_on(path: Path, noop: Noop, store: Store | None = None) -> AsyncIterator[Engine]:
+    """A working engine on a SQLite file in the folder `path`."""
+    sandbox = Sandbox(threads=1)
+    engine = await BenchEngine.open(
+        store or SQLiteStore(path / "weft.db"),
+        registry=Registry.load(extra=[noop], sandbox=sandbox),
+        services=Services(sandbox=sandbox, http=GuardedClient(allow_private=())),
+        secret=b"0" * 32,
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close()
+
+
+async def all_ended(engine: Engine) -> None:
+    """Until no run is queued or running; asked for again and again, because no one event says so."""
+    while any([await engine.list_runs(status=status, limit=1) for status in ("queued", "running")]):  # noqa: ASYNC110
+        await asyncio.sleep(POLL_S)
+
+
+def document(name: str, blocks: Mapping[str, Document], edges: list[tuple[str, ...]], **settings: Any) -> Document:
+    """`edges` are (source, target) or (source, handle, target). The trigger is `start`."""
+    return {
+        "format": "weft/1",
+        "name": name,
+        "settings": {"max_executions": 10_000_000, **settings},
+        "blocks": {"start": {"type": "start", "name": "Start"}, **blocks},
+        "edges": [
+            {"source": edge[0], "target": edge[-1], **({"handle": edge[1]} if len(edge) == 3 else {})} for edge in edges
+        ],
+    }
+
+
+def noop(id: str, **more: Any) -> Document:
+    return {"type": "noop", "name": id, **more}
+
+
+def chain(size: int) -> Document:
+    ids = [f"s{n}" for n in range(size)]
+    edges = list(zip(["start", *ids], ids, strict=False))
+    return document(f"chain {size}", {id: noop(id) for id in ids}, [*edges])
+
+
+def fan(size: int) -> Document:
+    """One source, `size` steps beside each other, one join."""
+    ids = [f"s{n}" for n in range(size)]
+    blocks = {"source": noop("source"), **{id: noop(id) for id in ids}, "join": noop("join")}
+    edges = [("start", "source"), *(("source", id) for id in ids), *((id, "join") for id in ids)]
+    return document(f"fan {size}", blocks, [*edges], max_concurrency=100_000)
+
+
+def loop(iterations: int, steps: int) -> Document:
+    ids = [f"s{n}" for n in range(steps)]
+    params = {"mode": "for", "count": iterations, "max": iterations}
+    blocks: dict[str, Document] = {"round": {"type": "loop", "name": "Round", "params": params}}
+    blocks |= {id: noop(id, parent="round") for id in ids}
+    edges = [("start", "round"), ("round", "body", ids[0]), *pairwise(ids)]
+    return document(f"loop {iterations} x {steps}", blocks, [*edges])
+
+
+def pause() -> Document:
+    """An approval, then a step."""
+    ask = {"type": "approval", "name": "Ask", "params": {"title": "Go on?", "actions": ["yes", "no"]}}
+    return document("pause", {"ask": ask, "step": noop("step")}, [("start", "ask"), ("ask", "step")])
