@@ -58,6 +58,8 @@ class Codec:
         self, seq: int, at_ms: int, event: Event, output: bytes | None = None, extra: Mapping[str, Any] | None = None
     ) -> Record:
         cls = type(event)
+        if (cls is NodeStarted or cls is NodeSucceeded) and not extra:  # most of every journal
+            return self._plain_record(seq, at_ms, event, output)  # type: ignore[arg-type]
         data: bytes | None = None
         node: str | None = None
         path = ""
@@ -67,23 +69,32 @@ class Codec:
             node = self._plan.nodes[key[1]].id
             path = self.path_text(key[0])
             attempt = getattr(event, "attempt", 0)
-        if cls is NodeSucceeded and not extra:
-            data = _succeeded(event)
-        elif cls is not NodeStarted:
-            defaults = _DEFAULTS[cls]
-            fields: dict[str, Any] = {}
-            for name in _FIELDS[cls]:
-                value = getattr(event, name)
-                if name not in defaults or defaults[name] != value:
-                    fields[name] = self._plain(name, value)
-            if extra:
-                fields.update(extra)
-            data = orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS) if fields else None
+        defaults = _DEFAULTS[cls]
+        fields: dict[str, Any] = {}
+        for name in _FIELDS[cls]:
+            value = getattr(event, name)
+            if name not in defaults or defaults[name] != value:
+                fields[name] = self._plain(name, value)
+        if extra:
+            fields.update(extra)
+        if fields:
+            data = orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS)
         return Record(seq, at_ms, _TAGS[cls], node, path, attempt, data, output)
+
+    def _plain_record(self, seq: int, at_ms: int, event: NodeStarted | NodeSucceeded, output: bytes | None) -> Record:
+        path, number = event.key
+        data = _succeeded(event) if type(event) is NodeSucceeded else None
+        node = self._plan.nodes[number].id
+        return Record(seq, at_ms, _TAGS[type(event)], node, self.path_text(path), event.attempt, data, output)
 
     def to_event(self, record: Record) -> Event:
         """Raises CorruptJournal, naming the run position, when the record is not an event of this plan."""
         cls = _TYPES.get(record.type)
+        if record.data is None and (cls is NodeStarted or cls is NodeSucceeded):  # most of every journal
+            node, path = self._plan.node_index(record.node or ""), self._path_of.get(record.path)
+            if node is not None and path is not None:
+                key = (path, node)
+                return NodeStarted(key, record.attempt) if cls is NodeStarted else NodeSucceeded(key, record.attempt)
         try:
             if cls is None:
                 raise ValueError(f"unknown event type {record.type!r}")

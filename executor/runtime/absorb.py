@@ -21,6 +21,7 @@ from executor.core.events import (
     Event,
     NodeFailed,
     NodeSkipped,
+    NodeStarted,
     NodeSucceeded,
     RegionExited,
     RegionSized,
@@ -111,6 +112,9 @@ class Absorber:
             self._signals.append(payload.signal)  # a stale answer uses nothing up
         key = getattr(fact, "key", None)
         for event in events:
+            if type(event) is NodeStarted:  # every second one: no payload, nothing for the values
+                self._record(event)
+                continue
             own = payload if key is not None and getattr(event, "key", None) == key else None
             self._take(event, own)
         return events
@@ -278,6 +282,8 @@ class Absorber:
         """The values' side of one stored record. `output`: the record's, or its blob."""
         self._seq = self._expected_seq = record.seq
         self._at_ms = max(self._at_ms, record.at_ms)
+        if type(event) is NodeStarted:
+            return
         match event:
             case VariablesPatched():
                 self._values.patch(event.ops)

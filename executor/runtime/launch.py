@@ -9,8 +9,9 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from typing import Any
 
 from compiler.keys import NodeKey, Path
@@ -32,6 +33,8 @@ log = logging.getLogger("weft.launch")
 
 # A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
 CANCEL_GRACE_S = 5.0
+# Plans whose nodes are kept prepared; as many as recovery keeps decoded.
+PLANS_MAX = 256
 
 
 @dataclass(slots=True)
@@ -49,6 +52,16 @@ class Payload:
 class Result:
     fact: f.Fact
     payload: Payload
+
+
+class _Prepared:
+    """What every run of a plan needs of a node, made once."""
+
+    __slots__ = ("template", "wired")
+
+    def __init__(self, node: Node) -> None:
+        self.template: Template = compile_template(node)
+        self.wired = frozenset(edge.handle for edge in node.out)
 
 
 class Launcher:
@@ -76,7 +89,7 @@ class Launcher:
         self._key_text = key_text
         self._emit = emit
         self._redactor = redactor
-        self._templates: dict[int, Template] = {}
+        self._prepared = _prepared_nodes(plan.hash)
 
     async def run(self, key: NodeKey, attempt: int, turn: int = 0, count: int = 0) -> Result:
         """One attempt. `turn`, `count`: for sentinels, see Context."""
@@ -105,9 +118,10 @@ class Launcher:
     async def _outcome(self, key: NodeKey, node: Node, attempt: int, turn: int, count: int) -> Outcome | None:
         """None: `skip_if` was true."""
         path = self._reader_path(key, node, turn)
-        template = self._templates.get(key[1])
-        if template is None:
-            template = self._templates[key[1]] = compile_template(node)
+        prepared = self._prepared.get(key[1])
+        if prepared is None:
+            prepared = self._prepared[key[1]] = _Prepared(node)
+        template = prepared.template
         key_text = self._key_text(key)
         deltas = self._redactor.stream(lambda text: self._emit(key_text, text))
         skip_if = template.skip_if(self._values, path)
@@ -129,7 +143,7 @@ class Launcher:
             services=self._services,
             emit=deltas,
             evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
-            wired=frozenset(edge.handle for edge in node.out),
+            wired=prepared.wired,
             turn=turn,
             count=count,
             broke=turn > 0 and self._values.broke((*key[0], (node.body, turn - 1))),
@@ -138,8 +152,7 @@ class Launcher:
         try:
             if node.inline:
                 return await handler.run(context)
-            async with asyncio.timeout(node.policy.timeout_ms / 1000):
-                return await handler.run(context)
+            return await _within(node.policy.timeout_ms / 1000, handler.run(context))
         finally:
             deltas.end()
 
@@ -196,3 +209,34 @@ class Launcher:
             self._redactor.redact_cut(error.hint),
         )
         return Result(f.NodeErred(self._clock.now_ms(), key, attempt, shown, retry_at_ms), Payload())
+
+
+@lru_cache(maxsize=PLANS_MAX)
+def _prepared_nodes(plan_hash: str) -> dict[int, _Prepared]:
+    """By node number, filled as nodes run, shared by all runs of the plan."""
+    return {}
+
+
+async def _within(seconds: float, handler: Coroutine[Any, Any, Outcome]) -> Outcome:
+    """`asyncio.timeout` around one handler, at a third of its price. Raises TimeoutError."""
+    task = asyncio.current_task()
+    assert task is not None
+    cancelling = task.cancelling()
+    late = False
+
+    def expire() -> None:
+        nonlocal late
+        late = True
+        task.cancel()
+
+    timer = asyncio.get_running_loop().call_later(seconds, expire)
+    try:
+        return await handler
+    except asyncio.CancelledError as cancelled:
+        if late and task.cancelling() <= cancelling + 1:  # nobody else asked for it
+            raise TimeoutError from cancelled
+        raise
+    finally:
+        timer.cancel()
+        if late:
+            task.uncancel()

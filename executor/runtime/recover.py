@@ -157,10 +157,14 @@ async def _reused_outputs(store: Store, plan: Plan, event: RunStarted) -> dict[i
     after = 0
     while records := await store.read_events(event.source_run, after, PAGE):
         for record in records:
-            if record.node is None or record.path or record.type not in ("node.succeeded", "region.exited"):
+            if record.node is None or record.path:
                 continue
             number = plan.node_index(record.node)
-            output = await output_of(store, record)
+            output = None
+            if record.type in ("node.succeeded", "region.exited"):
+                output = await output_of(store, record)
+            elif record.type == "node.failed":  # what the blocks behind its error handle read
+                output = orjson.dumps({"error": orjson.loads(record.data or b"{}")["error"]})
             if number in event.reuse and output is not None:
                 outputs[number] = output
         after = records[-1].seq

@@ -183,7 +183,7 @@ class RunLoop:
 
     def _launch(self, command: c.RunNode) -> None:
         key = command.key
-        task = asyncio.create_task(self._attempt(command), name=f"{self.id}:{key}")
+        task = asyncio.create_task(self._attempt(command), name=f"{self.id}:{key[1]}")
         self._tasks[key] = task
 
     async def _attempt(self, command: c.RunNode) -> None:

@@ -44,12 +44,14 @@ class Worker:
         self._loops: dict[str, RunLoop] = {}
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
+        self._renewed_at_ms = 0
         self._stopping = False
         self._background: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
         parts = self._parts
         parts.clock.on_jump(self._wake.set)
+        self._renewed_at_ms = parts.clock.now_ms()
         self._background = [
             asyncio.create_task(self._claim_for_ever(), name=f"{self.name}:claim"),
             asyncio.create_task(self._renew_for_ever(), name=f"{self.name}:renew"),
@@ -58,8 +60,11 @@ class Worker:
     async def stop(self, grace_s: float = 8.0) -> None:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
         self._stopping = True
+        self._wake.set()
         for loop in self._loops.values():
             loop.stop()
+        if self._background:
+            await asyncio.wait(self._background[:1], timeout=grace_s)  # a claim under way: its runs are let go as well
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace_s)
         left = dict(self._loops)
@@ -96,6 +101,9 @@ class Worker:
         while not self._stopping:
             self._wake.clear()
             try:
+                if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
+                    # This process slept. It keeps what nobody took, instead of claiming its own runs from itself.
+                    await self._renew()
                 room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
                 rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, limit=room) if room > 0 else []
                 for row in rows:
@@ -154,28 +162,30 @@ class Worker:
                 del self._loops[row.id]
             if self._tasks.get(row.id) is asyncio.current_task():
                 del self._tasks[row.id]
+            self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._wake.set()
 
     # --- leases ---
 
     async def _renew_for_ever(self) -> None:
-        store, clock = self._parts.store, self._parts.clock
         while True:
             await asyncio.sleep(self._lease_ms / 1000 / RENEWALS_PER_LEASE)
-            held = list(self._loops)
-            if not held:
-                continue
             try:
-                kept = await store.renew(self.name, held, clock.now_ms(), self._lease_ms)
+                await self._renew()
             except StoreError as error:
                 log.error("renewing leases failed: %s", error)
-                continue
-            for run_id in held:
-                loop = self._loops.get(run_id)
-                if loop is None:
-                    continue
-                if run_id in kept:
-                    loop.nudge()  # an answer may have been written by another process
-                elif run_id in self._tasks:
-                    log.warning("run %s: the lease was lost, another worker has it", run_id)
-                    self._tasks[run_id].cancel()
+
+    async def _renew(self) -> None:
+        """All leases of this process, those of runs that are still being recovered too. Raises StoreError."""
+        now_ms = self._parts.clock.now_ms()
+        held = dict(self._tasks)
+        if held:
+            kept = await self._parts.store.renew(self.name, list(held), now_ms, self._lease_ms)
+            for run_id, task in held.items():
+                if run_id not in kept:
+                    if not task.done():
+                        log.warning("run %s: the lease was lost, another worker has it", run_id)
+                        task.cancel()
+                elif run_id in self._loops:
+                    self._loops[run_id].nudge()  # an answer may have been written by another process
+        self._renewed_at_ms = now_ms

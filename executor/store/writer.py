@@ -1,7 +1,8 @@
 """The one writer of a SQLite file: a thread that takes everything waiting and commits it as one group.
 
-A sync to disk costs more than all else, so those who wait share it: while one group is being committed the next
-gathers by itself, without a timer. One hop to the thread and one back per group, never per row.
+A sync to disk costs more than all else, so those who wait share it: what is submitted in one turn of the event loop
+goes over as one batch, and while one group is being committed the next gathers by itself, without a timer. One hop to
+the thread and one back per group, never per row.
 
 An item is a function of `executor.store.writes` and its arguments. It runs inside the group's transaction and raises a
 WeftError only before it has written anything, so a fenced append harms nobody and no savepoints are needed. Anything
@@ -97,7 +98,9 @@ class Writer:
         self._database = database
         self._retry = retry
         self._stats = stats
-        self._queue: SimpleQueue[Item | None] = SimpleQueue()
+        self._gathered: list[Item] = []  # submitted in this turn of the event loop
+        self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()
+        self._held: list[Item] = []  # taken, but too many for the group before
         self._thread: threading.Thread | None = None
         self._closed = True
         self._id = uuid.uuid4().hex
@@ -127,6 +130,7 @@ class Writer:
         if thread is None:
             return
         self._closed = True
+        self._hand_over()
         self._queue.put(None)
         await asyncio.shield(asyncio.to_thread(thread.join))
 
@@ -136,8 +140,16 @@ class Writer:
         if self._closed:
             raise StoreError("the store is closed", code="store_closed")
         future: asyncio.Future[T] = self._loop.create_future()
-        self._queue.put(Item(future, write, args))
+        if not self._gathered:
+            self._loop.call_soon(self._hand_over)
+        self._gathered.append(Item(future, write, args))
         return future
+
+    def _hand_over(self) -> None:
+        """One batch to the thread: each hand-over wakes it, and costs both sides the interpreter's lock."""
+        items, self._gathered = self._gathered, []
+        for start in range(0, len(items), GROUP_MAX):
+            self._queue.put(items[start : start + GROUP_MAX])
 
     # --- everything below runs on the writer's thread
 
@@ -163,20 +175,22 @@ class Writer:
 
     def _take(self) -> tuple[list[Item], bool]:
         """All that waits, at most GROUP_MAX; nothing when it was quiet for a while. Second value: False once closed."""
+        items, self._held = self._held, []
         try:
-            item = self._queue.get(timeout=IDLE_S if self._commits else None)
-        except Empty:
-            return [], True
-        items: list[Item] = []
-        try:
-            while item is not None:
-                items.append(item)
-                if len(items) == GROUP_MAX:
+            while (batch := self._queue.get(timeout=self._patience_s(items))) is not None:
+                if len(items) + len(batch) > GROUP_MAX:
+                    self._held = batch
                     return items, True
-                item = self._queue.get_nowait()
+                items += batch
         except Empty:
             return items, True
         return items, False
+
+    def _patience_s(self, items: list[Item]) -> float | None:
+        """How long to wait for a batch: not at all with something to do, else until it is time to checkpoint."""
+        if items:
+            return 0.0
+        return IDLE_S if self._commits else None
 
     def _settle(self, items: list[Item]) -> list[Outcome]:
         """Commit the items, one outcome each. Never raises."""
@@ -280,13 +294,12 @@ class Writer:
     def _refuse_waiting(self) -> None:
         """The thread ends: whoever still waits is told so. After a clean `close` nobody does."""
         self._closed = True
+        waiting = self._held
         with suppress(Empty):
             while True:
-                item = self._queue.get_nowait()
-                if item is not None:
-                    self._deliver(
-                        [(item.future, Outcome(None, StoreError("the store is closed", code="store_closed")))]
-                    )
+                waiting += self._queue.get_nowait() or ()
+        for item in waiting:
+            self._deliver([(item.future, Outcome(None, StoreError("the store is closed", code="store_closed")))])
 
     def _deliver(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
         try:
