@@ -21,7 +21,7 @@ from msgspec import Struct
 from compiler.diagnostics import Report, suggest
 from compiler.flow import Flow
 from compiler.plan import Ref
-from compiler.references import Found, Parsed, normalize, parse
+from compiler.references import Found, Parsed, normalize, parse, unblanked
 from compiler.variables import Variables
 from compiler.wiring import ROOT, Wiring
 
@@ -84,6 +84,7 @@ class Binder:
             self._names.setdefault(normalize(block.name), []).append(block.id)
         for block_id in wiring.document.blocks:
             self._names.setdefault(normalize(block_id), []).append(block_id)
+        self._name_length_max = max(map(len, self._names), default=0)
         self._shared = any(len(set(blocks)) > 1 for blocks in self._names.values())
 
     def bind(self, found: Found, reader: Reader, pointer: str) -> Ref | None:
@@ -107,12 +108,13 @@ class Binder:
 
     def _env(self, found: Found, reader: Reader, pointer: str) -> Ref | None:
         name = found.text
-        known = self._env_names is not None and name in self._env_names
-        if not known and not _ENV_STYLE.fullmatch(name):
+        if not is_env_name(name, self._env_names or ()):
             return None
+        known = self._env_names is not None and name in self._env_names
         if not known and self._env_names is not None:
             message = f"{found.key} is not set here"
-            self._report.add("env_unknown", pointer, message, hint=suggest(name, self._env_names), block=reader.block)
+            names = self._env_names
+            self._report.add("env_unknown", pointer, message, hint=lambda: suggest(name, names), block=reader.block)
         return Ref(found.key, "env", path=(name,))
 
     def _scope(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> Ref | None:
@@ -291,11 +293,14 @@ class Binder:
         known = self._looked_up.get(segments)
         if known is None:
             known = None, 0
-            for used in range(_texts_at(segments), 0, -1):
-                blocks = self._names.get(normalize(".".join(map(str, segments[:used]))))
+            name = ""
+            for used in range(1, _texts_at(segments) + 1):
+                name += unblanked(str(segments[used - 1]))
+                if len(name) > self._name_length_max:
+                    break
+                blocks = self._names.get(name.lower())
                 if blocks:
                     known = blocks[0], used
-                    break
             self._looked_up[segments] = known
         return known
 
@@ -341,6 +346,12 @@ class Binder:
 
     def _name(self, block: str) -> str:
         return self._wiring.blocks[block].name
+
+
+def is_env_name(name: str, known: Collection[str]) -> bool:
+    """Is `${name}` a reference? Yes for a name that is set here, and for one written as environment names are; other
+    names may be JavaScript's own."""
+    return name in known or _ENV_STYLE.fullmatch(name) is not None
 
 
 def _texts_at(segments: Segments) -> int:

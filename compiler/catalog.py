@@ -5,6 +5,15 @@
   "x-weft": "code"        the text is a JavaScript program (same binding)
   "x-weft": "literal"     the text is left alone: no references are looked for
 Everything else that is text may hold references.
+
+For the editor, each param has a title, a description and "x-ui", an object the compiler does not look at:
+  order     position in the form, from 1
+  widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, or list (of what `items`
+            says); every one of them also takes a reference
+  rows      lines to begin with
+  when      {param: [values]}: shown only while that param has one of these values (or a reference)
+  advanced  true: seldom needed
+  handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
 """
 
 from __future__ import annotations
@@ -39,6 +48,10 @@ class BlockSpec(Struct, frozen=True):
     output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
     attempts    default policy.retry.max_attempts
+    sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
+                given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names
+                of all items. Of several sentences with ` | ` between them the first one with nothing empty in it counts
+    icon        name of a picture the editor has
     """
 
     type: str
@@ -57,6 +70,8 @@ class BlockSpec(Struct, frozen=True):
     output_from: Callable[[Params], dict[str, Any] | None] | None = None
     attempts: int = 1
     timeout_ms: int = 300_000
+    sentence: str = ""
+    icon: str = "block"
 
 
 class Catalog(Protocol):

@@ -86,8 +86,14 @@ def _input_schema(wiring: Wiring, report: Report) -> None:
 
 def _unknown_type(block: BlockDoc, catalog: Catalog, report: Report) -> None:
     message = f"there is no block type {block.type[:80]!r}"
-    hint = suggest(block.type, catalog.types())
-    report.add("block_type_unknown", pointer_to(block.id, "type"), message, hint=hint, block=block.id, field="type")
+    report.add(
+        "block_type_unknown",
+        pointer_to(block.id, "type"),
+        message,
+        hint=lambda: suggest(block.type, catalog.types()),
+        block=block.id,
+        field="type",
+    )
 
 
 def _name(block: BlockDoc, spec: BlockSpec | None, report: Report) -> None:
@@ -119,8 +125,14 @@ def _policy(block: BlockDoc, spec: BlockSpec | None, wiring: Wiring, report: Rep
     groups = wiring.document.settings.groups
     if policy.group is not None and policy.group not in groups:
         message = f"settings.groups has no group {policy.group[:80]!r}"
-        hint = suggest(policy.group, groups)
-        report.add("group_unknown", pointer_to(block.id, "policy", "group"), message, hint=hint, block=block.id)
+        group = policy.group
+        report.add(
+            "group_unknown",
+            pointer_to(block.id, "policy", "group"),
+            message,
+            hint=lambda: suggest(group, groups),
+            block=block.id,
+        )
     if policy.cache is not None:
         message = "caching of results is not available yet; leave cache out"
         report.add("not_available", pointer_to(block.id, "policy", "cache"), message, block=block.id)

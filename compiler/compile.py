@@ -109,7 +109,7 @@ def _compile(
     if sound:
         variables.check_writes(wiring, flows)
     binder = Binder(wiring, flows, layout.places, variables, report, env_names, sound)
-    gatherer = Gatherer(wiring, binder, variables, catalog, report)
+    gatherer = Gatherer(wiring, binder, variables, catalog, report, limits)
     needs = {block: gatherer.needs_of(wiring.blocks[block]) for blocks in layout.blocks for block in blocks}
     if report.failed or wiring.trigger is None:
         return None

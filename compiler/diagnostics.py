@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import difflib
-from collections.abc import Collection, Iterable
+from collections.abc import Callable, Collection, Iterable
+from heapq import nlargest
+from itertools import islice
 from typing import Final, Literal
 
 from msgspec import Struct
@@ -12,6 +14,13 @@ Severity = Literal["error", "warning"]
 
 # A broken document of 20,000 blocks must not become an answer of 20,000 findings.
 FINDINGS_MAX: Final = 500
+# "Did you mean" is for people; a document with more mistakes than this was not written by one.
+SUGGESTIONS_MAX: Final = 100
+SUGGESTED_FROM_MAX: Final = 1_000
+NAME_COMPARED_MAX: Final = 40
+MESSAGE_LENGTH_MAX: Final = 500
+
+Hint = str | Callable[[], str]
 
 
 class Diagnostic(Struct, frozen=True, omit_defaults=True):
@@ -64,6 +73,8 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "container_unwired": ("error", "a loop or parallel whose `body` handle leads nowhere"),
     "limit_branches": ("error", "more branches than the limit"),
     "limit_iterations": ("error", "more iterations than the limit"),
+    "limit_references": ("error", "more references than the limit"),
+    "limit_expressions": ("error", "more expressions and programs than the limit"),
     # edges and reach
     "edge_source_missing": ("error", "an edge from a block that is not there"),
     "edge_target_missing": ("error", "an edge to a block that is not there"),
@@ -109,13 +120,66 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
 }
 
 
+# How each kind of error is mended, where nothing better is known about the case at hand.
+HINTS: Final[dict[str, str]] = {
+    "json_malformed": "send one JSON object, in UTF-8",
+    "json_too_deep": "no document that people draw nests this deep; was it wrapped in itself?",
+    "document_too_large": "keep large data out of the document: pass it as input, or let a block fetch it",
+    "text_too_long": "pass long texts as input, or let a block fetch them",
+    "format_unknown": 'begin with {"format": "weft/1", "blocks": {...}}',
+    "field_invalid": "docs/reference/document.md lists the fields",
+    "id_invalid": "ids are for machines; put what people should read into `name`",
+    "too_many_blocks": "split the workflow, or repeat blocks in a loop or a parallel",
+    "too_many_edges": "split the workflow, or repeat blocks in a loop or a parallel",
+    "input_schema_invalid": "see https://json-schema.org/draft/2020-12; leave `input` out to take anything",
+    "not_available": "leave it out",
+    "parent_missing": "name a loop or a parallel, or leave `parent` out",
+    "parent_not_container": "name a loop or a parallel, or leave `parent` out",
+    "parent_cycle": "take one of them out of the other",
+    "nesting_too_deep": "flatten the inner containers, for example by running one loop over prepared items",
+    "container_empty": "put blocks into it, or delete it",
+    "container_unwired": "draw an edge from its handle 'body' to its first block",
+    "limit_branches": "run fewer branches, each over a part of the items",
+    "limit_iterations": "run fewer iterations, each over several items",
+    "limit_references": "split the workflow, or pass whole objects on instead of their fields one by one",
+    "limit_expressions": "move what they have in common into one function block",
+    "edge_source_missing": "delete the edge, or name a block that is there",
+    "edge_target_missing": "delete the edge, or name a block that is there",
+    "edge_handle_unknown": "leave by a handle the block has",
+    "edge_crosses_border": "join blocks of one container; its own handles lead in ('body') and out ('out')",
+    "edge_to_note": "delete the edge: notes are for people",
+    "cycle": "to repeat blocks, put them into a loop and read the earlier result by reference",
+    "trigger_missing": "add a block of type 'start'",
+    "trigger_unknown": "name a block that starts runs, or leave the trigger out",
+    "trigger_has_input": "delete the edge, or repeat the blocks in a loop",
+    "trigger_in_container": "move it out of the container",
+    "block_type_unknown": "GET /api/blocks lists the types",
+    "param_unknown": "GET /api/blocks lists the params of each block type",
+    "param_missing": "GET /api/blocks lists the params of each block type",
+    "param_invalid": "GET /api/blocks has the schema of each block type's params",
+    "group_unknown": "list the group in settings.groups, or leave it out",
+    "case_duplicate": "give each case an id of its own",
+    "else_not_last": "move the case without `when` to the end",
+    "expression_invalid": "write plain JavaScript; references like <block.field> stand for values",
+    "path_invalid": "write $.name, $.name.field, $.list[0]",
+    "reference_default_invalid": 'texts need quotes: ?? "none"',
+    "reference_not_upstream": "draw an edge from that block to the reader, or put both into a loop",
+    "reference_into_parallel": "read the results of the parallel: <its name.results>",
+}
+
+
 class Report:
-    """Collects findings. Blocks in `outside` are not part of the plan: their errors only warn."""
+    """Collects findings. Blocks in `outside` are not part of the plan: their errors only warn.
+
+    The bound is on errors and on warnings each: no number of warnings crowds out an error.
+    """
 
     def __init__(self) -> None:
         self.findings: list[Diagnostic] = []
         self.outside: Collection[str] = frozenset()
         self.failed = False
+        self._room = {"error": FINDINGS_MAX, "warning": FINDINGS_MAX}
+        self._suggestions = SUGGESTIONS_MAX
 
     def add(
         self,
@@ -123,25 +187,44 @@ class Report:
         pointer: str,
         message: str,
         *,
-        hint: str = "",
+        hint: Hint = "",
         block: str | None = None,
         field: str | None = None,
     ) -> None:
+        """`hint`: a text, or a function that looks for one; it is called for the first findings only."""
         severity = "warning" if block is not None and block in self.outside else CODES[code][0]
         self.failed = self.failed or severity == "error"
-        if len(self.findings) < FINDINGS_MAX:
-            self.findings.append(Diagnostic(code, severity, pointer, message, hint, block, field))
-        elif len(self.findings) == FINDINGS_MAX:
-            message = f"there are more than {FINDINGS_MAX} findings; the rest is left out"
-            self.findings.append(Diagnostic("too_many_findings", "warning", "", message))
+        self._room[severity] -= 1
+        if self._room[severity] >= 0:
+            shown = self._text_of(hint) or HINTS.get(code, "")
+            if len(message) > MESSAGE_LENGTH_MAX:  # it quotes the document, which may hold a reference of a megabyte
+                message = f"{message[:MESSAGE_LENGTH_MAX]}..."
+            self.findings.append(Diagnostic(code, severity, pointer, message, shown, block, field))
+
+    def _text_of(self, hint: Hint) -> str:
+        if isinstance(hint, str):
+            return hint
+        self._suggestions -= 1
+        return hint() if self._suggestions >= 0 else ""
 
     def sorted(self) -> list[Diagnostic]:
-        """Errors first, each kind in the order of its discovery."""
-        return sorted(self.findings, key=lambda finding: finding.severity)
+        """Errors first, each kind in the order of its discovery; at most FINDINGS_MAX, and a word on the rest."""
+        found = sorted(self.findings, key=lambda finding: finding.severity)
+        if len(found) <= FINDINGS_MAX and min(self._room.values()) >= 0:
+            return found
+        message = f"there are more than {FINDINGS_MAX} findings; the rest is left out"
+        return [*found[:FINDINGS_MAX], Diagnostic("too_many_findings", "warning", "", message)]
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """`did you mean 'condition-a'?`, or nothing when no known name is close."""
-    options = {option.lower(): option for option in known}
-    close = difflib.get_close_matches(name.lower()[:200], options, n=1, cutoff=0.6)
+    """`did you mean 'condition-a'?`, or nothing when no known name is close.
+
+    A proper comparison costs up to the square of the lengths. It is spared for the few names that share most pairs of
+    neighbouring letters with the one given, so that a document full of odd names costs nobody seconds.
+    """
+    wanted = name.lower()[:NAME_COMPARED_MAX]
+    letters = set(wanted)
+    options = {option.lower()[:NAME_COMPARED_MAX]: option for option in islice(known, SUGGESTED_FROM_MAX)}
+    likely = nlargest(8, options, key=lambda option: 2 * len(letters & set(option)) - abs(len(option) - len(wanted)))
+    close = difflib.get_close_matches(wanted, likely, n=1, cutoff=0.6)
     return f"did you mean {options[close[0]]!r}?" if close else ""

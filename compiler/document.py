@@ -318,5 +318,10 @@ def _unknown_fields(raw: Any, known: Any, pointer: str, report: Report, block: s
         if key not in known and not key.startswith("x-"):
             message = f"{key[:80]!r} is no field here; nobody reads it"
             report.add(
-                "field_unknown", f"{pointer}/{escape(key)}", message, hint=suggest(key, known), block=block, field=key
+                "field_unknown",
+                f"{pointer}/{escape(key)}",
+                message,
+                hint=lambda key=key: suggest(key, known),  # type: ignore[misc]
+                block=block,
+                field=key,
             )

@@ -172,8 +172,10 @@ def _match(source: str, at: int, known: Callable[[Found], bool]) -> Found | None
 def _in_string(text: str, offset: int) -> Iterator[Found]:
     """Candidates in the raw text between two quotes; one behind a backslash is the author's own text."""
     for found in find(text):
-        before = text[: found.start]
-        if (len(before) - len(before.rstrip("\\"))) % 2 == 0:
+        at = found.start
+        while at and text[at - 1] == "\\":
+            at -= 1
+        if (found.start - at) % 2 == 0:
             yield Found(found.text, found.start + offset, found.end + offset, found.env)
 
 

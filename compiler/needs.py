@@ -5,8 +5,10 @@ syntax.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Mapping
-from typing import Any, Literal
+from functools import lru_cache
+from typing import Any, Final, Literal
 
 from msgspec import Struct
 
@@ -14,15 +16,23 @@ from compiler.bind import Binder, Reader
 from compiler.catalog import Catalog
 from compiler.check import pointer_to
 from compiler.diagnostics import Report
-from compiler.document import BlockDoc
+from compiler.document import BlockDoc, Limits
 from compiler.javascript import references, rewrite
 from compiler.plan import Ref
-from compiler.references import Found, find, texts
+from compiler.references import ENV, Found, find, texts
 from compiler.schema import checker_of
 from compiler.variables import Variables, parse_path
 from compiler.wiring import Wiring
 
 Code = Literal["expression", "code"]
+
+# A document beyond these was not written by people; checking it would hold up everybody else.
+REFERENCES_PER_BLOCK_MAX: Final = 40  # on average
+SOURCES_PER_BLOCK_MAX: Final = 2  # different ones, on average
+SOURCE_LENGTH_PER_BLOCK_MAX: Final = 1_000  # characters, on average
+SYNTAX_ERRORS_MAX: Final = 50  # a text that is made to be slow to parse counts as one
+
+_WORD = re.compile(r"[\w$]+")
 
 
 class Needs(Struct):
@@ -47,12 +57,25 @@ class Needs(Struct):
 class Gatherer:
     """Gathers the needs of one document's blocks. Equal sources are checked once."""
 
-    def __init__(self, wiring: Wiring, binder: Binder, variables: Variables, catalog: Catalog, report: Report) -> None:
+    def __init__(
+        self,
+        wiring: Wiring,
+        binder: Binder,
+        variables: Variables,
+        catalog: Catalog,
+        report: Report,
+        limits: Limits,
+    ) -> None:
         self._wiring = wiring
         self._binder = binder
         self._variables = variables
         self._catalog = catalog
         self._report = report
+        self._limits = limits
+        self._bound = 0
+        self._length = 0
+        self._syntax_errors = 0
+        self._exceeded = False
         self._checked: dict[tuple[str, str], str | None] = {}
 
     def needs_of(self, block: BlockDoc) -> Needs:
@@ -87,19 +110,34 @@ class Gatherer:
     def _text(self, text: str, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
         for found in find(text):
             if found.key not in refs:
-                ref = self._binder.bind(found, reader, where)
+                ref = self._bind(found, reader, where)
                 if ref is not None:
                     refs[found.key] = ref
 
+    def _bind(self, found: Found, reader: Reader, where: str) -> Ref | None:
+        """None, too, for what is beyond the limit (reported)."""
+        self._bound += 1
+        most = self._limits.blocks * REFERENCES_PER_BLOCK_MAX
+        if self._bound <= most:
+            return self._binder.bind(found, reader, where)
+        if self._bound == most + 1:
+            message = f"the document has more than {most:,} references"
+            self._report.add("limit_references", where, message)
+        return None
+
     def _code(self, source: str, kind: Code, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
         missing: set[str] = set()
+        self._length += len(source)
+        if self._length > self._limits.blocks * SOURCE_LENGTH_PER_BLOCK_MAX:
+            self._too_much_code(where)
+            return
 
         def known(found: Found) -> bool:
             if found.key in refs:
                 return True
-            if found.key in missing or (found.env and _declares(source, found.text)):
+            if found.key in missing or (found.env and declares(source, found.text)):
                 return False
-            ref = self._binder.bind(found, reader, where)
+            ref = self._bind(found, reader, where)
             if ref is None:
                 missing.add(found.key)
                 return False
@@ -123,12 +161,28 @@ class Gatherer:
     def _syntax(self, source: str, kind: Code, block: str, where: str) -> None:
         key = (kind, source)
         if key not in self._checked:
+            if len(self._checked) >= self._limits.blocks * SOURCES_PER_BLOCK_MAX:
+                self._too_much_code(where)
+                return
+            if self._syntax_errors >= SYNTAX_ERRORS_MAX:
+                return
             self._checked[key] = self._catalog.check_syntax(source, kind)
         problem = self._checked[key]
         if problem is not None:
+            self._syntax_errors += 1
             what = "expression" if kind == "expression" else "program"
             message = f"block {block!r}: the {what} does not parse: {problem[:300]}"
             self._report.add("expression_invalid", where, message, block=block)
+
+    def _too_much_code(self, where: str) -> None:
+        if not self._exceeded:
+            blocks = self._limits.blocks
+            message = (
+                f"the document has more than {blocks * SOURCES_PER_BLOCK_MAX:,} different expressions and programs, "
+                f"or they have more than {blocks * SOURCE_LENGTH_PER_BLOCK_MAX:,} characters"
+            )
+            self._report.add("limit_expressions", where, message)
+        self._exceeded = True
 
     def _variable(self, text: str, block: str, where: str) -> None:
         path = parse_path(text)
@@ -140,10 +194,16 @@ class Gatherer:
             self._variables.undeclared(str(path[0]), where, block, "reads")
 
 
-def _declares(source: str, name: str) -> bool:
+def declares(source: str, name: str) -> bool:
     """Does the program use `name` other than as `${name}`? Then it is a JavaScript name of its own."""
-    uses = len(re.findall(rf"(?<![\w$]){name}(?![\w$])", source))
-    return uses > source.count(f"${{{name}}}")
+    words, environment = _uses(source)
+    return words[name] > environment[name]
+
+
+@lru_cache(maxsize=4)  # a program is asked about once for each name in it
+def _uses(source: str) -> tuple[Counter[str], Counter[str]]:
+    """How often each word, and each `${NAME}`, stands in the source."""
+    return Counter(_WORD.findall(source)), Counter(ENV.findall(source))
 
 
 def _top(pointer: str) -> str:

@@ -74,7 +74,11 @@ def parse(text: str) -> Parsed | None:
 
 def normalize(name: str) -> str:
     """How names compare: lower case, blanks and dots removed. `Draft v1.2` and `<draftv12>` are the same name."""
-    return _BLANKS.sub("", name).lower()
+    return unblanked(name).lower()
+
+
+def unblanked(name: str) -> str:
+    return _BLANKS.sub("", name)
 
 
 def texts(params: Any, code: Collection[str]) -> Iterator[tuple[str, str, bool]]:

@@ -8,13 +8,14 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Callable, Iterator, Mapping
+from functools import partial
 from typing import TYPE_CHECKING, Any, Literal
 
 import msgspec
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec
-from compiler.diagnostics import suggest
+from compiler.diagnostics import Hint, suggest
 from compiler.references import escape, find
 
 if TYPE_CHECKING:
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
 
 Kind = Literal["expression", "code", "literal"]
 KEYWORD = "x-weft"
+SCHEMA_BYTES_MAX = 64 * 1024
+SCHEMA_PARTS_MAX = 1_000  # checking one takes about half a millisecond for each
 
 
 class Problem(Struct, frozen=True):
@@ -31,7 +34,7 @@ class Problem(Struct, frozen=True):
     code: str
     pointer: str
     message: str
-    hint: str
+    hint: Hint
     field: str | None
 
 
@@ -55,7 +58,8 @@ class Checker:
         if self._listed and not self._closed:
             for name in params.keys() - self._listed:
                 message = f"param {name[:80]!r} is not listed for this block type"
-                yield Problem("param_unread", f"/{escape(name)}", message, suggest(name, self._listed), name)
+                hint = partial(suggest, name, self._listed)
+                yield Problem("param_unread", f"/{escape(name)}", message, hint, name)
 
     def kinds(self, params: dict[str, Any]) -> dict[str, Kind]:
         """JSON pointer -> kind, of every text value that the schema marks with `x-weft`."""
@@ -122,7 +126,7 @@ def accepts(schema: Any, value: Any) -> bool:
 
 
 _OPTIONS = ("oneOf", "anyOf", "allOf")
-_NOTES = ("title", "description", "default", "examples", "format", KEYWORD)
+_NOTES = ("title", "description", "default", "examples", "format", "x-ui", KEYWORD)
 _LIMITS = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern", "enum", "required")
 _QUICK = frozenset(
     ["type", "oneOf", "anyOf", "items", "properties", "additionalProperties", *_LIMITS, *_NOTES],
@@ -166,14 +170,38 @@ def _checker(schema: bytes) -> Checker:
 
 @functools.lru_cache(maxsize=64)
 def schema_error(schema: bytes) -> str | None:
-    """Why these JSON bytes are no JSON Schema; None when they are."""
+    """Why these JSON bytes are no JSON Schema that can be used here; None when they are. References lead to places in
+    the schema itself: nothing is fetched."""
     from jsonschema import Draft202012Validator, SchemaError
 
+    if len(schema) > SCHEMA_BYTES_MAX:
+        return f"it has {len(schema):,} bytes; the limit is {SCHEMA_BYTES_MAX:,}"
+    value = msgspec.json.decode(schema)
+    parts = list(_parts(value))
+    if len(parts) > SCHEMA_PARTS_MAX:
+        return f"it has {len(parts):,} parts; the limit is {SCHEMA_PARTS_MAX:,}"
+    for target in (part.get(key) for part in parts for key in ("$ref", "$dynamicRef")):
+        if isinstance(target, str) and not target.startswith("#"):
+            return f"it refers to {target[:80]!r}, outside of itself"
     try:
-        Draft202012Validator.check_schema(msgspec.json.decode(schema))
+        Draft202012Validator.check_schema(value)
     except SchemaError as error:
         return f"{error.message} (at {error.json_path})"
+    except (RecursionError, OverflowError) as error:  # Python's compiler of regular expressions has bounds of its own
+        return f"a pattern in it can not be used: {error}"
     return None
+
+
+def _parts(schema: Any) -> Iterator[dict[str, Any]]:
+    """The objects in it, without those that are values."""
+    stack = [schema]
+    while stack:
+        part = stack.pop()
+        if isinstance(part, dict):
+            yield part
+            stack.extend(inner for key, inner in part.items() if key not in ("const", "enum", "default", "examples"))
+        elif isinstance(part, list):
+            stack.extend(part)
 
 
 def is_open(value: Any) -> bool:
@@ -200,8 +228,19 @@ def _validator_class() -> type[Validator]:
 
         return checked
 
+    def short(rule: Any) -> Any:
+        """A list that is too long is reported as such; nobody wants to hear, or wait for, what is in it."""
+
+        def checked(validator: Validator, value: Any, instance: Any, schema: Any) -> Any:
+            too_long = isinstance(instance, list) and len(instance) > schema.get("maxItems", len(instance))
+            return () if too_long else rule(validator, value, instance, schema)
+
+        return checked
+
     rules = dict(Draft202012Validator.VALIDATORS)
     rules["oneOf"] = rules["anyOf"]  # an open value may fit several options
+    for name in ("items", "uniqueItems"):
+        rules[name] = short(rules[name])
     extended: type[Validator] = extend(  # type: ignore[no-untyped-call]
         Draft202012Validator, {name: skipping(rule) for name, rule in rules.items()}
     )
@@ -214,9 +253,10 @@ def _problems(error: ValidationError) -> Iterator[Problem]:
     holder = error.instance if isinstance(error.instance, dict) else {}
     listed = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     if error.validator == "additionalProperties" and error.validator_value is False:
+        free = listed.keys() - holder.keys()
         for name in holder.keys() - listed.keys():
             message = f"there is no param {name[:80]!r}"
-            hint = suggest(name, listed.keys() - holder.keys())
+            hint = partial(suggest, name, free)
             yield Problem("param_unknown", f"{pointer}/{escape(name)}", message, hint, field or name)
     elif error.validator == "required":
         required: Any = error.validator_value

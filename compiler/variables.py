@@ -88,8 +88,8 @@ class Variables:
 
     def undeclared(self, name: str, pointer: str, block: str, doing: str) -> None:
         message = f"block {block!r} {doing} variable {name[:80]!r}, which `variables` does not declare"
-        hint = suggest(name, self._names.values() if doing == "reads" else self.declared)
-        self._report.add("variable_undeclared", pointer, message, hint=hint, block=block)
+        known = self._names.values() if doing == "reads" else self.declared
+        self._report.add("variable_undeclared", pointer, message, hint=lambda: suggest(name, known), block=block)
 
     def check_writes(self, wiring: Wiring, flows: Mapping[str, Flow]) -> None:
         """Undeclared names, and blocks that may set one variable at the same time: the last commit wins."""

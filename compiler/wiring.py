@@ -151,7 +151,8 @@ def _parent_of(
     pointer = f"/blocks/{escape(block.id)}/parent"
     if block.parent not in blocks:
         message = f"block {block.id!r} lies in {block.parent[:140]!r}, which is not there"
-        report.add("parent_missing", pointer, message, hint=suggest(block.parent, blocks), block=block.id)
+        parent = block.parent
+        report.add("parent_missing", pointer, message, hint=lambda: suggest(parent, blocks), block=block.id)
         return ROOT
     spec = specs[block.parent]
     if spec is not None and not spec.container:
@@ -191,8 +192,13 @@ def _ends_exist(edge: EdgeDoc, wiring: Wiring, report: Report) -> bool:
     for field, name in (("source", edge.source), ("target", edge.target)):
         if name not in wiring.document.blocks:
             message = f"the {field} of edge {edge.index} is {name[:140]!r}, which is not there"
-            hint = suggest(name, wiring.document.blocks)
-            report.add(f"edge_{field}_missing", f"/edges/{edge.index}/{field}", message, hint=hint, field=field)
+            report.add(
+                f"edge_{field}_missing",
+                f"/edges/{edge.index}/{field}",
+                message,
+                hint=lambda name=name: suggest(name, wiring.document.blocks),  # type: ignore[misc]
+                field=field,
+            )
             good = False
             continue
         spec = wiring.specs[name]
@@ -213,8 +219,14 @@ def _edge_is_good(edge: EdgeDoc, handles: tuple[str, ...], wiring: Wiring, repor
     if handles and edge.handle not in handles:
         has = ", ".join(repr(handle) for handle in handles[:12])
         message = f"an edge leaves block {source!r} by handle {edge.handle[:80]!r}, which it does not have"
-        hint = suggest(edge.handle, handles) or f"its handles are {has}"
-        report.add("edge_handle_unknown", f"{pointer}/handle", message, hint=hint, block=source, field="handle")
+        report.add(
+            "edge_handle_unknown",
+            f"{pointer}/handle",
+            message,
+            hint=lambda: suggest(edge.handle, handles) or f"its handles are {has}",
+            block=source,
+            field="handle",
+        )
         return False
     inside, outside = wiring.parent[source], wiring.parent[target]
     spec = wiring.specs[source]

@@ -4,24 +4,23 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Final
 
 import orjson
-from jsonschema import Draft202012Validator
 
 from compiler.plan import Plan
 from executor.blocks.start import start_output
 from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid
 from executor.store.base import WaitRow
 from executor.values.payload import encode
+from executor.values.schema import Matches, violations
 
-ERRORS_SHOWN_MAX = 20
+BOUNDS_HINT: Final = "values nest at most 64 deep and take at most 16 MiB"
 
 
-def check_input(plan: Plan, input: Any) -> Any:
+def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
     """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not
-    fit:
-    a run that could only fail at its first block is refused instead."""
+    fit: a run that could only fail at its first block is refused instead."""
     value: Any = {} if input is None else input
     schema = plan.input_schema
     if schema:
@@ -30,20 +29,39 @@ def check_input(plan: Plan, input: Any) -> Any:
             for name, field in (schema.get("properties") or {}).items():
                 if isinstance(field, dict) and "default" in field:
                     value.setdefault(name, copy.deepcopy(field["default"]))
-        found = _errors(schema, value)
+        found = violations(schema, value, matches)
         if found:
-            raise InputInvalid(_sentence("the input", found), pointer="/input" + found[0]["pointer"], errors=found)
+            raise InputInvalid(
+                _sentence("the input", found),
+                pointer="/input" + found[0]["pointer"],
+                hint="`input` of the workflow is the schema it is checked against",
+                errors=found,
+            )
     trigger = plan.nodes[plan.regions[0].entries[0]]
     if trigger.type == "start" and not trigger.needs:
         try:
             start_output(orjson.loads(bytes(trigger.params)), value)
         except BlockError as error:
             raise InputInvalid(error.message, code=error.code, pointer="/input", hint=error.hint) from error
-    encode(value)  # bounds: depth, size, plain JSON
+    try:
+        encode({"input": value})  # as the start block puts it out; bounds: depth, size
+    except BlockError as error:
+        raise InputInvalid(error.message, code=error.code, pointer="/input", hint=BOUNDS_HINT) from None
     return value
 
 
-def check_answer(row: WaitRow, fields: Mapping[str, Any], action: str | None) -> dict[str, Any]:
+def check_payload(payload: Any) -> bytes:
+    """The payload of a signal as JSON. Raises BadRequest: beyond the bounds no block could put it out."""
+    try:
+        encode({"payload": payload})
+    except BlockError as error:
+        raise BadRequest(error.message, code=error.code, pointer="/payload", hint=BOUNDS_HINT) from None
+    return encode(payload)
+
+
+def check_answer(
+    row: WaitRow, fields: Mapping[str, Any], action: str | None, matches: Matches | None = None
+) -> dict[str, Any]:
     """The fields as they will be recorded. Raises AnswerInvalid: the wait stays open."""
     actions = orjson.loads(row.request).get("actions") or []
     if actions and action not in actions:
@@ -60,10 +78,18 @@ def check_answer(row: WaitRow, fields: Mapping[str, Any], action: str | None) ->
         for name, field in (schema.get("properties") or {}).items():
             if isinstance(field, dict) and "default" in field:
                 value.setdefault(name, field["default"])
-        found = _errors(schema, value)
+        found = violations(schema, value, matches)
         if found:
-            raise AnswerInvalid(_sentence("the answer", found), pointer="/fields" + found[0]["pointer"], errors=found)
-    encode(value)
+            raise AnswerInvalid(
+                _sentence("the answer", found),
+                pointer="/fields" + found[0]["pointer"],
+                hint="GET this link as JSON: `schema` says what the fields are",
+                errors=found,
+            )
+    try:
+        encode(value)
+    except BlockError as error:
+        raise AnswerInvalid(error.message, code=error.code, pointer="/fields", hint=BOUNDS_HINT) from None
     return value
 
 
@@ -72,22 +98,6 @@ def fact_of_answer(row: WaitRow, fields: dict[str, Any], action: str | None, by:
     return orjson.dumps(
         {"type": "answer", "wait": row.id, "fields": fields, "action": action, "by": by, "at_ms": at_ms}
     )
-
-
-def _errors(schema: Mapping[str, Any], value: Any) -> list[dict[str, str]]:
-    try:
-        Draft202012Validator.check_schema(schema)
-        errors = sorted(Draft202012Validator(schema).iter_errors(value), key=lambda e: [str(part) for part in e.path])
-    except Exception as error:
-        raise BadRequest(f"the schema itself is not valid: {error}", code="schema_invalid") from error
-    return [
-        {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message[:300]}
-        for error in errors[:ERRORS_SHOWN_MAX]
-    ]
-
-
-def _escape(part: str | int) -> str:
-    return str(part).replace("~", "~0").replace("/", "~1")
 
 
 def _sentence(what: str, found: list[dict[str, str]]) -> str:

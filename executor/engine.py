@@ -13,20 +13,24 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import secrets
-from collections.abc import AsyncIterator, Mapping
-from typing import Any, Self
+from collections.abc import AsyncIterator, Mapping, Sequence
+from typing import Any, Self, get_args
 
 import orjson
+from msgspec import Struct
+from msgspec.structs import replace
 
 from compiler import plan as plans
 from compiler.compile import Compiled, compile_document
 from compiler.diagnostics import CompileError, Diagnostic
 from compiler.plan import Plan
-from executor.answers import check_answer, check_input, fact_of_answer
+from executor.answers import check_answer, check_input, check_payload, fact_of_answer
 from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core.decide import decide
 from executor.core.state import State
+from executor.drafts import Drafts
+from executor.environment import Environment, EnvName
 from executor.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from executor.journal import Codec
 from executor.links import Links
@@ -36,10 +40,26 @@ from executor.runtime.recover import Parts, load_plan
 from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
 from executor.services import Services
-from executor.store.base import TERMINAL, EventFilter, NewRun, Record, RunRow, Store, WorkflowRow
+from executor.store.base import TERMINAL, DraftHead, EventFilter, NewRun, Record, RunRow, RunStatus, Store, WorkflowRow
 from executor.values.redact import Redactor
-from executor.views import GraphEdge, GraphNode, NodeView, RunGraph, RunView, SavedWorkflow, Submitted, WaitView, Why
+from executor.views import (
+    GraphEdge,
+    GraphNode,
+    NodeDetail,
+    NodeView,
+    Rerun,
+    RunDocument,
+    RunGraph,
+    RunView,
+    SavedWorkflow,
+    Submitted,
+    WaitView,
+    Why,
+)
+from executor.views import document as document_view
 from executor.views import graph as graph_view
+from executor.views import node as node_view
+from executor.views import rerun as rerun_view
 from executor.views import run as run_view
 from executor.views import wait as wait_view
 from executor.views import why as why_view
@@ -48,7 +68,10 @@ __all__ = [
     "Engine",
     "GraphEdge",
     "GraphNode",
+    "NodeDetail",
     "NodeView",
+    "Rerun",
+    "RunDocument",
     "RunGraph",
     "RunView",
     "SavedWorkflow",
@@ -61,6 +84,7 @@ __all__ = [
 FOLLOW_POLL_S = 1.0
 OWN_POLL_S = 15.0
 PAGE = 1_000
+WORKFLOW_NAME_MAX = 200
 
 
 class Engine:
@@ -74,6 +98,8 @@ class Engine:
         self._worker = worker
         self._links = links
         self._compiled: dict[tuple[str, str | None], Compiled] = {}
+        self._environment = Environment(parts.store, parts.registry, parts.services)
+        self.drafts = Drafts(self)
 
     @classmethod
     async def open(
@@ -107,9 +133,13 @@ class Engine:
             engine._worker.start()
         return engine
 
-    async def close(self, grace_s: float = 8.0) -> None:
-        """Stop working, free the leases, close the store. Running handlers get `grace_s` to end."""
+    async def stop_working(self, grace_s: float = 8.0) -> None:
+        """Start nothing more, free the leases; everything else still works. Running handlers get `grace_s` to end."""
         await self._worker.stop(grace_s)
+
+    async def close(self, grace_s: float = 8.0) -> None:
+        """Stop working and close the store."""
+        await self.stop_working(grace_s)
         self._parts.timers.close()
         await self.services.close()
         await self.store.close()
@@ -140,6 +170,13 @@ class Engine:
             raise BadRequest(
                 "the workflow has no name", pointer="/name", hint="give it a name, or name it in the request"
             )
+        if len(name) > WORKFLOW_NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
+            raise BadRequest(
+                f"the workflow can not be stored as {name[:80]!r}",
+                code="name_invalid",
+                pointer="/name",
+                hint=f"names are part of addresses: up to {WORKFLOW_NAME_MAX} characters, no slash, no control characters",
+            )
         # The hash ignores the order of keys, the stored document keeps it: forms show fields as their author wrote
         # them.
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
@@ -167,62 +204,94 @@ class Engine:
         version: int | None = None,
         idempotency_key: str | None = None,
         stop_after: str | None = None,
+        draft: DraftHead | None = None,
     ) -> Submitted:
-        """Start a run of a stored workflow (by name) or of a document. Raises CompileError, NotFound, InputInvalid, and
-        Conflict when `idempotency_key` was used for a different request."""
-        document: Any = workflow
+        """Start a run of a stored workflow (by name) or of a document; `draft` tells whose document it is. Raises
+        CompileError, NotFound, InputInvalid, and Conflict when `idempotency_key` was used for a different request."""
         row: WorkflowRow | None = None
         if isinstance(workflow, str):
             row = await self.get_workflow(workflow, version)
             document = row.document
+        else:
+            document = orjson.dumps(workflow)
         compiled = self.compile(document, trigger)
         plan = _plan_or_raise(compiled)
-        name = row.name if row else plan.name
-        checked = check_input(plan, input)
+        checked = check_input(plan, input, self.services.sandbox.matches)
         asked = [row.hash if row else plan.hash, checked, trigger, stop_after]
         stop = _node_number(plan, stop_after) if stop_after is not None else None
         start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16), stop_after=stop)
-        stored, created = await self._create(
-            plan, start, name, row.version if row else None, checked, idempotency_key, asked
+        if row is not None:
+            origin = _Origin(row.name, row.version)
+        else:
+            digest = hashlib.sha256(document).hexdigest()
+            name = (draft.name if draft else "") or plan.name
+            origin = _Origin(name, None, digest, document, draft.id if draft else None, draft.rev if draft else None)
+        stored, created = await self._create(plan, start, origin, checked, idempotency_key, asked)
+        return Submitted(
+            stored.id, stored.workflow, stored.version, stored.status, created, tuple(compiled.diagnostics)
         )
-        return Submitted(stored.id, name, stored.version, stored.status, created, tuple(compiled.diagnostics))
 
-    async def run_from(self, run: str, block: str, *, input: Any = None) -> Submitted:
-        """A new run that takes over what `run` did before `block` and runs `block` and all that follows from it again.
-        Raises Conflict when the block lies inside a container, or the run has not ended."""
+    async def run_from(
+        self, run: str, block: str | None = None, *, input: Any = None, idempotency_key: str | None = None
+    ) -> Submitted:
+        """A new run that takes over what `run` did before `block` and runs `block` and all that follows from it again;
+        without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict when the block lies inside a
+        container, the run has not ended, or `idempotency_key` was used for a different request."""
+        row, plan = await self._ended(run)
+        reuse = await rerun_view.reusable(self.store, plan, run, block or plan.trigger)
+        checked = orjson.loads(row.input) if input is None else check_input(plan, input, self.services.sandbox.matches)
+        start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16), reuse=reuse, source_run=run)
+        origin = _Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
+        asked = ["rerun", run, block, checked]
+        patches = await rerun_view.patches(self.store, plan, run, reuse)
+        stored, created = await self._create(plan, start, origin, checked, idempotency_key, asked, patches)
+        return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
+
+    async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
+        """What `run_from` would take over and run again. Raises the same NotFound and Conflict."""
+        _, plan = await self._ended(run)
+        return await rerun_view.preview(self.store, plan, run, block or plan.trigger)
+
+    async def _ended(self, run: str) -> tuple[RunRow, Plan]:
         row = await self._run(run)
         if row.status not in TERMINAL:
-            raise Conflict(f"run {run} has not ended yet (it is {row.status})", hint="cancel it, or wait for its end")
-        plan = await load_plan(self.store, row.plan_hash)
-        reuse = await run_view.reusable(self.store, plan, run, block)
-        checked = orjson.loads(row.input) if input is None else check_input(plan, input)
-        start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16), reuse=reuse, source_run=run)
-        stored, created = await self._create(plan, start, row.workflow, row.version, checked, None, [])
-        return Submitted(stored.id, row.workflow, row.version, stored.status, created)
+            raise Conflict(
+                f"run {run} has not ended yet (it is {row.status})",
+                code="run_not_ended",
+                hint="cancel it, or wait for its end",
+            )
+        return row, await load_plan(self.store, row.plan_hash)
 
     async def _create(
         self,
         plan: Plan,
         start: f.StartRequested,
-        name: str,
-        version: int | None,
+        origin: _Origin,
         checked: Any,
         idempotency_key: str | None,
         asked: list[Any],
+        taken_over: Sequence[Record] = (),
     ) -> tuple[RunRow, bool]:
         started = decide(plan, State.new(plan), start)[0]
         request_hash = hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
         new = NewRun(
             id=start.run,
-            workflow=name,
-            version=version,
+            workflow=origin.workflow,
+            version=origin.version,
             plan_hash=plan.hash,
             plan=plans.encode(plan),
             input=orjson.dumps(checked),
-            records=(Codec(plan).to_record(1, start.at_ms, started),),
+            records=(
+                Codec(plan).to_record(1, start.at_ms, started),
+                *(replace(record, at_ms=start.at_ms) for record in taken_over),
+            ),
             now_ms=start.at_ms,
             idempotency_key=idempotency_key,
             request_hash=request_hash,
+            document_hash=origin.document_hash,
+            document=origin.document,
+            draft_id=origin.draft_id,
+            draft_rev=origin.draft_rev,
         )
         stored, created = await self.store.create_run(new)
         if not created and stored.request_hash != request_hash:
@@ -253,9 +322,41 @@ class Engine:
         return await self._run(run)
 
     async def list_runs(
-        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        draft: str | None = None,
     ) -> list[RunRow]:
-        return await self.store.list_runs(workflow, status, before, limit)
+        """Newest first; `before` is the last id of the previous page."""
+        return await self.store.list_runs(workflow, status, before, limit, draft)
+
+    async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+        """By status; all statuses are there."""
+        return dict.fromkeys(get_args(RunStatus), 0) | await self.store.count_runs(workflow, draft)
+
+    async def last_inputs(self, workflow: str | None = None, draft: str | None = None, limit: int = 10) -> list[Any]:
+        """Different inputs of the last runs, newest first; what is over 64 KiB is no example for a form."""
+        found: dict[bytes, Any] = {}
+        for data in await self.store.list_inputs(workflow, draft):
+            value = orjson.loads(data)
+            found.setdefault(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), value)
+            if len(found) == limit:
+                break
+        return list(found.values())
+
+    async def document_of(self, run: str) -> RunDocument:
+        """The document a run was made from, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
+        row = await self._run(run)
+        return await document_view.build(self.store, row, frozenset(self.services.env))
+
+    async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
+        """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).
+        Raises NotFound."""
+        row = await self._run(run)
+        plan = await load_plan(self.store, row.plan_hash)
+        return await node_view.build(self.store, plan, row, self.services, self._parts.redactor, key, attempt, seq)
 
     async def wait_finished(self, run: str, timeout_s: float) -> RunView:
         """Returns when the run has ended or waits for something, or after `timeout_s`, whichever is first."""
@@ -357,7 +458,7 @@ class Engine:
         now_ms = self._clock.now_ms()
         if row.status != "pending" or row.kind == "timer":
             raise _answered_before(await self._wait_view(row))
-        cleaned = check_answer(row, fields, action)
+        cleaned = check_answer(row, fields, action, self.services.sandbox.matches)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
         fact = fact_of_answer(row, cleaned, action, by, now_ms)
         answered = await self.store.answer_wait(token_hash, response, by, fact, now_ms)
@@ -385,7 +486,7 @@ class Engine:
         await self._run(run)
         fact = orjson.dumps({"type": "signal", "name": name})
         posted = await self.store.post_signal(
-            run, name, correlation, orjson.dumps(payload), dedupe_key, by, fact, self._clock.now_ms()
+            run, name, correlation, check_payload(payload), dedupe_key, by, fact, self._clock.now_ms()
         )
         if posted is None:
             raise Conflict(f"run {run} has ended: it takes no more signals", code="run_ended")
@@ -395,6 +496,13 @@ class Engine:
 
     # --- the rest ---
 
+    async def environment(self) -> list[EnvName]:
+        """Names that `${NAME}` reads or could read, and where they are read. Never values."""
+        return await self._environment.names()
+
+    def now_ms(self) -> int:
+        return self._clock.now_ms()
+
     def blocks(self) -> list[dict[str, Any]]:
         """The catalogue, as JSON."""
         return self.registry.catalogue()
@@ -402,6 +510,18 @@ class Engine:
     async def healthy(self) -> None:
         """Raises when the database does not work."""
         await self.store.ping()
+
+
+class _Origin(Struct, frozen=True):
+    """Where a run comes from: a version of a stored workflow, or a document (None with a hash: it is stored already),
+    which may be a draft's."""
+
+    workflow: str
+    version: int | None
+    document_hash: str | None = None
+    document: bytes | None = None
+    draft_id: str | None = None
+    draft_rev: int | None = None
 
 
 def _plan_or_raise(compiled: Compiled) -> Plan:

@@ -1,7 +1,8 @@
 """The server: `create_app` puts the parts together, `build_engine` makes the engine, `serve` runs both until a signal.
 
-Start order: listen (so that port 0 is known, and callers queue), build the engine, accept. Stop order: stop accepting,
-end event streams and long waits, let short requests finish, then let the engine drain.
+Start order: listen (so that port 0 is known, and callers queue), build the engine, accept. Stop order: end event
+streams and long waits, let the engine drain (its runs may be calling this very server), stop accepting, let short
+requests finish.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import logging
 import signal
 import socket
 import sys
+import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
@@ -30,7 +32,7 @@ from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite import SQLiteStore
 from executor.values.redact import Redactor
-from server import errors
+from server import errors, ui
 from server.auth import Auth
 from server.routes import TABLE
 from server.routes.demo import Calls
@@ -41,13 +43,14 @@ from server.sse import Streams
 
 STATIC = Path(__file__).parent / "static"
 EXIT_USAGE = 2
-GRACE_S = 5  # for requests under way when the server stops; the engine's own drain comes after
+GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 KEEP_ALIVE_S = 15
 BACKLOG = 2048
 
 
-def create_app(settings: Settings, engine: Engine | None = None) -> Starlette:
-    """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own."""
+def create_app(settings: Settings, engine: Engine | None = None, interface: Path | None = None) -> Starlette:
+    """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own.
+    `interface`: folder of the built interface (ui.built()); without one there are the plain pages."""
     secret = read_secret(settings)
 
     @asynccontextmanager
@@ -63,7 +66,11 @@ def create_app(settings: Settings, engine: Engine | None = None) -> Starlette:
             await app.state.engine.close()
 
     app = Starlette(
-        routes=[*routes(TABLE), Mount("/static", StaticFiles(directory=STATIC), name="static")],
+        routes=[
+            *routes(TABLE),
+            Mount("/static", StaticFiles(directory=STATIC), name="static"),
+            *(ui.files(interface) if interface else ()),
+        ],
         middleware=[Middleware(Guard, settings=settings)],
         lifespan=lifespan,
     )
@@ -72,6 +79,7 @@ def create_app(settings: Settings, engine: Engine | None = None) -> Starlette:
     app.state.engine = engine
     app.state.settings = settings
     app.state.table = TABLE
+    app.state.interface = interface
     app.state.auth = Auth(settings, secret)
     app.state.streams = Streams(settings.limits)
     app.state.demo_calls = Calls()
@@ -120,11 +128,12 @@ def serve(settings: Settings | None = None) -> int:
 
 
 class Server(uvicorn.Server):
-    """Says when it is ready, and ends event streams first when it stops: they would never end by themselves."""
+    """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs."""
 
     def __init__(self, config: uvicorn.Config, app: Starlette, settings: Settings) -> None:
         super().__init__(config)
         self._streams: Streams = app.state.streams
+        self._engine: Engine = app.state.engine
         self._settings = settings
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
@@ -134,6 +143,9 @@ class Server(uvicorn.Server):
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._streams.close()
+        began = time.monotonic()
+        await self._engine.stop_working()
+        self.config.timeout_graceful_shutdown = max(1, round(GRACE_S - (time.monotonic() - began)))
         await super().shutdown(sockets)
 
 
@@ -147,7 +159,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
         print(f"weft: can not open {settings.db_path}: {error}", file=sys.stderr)
         return 1
     try:
-        app = create_app(settings, engine)
+        app = create_app(settings, engine, ui.built())
         config = uvicorn.Config(
             app,
             http="httptools",

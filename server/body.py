@@ -16,6 +16,9 @@ from server.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
 from server.settings import Limits
 
 T = TypeVar("T")
+JSON_HINT = "Send one JSON value in UTF-8: no NaN or Infinity, no halves of surrogate pairs."
+SIZE_HINT = "Put large data where a block can fetch it, and send its address."
+SHAPE_HINT = "GET /openapi.json has the shape of every body."
 
 
 async def read_bytes(request: Request, limits: Limits) -> bytes:
@@ -27,7 +30,7 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
             async for chunk in request.stream():
                 size += len(chunk)
                 if size > limits.request_bytes:
-                    raise BodyTooLarge(f"The body is larger than {limits.request_bytes} bytes.")
+                    raise BodyTooLarge(f"The body is larger than {limits.request_bytes} bytes.", hint=SIZE_HINT)
                 chunks.append(chunk)
     except TimeoutError:
         raise BodyTimeout(f"The body did not arrive within {limits.body_s:g} seconds.") from None
@@ -53,10 +56,11 @@ def parse_json(data: bytes, limits: Limits) -> Any:
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
-        raise MalformedBody(f"The body is not JSON: {error}") from None
+        raise MalformedBody(f"The body is not JSON: {error}", pointer="", hint=JSON_HINT) from None
     # Fewer brackets than the bound can not nest deeper than the bound: most bodies need no walk.
     if data.count(b"{") + data.count(b"[") > limits.json_depth and _too_deep(value, limits.json_depth):
-        raise MalformedBody(f"The JSON is nested deeper than {limits.json_depth} levels.", code="json_too_deep")
+        message = f"The JSON is nested deeper than {limits.json_depth} levels."
+        raise MalformedBody(message, code="json_too_deep", pointer="", hint="Send it flatter.")
     return value
 
 
@@ -65,7 +69,7 @@ def convert(value: Any, type: type[T]) -> T:
         return msgspec.convert(value, type)
     except msgspec.ValidationError as error:
         message, _, path = str(error).partition(" - at `$")
-        raise BodyInvalid(message, pointer=_pointer(path.rstrip("`"))) from None
+        raise BodyInvalid(message, pointer=_pointer(path.rstrip("`")), hint=SHAPE_HINT) from None
 
 
 def _too_deep(value: Any, depth_max: int) -> bool:

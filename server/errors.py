@@ -78,6 +78,13 @@ class Misdirected(WeftError):
     status = 421
 
 
+class PreconditionRequired(WeftError):
+    """This needs the header If-Match with the revision that is to be changed."""
+
+    code = "if_match_required"
+    status = 428
+
+
 class TooManyStreams(WeftError):
     """Too many event streams are open."""
 

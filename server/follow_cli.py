@@ -5,6 +5,7 @@ The view goes to stderr and the run's output to stdout, so `weft run NAME --foll
 
 from __future__ import annotations
 
+import asyncio
 import json
 import sys
 import time
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from server.client import Event, WeftClient
 
+PARKING_LOOKS, PARKING_LOOK_S = 40, 0.05
 LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
 STATUS_BY_EVENT = {
     "node.started": "running",
@@ -69,6 +71,11 @@ async def print_events(client: WeftClient, run: str, after: int, *, live: bool, 
 async def stands_still(client: WeftClient, run: str) -> bool:
     """True when nothing but a person or a signal moves the run on: no timer is set, no retry is due."""
     view = await client.run(run)
+    for _ in range(PARKING_LOOKS):
+        if view["status"] != "running":
+            break
+        await asyncio.sleep(PARKING_LOOK_S)  # the event is on record a moment before the run's row says so
+        view = await client.run(run)
     if view["status"] != "waiting":
         return False
     waits = [wait for wait in view.get("waits", []) if wait["status"] == "pending"]

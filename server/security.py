@@ -22,6 +22,7 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.errors import WeftError
+from server.body import SIZE_HINT
 from server.errors import BodyTooLarge, CrossSite, Misdirected, UnsupportedMedia, problem, problem_of
 from server.settings import Settings, is_loopback
 
@@ -102,7 +103,7 @@ class Guard:
     def _check_body(self, headers: Headers, path: str) -> None:
         length = headers.get("content-length")
         if length is not None and length.isdecimal() and int(length) > self._limits.request_bytes:
-            raise BodyTooLarge(f"The body is larger than {self._limits.request_bytes} bytes.")
+            raise BodyTooLarge(f"The body is larger than {self._limits.request_bytes} bytes.", hint=SIZE_HINT)
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
         if media == "application/json":
             return

@@ -29,6 +29,7 @@ from server.wire import encode_record
 
 T = TypeVar("T")
 RETRY_HINT = b"retry: 2000\n\n"  # milliseconds after which EventSource reconnects
+CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
 DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person can not see 20 ms
 
 
@@ -39,6 +40,7 @@ class Streams:
         self._limits = limits
         self._open: dict[asyncio.Future[None], str] = {}
         self._per_run: dict[str, int] = {}
+        self._closed = False
         self.cache = FrameCache(limits.frame_cache_bytes)
 
     def enter(self, run: str) -> asyncio.Future[None]:
@@ -51,7 +53,9 @@ class Streams:
             )
             error.status = 429
             raise error
-        closing = asyncio.get_running_loop().create_future()
+        closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
+        if self._closed:  # it gets an empty stream, and comes back: an error would be the end of an EventSource
+            closing.set_result(None)
         self._open[closing] = run
         self._per_run[run] = self._per_run.get(run, 0) + 1
         return closing
@@ -63,6 +67,8 @@ class Streams:
             del self._per_run[run]
 
     def close(self) -> None:
+        """End all streams, and those that are still opened as well."""
+        self._closed = True
         for closing in self._open:
             if not closing.done():
                 closing.set_result(None)
@@ -72,20 +78,21 @@ class Streams:
 
 
 class FrameCache:
-    """Encoded frames by (run, seq), shared by the readers of a run; the least recently used leave first."""
+    """Encoded frames by (run, seq, preview), shared by the readers of a run; the least recently used leave first."""
 
     def __init__(self, bytes_max: int) -> None:
         self._bytes_max = bytes_max
         self._size = 0
-        self._frames: OrderedDict[tuple[str, int], bytes] = OrderedDict()
+        self._frames: OrderedDict[tuple[str, int, int | None], bytes] = OrderedDict()
 
-    def frame(self, run: str, record: Record) -> bytes:
-        key = (run, record.seq)
+    def frame(self, run: str, record: Record, preview: int | None = None) -> bytes:
+        key = (run, record.seq, preview)
         frame = self._frames.get(key)
         if frame is not None:
             self._frames.move_to_end(key)
             return frame
-        frame = b"id: %d\nevent: %s\ndata: %s\n\n" % (record.seq, record.type.encode(), encode_record(run, record))
+        data = encode_record(run, record, preview)
+        frame = b"id: %d\nevent: %s\ndata: %s\n\n" % (record.seq, record.type.encode(), data)
         self._frames[key] = frame
         self._size += len(frame)
         while self._size > self._bytes_max:
@@ -94,19 +101,28 @@ class FrameCache:
 
 
 class EventStream(EventSourceResponse):
-    """The response of one reader. Its place among the open streams is given back however it ends."""
+    """The response of one reader. Its place among the open streams is given back however it ends. `preview`: see
+    wire.encode_record."""
 
     def __init__(
-        self, engine: Engine, streams: Streams, row: RunRow, after: int, limits: Limits, headers: dict[str, str]
+        self,
+        engine: Engine,
+        streams: Streams,
+        row: RunRow,
+        after: int,
+        limits: Limits,
+        headers: dict[str, str],
+        preview: int | None = None,
     ) -> None:
         self._streams = streams
         self._closing = streams.enter(row.id)
         super().__init__(
-            _frames(engine, streams.cache, row, after, limits, self._closing),
+            _frames(engine, streams.cache, row, after, limits, self._closing, preview),
             headers=headers,
             ping=limits.stream_ping_s,
             sep="\n",
             send_timeout=limits.stream_send_s,
+            shutdown_grace_period=CLOSE_S,
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
@@ -117,7 +133,13 @@ class EventStream(EventSourceResponse):
 
 
 async def _frames(
-    engine: Engine, cache: FrameCache, row: RunRow, after: int, limits: Limits, closing: asyncio.Future[None]
+    engine: Engine,
+    cache: FrameCache,
+    row: RunRow,
+    after: int,
+    limits: Limits,
+    closing: asyncio.Future[None],
+    preview: int | None,
 ) -> AsyncIterator[bytes]:
     """Chunks of whole frames. A cursor beyond the end counts as the end."""
     yield RETRY_HINT
@@ -145,7 +167,7 @@ async def _frames(
                 records = batch.result()
                 if records is None:
                     return
-                for chunk in _chunks(cache, row.id, records, limits.stream_chunk_bytes):
+                for chunk in _chunks(cache, row.id, records, limits.stream_chunk_bytes, preview):
                     yield chunk
                 caught_up = True
                 batch = _start(_next(journal), f"sse-journal {row.id}")
@@ -179,13 +201,15 @@ async def _collect(
     return task
 
 
-def _chunks(cache: FrameCache, run: str, records: list[Record], chunk_bytes: int) -> list[bytes]:
+def _chunks(
+    cache: FrameCache, run: str, records: list[Record], chunk_bytes: int, preview: int | None = None
+) -> list[bytes]:
     """The frames of `records`, joined into chunks of about `chunk_bytes` (one frame may be larger)."""
     chunks: list[bytes] = []
     joined: list[bytes] = []
     size = 0
     for record in records:
-        frame = cache.frame(run, record)
+        frame = cache.frame(run, record, preview)
         if joined and size + len(frame) > chunk_bytes:
             chunks.append(b"".join(joined))
             joined, size = [], 0

@@ -6,16 +6,23 @@ stored as (`orjson.Fragment`) and never parsed on the way."""
 from __future__ import annotations
 
 from collections.abc import Iterable
-from typing import Any
+from typing import Annotated, Any
+from urllib.parse import quote
 
 import msgspec
 import orjson
-from msgspec import Struct
+from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
-from executor.store.base import Record, RunRow, WorkflowRow
-from executor.views import Submitted
+from executor.store.base import DraftHead, Record, RunRow, WorkflowRow
+from executor.views import SavedWorkflow, Submitted
+
+SUMMARY_CHARS = 160
+DraftName = Annotated[str, Meta(max_length=200)]
+PersonName = Annotated[str, Meta(max_length=200)]
+ShortText = Annotated[str, Meta(max_length=500)]
+Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):
@@ -23,7 +30,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
     input: Any = None
     trigger: str | None = None
-    version: int | None = None
+    version: Version | None = None
     stop_after: str | None = None
 
 
@@ -36,17 +43,51 @@ class RunDocumentRequest(Struct, forbid_unknown_fields=True):
     stop_after: str | None = None
 
 
+class DraftRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts. `base_version`: the version of the workflow `name` that the document is a copy of."""
+
+    document: dict[str, Any]
+    name: DraftName | None = None
+    base_version: Version | None = None
+
+
+class DraftChange(Struct, forbid_unknown_fields=True):
+    """PUT /api/drafts/{id}. Without a name the document's own is the draft's."""
+
+    document: dict[str, Any]
+    name: DraftName | None = None
+
+
+class RunDraftRequest(Struct, forbid_unknown_fields=True):
+    input: Any = None
+    trigger: str | None = None
+    stop_after: str | None = None
+
+
+class VersionRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/versions. Without a name the draft's own."""
+
+    name: DraftName | None = None
+
+
+class RerunRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/rerun. Without `from` everything runs again; without `input` with the input of that run."""
+
+    start: str | None = msgspec.field(default=None, name="from")
+    input: Any = None
+
+
 class CancelRequest(Struct, forbid_unknown_fields=True):
-    reason: str = ""
+    reason: Annotated[str, Meta(max_length=2000)] = ""
 
 
 class SignalRequest(Struct, forbid_unknown_fields=True):
     """`dedupe_key`: a repeated key returns the first signal; the Idempotency-Key header does the same."""
 
     payload: Any = None
-    correlation: str | None = None
-    dedupe_key: str | None = None
-    by: str | None = None
+    correlation: ShortText | None = None
+    dedupe_key: ShortText | None = None
+    by: PersonName | None = None
 
 
 class AnswerRequest(Struct, forbid_unknown_fields=True):
@@ -54,7 +95,7 @@ class AnswerRequest(Struct, forbid_unknown_fields=True):
 
     action: str | None = None
     fields: dict[str, Any] = {}
-    by: str | None = None
+    by: PersonName | None = None
 
 
 class LoginRequest(Struct, forbid_unknown_fields=True):
@@ -76,6 +117,9 @@ class RunUrls(Struct, frozen=True):
     plan: str
     cancel: str
     page: str
+    document: str
+    nodes: str
+    rerun: str
 
 
 class RunAccepted(Struct, frozen=True):
@@ -90,6 +134,13 @@ class RunAccepted(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
+class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`rev`: the revision of the draft that runs."""
+
+    draft: str
+    rev: int
+
+
 class RunResult(Struct, frozen=True):
     """Answer to `?wait=`: the run has ended, or waits for somebody, or goes on (then the status code is 202)."""
 
@@ -99,6 +150,58 @@ class RunResult(Struct, frozen=True):
     output: Any
     error: dict[str, Any] | None
     urls: RunUrls
+
+
+class DraftSummary(Struct, frozen=True):
+    """A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
+    three are null until it was stored as one."""
+
+    id: str
+    name: str
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at: int
+    updated_at: int
+
+
+class DraftPage(Struct, frozen=True):
+    drafts: list[DraftSummary]
+    next: str | None
+
+
+class DraftSaved(Struct, frozen=True):
+    """`rev` is what the next change must name in If-Match."""
+
+    id: str
+    name: str
+    rev: int
+    updated_at: int
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class DraftDeleted(Struct, frozen=True):
+    id: str
+    deleted: bool
+
+
+class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
+    """`rev`: the revision of the draft that is this version."""
+
+    draft: str
+    rev: int
+
+
+class RerunPreview(Struct, frozen=True):
+    """Ids of blocks, those inside containers included: `reused` keep their outputs, `again` may run, `skipped` stay
+    skipped."""
+
+    run: str
+    start: str = msgspec.field(name="from")
+    reused: tuple[str, ...]
+    again: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 class SignalAccepted(Struct, frozen=True):
@@ -153,6 +256,9 @@ def run_urls(run: str) -> RunUrls:
         plan=f"{base}/plan",
         cancel=f"{base}/cancel",
         page=f"/runs/{run}",
+        document=f"{base}/document",
+        nodes=f"{base}/nodes",
+        rerun=f"{base}/rerun",
     )
 
 
@@ -168,8 +274,23 @@ def accepted(submitted: Submitted) -> RunAccepted:
     )
 
 
+def draft_summary(head: DraftHead) -> DraftSummary:
+    return DraftSummary(
+        id=head.id,
+        name=head.name,
+        rev=head.rev,
+        base_name=head.base_name,
+        base_version=head.base_version,
+        base_rev=head.base_rev,
+        created_at=head.created_at_ms,
+        updated_at=head.updated_at_ms,
+    )
+
+
 def run_summary(row: RunRow) -> dict[str, Any]:
-    """A run in a list: without its nodes and variables, input and output as stored."""
+    """A run in a list: without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
+    `duration_ms`: from its first start to its end, null before that."""
+    began_ms = row.started_at_ms or row.created_at_ms
     return {
         "id": row.id,
         "workflow": row.workflow,
@@ -181,16 +302,27 @@ def run_summary(row: RunRow) -> dict[str, Any]:
         "started_at_ms": row.started_at_ms,
         "finished_at_ms": row.finished_at_ms,
         "parent_run_id": row.parent_run_id,
+        "input_summary": _beginning(row.input, SUMMARY_CHARS),
+        "duration_ms": None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
+        "draft_id": row.draft_id,
+        "draft_rev": row.draft_rev,
     }
+
+
+def workflow_url(name: str) -> str:
+    return f"/api/workflows/{quote(name, safe='')}"
 
 
 def workflow_summary(row: WorkflowRow) -> dict[str, Any]:
     return {"name": row.name, "version": row.version, "hash": row.hash, "created_at_ms": row.created_at_ms}
 
 
-def encode_record(run: str, record: Record) -> bytes:
-    """One record as the JSON of EventOnWire, on one line."""
+def encode_record(run: str, record: Record, preview: int | None = None) -> bytes:
+    """One record as the JSON of EventOnWire, on one line. With `preview` an output over so many bytes is cut: in its
+    place `data` has "output": null, "truncated": true, "size": its bytes, and "preview": the beginning of its JSON (not
+    for outputs over 256 KiB, which are not with the record). Other members of `data` that are as large become null."""
     node = record.node
+    data = _spliced(record.data, record.output) if preview is None else _cut(record, preview)
     return _one_line(
         orjson.dumps(
             {
@@ -203,7 +335,7 @@ def encode_record(run: str, record: Record) -> bytes:
                 "path": record.path,
                 "key": f"{node}@{record.path}" if node and record.path else node,
                 "attempt": record.attempt,
-                "data": orjson.Fragment(_spliced(record.data, record.output)),
+                "data": orjson.Fragment(data),
             }
         )
     )
@@ -224,8 +356,22 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
     )
 
 
-def join_events(run: str, records: Iterable[Record]) -> list[orjson.Fragment]:
-    return [orjson.Fragment(encode_record(run, record)) for record in records]
+def join_events(run: str, records: Iterable[Record], preview: int | None = None) -> list[orjson.Fragment]:
+    return [orjson.Fragment(encode_record(run, record, preview)) for record in records]
+
+
+def previewed(name: str, data: bytes | None, preview: int | None) -> dict[str, Any]:
+    """A stored JSON value as members of a response: `name`, `name_size` in bytes, `name_truncated`; over `preview`
+    bytes the value is null and `name_preview` the beginning of its JSON."""
+    size = None if data is None else len(data)
+    if data is None or preview is None or len(data) <= preview:
+        return {name: fragment(data), f"{name}_size": size, f"{name}_truncated": False}
+    return {
+        name: None,
+        f"{name}_size": size,
+        f"{name}_truncated": True,
+        f"{name}_preview": _beginning(data, preview),
+    }
 
 
 def _spliced(data: bytes | None, output: bytes | None) -> bytes:
@@ -235,6 +381,40 @@ def _spliced(data: bytes | None, output: bytes | None) -> bytes:
         return head
     comma = b"" if head[1:-1].strip() == b"" else b","
     return head[:-1] + comma + b'"output":' + output + b"}"
+
+
+def _cut(record: Record, most: int) -> bytes:
+    """`data` with the output, what is large in it cut; see encode_record."""
+    data, output = record.data, record.output
+    in_blob = output is None and data is not None and b'"blob"' in data
+    if not in_blob and len(data or b"") <= most and len(output or b"") <= most:
+        return _spliced(data, output)
+    fields: dict[str, Any] = orjson.loads(data) if data else {}
+    size = 0
+    if isinstance(fields.get("blob"), str):
+        size = fields["size"]
+        fields["output"] = None
+    elif output is not None and len(output) > most:
+        size = len(output)
+        fields |= {"output": None, "preview": _beginning(output, most)}
+        output = None
+    for name, value in list(fields.items()) if len(data or b"") > most else ():
+        if name == "ops":  # who folds them needs to know which variables changed
+            fields[name] = [[*op[:2], None if len(orjson.dumps(op[2:])) > most else op[2]] for op in value]
+        elif len(orjson.dumps(value)) > most:
+            fields[name] = None
+        else:
+            continue
+        size = max(size, len(data or b""))
+    if size:
+        fields |= {"truncated": True, "size": size}
+    return _spliced(orjson.dumps(fields), output)
+
+
+def _beginning(data: bytes, length: int) -> str:
+    """The first `length` characters of JSON bytes; with `...` behind them when there are more."""
+    text = data[: 4 * (length + 1)].decode(errors="ignore")  # no character takes more than four bytes
+    return text if len(text) <= length else text[:length] + "..."
 
 
 def _one_line(data: bytes) -> bytes:

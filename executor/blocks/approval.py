@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from jsonschema import Draft202012Validator, SchemaError
+import orjson
 
 from compiler.catalog import BlockSpec, Case, Params
+from compiler.schema import schema_error
 from executor.blocks.base import Context, Suspend
 from executor.blocks.schema import EXPIRES_IN_S, HANDLE_PATTERN, ON_EXPIRE, expiry_ms, invalid, text
 
@@ -21,13 +22,28 @@ _PARAMS: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "title": {"type": "string", "title": "Title", "description": "The question, in one line."},
-        "text": {"type": "string", "title": "Text", "description": "What the person should know.", "x-rows": 4},
-        "show": {"title": "Show", "description": "A value to look at, usually an object of references."},
+        "title": {
+            "type": "string",
+            "title": "Title",
+            "description": "The question, in one line.",
+            "x-ui": {"order": 1, "widget": "text"},
+        },
+        "text": {
+            "type": "string",
+            "title": "Text",
+            "description": "What the person should know.",
+            "x-ui": {"order": 2, "widget": "longtext", "rows": 4},
+        },
+        "show": {
+            "title": "Show",
+            "description": "A value to look at, usually an object of references.",
+            "x-ui": {"order": 3, "widget": "keyvalues"},
+        },
         "fields": {
             "type": "object",
             "title": "Form",
             "description": "JSON Schema of an object: what to fill in. Left empty: nothing.",
+            "x-ui": {"order": 4, "widget": "schema"},
         },
         "actions": {
             "type": "array",
@@ -37,10 +53,14 @@ _PARAMS: dict[str, Any] = {
             "uniqueItems": True,
             "maxItems": 20,
             "default": list(_ACTIONS),
+            "x-ui": {"order": 5, "widget": "list", "handles": "items"},
         },
         "expires_in_s": EXPIRES_IN_S,
         "on_expire": ON_EXPIRE
-        | {"description": "An action, as if somebody had chosen it; or fail, continue (output null), skip."},
+        | {
+            "description": "An action, as if somebody had chosen it; or fail, continue (output null), skip.",
+            "x-ui": {"order": 9, "widget": "text"},
+        },
     },
 }
 
@@ -76,6 +96,8 @@ class Approval:
         params=_PARAMS,
         cases=_cases,
         output_from=_output_schema,
+        sentence="asks: {title} | asks a person",
+        icon="person",
     )
 
     async def run(self, ctx: Context) -> Suspend:
@@ -108,10 +130,9 @@ def _form(fields: Any) -> dict[str, Any] | None:
     if not isinstance(fields, dict):
         raise invalid("fields must be a JSON Schema of an object")
     schema = {"type": "object", **fields}
-    try:
-        Draft202012Validator.check_schema(schema)
-    except SchemaError as error:
-        raise invalid(f"fields is no JSON Schema: {error.message[:200]} (at {error.json_path})") from None
+    problem = schema_error(orjson.dumps(schema))
+    if problem is not None:
+        raise invalid(f"fields is no JSON Schema: {problem[:300]}")
     return schema
 
 

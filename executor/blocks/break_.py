@@ -13,6 +13,8 @@ class Break:
         description="Leaves the loop after this iteration. Put it behind a condition.",
         category="flow",
         inline=True,
+        sentence="leaves the loop",
+        icon="exit",
     )
 
     async def run(self, ctx: Context) -> Done:

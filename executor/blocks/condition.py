@@ -20,18 +20,31 @@ _PARAMS: dict[str, Any] = {
             "description": "Tried in order; the first one that is true is taken.",
             "minItems": 1,
             "maxItems": 100,
+            "x-ui": {"order": 1, "widget": "list", "handles": "id"},
             "items": {
                 "type": "object",
                 "required": ["id"],
                 "additionalProperties": False,
                 "properties": {
-                    "id": {"type": "string", "title": "Handle", "pattern": "^[A-Za-z0-9_.-]{1,128}$"},
-                    "title": {"type": "string", "title": "Title"},
+                    "id": {
+                        "type": "string",
+                        "title": "Handle",
+                        "description": "What edges name; letters, digits, _ . and -",
+                        "pattern": "^[A-Za-z0-9_.-]{1,128}$",
+                        "x-ui": {"order": 1, "widget": "text"},
+                    },
+                    "title": {
+                        "type": "string",
+                        "title": "Title",
+                        "description": "What people read at the edge.",
+                        "x-ui": {"order": 2, "widget": "text"},
+                    },
                     "when": {
                         "type": ["string", "boolean", "null"],
                         "title": "Expression",
                         "description": "JavaScript. Left empty: else.",
                         "x-weft": "expression",
+                        "x-ui": {"order": 3, "widget": "code", "rows": 1},
                     },
                 },
             },
@@ -40,6 +53,7 @@ _PARAMS: dict[str, Any] = {
             "title": "Carry along",
             "description": "An object whose fields become part of the output. Conditions imported from Sim carry "
             "the output of the block before them (or null) and also put out Sim's selectedOption and conditionResult.",
+            "x-ui": {"order": 2, "widget": "json", "advanced": True},
         },
     },
 }
@@ -78,6 +92,8 @@ class Condition:
         cases=lambda params: named_cases(params, "cases"),
         output_from=_output_schema,
         inline=True,
+        sentence="if {cases[0].when} | {cases[].title} | takes one of several ways",
+        icon="branch",
     )
 
     async def run(self, ctx: Context) -> Done:

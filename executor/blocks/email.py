@@ -48,11 +48,25 @@ class Email:
             "required": ["to", "subject"],
             "additionalProperties": False,
             "properties": {
-                "to": _ADDRESSES | {"title": "To"},
-                "cc": _ADDRESSES | {"title": "Copy to"},
-                "subject": {"type": "string", "title": "Subject"},
-                "body": {"title": "Text", "description": "What is not text is written as JSON.", "x-rows": 8},
-                "from": {"type": "string", "title": "From", "description": "Left empty: the sender of the server."},
+                "to": _ADDRESSES | {"title": "To", "x-ui": {"order": 1, "widget": "text"}},
+                "cc": _ADDRESSES | {"title": "Copy to", "x-ui": {"order": 2, "widget": "text", "advanced": True}},
+                "subject": {
+                    "type": "string",
+                    "title": "Subject",
+                    "description": "One line.",
+                    "x-ui": {"order": 3, "widget": "text"},
+                },
+                "body": {
+                    "title": "Text",
+                    "description": "What is not text is written as JSON.",
+                    "x-ui": {"order": 4, "widget": "longtext", "rows": 8},
+                },
+                "from": {
+                    "type": "string",
+                    "title": "From",
+                    "description": "Left empty: the sender of the server.",
+                    "x-ui": {"order": 5, "widget": "text", "advanced": True},
+                },
             },
         },
         effect="write",
@@ -66,6 +80,8 @@ class Email:
             },
         },
         attempts=3,
+        sentence="to {to}: {subject} | to {to} | sends a mail",
+        icon="mail",
     )
 
     async def run(self, ctx: Context) -> Done:

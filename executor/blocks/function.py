@@ -28,17 +28,22 @@ class Function:
                     "description": "The body of a function: return gives the result, await works, "
                     "console.log goes to stdout.",
                     "x-weft": "code",
+                    "x-ui": {"order": 1, "widget": "code", "rows": 12},
                 },
                 "timeout_s": {
                     "type": "number",
                     "title": "Time limit (seconds)",
+                    "description": "The program fails when it takes longer.",
                     "exclusiveMinimum": 0,
                     "maximum": 60,
                     "default": _DEFAULT_S,
+                    "x-ui": {"order": 2, "widget": "number", "advanced": True},
                 },
             },
         },
         output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
+        sentence="{code} | runs a program",
+        icon="code",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -37,27 +37,58 @@ _PARAMS: dict[str, Any] = {
     "required": ["url"],
     "additionalProperties": False,
     "properties": {
-        "url": {"type": "string", "title": "URL", "description": "http:// or https://"},
-        "method": {"type": "string", "title": "Method", "enum": list(_METHODS), "default": "GET"},
+        "url": {
+            "type": "string",
+            "title": "URL",
+            "description": "http:// or https://",
+            "x-ui": {"order": 2, "widget": "text"},
+        },
+        "method": {
+            "type": "string",
+            "title": "Method",
+            "description": "All but GET and HEAD carry an Idempotency-Key.",
+            "enum": list(_METHODS),
+            "default": "GET",
+            "x-ui": {"order": 1, "widget": "select"},
+        },
         "headers": {
             "type": "object",
             "title": "Headers",
+            "description": "Names and texts; one that is null is left out. Take secrets from ${NAME}.",
             "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+            "x-ui": {"order": 3, "widget": "keyvalues"},
         },
-        "query": {"type": "object", "title": "Query", "description": "Added to the URL; a list repeats the name."},
-        "body": {"title": "Body", "description": "Text is sent as it is, anything else as JSON.", "x-rows": 6},
+        "query": {
+            "type": "object",
+            "title": "Query",
+            "description": "Added to the URL; a list repeats the name.",
+            "x-ui": {"order": 4, "widget": "keyvalues"},
+        },
+        "body": {
+            "title": "Body",
+            "description": "Text is sent as it is, anything else as JSON.",
+            "x-ui": {
+                "order": 5,
+                "widget": "json",
+                "rows": 6,
+                "when": {"method": ["POST", "PUT", "PATCH", "DELETE", "OPTIONS"]},
+            },
+        },
         "timeout_s": {
             "type": "number",
             "title": "Time limit (seconds)",
+            "description": "For the whole answer, redirects included.",
             "exclusiveMinimum": 0,
             "maximum": 300,
             "default": 30,
+            "x-ui": {"order": 6, "widget": "number", "advanced": True},
         },
         "fail_on_status": {
             "type": "boolean",
             "title": "Fail on status 400 and above",
             "description": "Off: such an answer is an output like any other, and is not retried.",
             "default": True,
+            "x-ui": {"order": 7, "widget": "boolean", "advanced": True},
         },
     },
 }
@@ -84,6 +115,8 @@ class Http:
             },
         },
         attempts=3,
+        sentence="{method} {url}",
+        icon="globe",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -12,6 +12,8 @@ from executor.values.coerce import to_count, truthy
 from executor.values.items import to_items
 
 MAX_DEFAULT: Final = 1000  # a loop that nobody bounded; docs/reference/limits.md
+# Whatever `max` says, for it may be read from data: no run gets this far, so it need not be tried.
+ITERATIONS_MAX: Final = 1_000_000
 
 _PARAMS: dict[str, Any] = {
     "type": "object",
@@ -23,25 +25,44 @@ _PARAMS: dict[str, Any] = {
             "title": "Kind",
             "description": "for: a number of times; each: over a collection; while: tested before each iteration; "
             "until and do_while: tested after each iteration.",
+            "x-ui": {"order": 1, "widget": "select"},
         },
-        "count": {"title": "Times", "description": "for: a number, or a reference to one."},
+        "count": {
+            "title": "Times",
+            "description": "for: a number, or a reference to one.",
+            "x-ui": {"order": 2, "widget": "number", "when": {"mode": ["for"]}},
+        },
         "items": {
             "title": "Collection",
             "description": "each: a list, an object ([key, value] pairs), or a reference.",
+            "x-ui": {"order": 3, "widget": "reference", "when": {"mode": ["each"]}},
         },
         "condition": {
             "type": ["string", "boolean"],
             "title": "Condition",
             "description": "JavaScript. <loop.index> is the index of the next iteration.",
             "x-weft": "expression",
+            "x-ui": {"order": 4, "widget": "code", "rows": 1, "when": {"mode": ["while", "until", "do_while"]}},
         },
-        "max": {"title": "At most", "description": "Bound of every kind of loop.", "default": MAX_DEFAULT},
-        "on_max": {"enum": ["fail", "exit"], "title": "When the bound is reached", "default": "fail"},
+        "max": {
+            "title": "At most",
+            "description": "Bound of every kind of loop.",
+            "default": MAX_DEFAULT,
+            "x-ui": {"order": 5, "widget": "number"},
+        },
+        "on_max": {
+            "enum": ["fail", "exit"],
+            "title": "When the bound is reached",
+            "description": "fail: the loop fails; exit: it ends, and its results so far count.",
+            "default": "fail",
+            "x-ui": {"order": 6, "widget": "select", "advanced": True},
+        },
         "results": {
             "enum": ["ends", "all"],
             "title": "Results hold",
             "description": "ends: the outputs of the blocks that nothing follows; all: of every block that ran.",
             "default": "ends",
+            "x-ui": {"order": 7, "widget": "select", "advanced": True},
         },
     },
 }
@@ -58,6 +79,8 @@ class Loop:
         container="loop",
         output={"type": "object", "properties": {"results": {"type": "array"}, "last": {"type": "object"}}},
         inline=True,
+        sentence="for each of {items} | {count} times | {mode} {condition} | repeats",
+        icon="repeat",
     )
 
     async def run(self, ctx: Context) -> Sized | Tested:
@@ -116,10 +139,16 @@ def _bounded(params: dict[str, Any], rounds: int) -> int:
     """`rounds`, at most `max`: beyond it the loop fails, or (on_max: exit) ends there."""
     bound = params.get("max")
     most = MAX_DEFAULT if bound is None or bound == "" else to_count(bound, "max")
+    if rounds > most and params.get("on_max") == "exit":
+        rounds = most
+    if rounds > ITERATIONS_MAX:
+        raise BlockError(
+            f"{rounds} iterations are more than the {ITERATIONS_MAX} a loop may have",
+            code="loop_limit",
+            retryable=False,
+        )
     if rounds <= most:
         return rounds
-    if params.get("on_max") == "exit":
-        return most
     raise BlockError(
         f"the loop reached its bound of {most} iterations",
         code="loop_limit",

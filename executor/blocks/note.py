@@ -14,10 +14,20 @@ class Note:
         category="annotation",
         params={
             "type": "object",
-            "properties": {"text": {"type": "string", "title": "Text", "x-weft": "literal"}},
+            "properties": {
+                "text": {
+                    "type": "string",
+                    "title": "Text",
+                    "description": "For people; nothing in it is looked up.",
+                    "x-weft": "literal",
+                    "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
+                }
+            },
         },
         handles=(),
         inline=True,
+        sentence="{text}",
+        icon="note",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -47,7 +47,7 @@ class GuardedClient:
 
     def __init__(self, allow_private: Sequence[str] = (), *, resolve: Resolve = resolve) -> None:
         self._backend = GuardedBackend(Allowed(allow_private), resolve)
-        self._pool: httpcore.AsyncConnectionPool | None = None
+        self._pools: dict[bool, httpcore.AsyncConnectionPool] = {}  # by: with TLS
 
     async def request(
         self,
@@ -95,22 +95,14 @@ class GuardedClient:
         raise BlockError(message, code="too_many_redirects", retryable=False)
 
     async def close(self) -> None:
-        if self._pool is not None:
-            await self._pool.aclose()
-            self._pool = None
+        while self._pools:
+            await self._pools.popitem()[1].aclose()
 
     async def _send(self, hop: _Hop) -> httpcore.Response:
-        if self._pool is None:
-            self._pool = httpcore.AsyncConnectionPool(
-                ssl_context=httpx.create_ssl_context(trust_env=False),
-                max_connections=100,
-                max_keepalive_connections=20,
-                keepalive_expiry=30,
-                network_backend=self._backend,
-            )
+        pool = await self._pool(hop.url.scheme == "https")
         headers = httpx.Headers(hop.all_headers(), encoding="latin-1")
         request = httpx.Request(hop.method, hop.url, headers=headers, content=hop.content)
-        return await self._pool.handle_async_request(
+        return await pool.handle_async_request(
             httpcore.Request(
                 method=request.method,
                 url=httpcore.URL(
@@ -124,6 +116,20 @@ class GuardedClient:
                 extensions={"timeout": {"connect": _CONNECT_S, "pool": _CONNECT_S}},
             )
         )
+
+    async def _pool(self, tls: bool) -> httpcore.AsyncConnectionPool:
+        """Reading the certificates takes 0.15 s: not on the event loop, and not for plain HTTP."""
+        if tls not in self._pools:
+            context = await asyncio.to_thread(httpx.create_ssl_context, trust_env=False) if tls else None
+            if tls not in self._pools:  # another request may have been quicker
+                self._pools[tls] = httpcore.AsyncConnectionPool(
+                    ssl_context=context,
+                    max_connections=100,
+                    max_keepalive_connections=20,
+                    keepalive_expiry=30,
+                    network_backend=self._backend,
+                )
+        return self._pools[tls]
 
 
 @dataclass(frozen=True, slots=True)

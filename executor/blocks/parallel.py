@@ -23,24 +23,39 @@ _PARAMS: dict[str, Any] = {
             "enum": ["count", "each"],
             "title": "Kind",
             "description": "A number of branches, or one for each item.",
+            "x-ui": {"order": 1, "widget": "select"},
         },
-        "count": {"title": "Branches", "description": "count: a number, or a reference to one."},
+        "count": {
+            "title": "Branches",
+            "description": "count: a number, or a reference to one.",
+            "x-ui": {"order": 2, "widget": "number", "when": {"mode": ["count"]}},
+        },
         "items": {
             "title": "Collection",
             "description": "each: a list, an object ([key, value] pairs), or a reference.",
+            "x-ui": {"order": 3, "widget": "reference", "when": {"mode": ["each"]}},
         },
-        "concurrency": {"type": "integer", "title": "At one time", "minimum": 1, "default": 100},
+        "concurrency": {
+            "type": "integer",
+            "title": "At one time",
+            "description": "So many branches run side by side; the next one begins when one is done.",
+            "minimum": 1,
+            "default": 100,
+            "x-ui": {"order": 4, "widget": "number"},
+        },
         "on_branch_error": {
             "enum": ["fail", "continue", "collect"],
             "title": "When a branch fails",
             "description": "fail: the parallel fails; continue: its result is null; collect: its result is the error.",
             "default": "fail",
+            "x-ui": {"order": 5, "widget": "select"},
         },
         "results": {
             "enum": ["ends", "all"],
             "title": "Results hold",
             "description": "ends: the outputs of the blocks that nothing follows; all: of every block that ran.",
             "default": "ends",
+            "x-ui": {"order": 6, "widget": "select", "advanced": True},
         },
     },
 }
@@ -57,6 +72,8 @@ class Parallel:
         container="parallel",
         output={"type": "object", "properties": {"results": {"type": "array"}}},
         inline=True,
+        sentence="for each of {items}, side by side | {count} side by side | side by side",
+        icon="parallel",
     )
 
     async def run(self, ctx: Context) -> Sized | Tested:

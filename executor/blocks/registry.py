@@ -83,6 +83,10 @@ class Registry:
                 "trigger": spec.trigger,
                 "output": spec.output,
                 "effect": spec.effect,
+                "attempts": spec.attempts,
+                "timeout_ms": spec.timeout_ms,
+                "sentence": spec.sentence,
+                "icon": spec.icon,
             }
             for spec in specs
         ]

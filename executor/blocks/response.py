@@ -34,17 +34,26 @@ class Response:
                     "minimum": 200,
                     "maximum": 599,
                     "default": 200,
+                    "x-ui": {"order": 1, "widget": "number"},
                 },
                 "headers": {
                     "type": "object",
                     "title": "Headers",
+                    "description": "Names and texts; one that is null is left out.",
                     "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+                    "x-ui": {"order": 3, "widget": "keyvalues"},
                 },
-                "body": {"title": "Body", "description": "Any value; also the output of the run."},
+                "body": {
+                    "title": "Body",
+                    "description": "Any value; also the output of the run.",
+                    "x-ui": {"order": 2, "widget": "json", "rows": 6},
+                },
             },
         },
         handles=(),
         inline=True,
+        sentence="answers {status} with {body} | answers {status}",
+        icon="reply",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -14,22 +14,48 @@ _PARAMS: dict[str, Any] = {
     "required": ["routes"],
     "additionalProperties": False,
     "properties": {
-        "value": {"title": "Value", "description": "What the routes are compared with."},
+        "value": {
+            "title": "Value",
+            "description": "What the routes are compared with.",
+            "x-ui": {"order": 1, "widget": "reference"},
+        },
         "routes": {
             "type": "array",
             "title": "Routes",
             "description": "Tried in order. A route without a rule is taken when the value is its id.",
             "minItems": 1,
             "maxItems": 100,
+            "x-ui": {"order": 2, "widget": "list", "handles": "id"},
             "items": {
                 "type": "object",
                 "required": ["id"],
                 "additionalProperties": False,
                 "properties": {
-                    "id": {"type": "string", "title": "Handle", "pattern": "^[A-Za-z0-9_.-]{1,128}$"},
-                    "title": {"type": "string", "title": "Title"},
-                    "equals": {"title": "Equals"},
-                    "when": {"type": ["string", "boolean"], "title": "Expression", "x-weft": "expression"},
+                    "id": {
+                        "type": "string",
+                        "title": "Handle",
+                        "description": "What edges name; letters, digits, _ . and -",
+                        "pattern": "^[A-Za-z0-9_.-]{1,128}$",
+                        "x-ui": {"order": 1, "widget": "text"},
+                    },
+                    "title": {
+                        "type": "string",
+                        "title": "Title",
+                        "description": "What people read at the edge.",
+                        "x-ui": {"order": 2, "widget": "text"},
+                    },
+                    "equals": {
+                        "title": "Equals",
+                        "description": "Taken when the value is this one. Left out: when it is the handle.",
+                        "x-ui": {"order": 3, "widget": "text"},
+                    },
+                    "when": {
+                        "type": ["string", "boolean"],
+                        "title": "Expression",
+                        "description": "JavaScript; taken when it is true, whatever the value.",
+                        "x-weft": "expression",
+                        "x-ui": {"order": 4, "widget": "code", "rows": 1, "advanced": True},
+                    },
                 },
             },
         },
@@ -38,6 +64,7 @@ _PARAMS: dict[str, Any] = {
             "title": "Default",
             "description": "Handle to go on by when no route fits.",
             "pattern": "^[A-Za-z0-9_.-]{0,128}$",
+            "x-ui": {"order": 3, "widget": "text", "handles": "value"},
         },
     },
 }
@@ -69,6 +96,8 @@ class Router:
             },
         },
         inline=True,
+        sentence="by {value} | takes one of {routes[].id}",
+        icon="route",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -18,12 +18,15 @@ EXPIRES_IN_S: dict[str, Any] = {
     "description": "Left empty: it waits for as long as the run lives.",
     "exclusiveMinimum": 0,
     "maximum": _TEN_YEARS_S,
+    "x-ui": {"order": 8, "widget": "number"},
 }
 ON_EXPIRE: dict[str, Any] = {
     "type": "string",
     "title": "When it expires",
-    "description": "fail: the block fails. continue: go on by out, the output is null. skip: passed over as skipped, goes on by out without a value.",
+    "description": "fail: the block fails. continue: go on by out, the output is null. "
+    "skip: passed over as skipped, goes on by out without a value.",
     "default": "fail",
+    "x-ui": {"order": 9, "widget": "select"},
 }
 
 

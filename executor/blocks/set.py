@@ -15,9 +15,17 @@ class Set:
         params={
             "type": "object",
             "additionalProperties": False,
-            "properties": {"value": {"title": "Value", "description": "Any JSON, with references in it."}},
+            "properties": {
+                "value": {
+                    "title": "Value",
+                    "description": "Any JSON, with references in it.",
+                    "x-ui": {"order": 1, "widget": "json", "rows": 6},
+                }
+            },
         },
         inline=True,
+        sentence="= {value}",
+        icon="equal",
     )
 
     async def run(self, ctx: Context) -> Done:

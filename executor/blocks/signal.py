@@ -31,17 +31,27 @@ class Signal:
             "required": ["name"],
             "additionalProperties": False,
             "properties": {
-                "name": {"type": "string", "title": "Name", "minLength": 1, "maxLength": 200},
+                "name": {
+                    "type": "string",
+                    "title": "Name",
+                    "description": "Of the signal: POST /api/runs/{run}/signals/{name}.",
+                    "minLength": 1,
+                    "maxLength": 200,
+                    "x-ui": {"order": 1, "widget": "text"},
+                },
                 "correlation": {
                     "type": ["string", "number"],
                     "title": "Correlation",
                     "description": "Only a signal with the same correlation is taken. Left empty: any.",
+                    "x-ui": {"order": 2, "widget": "text"},
                 },
                 "expires_in_s": EXPIRES_IN_S,
                 "on_expire": ON_EXPIRE | {"enum": ["fail", "continue", "skip"]},
             },
         },
         output=_OUTPUT,
+        sentence="waits for {name} of {correlation} | waits for {name} | waits for a signal",
+        icon="signal",
     )
 
     async def run(self, ctx: Context) -> Suspend:

@@ -22,17 +22,51 @@ _PARAMS: dict[str, Any] = {
             "title": "Fields",
             "description": "What the input holds. Text is read as the declared type; other keys pass through.",
             "maxItems": 200,
+            "x-ui": {"order": 1, "widget": "list"},
             "items": {
                 "type": "object",
                 "required": ["name"],
                 "additionalProperties": False,
                 "properties": {
-                    "name": {"type": "string", "title": "Name", "minLength": 1, "maxLength": 128},
-                    "type": {"enum": list(FIELD_TYPES), "title": "Type", "default": "any"},
-                    "title": {"type": "string", "title": "Label"},
-                    "description": {"type": "string", "title": "Description"},
-                    "default": {"title": "Value when it is not given"},
-                    "required": {"type": "boolean", "title": "Required", "default": False},
+                    "name": {
+                        "type": "string",
+                        "title": "Name",
+                        "description": "References read it as <start.name>.",
+                        "minLength": 1,
+                        "maxLength": 128,
+                        "x-ui": {"order": 1, "widget": "text"},
+                    },
+                    "type": {
+                        "enum": list(FIELD_TYPES),
+                        "title": "Type",
+                        "description": "Text is read as a value of this type.",
+                        "default": "any",
+                        "x-ui": {"order": 2, "widget": "select"},
+                    },
+                    "title": {
+                        "type": "string",
+                        "title": "Label",
+                        "description": "What a form calls it.",
+                        "x-ui": {"order": 3, "widget": "text"},
+                    },
+                    "description": {
+                        "type": "string",
+                        "title": "Description",
+                        "description": "What a form says about it.",
+                        "x-ui": {"order": 4, "widget": "text"},
+                    },
+                    "default": {
+                        "title": "Default",
+                        "description": "The value when none is given.",
+                        "x-ui": {"order": 5, "widget": "json"},
+                    },
+                    "required": {
+                        "type": "boolean",
+                        "title": "Required",
+                        "description": "A run without it is refused.",
+                        "default": False,
+                        "x-ui": {"order": 6, "widget": "boolean"},
+                    },
                 },
             },
         }
@@ -76,6 +110,8 @@ class Start:
         params=_PARAMS,
         trigger=True,
         inline=True,
+        sentence="takes {fields[].name} | starts the workflow",
+        icon="play",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -22,6 +22,7 @@ _PARAMS: dict[str, Any] = {
         "assign": {
             "title": "Assignments",
             "description": "Assignments in order; an object {name: value} is short for setting each of them.",
+            "x-ui": {"order": 1, "widget": "list"},
             "oneOf": [
                 {"type": "object"},
                 {
@@ -37,10 +38,31 @@ _PARAMS: dict[str, Any] = {
                                 "title": "Name",
                                 "description": "A variable, or a place in one: $.order.items[0]",
                                 "minLength": 1,
+                                "x-ui": {"order": 1, "widget": "text"},
                             },
-                            "op": {"enum": list(OPS), "title": "Change", "default": "set"},
-                            "type": {"enum": list(FIELD_TYPES), "title": "Type", "default": "any"},
-                            "value": {"title": "Value"},
+                            "op": {
+                                "enum": list(OPS),
+                                "title": "Change",
+                                "description": "append and increment are atomic; merge is for objects.",
+                                "default": "set",
+                                "x-ui": {"order": 2, "widget": "select"},
+                            },
+                            "type": {
+                                "enum": list(FIELD_TYPES),
+                                "title": "Type",
+                                "description": "Text is read as a value of this type.",
+                                "default": "any",
+                                "x-ui": {"order": 3, "widget": "select", "advanced": True},
+                            },
+                            "value": {
+                                "title": "Value",
+                                "description": "Any JSON, with references in it.",
+                                "x-ui": {
+                                    "order": 4,
+                                    "widget": "json",
+                                    "when": {"op": ["set", "merge", "append", "increment"]},
+                                },
+                            },
                         },
                     },
                 },
@@ -58,6 +80,8 @@ class Variables:
         category="data",
         params=_PARAMS,
         inline=True,
+        sentence="{assign[].name} | {assign}",
+        icon="variable",
     )
 
     async def run(self, ctx: Context) -> Done:

@@ -25,15 +25,19 @@ class Wait:
                     "description": "How long to wait.",
                     "minimum": 0,
                     "maximum": 316_224_000,
+                    "x-ui": {"order": 1, "widget": "number"},
                 },
                 "until": {
                     "type": "string",
                     "title": "Until",
                     "description": "A date and time such as 2027-01-31T09:00:00Z instead; UTC if it names no zone.",
+                    "x-ui": {"order": 2, "widget": "text"},
                 },
             },
             "anyOf": [{"required": ["seconds"]}, {"required": ["until"]}],
         },
+        sentence="waits {seconds} s | waits until {until} | waits",
+        icon="clock",
     )
 
     async def run(self, ctx: Context) -> Suspend:

@@ -14,16 +14,17 @@ import platform
 import stat
 import sys
 import tempfile
-from functools import lru_cache
 from importlib import metadata, resources
 from pathlib import Path
 
 import wasmtime
 
+from executor.sandbox.once import once
+
 _DIGEST_BYTES = 32
 
 
-@lru_cache(maxsize=1)
+@once
 def engine() -> wasmtime.Engine:
     """The one engine of this process. Its epoch is advanced by `executor.sandbox.ticker`."""
     config = wasmtime.Config()
@@ -31,7 +32,7 @@ def engine() -> wasmtime.Engine:
     return wasmtime.Engine(config)
 
 
-@lru_cache(maxsize=1)
+@once
 def guest_module() -> wasmtime.Module:
     """The compiled guest. Slow once (0.4 to 2 s without a cached file, 5 ms with one)."""
     return load(engine(), cache_folder())

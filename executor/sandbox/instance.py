@@ -10,7 +10,6 @@ import ctypes
 import struct
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import lru_cache
 from itertools import groupby
 from typing import Any, Literal, cast
 
@@ -18,6 +17,7 @@ import wasmtime
 
 from executor.sandbox import artifact
 from executor.sandbox.imports import Imports
+from executor.sandbox.once import once
 from executor.sandbox.prelude import PRELUDE
 from executor.sandbox.ticker import ticker, ticks
 
@@ -179,7 +179,7 @@ def _parts(memory: bytes) -> Iterator[tuple[int, int, bytearray | None]]:
         yield start, stop - start, None if is_zero else bytearray(memory[start:stop])
 
 
-@lru_cache(maxsize=1)
+@once
 def guest_image() -> Image:
     """Built once per process (2 ms) and shared."""
     imports = Imports()
@@ -192,6 +192,6 @@ def guest_image() -> Image:
             imports.close()
 
 
-@lru_cache(maxsize=1)
+@once
 def _adapter() -> wasmtime.Module:
     return wasmtime.Module(artifact.engine(), _ADAPTER)

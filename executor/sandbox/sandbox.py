@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 _PARSED_MAX = 4096
 _REPORTED = {"index": int, "stdout": str}
+_MATCH = """((pattern, text) => {
+  let found
+  try { found = new RegExp(pattern, "u") } catch { found = new RegExp(pattern) }
+  return found.test(text)
+})(__v.pattern, __v.text)"""
 
 
 class Sandbox:
@@ -102,18 +107,33 @@ class Sandbox:
             return _too_long(most)
         if kind == "expression" and not source.strip():
             return "SyntaxError: the expression is empty"
-        request = _encode({"kind": "check", "source": source, "form": kind})
+        try:
+            answer = self._check(_encode({"kind": "check", "source": source, "form": kind}))
+        except GuestStopped as stop:
+            return f"SyntaxError: the text is too complex to parse ({stop.reason})"
+        message: str | None = orjson.loads(answer[1:])
+        return message
+
+    def matches(self, pattern: str, text: str) -> bool:
+        """Does this regular expression of JavaScript (flag u, if it is one with it) match somewhere in `text`? Blocks
+        the caller, for 100 ms at most. Raises SandboxError: expression_failed (it is none), expression_timeout."""
+        call = {"s": _MATCH, "v": {"pattern": pattern, "text": text}, "t": {}, "p": False}
+        request = _encode({"kind": "expressions", "calls": [call], "seed": (1, 2, 3, 4)})
+        try:
+            found = _result(self._check(request), "expression", 2)
+        except GuestStopped as stop:
+            raise SandboxError(f"pattern {pattern[:80]!r}: {stop.reason}", code="expression_timeout") from None
+        return bool(found == [True])
+
+    def _check(self, request: bytes) -> bytes:
+        """A short call of the guest that is kept for checks. Raises GuestStopped."""
+        limits = self.limits
         with self._checking:
             if self._checker is None:
                 self._checker = Guest(memory_bytes=limits.expression_memory, output_bytes=limits.output)
-            try:
-                answer = self._checker.call(
-                    request, now_ms=0, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms
-                )
-            except GuestStopped as stop:
-                return f"SyntaxError: the text is too complex to parse ({stop.reason})"
-        message: str | None = orjson.loads(answer[1:])
-        return message
+            return self._checker.call(
+                request, now_ms=0, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms
+            )
 
     def close(self) -> None:
         """Wait for what runs (it has deadlines) and free all guests. Calls that come later raise RuntimeError."""

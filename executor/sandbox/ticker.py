@@ -10,15 +10,15 @@ import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 
 from executor.sandbox import artifact
+from executor.sandbox.once import once
 
 TICK_MS = 5
 _LINGER_S = 1.0
 
 
-@lru_cache(maxsize=1)
+@once
 def ticker() -> Ticker:
     return Ticker()
 

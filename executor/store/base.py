@@ -47,8 +47,27 @@ class WorkflowRow(Struct, frozen=True):
     created_at_ms: int
 
 
+class DraftHead(Struct, frozen=True):
+    """A document being edited. `rev` counts its revisions from 1; revision `base_rev` is version `base_version` of the
+    workflow `base_name`, all None until it was one."""
+
+    id: str
+    name: str
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class DraftRow(DraftHead, frozen=True):
+    document: bytes
+
+
 class NewRun(Struct, frozen=True):
-    """A run to be created together with its plan (by hash, once) and its first records."""
+    """A run to be created together with its plan and its document (each by hash, once) and its first records.
+    `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of."""
 
     id: str
     workflow: str
@@ -62,6 +81,10 @@ class NewRun(Struct, frozen=True):
     request_hash: str = ""
     parent_run_id: str | None = None
     parent_key: str | None = None
+    document_hash: str | None = None
+    document: bytes | None = None
+    draft_id: str | None = None
+    draft_rev: int | None = None
 
 
 class RunRow(Struct, frozen=True):
@@ -86,6 +109,9 @@ class RunRow(Struct, frozen=True):
     started_at_ms: int | None
     finished_at_ms: int | None
     stalls: int = 0
+    document_hash: str | None = None
+    draft_id: str | None = None
+    draft_rev: int | None = None
 
 
 class WaitRow(Struct, frozen=True):
@@ -197,20 +223,55 @@ class Store(Protocol):
 
     async def get_plan(self, hash: str) -> bytes | None: ...
 
+    async def get_document(self, hash: str) -> bytes | None:
+        """The document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
+
     async def get_blob(self, hash: str) -> bytes | None: ...
+
+    # drafts
+    async def put_draft(
+        self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
+    ) -> tuple[DraftRow | None, bool]:
+        """Revision expected_rev + 1 of a draft; 0 makes a new one, and only then `base_version` counts (of `name`, as
+        base_rev 1). Second value False: nothing was written, the first is the draft as it stands, None: there is
+        none."""
+
+    async def get_draft(self, id: str) -> DraftRow | None: ...
+
+    async def list_drafts(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+        """Newest change first (updated_at, id). `before`: the draft id that ended the previous page."""
+
+    async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+        """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. The draft as it is
+        now, or None when there is none."""
+
+    async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
+        """False, and nothing changed: no such draft, or its rev moved. Its runs stay."""
 
     # runs
     async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
-        """Plan, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key already
-        used
-        for this workflow the stored run is returned and the second value is False."""
+        """Plan, document, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key
+        already used for this workflow the stored run is returned and the second value is False."""
 
     async def get_run(self, run_id: str) -> RunRow | None: ...
 
     async def list_runs(
-        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        draft: str | None = None,
     ) -> list[RunRow]:
         """Newest first (created_at, id). `before`: the run id that ended the previous page."""
+
+    async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+        """Runs by status; a status without runs is not there."""
+
+    async def list_inputs(
+        self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
+    ) -> list[bytes]:
+        """Inputs of at most `bytes_max` bytes, repeats included, newest run first."""
 
     async def claim(
         self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None

@@ -7,6 +7,7 @@ raises has changed nothing.
 
 from __future__ import annotations
 
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 from msgspec import Struct, field
@@ -17,6 +18,8 @@ from executor.store.base import (
     TERMINAL,
     Answered,
     Append,
+    DraftHead,
+    DraftRow,
     EventFilter,
     InboxRow,
     NewRun,
@@ -53,6 +56,8 @@ class MemoryStore:
         self._workflows: dict[str, list[WorkflowRow]] = {}
         self._plans: dict[str, bytes] = {}
         self._blobs: dict[str, bytes] = {}
+        self._documents: dict[str, bytes] = {}
+        self._drafts: dict[str, DraftRow] = {}
         self._runs: dict[str, _Run] = {}
         self._open: dict[str, _Run] = {}  # those that have not ended
         self._by_idempotency_key: dict[tuple[str, str], str] = {}
@@ -90,6 +95,51 @@ class MemoryStore:
     async def get_blob(self, hash: str) -> bytes | None:
         return self._blobs.get(hash)
 
+    async def get_document(self, hash: str) -> bytes | None:
+        return self._documents.get(hash)
+
+    # --- drafts
+
+    async def put_draft(
+        self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
+    ) -> tuple[DraftRow | None, bool]:
+        old = self._drafts.get(id)
+        if expected_rev != (0 if old is None else old.rev):
+            return old, False
+        if old is None:
+            based = base_version is not None
+            new = DraftRow(
+                id, name, 1, name if based else None, base_version, 1 if based else None, now_ms, now_ms, document
+            )
+        else:
+            new = replace(old, name=name, rev=expected_rev + 1, updated_at_ms=now_ms, document=document)
+        self._drafts[id] = new
+        return new, True
+
+    async def get_draft(self, id: str) -> DraftRow | None:
+        return self._drafts.get(id)
+
+    async def list_drafts(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+        if before is not None and before not in self._drafts:
+            return []
+        rows = sorted(self._drafts.values(), key=_freshness, reverse=True)
+        if before is not None:
+            rows = [row for row in rows if _freshness(row) < _freshness(self._drafts[before])]
+        return [_head(row) for row in rows[:limit]]
+
+    async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+        draft = self._drafts.get(id)
+        if draft is not None:
+            draft = self._drafts[id] = replace(draft, base_name=workflow, base_version=version, base_rev=rev)
+        return draft
+
+    async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
+        draft = self._drafts.get(id)
+        if draft is None or expected_rev not in (None, draft.rev):
+            return False
+        del self._drafts[id]
+        return True
+
     # --- runs
 
     async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
@@ -120,7 +170,13 @@ class MemoryStore:
             created_at_ms=run.now_ms,
             started_at_ms=None,
             finished_at_ms=None,
+            document_hash=run.document_hash,
+            draft_id=run.draft_id,
+            draft_rev=run.draft_rev,
         )
+        if run.document is not None:
+            assert run.document_hash is not None
+            self._documents.setdefault(run.document_hash, run.document)
         self._plans.setdefault(run.plan_hash, run.plan)
         self._runs[run.id] = self._open[run.id] = _Run(row, _numbered(run.records, 0))
         if run.idempotency_key is not None:
@@ -132,15 +188,33 @@ class MemoryStore:
         return None if run is None else run.row
 
     async def list_runs(
-        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        draft: str | None = None,
     ) -> list[RunRow]:
         if before is not None and before not in self._runs:
             return []
-        rows = (run.row for run in self._runs.values())
-        found = [row for row in rows if workflow in (None, row.workflow) and status in (None, row.status)]
+        found = [row for row in self._newest(workflow, draft) if status in (None, row.status)]
         if before is not None:
             found = [row for row in found if _age(row) < _age(self._runs[before].row)]
-        return sorted(found, key=_age, reverse=True)[:limit]
+        return found[:limit]
+
+    async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+        return dict(Counter(row.status for row in self._newest(workflow, draft)))
+
+    async def list_inputs(
+        self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
+    ) -> list[bytes]:
+        inputs = [row.input for row in self._newest(workflow, draft)]
+        return [input for input in inputs if len(input) <= bytes_max][:limit]
+
+    def _newest(self, workflow: str | None, draft: str | None) -> list[RunRow]:
+        rows = (run.row for run in self._runs.values())
+        found = [row for row in rows if workflow in (None, row.workflow) and draft in (None, row.draft_id)]
+        return sorted(found, key=_age, reverse=True)
 
     async def claim(
         self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
@@ -351,3 +425,11 @@ def _numbered(records: Sequence[Record], after: int) -> list[Record]:
 
 def _age(row: RunRow) -> tuple[int, str]:
     return row.created_at_ms, row.id
+
+
+def _freshness(row: DraftHead) -> tuple[int, str]:
+    return row.updated_at_ms, row.id
+
+
+def _head(row: DraftRow) -> DraftHead:
+    return DraftHead(*(getattr(row, name) for name in DraftHead.__struct_fields__))

@@ -17,6 +17,8 @@ from executor.store import writes
 from executor.store.base import (
     Answered,
     Append,
+    DraftHead,
+    DraftRow,
     EventFilter,
     InboxRow,
     NewRun,
@@ -92,6 +94,34 @@ class SQLiteStore:
         row = await self._readers.one(sql.BLOB, (hash,))
         return None if row is None else bytes(row[0])
 
+    async def get_document(self, hash: str) -> bytes | None:
+        row = await self._readers.one(sql.DOCUMENT, (hash,))
+        return None if row is None else bytes(row[0])
+
+    # --- drafts
+
+    async def put_draft(
+        self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
+    ) -> tuple[DraftRow | None, bool]:
+        return await self._writer.submit(writes.put_draft, id, expected_rev, name, document, now_ms, base_version)
+
+    async def get_draft(self, id: str) -> DraftRow | None:
+        row = await self._readers.one(sql.DRAFT_BY_ID, (id,))
+        return None if row is None else DraftRow(*row)
+
+    async def list_drafts(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+        if before is None:
+            rows = await self._readers.all(sql.DRAFTS + sql.DRAFTS_PAGE, (limit,))
+        else:
+            rows = await self._readers.all(sql.DRAFTS + sql.DRAFTS_BEFORE + sql.DRAFTS_PAGE, (before, limit))
+        return [DraftHead(*row) for row in rows]
+
+    async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+        return await self._writer.submit(writes.rebase_draft, id, rev, workflow, version)
+
+    async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
+        return await self._writer.submit(writes.delete_draft, id, expected_rev)
+
     # --- runs
 
     async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
@@ -102,16 +132,34 @@ class SQLiteStore:
         return None if row is None else RunRow(*row)
 
     async def list_runs(
-        self, workflow: str | None = None, status: str | None = None, before: str | None = None, limit: int = 50
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        draft: str | None = None,
     ) -> list[RunRow]:
-        conditions = (
+        where, values = _given(
             (sql.RUNS_OF_WORKFLOW, workflow),
+            (sql.RUNS_OF_DRAFT, draft),
             (sql.RUNS_OF_STATUS, status),
             (sql.RUNS_BEFORE, before),
         )
-        used = [(condition, value) for condition, value in conditions if value is not None]
-        query = sql.RUNS + "".join(condition for condition, _ in used) + sql.RUNS_PAGE
-        return [RunRow(*row) for row in await self._readers.all(query, (*(value for _, value in used), limit))]
+        return [RunRow(*row) for row in await self._readers.all(sql.RUNS + where + sql.RUNS_PAGE, (*values, limit))]
+
+    async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+        where, values = _given((sql.RUNS_OF_WORKFLOW, workflow))
+        if draft is not None:
+            return dict(await self._readers.all(sql.COUNT_OF_DRAFT + where + sql.BY_STATUS, (draft, *values)))
+        query = sql.COUNT_ENDED + where + sql.AND_OPEN + where + sql.BY_STATUS
+        return dict(await self._readers.all(query, (*values, *values)))
+
+    async def list_inputs(
+        self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
+    ) -> list[bytes]:
+        where, values = _given((sql.RUNS_OF_WORKFLOW, workflow), (sql.RUNS_OF_DRAFT, draft))
+        rows = await self._readers.all(sql.INPUTS + where + sql.RUNS_PAGE, (bytes_max, *values, limit))
+        return [bytes(input) for (input,) in rows]
 
     async def claim(
         self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
@@ -171,10 +219,8 @@ class SQLiteStore:
     async def list_waits(
         self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
     ) -> list[WaitRow]:
-        conditions = ((sql.WAITS_OF_STATUS, status), (sql.WAITS_OF_RUN, run_id))
-        used = [(condition, value) for condition, value in conditions if value is not None]
-        query = sql.WAITS + "".join(condition for condition, _ in used) + sql.WAITS_PAGE
-        return [WaitRow(*row) for row in await self._readers.all(query, (*(value for _, value in used), limit))]
+        where, values = _given((sql.WAITS_OF_STATUS, status), (sql.WAITS_OF_RUN, run_id))
+        return [WaitRow(*row) for row in await self._readers.all(sql.WAITS + where + sql.WAITS_PAGE, (*values, limit))]
 
     async def answer_wait(
         self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
@@ -205,3 +251,9 @@ class SQLiteStore:
     async def ping(self) -> None:
         await self._readers.all(sql.PING_READ)
         await self._writer.submit(writes.ping)
+
+
+def _given(*conditions: tuple[str, str | None]) -> tuple[str, list[str]]:
+    """The conditions that have a value, joined, and the values."""
+    used = [(condition, value) for condition, value in conditions if value is not None]
+    return "".join(condition for condition, _ in used), [value for _, value in used]

@@ -1,8 +1,8 @@
 """The SQL of the SQLite store: one constant per statement, each named after what it does. Values are parameters only.
 
-`RUN`, `EVENT`, `WAIT`, `SIGNAL` list the columns in the order of the fields of RunRow, Record, WaitRow, SignalRow, so
-that a row becomes a struct by position. `OPEN` and `CLAIMABLE_AT` must be, letter by letter, what the index
-`runs_claimable` says: else SQLite does not use it.
+`RUN`, `EVENT`, `WAIT`, `SIGNAL`, `DRAFT` list the columns in the order of the fields of RunRow, Record, WaitRow,
+SignalRow, DraftRow, so that a row becomes a struct by position. `OPEN` and `CLAIMABLE_AT` must be, letter by letter,
+what the index `runs_claimable` says, and `ENDED` what `runs_ended` says: else SQLite does not use them.
 """
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
@@ -10,7 +10,7 @@ that a row becomes a struct by position. `OPEN` and `CLAIMABLE_AT` must be, lett
 RUN = (
     "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"
     " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
-    " started_at_ms, finished_at_ms, stalls"
+    " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev"
 )
 EVENT = "seq, at_ms, type, node, path, attempt, data, output"
 WAIT = (
@@ -19,8 +19,11 @@ WAIT = (
 )
 SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
 WORKFLOW = "name, version, hash, document, created_at_ms"
+DRAFT_HEAD = "id, name, rev, base_name, base_version, base_rev, created_at_ms, updated_at_ms"
+DRAFT = f"{DRAFT_HEAD}, document"
 
 OPEN = "status IN ('queued', 'running', 'waiting')"
+ENDED = "status IN ('succeeded', 'failed', 'cancelled')"
 CLAIMABLE_AT = "max(next_run_at_ms, coalesce(lease_until_ms, 0))"
 
 # --- workflows and plans
@@ -38,6 +41,21 @@ PLAN = "SELECT ir FROM plans WHERE hash = ?"
 ADD_PLAN = "INSERT INTO plans (hash, ir) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes
 BLOB = "SELECT bytes FROM blobs WHERE hash = ?"
 ADD_BLOB = "INSERT INTO blobs (hash, bytes) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes
+DOCUMENT = "SELECT document FROM documents WHERE hash = ?"
+ADD_DOCUMENT = "INSERT INTO documents (hash, document) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes
+
+# --- drafts
+
+DRAFT_BY_ID = f"SELECT {DRAFT} FROM drafts WHERE id = ?"
+ADD_DRAFT = f"INSERT INTO drafts ({DRAFT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+REVISE_DRAFT = "UPDATE drafts SET name = ?, rev = ?, updated_at_ms = ?, document = ? WHERE id = ? AND rev = ?"
+REBASE_DRAFT = "UPDATE drafts SET base_name = ?, base_version = ?, base_rev = ? WHERE id = ?"
+DELETE_DRAFT = "DELETE FROM drafts WHERE id = ?"
+DELETE_DRAFT_AT_REV = "DELETE FROM drafts WHERE id = ? AND rev = ?"
+# Newest change first: DRAFTS, then perhaps the condition, then DRAFTS_PAGE.
+DRAFTS = f"SELECT {DRAFT_HEAD} FROM drafts WHERE true"
+DRAFTS_BEFORE = " AND (updated_at_ms, id) < (SELECT updated_at_ms, id FROM drafts WHERE id = ?)"
+DRAFTS_PAGE = " ORDER BY updated_at_ms DESC, id DESC LIMIT ?"
 
 # --- runs
 
@@ -46,14 +64,24 @@ RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempot
 ADD_RUN = f"""
 INSERT INTO runs ({RUN})
 VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq, 0, NULL, NULL, :now,
-        :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0)"""
+        :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0,
+        :document_hash, :draft_id, :draft_rev)"""
 
 # A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
 RUNS = f"SELECT {RUN} FROM runs WHERE true"
 RUNS_OF_WORKFLOW = " AND workflow = ?"
+RUNS_OF_DRAFT = " AND draft_id = ?"
 RUNS_OF_STATUS = " AND status = ?"
 RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)"
 RUNS_PAGE = " ORDER BY created_at_ms DESC, id DESC LIMIT ?"
+# Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
+INPUTS = "SELECT input FROM runs WHERE length(input) <= ?"
+# By status: COUNT_ENDED, perhaps a condition, AND_OPEN, the same again, BY_STATUS. In two halves, each with its index
+# (named, as SQLite would rather read all runs of the workflow); the runs of a draft are few.
+COUNT_ENDED = f"SELECT status, count(*) FROM runs INDEXED BY runs_ended WHERE {ENDED}"
+AND_OPEN = f" GROUP BY status UNION ALL SELECT status, count(*) FROM runs INDEXED BY runs_claimable WHERE {OPEN}"
+COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs INDEXED BY runs_by_draft WHERE draft_id = ?"
+BY_STATUS = " GROUP BY status"
 
 # Found and taken in one write transaction, so nobody comes in between.
 FIND_CLAIMABLE = f"""

@@ -16,6 +16,7 @@ from executor.store.base import (
     TERMINAL,
     Answered,
     Append,
+    DraftRow,
     NewRun,
     Record,
     RunRow,
@@ -78,12 +79,49 @@ def put_workflow(tx: Tx, name: str, document: bytes, hash: str, now_ms: int) -> 
     return row, True
 
 
+def put_draft(
+    tx: Tx, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None
+) -> tuple[DraftRow | None, bool]:
+    old = _draft(tx, id)
+    if expected_rev != (0 if old is None else old.rev):
+        return old, False
+    if old is None:
+        based = base_version is not None
+        new = DraftRow(
+            id, name, 1, name if based else None, base_version, 1 if based else None, now_ms, now_ms, document
+        )
+        tx.db.execute(sql.ADD_DRAFT, msgspec.structs.astuple(new))
+        return new, True
+    new = msgspec.structs.replace(old, name=name, rev=expected_rev + 1, updated_at_ms=now_ms, document=document)
+    tx.db.execute(sql.REVISE_DRAFT, (name, new.rev, now_ms, document, id, expected_rev))
+    return new, True
+
+
+def rebase_draft(tx: Tx, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+    tx.db.execute(sql.REBASE_DRAFT, (workflow, version, rev, id))
+    return _draft(tx, id)
+
+
+def delete_draft(tx: Tx, id: str, expected_rev: int | None) -> bool:
+    if expected_rev is None:
+        return tx.db.execute(sql.DELETE_DRAFT, (id,)).rowcount == 1
+    return tx.db.execute(sql.DELETE_DRAFT_AT_REV, (id, expected_rev)).rowcount == 1
+
+
+def _draft(tx: Tx, id: str) -> DraftRow | None:
+    found = tx.db.execute(sql.DRAFT_BY_ID, (id,)).fetchall()
+    return DraftRow(*found[0]) if found else None
+
+
 def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
     if run.idempotency_key is not None:
         found = tx.db.execute(sql.RUN_BY_IDEMPOTENCY_KEY, (run.workflow, run.idempotency_key)).fetchall()
         if found:
             return RunRow(*found[0]), False
     tx.db.execute(sql.ADD_PLAN, (run.plan_hash, run.plan))
+    if run.document is not None:
+        assert run.document_hash is not None
+        tx.db.execute(sql.ADD_DOCUMENT, (run.document_hash, run.document))
     tx.db.execute(
         sql.ADD_RUN,
         {
@@ -98,6 +136,9 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
             "request_hash": run.request_hash,
             "parent_run_id": run.parent_run_id,
             "parent_key": run.parent_key,
+            "document_hash": run.document_hash,
+            "draft_id": run.draft_id,
+            "draft_rev": run.draft_rev,
         },
     )
     _add_events(tx, run.id, 0, run.records)

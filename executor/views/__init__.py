@@ -89,6 +89,78 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     variables: dict[str, Any] = {}
     nodes: tuple[NodeView, ...] = ()
     waits: tuple[WaitView, ...] = ()
+    draft_id: str | None = None
+    draft_rev: int | None = None
+
+
+class AttemptView(Struct, frozen=True, omit_defaults=True):
+    """One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet."""
+
+    attempt: int
+    status: str
+    started_seq: int | None = None
+    started_at_ms: int | None = None
+    finished_seq: int | None = None
+    finished_at_ms: int | None = None
+    error: dict[str, Any] | None = None
+
+
+class NodeDetail(Struct, frozen=True):
+    """What one attempt of a node key was given and what it put out, as the journal up to `seq` tells it.
+
+    status   as in NodeView, or "pending": nothing has happened to it yet
+    input    JSON of the params with all references filled in; secrets are redacted. A program or an expression is
+             {"$code": as written, "values": {reference: value}}. None: it did not start
+    input_error  why the references could not be filled in
+    output   JSON of what it put out; of a container's start sentinel {"count": n}
+    reused   it was taken over from the run this one was started from
+    because  the node whose edge died last, when it was skipped
+    """
+
+    run: str
+    key: str
+    node: str
+    block: str
+    name: str
+    type: str
+    path: str
+    seq: int
+    status: str
+    attempt: int
+    attempts: tuple[AttemptView, ...]
+    input: bytes | None
+    input_error: dict[str, Any] | None
+    output: bytes | None
+    error: dict[str, Any] | None
+    route: str | None
+    reason: str | None
+    because: str | None
+    reused: bool
+
+
+class RunDocument(Struct, frozen=True):
+    """The document a run was made from, in our format (`imported`: what it was before). It is `version` of the stored
+    workflow, or revision `draft_rev` of a draft, or neither: it was handed in with the run."""
+
+    run: str
+    workflow: str
+    version: int | None
+    hash: str
+    draft_id: str | None
+    draft_rev: int | None
+    imported: str | None
+    document: dict[str, Any]
+
+
+class Rerun(Struct, frozen=True):
+    """What a run from block `block` of `run` would do. Ids of blocks in plan order, those inside containers included:
+    `reused` keep their outputs, `again` may run, `skipped` stay skipped."""
+
+    run: str
+    block: str
+    reused: tuple[str, ...]
+    again: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 class GraphNode(Struct, frozen=True, omit_defaults=True):

@@ -7,7 +7,6 @@ from typing import Any
 import orjson
 
 from compiler.plan import Plan
-from executor.errors import Conflict, NotFound
 from executor.runtime.recover import output_of
 from executor.store.base import TERMINAL, Record, RunRow, Store
 from executor.values import variables as paths
@@ -52,6 +51,8 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
         variables=variables,
         nodes=tuple(NodeView(**view) for view in nodes.values()),
         waits=waits,
+        draft_id=row.draft_id,
+        draft_rev=row.draft_rev,
     )
 
 
@@ -96,47 +97,3 @@ def _note(
         case _:
             return
     view["finished_at_ms"] = record.at_ms
-
-
-async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, str | None]:
-    """Root nodes of `run` that a run from `block` takes over, with the route each took: all but the block and what
-    follows."""
-    number = plan.node_index(block)
-    if number is None:
-        number = plan.node_index(f"{block}:start")
-    if number is None:
-        raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
-    region = plan.regions[plan.region_of[number]]
-    if region.kind != "root":
-        raise Conflict(
-            f"block '{block}' is inside {region.kind} '{region.id}': a container runs as a whole",
-            code="inside_container",
-            hint=f"run from '{region.id}' instead",
-        )
-    again = {number}
-    todo = [number]
-    while todo:
-        for edge in plan.nodes[todo.pop()].out:
-            if edge.target not in again:
-                again.add(edge.target)
-                todo.append(edge.target)
-    return {node: route for node, route in (await _routes(store, plan, run)).items() if node not in again}
-
-
-async def _routes(store: Store, plan: Plan, run: str) -> dict[int, str | None]:
-    routes: dict[int, str | None] = {}
-    after = 0
-    while records := await store.read_events(run, after, PAGE):
-        for record in records:
-            after = record.seq
-            number = plan.node_index(record.node) if record.node and not record.path else None
-            if number is None:
-                continue
-            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
-            if record.type == "node.succeeded":
-                routes[number] = data.get("route", "out")
-            elif record.type in ("region.sized", "region.exited"):
-                routes[number] = "out"
-            elif record.type == "node.failed" and data.get("route"):
-                routes[number] = data["route"]
-    return routes

@@ -14,6 +14,8 @@ from server.security import is_cross_site
 from server.sse import EventStream
 from server.wire import json_response
 
+PREVIEW_BYTES_MAX = 16 * 1024 * 1024  # as large as any output
+
 
 async def events(call: Call) -> Response:
     if call.accepts("application/json") and not call.accepts("text/event-stream"):
@@ -26,7 +28,12 @@ def open_stream(call: Call, row: RunRow, after: int, headers: dict[str, str] | N
     """The stream of a run from a cursor. Raises TooManyStreams, CrossSite."""
     if is_cross_site(call.request.headers):
         raise CrossSite()
-    return EventStream(call.engine, call.streams, row, after, call.settings.limits, headers or {})
+    return EventStream(call.engine, call.streams, row, after, call.settings.limits, headers or {}, preview_bytes(call))
+
+
+def preview_bytes(call: Call) -> int | None:
+    """`?preview=`: outputs over so many bytes are cut. None: they are not."""
+    return integer(call, "preview", maximum=PREVIEW_BYTES_MAX)
 
 
 async def stored_run(call: Call, run: str) -> RunRow:
@@ -50,7 +57,8 @@ async def _history(call: Call) -> Response:
     )
     records, count = await call.engine.find_events(run, where)
     following = records[-1].seq if len(records) == limit else None
-    return json_response({"events": wire.join_events(run, records), "count": count, "next": following})
+    events = wire.join_events(run, records, preview_bytes(call))
+    return json_response({"events": events, "count": count, "next": following})
 
 
 def _cursor(call: Call) -> int:
@@ -63,6 +71,12 @@ def _cursor(call: Call) -> int:
     return int(text)
 
 
+PREVIEW = Param(
+    "preview",
+    "Cut outputs over this many bytes: `output` is then null, `truncated` true, `size` says how many bytes there are, "
+    "and `preview` has the beginning of the JSON. The whole is at /api/runs/{id}/nodes/{key}.",
+    {"type": "integer", "minimum": 0, "maximum": PREVIEW_BYTES_MAX},
+)
 _PARAMS = (
     Param("Last-Event-ID", "Stream: continue behind this event.", {"type": "integer"}, "header"),
     Param("after", "Continue behind this seq.", {"type": "integer", "minimum": 0}),
@@ -70,6 +84,7 @@ _PARAMS = (
     Param("node", "JSON: only events of this node, in all its iterations and branches."),
     Param("type", "JSON: only these types, comma list."),
     Param("since", "JSON: only events at or after this time, Unix milliseconds.", {"type": "integer"}),
+    PREVIEW,
 )
 
 TABLE = (

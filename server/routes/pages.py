@@ -1,11 +1,12 @@
-"""The plain pages for people, and signing in. A page asks for the token like any route, but with a form instead of an
-error."""
+"""The pages for people, and signing in: the interface of server/ui.py, or plain pages where it was not built. A page
+asks for the token like any route, but with a form instead of an error."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
 from executor.errors import NotFound
+from server import ui
 from server.body import read_as
 from server.pages import index
 from server.pages.run import run_page
@@ -18,6 +19,8 @@ LISTED = 50
 async def front(call: Call) -> Response:
     if not call.auth.allows(call.request):
         return index.login()
+    if call.request.app.state.interface:
+        return ui.page(call.request.app.state.interface)
     workflows = await call.engine.list_workflows()
     runs = await call.engine.list_runs(limit=LISTED)
     waits = await call.engine.list_waits("pending", limit=LISTED)
@@ -27,6 +30,8 @@ async def front(call: Call) -> Response:
 async def run(call: Call) -> Response:
     if not call.auth.allows(call.request):
         return index.login()
+    if call.request.app.state.interface:
+        return ui.page(call.request.app.state.interface)
     try:
         return run_page(await call.engine.get_run(call.path("id")))
     except NotFound as error:
@@ -41,5 +46,9 @@ async def log_in(call: Call) -> Response:
 TABLE = (
     RouteSpec("GET", "/", front, "Front page", "pages", public=True, documented=False),
     RouteSpec("GET", "/runs/{id}", run, "A run, live", "pages", public=True, documented=False),
+    RouteSpec("GET", "/w/{id}", front, "A workflow being edited", "pages", public=True, documented=False),
+    RouteSpec("GET", "/runs", front, "Runs", "pages", public=True, documented=False),
+    RouteSpec("GET", "/approvals", front, "What waits for people", "pages", public=True, documented=False),
+    RouteSpec("GET", "/settings", front, "Settings", "pages", public=True, documented=False),
     RouteSpec("POST", "/login", log_in, "Sign in with the server's token", "pages", public=True, documented=False),
 )

@@ -24,6 +24,7 @@ from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
 FORM_FIELDS_MAX = 1000
+FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
 WAIT_STATUSES = ("pending", "answered", "cancelled", "expired", "all")
 
 
@@ -86,7 +87,7 @@ async def _answer_form(call: Call) -> Response:
         return pages.ask(wait, given=given, errors=errors)
     action = given.get("action") or None
     try:
-        taken = await call.engine.answer(token, fields, action, given.get("by", "").strip() or None)
+        taken = await call.engine.answer(token, fields, action, given.get("by", "").strip()[:200] or None)
     except AnswerInvalid as error:
         return _ask_again(wait, given, error)
     except Conflict:
@@ -114,7 +115,7 @@ def _decode(data: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX))
     except ValueError as error:
-        raise BodyInvalid(f"The form can not be read: {error}") from None
+        raise BodyInvalid(f"The form can not be read: {error}", pointer="", hint=FORM_HINT) from None
 
 
 def _too_late(error: Conflict, wait: WaitView) -> Conflict:

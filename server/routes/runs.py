@@ -10,7 +10,7 @@ from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict
 from executor.store.base import TERMINAL
-from executor.views import RunGraph, RunView, Submitted
+from executor.views import RunDocument, RunGraph, RunView, Submitted
 from server import wire
 from server.body import read_as
 from server.errors import TooManyStreams
@@ -35,7 +35,7 @@ async def start_stored(call: Call) -> Response:
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
     )
-    return await _started(call, submitted)
+    return await started(call, submitted)
 
 
 async def start_document(call: Call) -> Response:
@@ -48,21 +48,33 @@ async def start_document(call: Call) -> Response:
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
     )
-    return await _started(call, submitted)
+    return await started(call, submitted)
 
 
 async def list_runs(call: Call) -> Response:
+    """`counts`: runs by status, of the same workflow and draft but whatever their status."""
     status = choice(call, "status", STATUSES, STATUSES[0]) if call.query("status") else None
     limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=50) or 50
-    rows = await call.engine.list_runs(call.query("workflow"), status, call.query("before"), limit)
+    workflow, draft = call.query("workflow"), call.query("draft")
+    rows = await call.engine.list_runs(workflow, status, call.query("before"), limit, draft)
     return json_response(
-        {"runs": [wire.run_summary(row) for row in rows], "next": rows[-1].id if len(rows) == limit else None}
+        {
+            "runs": [wire.run_summary(row) for row in rows],
+            "next": rows[-1].id if len(rows) == limit else None,
+            "counts": await call.engine.count_runs(workflow, draft),
+        }
     )
 
 
 async def read(call: Call) -> Response:
     run = await call.engine.get_run(call.path("id"))
     return json_response({**asdict(run), "urls": wire.run_urls(run.id)})
+
+
+async def document(call: Call) -> Response:
+    """Frozen with the run: later versions and changes of a draft are not seen here."""
+    found = await call.engine.document_of(call.path("id"))
+    return json_response(found, headers={"ETag": f'"{found.hash}"'})
 
 
 async def graph(call: Call) -> Response:
@@ -110,9 +122,12 @@ def idempotency_key(call: Call) -> str | None:
     return key
 
 
-async def _started(call: Call, submitted: Submitted) -> Response:
-    """The new run as the caller wants it: a stream of its events, its result, or where to look for them."""
+async def started(call: Call, submitted: Submitted, draft: tuple[str, int] | None = None) -> Response:
+    """The new run as the caller wants it: a stream of its events, its result, or where to look for them. `draft`: whose
+    run it is, and which revision's."""
     headers = {"Location": f"/api/runs/{submitted.run}"}
+    if draft is not None:
+        headers["Weft-Draft-Rev"] = str(draft[1])
     if call.accepts("text/event-stream"):
         row = await stored_run(call, submitted.run)
         try:
@@ -125,7 +140,10 @@ async def _started(call: Call, submitted: Submitted) -> Response:
             return await _result(call, submitted, wait_s, headers)
     if not submitted.created:
         headers["Idempotency-Replayed"] = "true"
-    return json_response(wire.accepted(submitted), 202 if submitted.created else 200, headers)
+    body = wire.accepted(submitted)
+    if draft is not None:
+        body = wire.DraftRunAccepted(**asdict(body), draft=draft[0], rev=draft[1])
+    return json_response(body, 202 if submitted.created else 200, headers)
 
 
 async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
@@ -154,12 +172,12 @@ async def _wait(call: Call, run: str, wait_s: float) -> RunView:
         await asyncio.wait([waiter])
 
 
-_KEY = Param(
+KEY = Param(
     "Idempotency-Key", "The same key with the same body is the same run; with another body it is a 409.", where="header"
 )
-_WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0, "maximum": 60})
-_REFUSALS = (409, 413, 415, 422)
-_MEDIA = ("application/json", "text/event-stream")
+WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0, "maximum": 60})
+REFUSALS = (409, 413, 415, 422)
+MEDIA = ("application/json", "text/event-stream")
 _SUMMARY = {
     "type": "object",
     "required": ["id", "workflow", "status", "seq", "created_at_ms"],
@@ -174,12 +192,24 @@ _SUMMARY = {
         "started_at_ms": {"type": ["integer", "null"]},
         "finished_at_ms": {"type": ["integer", "null"]},
         "parent_run_id": {"type": ["string", "null"]},
+        "input_summary": {"type": "string", "description": "The beginning of the input, as JSON text."},
+        "duration_ms": {"type": ["integer", "null"], "description": "From the first start to the end."},
+        "draft_id": {"type": ["string", "null"]},
+        "draft_rev": {"type": ["integer", "null"]},
     },
 }
 _LIST = {
     "type": "object",
-    "required": ["runs", "next"],
-    "properties": {"runs": {"type": "array", "items": _SUMMARY}, "next": {"type": ["string", "null"]}},
+    "required": ["runs", "next", "counts"],
+    "properties": {
+        "runs": {"type": "array", "items": _SUMMARY},
+        "next": {"type": ["string", "null"]},
+        "counts": {
+            "type": "object",
+            "required": list(STATUSES),
+            "properties": {status: {"type": "integer"} for status in STATUSES},
+        },
+    },
 }
 _WHY = {
     "type": "object",
@@ -192,6 +222,7 @@ _WHY = {
 }
 _LIST_PARAMS = (
     Param("workflow", "Only runs of this workflow."),
+    Param("draft", "Only runs of this draft."),
     Param("status", "Only runs in this status.", {"enum": list(STATUSES)}),
     Param("before", "Id of the last run of the previous page."),
     Param("limit", "Runs on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
@@ -206,9 +237,9 @@ TABLE = (
         body=wire.RunRequest,
         answer=wire.RunAccepted,
         status=202,
-        statuses=(200, 404, *_REFUSALS),
-        params=(_KEY, _WAIT),
-        media=_MEDIA,
+        statuses=(200, 404, *REFUSALS),
+        params=(KEY, WAIT),
+        media=MEDIA,
     ),
     RouteSpec(
         "POST",
@@ -218,13 +249,21 @@ TABLE = (
         body=wire.RunDocumentRequest,
         answer=wire.RunAccepted,
         status=202,
-        statuses=(200, *_REFUSALS),
-        params=(_KEY, _WAIT),
-        media=_MEDIA,
+        statuses=(200, *REFUSALS),
+        params=(KEY, WAIT),
+        media=MEDIA,
     ),
     RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=_LIST, params=_LIST_PARAMS),
     RouteSpec(
         "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunView, statuses=(404,)
+    ),
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/document",
+        document,
+        "The document a run was made from",
+        answer=RunDocument,
+        statuses=(404,),
     ),
     RouteSpec(
         "GET",
@@ -266,6 +305,6 @@ TABLE = (
         answer=wire.SignalAccepted,
         status=202,
         statuses=(200, 404, 409),
-        params=(_KEY,),
+        params=(KEY,),
     ),
 )

@@ -88,7 +88,11 @@ def routes(table: Sequence[RouteSpec]) -> list[Route]:
     by_path: dict[str, dict[str, RouteSpec]] = {}
     for spec in table:
         by_path.setdefault(spec.path, {})[spec.method] = spec
-    return [Route(path, _endpoint(specs), methods=list(specs)) for path, specs in by_path.items()]
+    # A node key may hold slashes, send@review#5/fan[2], and a path is decoded before it is matched.
+    return [
+        Route(path.replace("{key}", "{key:path}"), _endpoint(specs), methods=list(specs))
+        for path, specs in by_path.items()
+    ]
 
 
 def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Response]]:

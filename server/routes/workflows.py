@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from typing import Any
-from urllib.parse import quote
 
 from starlette.responses import Response
 
@@ -12,7 +11,7 @@ from server.body import read_json
 from server.errors import BodyInvalid
 from server.routes.params import integer
 from server.routes.table import Call, Param, RouteSpec
-from server.wire import Validation, fragment, json_response, workflow_summary
+from server.wire import Validation, fragment, json_response, workflow_summary, workflow_url
 
 DOCUMENT_BODY = {
     "description": "A workflow document, or {document, name?, trigger?} around one.",
@@ -32,8 +31,7 @@ async def save(call: Call) -> Response:
     """201 for a new version, 200 when this very document is stored already. A document with errors is refused: 422."""
     document, envelope = await _document(call)
     saved = await call.engine.save_workflow(document, envelope.get("name") or call.query("name"))
-    where = f"/api/workflows/{quote(saved.name, safe='')}"
-    return json_response(saved, 201 if saved.created else 200, {"Location": where})
+    return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
 async def list_all(call: Call) -> Response:
@@ -45,6 +43,12 @@ async def read(call: Call) -> Response:
     row = await call.engine.get_workflow(call.path("name"), integer(call, "version", minimum=1))
     body = {**workflow_summary(row), "document": fragment(row.document)}
     return json_response(body, headers={"ETag": f'"{row.hash}"'})
+
+
+async def inputs(call: Call) -> Response:
+    """The last 10 different inputs of its runs, newest first; those over 64 KiB are left out."""
+    row = await call.engine.get_workflow(call.path("name"))
+    return json_response({"inputs": await call.engine.last_inputs(row.name)})
 
 
 async def blocks(call: Call) -> Response:
@@ -78,6 +82,11 @@ _SUMMARY = {
         "hash": {"type": "string"},
         "created_at_ms": {"type": "integer"},
     },
+}
+INPUTS = {
+    "type": "object",
+    "required": ["inputs"],
+    "properties": {"inputs": {"type": "array", "maxItems": 10, "items": {}}},
 }
 _LIST = {"type": "object", "required": ["workflows"], "properties": {"workflows": {"type": "array", "items": _SUMMARY}}}
 _ONE = {**_SUMMARY, "properties": {**_SUMMARY["properties"], "document": {"type": "object"}}}  # type: ignore[dict-item]
@@ -113,6 +122,15 @@ TABLE = (
         answer=_ONE,
         statuses=(404,),
         params=(_VERSION,),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/workflows/{name}/inputs",
+        inputs,
+        "Inputs of the last runs",
+        "workflows",
+        answer=INPUTS,
+        statuses=(404,),
     ),
     RouteSpec(
         "GET",

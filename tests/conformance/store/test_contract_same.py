@@ -35,7 +35,7 @@ async def tell(store: Store, chance: random.Random) -> list[Any]:
     now = T0
     for step in range(STEPS):
         now += chance.randrange(4)
-        action = chance.randrange(12)
+        action = chance.randrange(14)
         run_id = chance.choice(RUN_IDS)
         numbers = [chance.randrange(3) for _ in range(6)]
         try:
@@ -50,6 +50,9 @@ async def tell(store: Store, chance: random.Random) -> list[Any]:
         replies.append(await store.find_events(run_id, EventFilter(node="n1", after=2, limit=3)))
     replies.append(await store.list_waits(None))
     replies.append(await store.list_runs())
+    replies.append(await store.list_drafts())
+    replies.append(await store.list_inputs())
+    replies.append(await store.count_runs())
     return replies
 
 
@@ -92,5 +95,11 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
         case 10:
             key = f"key-{n[0]}" if n[0] else None
             return await store.post_signal(run_id, "paid", None, b"%d" % step, key, None, b"fact", now)
+        case 11:
+            return await store.put_draft(f"d{n[0]}", n[1] + n[2], f"step {step}", b"%d" % step, now, n[3] or None)
+        case 12 if n[0] == 0:
+            return await store.delete_draft(f"d{n[1]}", n[2] or None)
+        case 12:
+            return await store.rebase_draft(f"d{n[1]}", n[2] + 1, "w", step), await store.count_runs("expense")
         case _:
             return await store.next_due(now), await store.get_blob("sha-1"), await store.list_waits(run_id=run_id)

@@ -156,12 +156,16 @@ def test_the_public_routes_are_these() -> None:
     assert {spec.path for spec in TABLE if spec.public} == {
         "/",
         "/api/resume/{token}",
+        "/approvals",
         "/demo/echo",
         "/healthz",
         "/login",
         "/openapi.json",
         "/resume/{token}",
+        "/runs",
         "/runs/{id}",
+        "/settings",
+        "/w/{id}",
     }
 
 

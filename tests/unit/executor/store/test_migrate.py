@@ -51,7 +51,18 @@ def test_the_packaged_migrations_are_dense_and_apply(database: Database) -> None
     assert [migration.number for migration in migrations] == list(range(1, len(migrations) + 1))
     assert migrate(database, migrations) == len(migrations)
     tables = {name for (name,) in database.db.execute("SELECT name FROM sqlite_schema WHERE type = 'table'")}
-    assert tables >= {"workflows", "plans", "runs", "events", "blobs", "waits", "inbox", "signals"}
+    assert tables >= {
+        "workflows",
+        "plans",
+        "runs",
+        "events",
+        "blobs",
+        "waits",
+        "inbox",
+        "signals",
+        "drafts",
+        "documents",
+    }
     strict = database.db.execute("SELECT name FROM pragma_table_list WHERE type = 'table' AND strict = 0").fetchall()
     assert [name for (name,) in strict if not name.startswith("sqlite_")] == []
     for view in ("outputs", "attempts", "nodes"):
@@ -87,4 +98,19 @@ def test_a_transaction_passes_its_named_points(tmp_path: Path) -> None:
     with pytest.raises(ZeroDivisionError), database.tx("second"):
         raise ZeroDivisionError
     assert points == ["tx.first.before_commit", "tx.first.after_commit"]
+    database.drop()
+
+
+def test_a_file_of_the_first_schema_keeps_its_runs(database: Database) -> None:
+    first, *later = packaged_migrations()
+    migrate(database, [first])
+    database.db.execute("INSERT INTO plans (hash, ir) VALUES ('p', x'00')")
+    database.db.execute(
+        "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
+        " VALUES ('r', 'w', 'p', 'failed', 1, 1, 0, '', 5, x'31')"
+    )
+    migrate(database, [first, *later])
+    found = database.db.execute("SELECT id, status, document_hash, draft_id, draft_rev FROM runs").fetchall()
+    assert found == [("r", "failed", None, None, None)]
+    assert database.db.execute("PRAGMA foreign_key_check").fetchall() == []
     database.drop()

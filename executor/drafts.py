@@ -1,0 +1,158 @@
+"""Drafts: documents while they are edited. They may be wrong in any way; a version of a workflow may not.
+
+A draft is replaced as a whole by whoever names the revision it has. Whoever comes late gets a Conflict that carries the
+draft as it stands, so neither text is lost.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from msgspec import Struct
+
+from compiler.diagnostics import Diagnostic
+from executor.documents import as_ours
+from executor.errors import Conflict, NotFound
+from executor.store.base import DraftHead, DraftRow
+from executor.views import SavedWorkflow, Submitted
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+
+NAME_LENGTH_MAX = 200
+
+
+class DraftView(Struct, frozen=True):
+    """A draft and what is wrong with it. Times are Unix milliseconds. See DraftHead for what it is based on."""
+
+    id: str
+    name: str
+    document: Any
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at: int
+    updated_at: int
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+class Drafts:
+    """What can be done with drafts; `engine.drafts`. `rev` None means: whichever it is."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._store = engine.store
+
+    async def create(
+        self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
+    ) -> DraftView:
+        """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost."""
+        ours = as_ours(document, frozenset(self._engine.services.env))
+        id, data = secrets.token_hex(8), orjson.dumps(ours.document)
+        row, written = await self._store.put_draft(
+            id, 0, _name(name, ours.document), data, self._engine.now_ms(), base_version
+        )
+        assert written and row is not None, "two drafts can not have one random id"
+        return self._view(row, ours.diagnostics)
+
+    async def get(self, id: str) -> DraftView:
+        return self._view(await self._row(id))
+
+    async def list(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+        """Newest change first."""
+        return await self._store.list_drafts(before, limit)
+
+    async def put(self, id: str, rev: int, document: Mapping[str, Any], name: str | None = None) -> DraftView:
+        """The next revision. Raises NotFound, and Conflict (draft_changed, `current`) when `rev` is not the newest.
+        The same document sent twice for one revision is one revision: the first answer may have been lost."""
+        data = orjson.dumps(document)
+        wanted = _name(name, document)
+        row, written = await self._store.put_draft(id, rev, wanted, data, self._engine.now_ms())
+        if row is None:
+            raise _not_found(id)
+        if not written and (row.rev, row.document, row.name) != (rev + 1, data, wanted):
+            raise self._changed(row, rev)
+        return self._view(row)
+
+    async def delete(self, id: str, rev: int | None = None) -> None:
+        """Its runs and versions stay. Raises NotFound, Conflict (draft_changed)."""
+        if not await self._store.delete_draft(id, rev):
+            row = await self._row(id)
+            raise self._changed(row, rev)
+
+    async def run(
+        self,
+        id: str,
+        *,
+        rev: int | None = None,
+        input: Any = None,
+        trigger: str | None = None,
+        stop_after: str | None = None,
+        idempotency_key: str | None = None,
+    ) -> tuple[Submitted, int]:
+        """Run the stored draft; also returns the revision that runs. Raises NotFound, Conflict (draft_changed), and
+        what Engine.submit raises."""
+        row = await self._row(id, rev)
+        submitted = await self._engine.submit(
+            orjson.loads(row.document),
+            input=input,
+            trigger=trigger,
+            stop_after=stop_after,
+            idempotency_key=idempotency_key,
+            draft=row,
+        )
+        return submitted, row.rev
+
+    async def save_version(
+        self, id: str, *, rev: int | None = None, name: str | None = None
+    ) -> tuple[SavedWorkflow, int]:
+        """Store the draft as a version of the workflow `name` (the draft's own name without it), which it is based on
+        from then on; also returns the revision. Raises NotFound, Conflict (draft_changed), CompileError, BadRequest."""
+        row = await self._row(id, rev)
+        saved = await self._engine.save_workflow(orjson.loads(row.document), name or row.name or None)
+        await self._store.rebase_draft(id, row.rev, saved.name, saved.version)
+        return saved, row.rev
+
+    async def _row(self, id: str, rev: int | None = None) -> DraftRow:
+        row = await self._store.get_draft(id)
+        if row is None:
+            raise _not_found(id)
+        if rev not in (None, row.rev):
+            raise self._changed(row, rev)
+        return row
+
+    def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
+        return DraftView(
+            id=row.id,
+            name=row.name,
+            document=orjson.loads(row.document),
+            rev=row.rev,
+            base_name=row.base_name,
+            base_version=row.base_version,
+            base_rev=row.base_rev,
+            created_at=row.created_at_ms,
+            updated_at=row.updated_at_ms,
+            diagnostics=(*found, *self._engine.compile(row.document).diagnostics),
+        )
+
+    def _changed(self, row: DraftRow, rev: int | None) -> Conflict:
+        return Conflict(
+            f"the draft is at revision {row.rev} now, not {rev}",
+            code="draft_changed",
+            hint="`current` is what is stored; compare, then save for its revision",
+            current=self._view(row),
+        )
+
+
+def _name(given: str | None, document: Mapping[str, Any]) -> str:
+    """The name asked for, else the document's own, cut to what a list can show."""
+    own = document.get("name")
+    return (given or (own if isinstance(own, str) else ""))[:NAME_LENGTH_MAX]
+
+
+def _not_found(id: str) -> NotFound:
+    return NotFound(f"there is no draft '{id}'", code="draft_not_found")

@@ -1,0 +1,83 @@
+"""The environment names of this server, and who reads them. Values stay inside."""
+
+from __future__ import annotations
+
+from typing import Any, Literal
+
+import orjson
+from msgspec import Struct
+
+from compiler.environment import environment_names
+from executor.blocks.registry import Registry
+from executor.documents import as_ours
+from executor.services import Services
+from executor.store.base import Store
+
+DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at
+
+
+class EnvUse(Struct, frozen=True):
+    """A document that reads a name. `id`: of the draft, or the workflow's name; `version` of the workflow (the newest),
+    or `rev` of the draft; `blocks` the ids of the blocks that read it."""
+
+    kind: Literal["workflow", "draft"]
+    id: str
+    name: str
+    blocks: tuple[str, ...]
+    version: int | None = None
+    rev: int | None = None
+
+
+class EnvName(Struct, frozen=True):
+    """`set`: it has a value here. `secret`: that value is kept out of everything that is recorded or shown."""
+
+    name: str
+    set: bool
+    secret: bool
+    used_by: tuple[EnvUse, ...]
+
+
+class Environment:
+    """Answers `names`. Remembers what it found in each document, as reading a thousand of them takes a second."""
+
+    def __init__(self, store: Store, registry: Registry, services: Services) -> None:
+        self._store = store
+        self._registry = registry
+        self._services = services
+        self._found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
+
+    async def names(self) -> list[EnvName]:
+        """What is set, and what is read but not set, by name; newest versions and drafts only."""
+        uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.env}
+        found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
+        for row in await self._store.list_workflows():
+            key = ("workflow", row.name, row.version)
+            found[key] = self._found.get(key) or self._names_in(row.document)
+            for name, blocks in found[key].items():
+                use = EnvUse("workflow", row.name, row.name, tuple(blocks), version=row.version)
+                uses.setdefault(name, []).append(use)
+        for head in await self._store.list_drafts(limit=DRAFTS_MAX):
+            key = ("draft", head.id, head.rev)
+            if key not in self._found:
+                draft = await self._store.get_draft(head.id)
+                if draft is None:
+                    continue  # deleted meanwhile
+                head, key = draft, ("draft", draft.id, draft.rev)
+                found[key] = self._names_in(draft.document)
+            else:
+                found[key] = self._found[key]
+            for name, blocks in found[key].items():
+                uses.setdefault(name, []).append(EnvUse("draft", head.id, head.name, tuple(blocks), rev=head.rev))
+        self._found = found
+        return [
+            EnvName(name, name in self._services.env, self._is_secret(name), tuple(uses[name])) for name in sorted(uses)
+        ]
+
+    def _is_secret(self, name: str) -> bool:
+        """A name that is not set would be a secret: that is the default for values."""
+        return name in self._services.secrets or name not in self._services.env
+
+    def _names_in(self, data: bytes) -> dict[str, list[str]]:
+        document: Any = orjson.loads(data)
+        known = frozenset(self._services.env)
+        return environment_names(as_ours(document, known).document, self._registry, known)

@@ -1,0 +1,179 @@
+"""A value against a JSON Schema, in bounded time: schemas come from workflows, values from whoever has a link.
+
+jsonschema alone can be kept busy for hours: by a pattern that backtracks, by definitions that refer to each other twice
+each, by uniqueItems over objects. Here a check has a deadline, patterns are matched in the sandbox (which has its own),
+uniqueItems is linear, and no schema is fetched from anywhere. Patterns are those of JSON Schema: JavaScript's.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping
+from functools import lru_cache
+from itertools import islice
+from typing import Any, Final
+
+import orjson
+from jsonschema import Draft202012Validator
+from jsonschema.exceptions import ValidationError
+from jsonschema.validators import extend
+from referencing import Registry
+
+from compiler.schema import schema_error
+from executor.errors import BadRequest, BlockError
+
+Matches = Callable[[str, str], bool]
+
+ERRORS_SHOWN_MAX: Final = 20
+CHECK_S_MAX: Final = 0.5
+PLAIN_TEXT_MAX: Final = 256
+
+# Groups that repeat, groups with a meaning of their own, and what only one of the languages has, or reads in its way.
+_NOT_PLAIN = re.compile(
+    r"\)[*+?{]|\(\?|\\[^dDwWsS.\\/+*?^$()\[\]{}|@-]|\[\]|\[\^\]"
+    r"|\[\[|--|&&|~~|[*+?}][*+]|\{(?!\d+(,\d*)?\})"
+)
+_REPEAT = re.compile(r"[*+{]")
+
+
+def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = None) -> list[dict[str, str]]:
+    """What is wrong with `value`: [{"pointer", "message"}], the first 20, by place; [] when it fits.
+
+    `matches(pattern, text)` is the sandbox's; without one Python's own, for schemas that can be trusted. Raises
+    BadRequest: schema_invalid, or check_took_too_long when half a second is not enough.
+    """
+    problem = schema_error(orjson.dumps(schema))
+    if problem is not None:
+        raise BadRequest(f"the schema itself is not valid: {problem}", code="schema_invalid", hint="mend the workflow")
+    deadline = time.monotonic() + CHECK_S_MAX
+    checker = _bounded(deadline, _quicker(matches) if matches is not None else _python_matches)
+    try:
+        found = list(islice(checker(dict(schema), registry=Registry()).iter_errors(value), ERRORS_SHOWN_MAX))
+    except BlockError as error:
+        if error.code == "expression_failed":
+            raise BadRequest(
+                f"the schema itself is not valid: a pattern in it is none: {error.message}",
+                code="schema_invalid",
+                hint="mend the workflow: patterns are JavaScript's",
+            ) from None
+        raise _too_long(error) from None
+    except _TooLong as error:
+        raise _too_long(error) from None
+    except Exception as error:  # a reference that leads nowhere or round in circles; each has a type of its own
+        raise BadRequest(
+            f"the schema itself is not valid: {str(error)[:300]}", code="schema_invalid", hint="mend the workflow"
+        ) from error
+    found.sort(key=lambda error: [str(part) for part in error.absolute_path])
+    return [
+        {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message[:300]}
+        for error in found
+    ]
+
+
+def _too_long(why: Exception) -> BadRequest:
+    return BadRequest(
+        f"checking this against its schema takes too long: {why}",
+        code="check_took_too_long",
+        hint="send less, or give the workflow a simpler schema: plain patterns, no definitions that multiply",
+    )
+
+
+class _TooLong(Exception):
+    """The deadline has passed."""
+
+
+def _bounded(deadline: float, matches: Matches) -> Any:
+    """The validator class, with a look at the clock before each keyword."""
+
+    def look_at_the_clock() -> None:
+        if time.monotonic() > deadline:
+            raise _TooLong(f"more than {CHECK_S_MAX:g} s")
+
+    def timed(rule: Any) -> Any:
+        def checked(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+            look_at_the_clock()
+            return rule(validator, keyword, instance, schema) or iter(())
+
+        return checked
+
+    def pattern(validator: Any, wanted: str, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if isinstance(instance, str) and not matches(wanted, instance):
+            yield ValidationError(f"{instance[:100]!r} does not match {wanted[:100]!r}")
+
+    def pattern_properties(validator: Any, patterns: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        for wanted, inner in patterns.items() if isinstance(instance, dict) else ():
+            for name, item in instance.items():
+                if matches(wanted, name):
+                    yield from validator.descend(item, inner, path=name, schema_path=wanted)
+
+    def additional(validator: Any, inner: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        if not isinstance(instance, dict):
+            return
+        listed, patterns = schema.get("properties", {}), schema.get("patternProperties", {})
+        for name, item in instance.items():
+            if name in listed or any(matches(wanted, name) for wanted in patterns):
+                continue
+            if inner is False:
+                yield ValidationError(f"there is no field {name[:100]!r} here")
+            else:
+                yield from validator.descend(item, inner, path=name)
+
+    def unique(validator: Any, wanted: bool, instance: Any, schema: Any) -> Iterator[ValidationError]:
+        """1 and 1.0 are the same number, 1 and true are not the same."""
+        seen: set[bytes] = set()
+        for item in instance if wanted and isinstance(instance, list) else ():
+            look_at_the_clock()
+            text = orjson.dumps(_plain(item), option=orjson.OPT_SORT_KEYS)
+            if text in seen:
+                yield ValidationError("there are equal items in the list")
+                return
+            seen.add(text)
+
+    own = {
+        "pattern": pattern,
+        "patternProperties": pattern_properties,
+        "additionalProperties": additional,
+        "uniqueItems": unique,
+    }
+    rules = {name: timed(own.get(name, rule)) for name, rule in Draft202012Validator.VALIDATORS.items()}
+    return extend(Draft202012Validator, rules)  # type: ignore[no-untyped-call]
+
+
+def _plain(value: Any) -> Any:
+    match value:
+        case float() if value.is_integer() and abs(value) < 2**53:
+            return int(value)
+        case dict():
+            return {name: _plain(item) for name, item in value.items()}
+        case list():
+            return [_plain(item) for item in value]
+        case _:
+            return value
+
+
+def _quicker(matches: Matches) -> Matches:
+    """A call of the sandbox costs a quarter of a millisecond. Where a pattern means the same to Python, and can take it
+    no longer than the cube of a short text, Python's is used."""
+
+    def quick(pattern: str, text: str) -> bool:
+        if _is_plain(pattern) and len(text) <= PLAIN_TEXT_MAX and text.isascii() and not text.endswith("\n"):
+            return re.search(pattern, text, re.ASCII) is not None
+        return matches(pattern, text)
+
+    return quick
+
+
+@lru_cache(maxsize=256)
+def _is_plain(pattern: str) -> bool:
+    if not pattern.isascii() or _NOT_PLAIN.search(pattern) is not None:
+        return False
+    return len(_REPEAT.findall(pattern)) <= (3 if pattern.startswith("^") else 2) and "|" not in pattern
+
+
+def _python_matches(pattern: str, text: str) -> bool:
+    return re.search(pattern, text) is not None
+
+
+def _escape(part: str | int) -> str:
+    return str(part).replace("~", "~0").replace("/", "~1")

@@ -1,0 +1,142 @@
+"""Running again from a block: what a new run takes over from one that has ended, and what it does itself.
+
+What is taken over: the outputs and routes of the reused blocks, and what they did to the variables. The new run's
+journal begins with those changes, so that it can be read without the old one's.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from compiler.plan import Plan
+from executor.errors import Conflict, NotFound
+from executor.store.base import Record, Store
+from executor.views import Rerun
+
+PAGE = 10_000
+
+
+class _Outcomes(Struct):
+    """Of the root nodes of a run, by plan-wide number: the route of those that are done, and those that were pruned."""
+
+    routes: dict[int, str | None]
+    pruned: set[int]
+
+
+async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, str | None]:
+    """Root nodes of `run` that a run from `block` takes over, with the route each took: what is done, but for the block
+    and what follows it. A container is taken over whole or not at all. Raises NotFound, Conflict (inside_container)."""
+    again = _followers(plan, _root_node(plan, block))
+    return _taken_over(plan, (await _outcomes(store, plan, run)).routes, again)
+
+
+async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
+    """The changes of variables by the nodes that are taken over, those inside containers included, in order."""
+    found: list[Record] = []
+    after = 0
+    while records := await store.read_events(run, after, PAGE):
+        for record in records:
+            if record.type == "variables.patched" and record.node is not None:
+                number = plan.node_index(record.node)
+                if number is not None and _root_of(plan, number) in reuse:
+                    found.append(record)
+        after = records[-1].seq
+    return found
+
+
+async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
+    """What `reusable` means for the blocks. Raises the same."""
+    again = _followers(plan, _root_node(plan, block))
+    outcomes = await _outcomes(store, plan, run)
+    reused = _taken_over(plan, outcomes.routes, again)
+    fate: dict[str, str] = {}
+    for number, node in enumerate(plan.nodes):
+        outer = _root_of(plan, number)
+        if outer in reused:
+            what = "reused"
+        elif outer in outcomes.pruned and outer not in again:
+            what = "skipped"
+        else:
+            what = "again"
+        # A container has two nodes; either of them that runs again is the container running again.
+        if fate.get(node.block) != "again":
+            fate[node.block] = what
+    reused_blocks, again_blocks, skipped_blocks = (
+        tuple(block for block, what in fate.items() if what == wanted) for wanted in ("reused", "again", "skipped")
+    )
+    return Rerun(run, block, reused_blocks, again_blocks, skipped_blocks)
+
+
+def _root_node(plan: Plan, block: str) -> int:
+    number = plan.node_index(block)
+    if number is None:
+        number = plan.node_index(f"{block}:start")
+    if number is None:
+        raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
+    region = plan.regions[plan.region_of[number]]
+    if region.kind != "root":
+        outermost = plan.nodes[_root_of(plan, number)].block
+        raise Conflict(
+            f"block '{block}' is inside {region.kind} '{region.id}': a container runs as a whole",
+            code="inside_container",
+            hint=f"run from '{outermost}' instead",
+            container=outermost,
+        )
+    return number
+
+
+def _root_of(plan: Plan, number: int) -> int:
+    """The node itself, or the start sentinel of the outermost container around it."""
+    region = plan.region_of[number]
+    while region > 0:
+        number = plan.regions[region].start
+        region = plan.regions[region].parent
+    return number
+
+
+def _followers(plan: Plan, number: int) -> set[int]:
+    """The node and all that its edges lead to."""
+    found = {number}
+    todo = [number]
+    while todo:
+        for edge in plan.nodes[todo.pop()].out:
+            if edge.target not in found:
+                found.add(edge.target)
+                todo.append(edge.target)
+    return found
+
+
+def _taken_over(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:
+    """A container whose end is not there was left in the middle: taking over its start alone would lose its work."""
+    taken = {number: route for number, route in routes.items() if number not in again}
+    for region in plan.regions[1:]:
+        if region.parent == 0 and taken.get(region.start) != "error" and region.end not in taken:
+            taken.pop(region.start, None)
+    return taken
+
+
+async def _outcomes(store: Store, plan: Plan, run: str) -> _Outcomes:
+    outcomes = _Outcomes({}, set())
+    after = 0
+    while records := await store.read_events(run, after, PAGE):
+        for record in records:
+            after = record.seq
+            number = plan.node_index(record.node) if record.node and not record.path else None
+            if number is None:
+                continue
+            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+            match record.type:
+                case "node.succeeded":
+                    outcomes.routes[number] = data.get("route", "out")
+                case "region.sized" | "region.exited":
+                    outcomes.routes[number] = "out"
+                case "node.failed" if data.get("route"):
+                    outcomes.routes[number] = data["route"]
+                case "node.skipped" if data["reason"] == "pruned":
+                    outcomes.pruned.add(number)
+                case "node.skipped":  # passed over: its output is null, and what follows it ran
+                    outcomes.routes[number] = "out"
+    return outcomes

@@ -1,0 +1,182 @@
+"""Drafts: what an editor saves while somebody works on it. A change names the revision it was made to (If-Match), so
+two tabs can not write over each other: the second gets a 409 with what is stored now."""
+
+from __future__ import annotations
+
+import re
+
+from msgspec import structs
+from starlette.responses import Response
+
+from executor.drafts import DraftView
+from executor.errors import BadRequest
+from server import wire
+from server.body import read_as
+from server.errors import PreconditionRequired
+from server.routes.params import integer
+from server.routes.runs import KEY, MEDIA, REFUSALS, WAIT, idempotency_key, started
+from server.routes.table import Call, Param, RouteSpec
+from server.routes.workflows import INPUTS
+from server.wire import json_response
+
+_ETAG = re.compile(r'(?:W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
+
+
+async def create(call: Call) -> Response:
+    """Any JSON object is taken, however wrong it is as a workflow; the diagnostics say how wrong. A workflow of Sim is
+    turned into one of ours, and they also say what was lost."""
+    body = await read_as(call.request, call.settings.limits, wire.DraftRequest)
+    draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
+    return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
+
+
+async def list_all(call: Call) -> Response:
+    """The newest change first."""
+    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
+    heads = await call.engine.drafts.list(call.query("before"), limit)
+    following = heads[-1].id if len(heads) == limit else None
+    return json_response(wire.DraftPage([wire.draft_summary(head) for head in heads], following))
+
+
+async def read(call: Call) -> Response:
+    """The ETag is the revision, for If-Match."""
+    draft = await call.engine.drafts.get(call.path("id"))
+    return json_response(draft, headers=_etag(draft.rev))
+
+
+async def change(call: Call) -> Response:
+    """Needs `If-Match: "<rev>"` (428 without). 409 when the draft has moved on: `current` is what is stored. The same
+    change sent again for the same revision is answered like the first time."""
+    rev = _if_match(call)
+    if rev is None:
+        raise PreconditionRequired(hint='Send If-Match: "<rev>" with the revision you have, such as "3".')
+    body = await read_as(call.request, call.settings.limits, wire.DraftChange)
+    draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
+    saved = wire.DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at, draft.diagnostics)
+    return json_response(saved, headers=_etag(draft.rev))
+
+
+async def delete(call: Call) -> Response:
+    """Runs and versions of the draft stay. With If-Match only at that revision, else 409."""
+    await call.engine.drafts.delete(call.path("id"), _if_match(call))
+    return json_response(wire.DraftDeleted(call.path("id"), True))
+
+
+async def run(call: Call) -> Response:
+    """Run the draft as it is stored, or with If-Match only at that revision. The run keeps this document."""
+    rev = _if_match(call)
+    body = await read_as(call.request, call.settings.limits, wire.RunDraftRequest)
+    submitted, rev = await call.engine.drafts.run(
+        call.path("id"),
+        rev=rev,
+        input=body.input,
+        trigger=body.trigger,
+        stop_after=body.stop_after,
+        idempotency_key=idempotency_key(call),
+    )
+    return await started(call, submitted, (call.path("id"), rev))
+
+
+async def save_version(call: Call) -> Response:
+    """201 for a new version, 200 when this very document is one already. With If-Match only at that revision. A
+    document with errors is refused: 422."""
+    rev = _if_match(call)
+    body = await read_as(call.request, call.settings.limits, wire.VersionRequest)
+    saved, rev = await call.engine.drafts.save_version(call.path("id"), rev=rev, name=body.name)
+    version = wire.DraftVersion(**structs.asdict(saved), draft=call.path("id"), rev=rev)
+    return json_response(version, 201 if saved.created else 200, {"Location": wire.workflow_url(saved.name)})
+
+
+async def inputs(call: Call) -> Response:
+    """The last 10 different inputs of its runs, newest first; those over 64 KiB are left out."""
+    draft = await call.engine.drafts.get(call.path("id"))
+    return json_response({"inputs": await call.engine.last_inputs(draft=draft.id)})
+
+
+def _if_match(call: Call) -> int | None:
+    """The revision that If-Match names; None without the header. Raises BadRequest."""
+    text = call.request.headers.get("if-match")
+    if text is None:
+        return None
+    match = _ETAG.fullmatch(text.strip())
+    if match is None:
+        raise BadRequest('If-Match must be one revision in quotes, such as "3".', code="if_match_invalid")
+    return int(match[1])
+
+
+def _etag(rev: int) -> dict[str, str]:
+    return {"ETag": f'"{rev}"'}
+
+
+_AT_REV = Param("If-Match", 'Only if the draft is at this revision: "3".', where="header")
+_PAGE = (
+    Param("before", "Id of the last draft of the previous page."),
+    Param("limit", "Drafts on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+)
+
+TABLE = (
+    RouteSpec(
+        "POST",
+        "/api/drafts",
+        create,
+        "Begin a draft",
+        "drafts",
+        body=wire.DraftRequest,
+        answer=DraftView,
+        status=201,
+        statuses=(413, 415, 422),
+    ),
+    RouteSpec(
+        "GET", "/api/drafts", list_all, "Drafts, without documents", "drafts", answer=wire.DraftPage, params=_PAGE
+    ),
+    RouteSpec("GET", "/api/drafts/{id}", read, "A draft", "drafts", answer=DraftView, statuses=(404,)),
+    RouteSpec(
+        "PUT",
+        "/api/drafts/{id}",
+        change,
+        "Save the next revision of a draft",
+        "drafts",
+        body=wire.DraftChange,
+        answer=wire.DraftSaved,
+        statuses=(404, 409, 413, 415, 422, 428),
+        params=(Param("If-Match", 'The revision that was changed: "3".', where="header"),),
+    ),
+    RouteSpec(
+        "DELETE",
+        "/api/drafts/{id}",
+        delete,
+        "Delete a draft",
+        "drafts",
+        answer=wire.DraftDeleted,
+        statuses=(404, 409),
+        params=(_AT_REV,),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/drafts/{id}/run",
+        run,
+        "Start a run of a draft",
+        "drafts",
+        body=wire.RunDraftRequest,
+        answer=wire.DraftRunAccepted,
+        status=202,
+        statuses=(200, 404, *REFUSALS),
+        params=(_AT_REV, KEY, WAIT),
+        media=MEDIA,
+    ),
+    RouteSpec(
+        "POST",
+        "/api/drafts/{id}/versions",
+        save_version,
+        "Store a draft as the next version of a workflow",
+        "drafts",
+        body=wire.VersionRequest,
+        answer=wire.DraftVersion,
+        status=201,
+        statuses=(200, 400, 404, 409, 422),
+        params=(_AT_REV,),
+    ),
+    RouteSpec(
+        "GET", "/api/drafts/{id}/inputs", inputs, "Inputs of the last runs", "drafts", answer=INPUTS, statuses=(404,)
+    ),
+)

@@ -1,0 +1,22 @@
+"""Which environment names there are. Their values never leave the server."""
+
+from __future__ import annotations
+
+from msgspec import Struct
+from starlette.responses import Response
+
+from executor.environment import EnvName
+from server.routes.table import Call, RouteSpec
+from server.wire import json_response
+
+
+class EnvNames(Struct, frozen=True):
+    env: list[EnvName]
+
+
+async def env(call: Call) -> Response:
+    """Those that are set here, and those that a draft or the newest version of a workflow reads."""
+    return json_response(EnvNames(await call.engine.environment()))
+
+
+TABLE = (RouteSpec("GET", "/api/env", env, "Environment names and where they are read", "env", answer=EnvNames),)

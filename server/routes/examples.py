@@ -1,0 +1,56 @@
+"""The examples that come with weft: documents to open a copy of.
+
+One rule for where they lie: a wheel has them in this package (`server/examples`), a checkout beside it (`examples`)."""
+
+from __future__ import annotations
+
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import orjson
+from msgspec import Struct
+from starlette.responses import Response
+
+from server.routes.table import Call, RouteSpec
+from server.wire import json_response
+
+PACKAGE = Path(__file__).parents[1]
+
+
+class Example(Struct, frozen=True):
+    name: str
+    title: str
+    description: str
+    document: dict[str, Any]
+
+
+class Examples(Struct, frozen=True):
+    examples: list[Example]
+
+
+async def examples(call: Call) -> Response:
+    return json_response(packaged_examples())
+
+
+@cache
+def packaged_examples() -> Examples:
+    """By name. They do not change while the server runs."""
+    return Examples(read_examples(folder(PACKAGE)))
+
+
+def folder(package: Path) -> Path:
+    inside = package / "examples"
+    return inside if inside.is_dir() else package.parent / "examples"
+
+
+def read_examples(folder: Path) -> list[Example]:
+    found = []
+    for path in sorted(folder.glob("*.json")):
+        document = orjson.loads(path.read_bytes())
+        title = path.stem.replace("-", " ").capitalize()
+        found.append(Example(path.stem, title, document.get("description", ""), document))
+    return found
+
+
+TABLE = (RouteSpec("GET", "/api/examples", examples, "Workflows to begin with", "workflows", answer=Examples),)

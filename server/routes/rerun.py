@@ -1,0 +1,53 @@
+"""Run again from a block: first what that would do, then doing it."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from server import wire
+from server.body import read_as
+from server.routes.runs import KEY, MEDIA, REFUSALS, WAIT, idempotency_key, started
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+
+
+async def preview(call: Call) -> Response:
+    """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` names the outermost
+    one)."""
+    found = await call.engine.preview_run_from(call.path("id"), call.query("from"))
+    return json_response(wire.RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
+
+
+async def rerun(call: Call) -> Response:
+    """A new run of the same document: what was done before the block is taken over, the block and all that follows it
+    runs again. Without a block everything does."""
+    body = await read_as(call.request, call.settings.limits, wire.RerunRequest)
+    submitted = await call.engine.run_from(
+        call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
+    )
+    return await started(call, submitted)
+
+
+TABLE = (
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/rerun",
+        preview,
+        "What running again from a block would do",
+        answer=wire.RerunPreview,
+        statuses=(404, 409),
+        params=(Param("from", "Id of the block to begin with; without it everything runs again."),),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/runs/{id}/rerun",
+        rerun,
+        "Run again from a block",
+        body=wire.RerunRequest,
+        answer=wire.RunAccepted,
+        status=202,
+        statuses=(200, 404, *REFUSALS),
+        params=(KEY, WAIT),
+        media=MEDIA,
+    ),
+)

@@ -1,0 +1,50 @@
+"""The interface in the browser, as web/ builds it into server/_web: one page for every address of it, and its files.
+
+File names carry a hash of their content, so files may be kept for ever and the page never. It works under the strictest
+policy: nothing but this server's own scripts, styles, fonts and connections.
+"""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from starlette.responses import FileResponse, Response
+from starlette.routing import BaseRoute, Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import Scope
+
+BUILT = Path(__file__).parent / "_web"
+LICENSES = "third-party-licenses.md"
+POLICY = (
+    "default-src 'self'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+    "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
+)
+PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+FOR_EVER = "public, max-age=31536000, immutable"
+
+
+def built(folder: Path = BUILT) -> Path | None:
+    """The folder of the built interface; None when it was left out (WEFT_WEB=skip) or never built."""
+    return folder if (folder / "index.html").is_file() else None
+
+
+def page(folder: Path) -> Response:
+    """The page. What it shows depends on its address, which it reads itself."""
+    return FileResponse(folder / "index.html", headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
+
+
+def files(folder: Path) -> list[BaseRoute]:
+    """Scripts, styles and fonts, and the licences of what is in them. Public: they hold nothing of anybody's."""
+
+    async def licenses(request: object) -> Response:
+        return FileResponse(folder / LICENSES, media_type="text/plain; charset=utf-8")
+
+    return [Mount("/assets", _Assets(directory=folder / "assets", check_dir=False)), Route(f"/{LICENSES}", licenses)]
+
+
+class _Assets(StaticFiles):
+    async def get_response(self, path: str, scope: Scope) -> Response:
+        response = await super().get_response(path, scope)
+        if response.status_code in (200, 304):
+            response.headers["Cache-Control"] = FOR_EVER
+        return response

@@ -1,0 +1,83 @@
+"""What a list of runs shows, and the document that each run was made from."""
+
+from __future__ import annotations
+
+import hashlib
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from executor.engine import Engine
+
+Json = dict[str, Any]
+
+
+async def test_a_list_has_summaries_durations_and_counts(
+    client: httpx.AsyncClient, hello: Json, asking: Json, started: Any
+) -> None:
+    done = await started(hello, {"name": "Ada"})
+    long = await started(hello, {"name": "é" * 500})
+    waiting = await started(asking, {"text": "t"})
+    body = (await client.get("/api/runs")).json()
+    runs = {run["id"]: run for run in body["runs"]}
+    assert runs[done["run"]]["input_summary"] == '{"name":"Ada"}'
+    summary = runs[long["run"]]["input_summary"]
+    assert summary.startswith('{"name":"éé') and summary.endswith("é...") and len(summary) == 163
+    assert runs[done["run"]]["duration_ms"] >= 0 and runs[waiting["run"]]["duration_ms"] is None
+    assert runs[done["run"]]["draft_id"] is None and "output" not in runs[done["run"]]
+    everything = {"queued": 0, "running": 0, "waiting": 1, "succeeded": 2, "failed": 0, "cancelled": 0}
+    assert body["counts"] == everything
+    only = (await client.get("/api/runs?workflow=hello&status=failed&limit=1")).json()
+    assert only["runs"] == [] and only["counts"] == everything | {"waiting": 0}, "whatever the status asked for"
+    none = (await client.get("/api/runs?workflow=none")).json()
+    assert none["counts"] == dict.fromkeys(everything, 0)
+
+
+async def test_the_document_of_an_ad_hoc_run(client: httpx.AsyncClient, hello: Json, started: Any) -> None:
+    run = await started(hello)
+    response = await client.get(run["urls"]["document"])
+    digest = hashlib.sha256(orjson.dumps(hello)).hexdigest()
+    assert response.json() == {
+        "run": run["run"],
+        "workflow": "hello",
+        "version": None,
+        "hash": digest,
+        "draft_id": None,
+        "draft_rev": None,
+        "imported": None,
+        "document": hello,
+    }
+    assert response.headers["etag"] == f'"{digest}"'
+    assert list(response.json()["document"]) == list(hello), "as it was written"
+
+
+async def test_the_document_of_a_stored_workflow_is_that_of_its_version(
+    client: httpx.AsyncClient, hello: Json, engine: Engine
+) -> None:
+    await client.post("/api/workflows", json=hello)
+    run = (await client.post("/api/workflows/hello/runs", json={})).json()
+    await client.post("/api/workflows", json={**hello, "description": "newer"})
+    kept = (await client.get(run["urls"]["document"])).json()
+    assert (kept["document"], kept["version"]) == (hello, 1)
+    row = await engine.run_row(run["run"])
+    assert row.document_hash is None, "it is in the workflow's own row"
+
+
+async def test_the_document_of_a_run_that_kept_none(
+    client: httpx.AsyncClient, hello: Json, engine: Engine, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As in a database from before documents were kept."""
+    create_run = engine.store.create_run
+
+    async def without_document(run: Any) -> Any:
+        from msgspec.structs import replace
+
+        return await create_run(replace(run, document=None, document_hash=None))
+
+    monkeypatch.setattr(engine.store, "create_run", without_document)
+    run = (await client.post("/api/runs?wait=10", json={"document": hello})).json()
+    missing = await client.get(run["urls"]["document"])
+    assert (missing.status_code, missing.json()["code"]) == (404, "document_not_kept")
+    assert (await client.get("/api/runs/none/document")).json()["code"] == "run_not_found"

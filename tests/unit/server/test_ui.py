@@ -1,0 +1,90 @@
+"""The interface: one page for all its addresses, under the strict policy; plain pages where it was not built."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import httpx
+import pytest
+from msgspec.structs import replace
+
+from executor.engine import Engine
+from server import ui
+from server.app import create_app
+from server.settings import Settings
+
+PAGES = ("/", "/w/abc", "/runs", "/runs/abc", "/approvals", "/settings")
+
+
+@pytest.fixture
+def folder(tmp_path: Path) -> Path:
+    built = tmp_path / "_web"
+    (built / "assets").mkdir(parents=True)
+    (built / "index.html").write_text("<!doctype html><title>weft</title>")
+    (built / "assets" / "index-abc.js").write_text("export {}")
+    (built / ui.LICENSES).write_text("# Licences")
+    return built
+
+
+@pytest.fixture
+async def client(settings: Settings, engine: Engine, folder: Path) -> AsyncIterator[httpx.AsyncClient]:
+    app = create_app(settings, engine, folder)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as client:
+        yield client
+
+
+@pytest.mark.parametrize("path", PAGES)
+async def test_every_address_gives_the_page(client: httpx.AsyncClient, path: str) -> None:
+    response = await client.get(path)
+    assert response.status_code == 200 and "<title>weft</title>" in response.text
+    assert response.headers["content-security-policy"] == ui.POLICY
+    assert response.headers["cache-control"] == "no-cache"
+    assert response.headers["x-frame-options"] == "DENY"
+
+
+async def test_the_policy_allows_nothing_from_elsewhere() -> None:
+    assert "default-src 'self'" in ui.POLICY and "unsafe" not in ui.POLICY and "http" not in ui.POLICY
+
+
+async def test_assets_may_be_kept_for_ever(client: httpx.AsyncClient) -> None:
+    response = await client.get("/assets/index-abc.js")
+    assert response.headers["cache-control"] == ui.FOR_EVER
+    assert response.headers["content-type"].startswith("text/javascript")
+    again = await client.get("/assets/index-abc.js", headers={"if-none-match": response.headers["etag"]})
+    assert (again.status_code, again.headers["cache-control"]) == (304, ui.FOR_EVER)
+    missing = await client.get("/assets/index-old.js")
+    assert (missing.status_code, missing.headers.get("cache-control")) != (200, ui.FOR_EVER)
+    assert (await client.get("/assets/../index.html")).status_code == 404
+
+
+async def test_licences_are_there(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/third-party-licenses.md")).text == "# Licences"
+
+
+async def test_the_page_asks_for_the_token_too(engine: Engine, settings: Settings, folder: Path) -> None:
+    app = create_app(replace(settings, token="the-token-of-this-test"), engine, folder)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as locked:
+        for path in PAGES:
+            response = await locked.get(path)
+            assert response.status_code == 401 and "Sign in" in response.text
+        assert (await locked.get("/assets/index-abc.js")).status_code == 200
+
+
+@pytest.mark.parametrize("path", ["/", "/w/abc", "/runs", "/approvals", "/settings"])
+async def test_without_it_there_are_plain_pages(engine: Engine, settings: Settings, path: str) -> None:
+    app = create_app(settings, engine)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as plain:
+        response = await plain.get(path)
+    assert response.status_code == 200 and "default-src 'none'" in response.headers["content-security-policy"]
+
+
+def test_the_lock_names_no_registry() -> None:
+    """Whoever installs uses the registry of their own npm settings."""
+    lock = Path(__file__).parents[3] / "web" / "package-lock.json"
+    assert '"resolved"' not in lock.read_text() and '"integrity"' in lock.read_text()
+
+
+def test_built_is_where_the_page_is(folder: Path, tmp_path: Path) -> None:
+    assert ui.built(folder) == folder
+    assert ui.built(tmp_path / "nowhere") is None
