@@ -187,7 +187,12 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
     @cached_property
     def hash(self) -> str:
         """sha256 of the canonical bytes: same definition, same hash."""
-        return hashlib.sha256(encode(self)).hexdigest()
+        return hashlib.sha256(self.encoded).hexdigest()
+
+    @cached_property
+    def encoded(self) -> bytes:
+        """`encode(self)`, once: every run that is submitted stores or compares it."""
+        return encode(self)
 
     @cached_property
     def _index_by_id(self) -> dict[str, int]:

@@ -20,7 +20,6 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compiler import plan as plans
 from compiler.compile import Compiled, compile_document
 from compiler.diagnostics import CompileError, Diagnostic
 from compiler.plan import Plan
@@ -36,7 +35,7 @@ from executor.journal import Codec
 from executor.links import Links
 from executor.runtime.clock import Clock, SystemClock
 from executor.runtime.hub import Hub
-from executor.runtime.recover import Parts, load_plan
+from executor.runtime.recover import Parts, keep_plan, load_plan
 from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
 from executor.services import Services
@@ -175,7 +174,7 @@ class Engine:
                 f"the workflow can not be stored as {name[:80]!r}",
                 code="name_invalid",
                 pointer="/name",
-                hint=f"names are part of addresses: up to {WORKFLOW_NAME_MAX} characters, no slash, no control characters",
+                hint=f"names are part of addresses: at most {WORKFLOW_NAME_MAX} characters, no slash, no controls",
             )
         # The hash ignores the order of keys, the stored document keeps it: forms show fields as their author wrote
         # them.
@@ -279,7 +278,7 @@ class Engine:
             workflow=origin.workflow,
             version=origin.version,
             plan_hash=plan.hash,
-            plan=plans.encode(plan),
+            plan=plan.encoded,
             input=orjson.dumps(checked),
             records=(
                 Codec(plan).to_record(1, start.at_ms, started),
@@ -302,6 +301,7 @@ class Engine:
                 run=stored.id,
             )
         if created:
+            keep_plan(plan)
             self._worker.wake()
         return stored, created
 
@@ -464,12 +464,11 @@ class Engine:
         answered = await self.store.answer_wait(token_hash, response, by, fact, now_ms)
         if answered is None:
             raise NotFound("this link is not valid", code="wait_not_found")
-        view = await self._wait_view(answered.wait)
         if not answered.won:
-            raise _answered_before(view)
+            raise _answered_before(await self._wait_view(answered.wait))
         self._hub.signal(row.run_id)
-        self._worker.wake(row.run_id)
-        return view
+        self._worker.wake(row.run_id)  # the run goes on while the reply is being made
+        return await self._wait_view(answered.wait)
 
     async def signal(
         self,

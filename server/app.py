@@ -8,6 +8,7 @@ requests finish.
 from __future__ import annotations
 
 import asyncio
+import gc
 import logging
 import signal
 import socket
@@ -138,6 +139,10 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
+        gc.collect()
+        gc.freeze()
+        gc.set_threshold(50_000, 20, 50)
         if self.started:
             print(f"weft is ready: {self._settings.base_url}/", flush=True)
 

@@ -93,6 +93,7 @@ def weft(ctx: click.Context, url: str) -> None:
 @click.option("--open", "open_browser", is_flag=True, help="Show it in the browser.")
 def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
     """Start the server and go on with the runs that were under way."""
+    from server.app import EXIT_USAGE
     from server.app import serve as run_server
     from server.settings import SettingsError, load_settings
 
@@ -102,10 +103,11 @@ def serve(host: str | None, port: int | None, db: str | None, open_browser: bool
     try:
         settings = load_settings({**os.environ, **{name: str(v) for name, v in given.items() if v is not None}})
     except SettingsError as error:
-        raise _Refused(str(error)) from None
+        click.echo(f"Error: {error}", err=True)
+        return EXIT_USAGE
     if open_browser:
         Thread(target=_open_when_ready, args=(settings.base_url, settings.authority), daemon=True).start()
-    return OK if run_server(settings) == 0 else FAILED
+    return run_server(settings)
 
 
 @weft.command()

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
 
 import orjson
 
@@ -54,19 +53,20 @@ async def load_plan(store: Store, hash: str) -> Plan:
         data = await store.get_plan(hash)
         if data is None:
             raise CorruptJournal(f"plan {hash} is missing")
-        cached = _decode_plan(data)
-        if len(_plans) >= 256:
-            _plans.pop(next(iter(_plans)))
-        _plans[hash] = cached
+        cached = plans.decode(data)
+        keep_plan(cached)
     return cached
 
 
+def keep_plan(plan: Plan) -> None:
+    """Keep a plan at hand; the oldest goes when there are too many."""
+    if plan.hash not in _plans and len(_plans) >= PLANS_MAX:
+        _plans.pop(next(iter(_plans)))
+    _plans[plan.hash] = plan
+
+
 _plans: dict[str, Plan] = {}
-
-
-@lru_cache(maxsize=1)
-def _decode_plan(data: bytes) -> Plan:
-    return plans.decode(data)
+PLANS_MAX = 256
 
 
 async def output_of(store: Store, record: Record) -> bytes | None:
@@ -101,9 +101,10 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         for record in records:
             event = codec.to_event(record)
             evolve(plan, state, event)
-            absorber.replay(
-                event, record, await output_of(parts.store, record) if record.output is None else record.output
-            )
+            output = record.output
+            if output is None and record.data is not None:
+                output = await output_of(parts.store, record)
+            absorber.replay(event, record, output)
             if isinstance(event, RunStarted) and event.source_run is not None:
                 absorber.reuse(await _reused_outputs(parts.store, plan, event))
         after = records[-1].seq
