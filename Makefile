@@ -11,8 +11,11 @@ SOAK_SECONDS ?= 600
 PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.14 python; do \
 	if $$name -c 'import sys; sys.exit(sys.version_info < (3, 11))' >/dev/null 2>&1; then echo $$name; break; fi; done)
 
+REQUIRED := $(VENV)/.weft-required
 INSTALLED := $(VENV)/.weft-installed
 INSTALLED_DEV := $(VENV)/.weft-installed-dev
+# What the interface is built from: an edit there builds it again.
+WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' 2>/dev/null)
 
 .PHONY: help serve install test lint format lock soak clean
 
@@ -56,15 +59,19 @@ lock: $(INSTALLED_DEV)
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
-	rm -f $(INSTALLED) $(INSTALLED_DEV)
+	rm -rf server/_web web/node_modules
+	rm -f $(REQUIRED) $(INSTALLED) $(INSTALLED_DEV)
 
 # Versions and their hashes come from the lock; the package itself is linked, so edits need no new install.
 $(BIN)/python:
 	@test -n "$(PYTHON)" || { echo "weft needs Python 3.11 or newer; none was found on the PATH. Set PYTHON=/path/to/python3." >&2; exit 1; }
 	$(PYTHON) -m venv $(VENV)
 
-$(INSTALLED): pyproject.toml requirements.lock | $(BIN)/python
+$(REQUIRED): requirements.lock | $(BIN)/python
 	$(PIP) install -q --require-hashes -r requirements.lock
+	@touch $@
+
+$(INSTALLED): pyproject.toml $(WEB) $(REQUIRED)
 	$(PIP) install -q --no-deps -e .
 	@touch $@
 

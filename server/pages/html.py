@@ -50,8 +50,11 @@ def join(*children: Any) -> Html:
     return Html("".join(parts))
 
 
-def page(title: str, *main: Any, status: int = 200, chrome: bool = True, live: bool = True) -> Response:
-    """A whole document. `chrome`: with the header that leads home; `live`: with the script that keeps it fresh."""
+def page(
+    title: str, *main: Any, status: int = 200, chrome: bool = True, live: bool = True, script: str | None = None
+) -> Response:
+    """A whole document. `chrome`: with the header that leads home; `live`: with the script that keeps it fresh;
+    `script`: address of a module that adds to the page."""
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -61,6 +64,7 @@ def page(title: str, *main: Any, status: int = 200, chrome: bool = True, live: b
         el("link", rel="icon", href="/static/favicon.svg", type="image/svg+xml"),
         el("link", rel="stylesheet", href="/static/weft.css"),
         el("script", src="/static/live.js", defer=True) if live else None,
+        el("script", src=script, type="module") if script else None,
     )
     banner = el("header", el("a", "weft", href="/", class_="mark"), class_="banner") if chrome else None
     body = el("body", banner, el("main", *main, class_=None if chrome else "narrow"))

@@ -8,6 +8,7 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.views import WaitView
+from server import ui
 from server.pages.forms import form_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 
@@ -61,6 +62,7 @@ def ask(
         status=422 if wrong else 200,
         chrome=False,
         live=False,
+        script=_script(),
     )
 
 
@@ -107,7 +109,16 @@ def _closed(wait: WaitView, said: str, status: int) -> Response:
         status=status,
         chrome=False,
         live=False,
+        script=_script(),
     )
+
+
+def _script() -> str | None:
+    """What web/ builds for these pages: checks while somebody types, and word of it when the wait is over. None where
+    the interface was left out; the pages do without."""
+    folder = ui.built()
+    found = sorted((folder / "assets").glob("resume-*.js")) if folder else []
+    return f"/assets/{found[0].name}" if found else None
 
 
 def _title(wait: WaitView) -> str:

@@ -1,0 +1,116 @@
+// A block as a card: rail (state), head (kind, name, state), one sentence, a row for each branch, and below it what there is to
+// say about the run.
+
+import { useStore, type NodeProps } from '@xyflow/react'
+import { memo, useEffect, useRef, type ReactElement } from 'react'
+import { namedHandles } from '../state/document'
+import { dispatch } from '../state/doc'
+import { useSelect } from '../state/store'
+import { Icon, iconOf } from '../ui/icons'
+import { glyphOf, wordOf } from '../ui/status'
+import { Footer } from './Footer'
+import type { CardFlow } from './flow'
+import { inPlaceStore } from './edit'
+import { isFar } from './lod'
+import { useMark, usePaint, whySkipped } from './paint'
+import { Ports, useAim } from './ports'
+import { sentenceOf, type Part } from './sentence'
+import { CARD_H } from './size'
+import { focusNode } from './view'
+
+export const BlockNode = memo(function BlockNode({ id, data, selected }: NodeProps<CardFlow>): ReactElement {
+  const { block, spec, wired } = data
+  const far = useStore((s) => isFar(s.transform[2]))
+  const paint = usePaint(id, block)
+  const aim = useAim(id)
+  const mark = useMark(id)
+  const { status, node } = paint
+  const glyph = glyphOf(status)
+  const title = status === 'skipped' ? `skipped: ${whySkipped(node)}` : undefined
+  return (
+    <>
+      <div
+        className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-aim={aim} data-stale={paint.stale || undefined}
+        data-disabled={block.enabled === false || undefined} data-far={far || undefined} title={title}
+      >
+        <span className="card__rail" />
+        <div className="card__head">
+          <Icon name={iconOf(block.type)} size={far ? 24 : 16} />
+          <Name id={id} name={block.name?.trim() || id} />
+          {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
+          {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
+        </div>
+        {far ? null : (
+          <>
+            <p className="card__sentence"><Sentence parts={sentenceOf(block, spec)} /></p>
+            <Branches block={block} spec={spec} route={status === 'idle' ? undefined : node?.route} />
+            <Footer block={block} spec={spec} paint={paint} />
+          </>
+        )}
+      </div>
+      <Ports id={id} block={block} spec={spec} wired={wired} />
+    </>
+  )
+})
+
+export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
+  return <>{parts.map((part, i) => (part.code ? <code key={i} className="card__chip">{part.text}</code> : <span key={i}>{part.text}</span>))}</>
+}
+
+/** One row for each case, route or action. `route`: the one that was taken. */
+function Branches({ block, spec, route }: Pick<CardFlow['data'], 'block' | 'spec'> & { route: string | null | undefined }): ReactElement | null {
+  const rows = namedHandles(block, spec)
+  if (!rows.length) return null
+  const rules = rulesOf(block)
+  return (
+    <ul className="card__rows" style={{ top: CARD_H }}>
+      {rows.map((row) => (
+        <li key={row.id} data-route={route === undefined || route === null ? undefined : route === row.id ? 'taken' : 'not'}>
+          {rules.has(row.id) ? <code title={rules.get(row.id)}>{rules.get(row.id)}</code> : <span />}
+          <span className="card__branch">{row.title}</span>
+        </li>
+      ))}
+    </ul>
+  )
+}
+
+/** The expressions or values of branches; a single question stands in the sentence already. */
+function rulesOf({ type, params }: CardFlow['data']['block']): Map<string, string> {
+  const rules = new Map<string, string>()
+  const list = type === 'condition' ? params?.cases : type === 'router' ? params?.routes : null
+  for (const item of Array.isArray(list) ? list : []) {
+    if (!item || typeof item !== 'object' || Array.isArray(item) || typeof item.id !== 'string') continue
+    const rule = item.when ?? item.equals
+    if (rule !== undefined && rule !== null && rule !== '') rules.set(item.id, typeof rule === 'string' ? rule : JSON.stringify(rule))
+  }
+  return type === 'condition' && rules.size < 2 ? new Map() : rules
+}
+
+/** The name; a text field while it is being changed (F2). */
+export function Name({ id, name }: { id: string; name: string }): ReactElement {
+  const editing = useSelect(inPlaceStore, (s) => s.rename === id)
+  return editing ? <Rename id={id} name={name} /> : <span className="card__name" title={name}>{name}</span>
+}
+
+function Rename({ id, name }: { id: string; name: string }): ReactElement {
+  const input = useRef<HTMLInputElement>(null)
+  useEffect(() => input.current?.select(), [])
+  const end = (keep: boolean): void => {
+    if (inPlaceStore.get().rename !== id) return
+    inPlaceStore.set({ rename: null })
+    const next = input.current?.value.trim()
+    if (keep && next && next !== name) dispatch({ type: 'rename', id, name: next })
+    focusNode(id)
+  }
+  return (
+    <input
+      ref={input} type="text" className="card__rename nodrag nopan" aria-label="Name" defaultValue={name} autoFocus spellCheck={false} maxLength={120}
+      onBlur={() => end(true)}
+      onKeyDown={(event) => {
+        event.stopPropagation()
+        if (event.key === 'Enter') end(true)
+        else if (event.key === 'Escape') end(false)
+      }}
+    />
+  )
+}

@@ -1,0 +1,329 @@
+// The canvas: React Flow fed from the document, and everything the pointer can do on it. Positions are local while something is
+// dragged; the drop is one command. What React Flow knows besides comes from the document and the selection, never the reverse.
+
+import {
+  Background, BackgroundVariant, MiniMap, ReactFlow, ReactFlowProvider, SelectionMode, useReactFlow,
+  type EdgeChange, type NodeChange, type ReactFlowInstance,
+} from '@xyflow/react'
+import '@xyflow/react/dist/base.css'
+import './canvas.css'
+import { useCallback, useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
+import type { Document, Point } from '../net/types'
+import { BLOCK_MIME } from '../panels/palette/mime'
+import { openPicker } from '../panels/palette/picker'
+import { importFiles } from '../panels/shell/files'
+import { docStore, specsStore } from '../state/doc'
+import { absoluteAt } from '../state/document'
+import { runStore } from '../state/live'
+import { useSelect } from '../state/store'
+import { select, uiStore } from '../state/ui'
+import { addBlock, connect, dropBlocks, inPlaceStore } from './edit'
+import { BlockNode } from './BlockNode'
+import { CanvasMenu } from './CanvasMenu'
+import { connectStore, connectTo, dropStore, fallInto, startConnecting, stopConnecting, targetAt } from './connect'
+import { ConnectionLine } from './ConnectionLine'
+import { ContainerNode } from './ContainerNode'
+import { enterInspector, type CanvasMode } from './commands'
+import { deriver, NOTE_PREFIX, type FlowLine, type FlowNode, type Local } from './flow'
+import { FlowEdge } from './FlowEdge'
+import { leaveEdge, overEdge } from './hover'
+import { useCanvasKeys } from './keyboard'
+import { CULL_FROM, MINIMAP_FROM, READABLE } from './lod'
+import { openMenu } from './menu'
+import { ModeContext } from './mode'
+import { NoteNode } from './NoteNode'
+import { worstOf } from './paint'
+import { GRID } from './size'
+import { focusNode, setEye, setPointer } from './view'
+
+const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
+const NOTHING_LOCAL: Local = new Map()
+const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
+const EDGE_TYPES = { flow: FlowEdge }
+const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.2 }
+const MINIMAP_COLOURS: Readonly<Record<string, string>> = {
+  succeeded: 'var(--ok)', failed: 'var(--err)', running: 'var(--run)', retrying: 'var(--run)', waiting: 'var(--wait)',
+}
+
+export default function Canvas({ mode = 'edit' }: { mode?: CanvasMode }): ReactElement {
+  return (
+    <ReactFlowProvider>
+      <ModeContext value={mode}>
+        <Inner mode={mode} />
+      </ModeContext>
+    </ReactFlowProvider>
+  )
+}
+
+function Inner({ mode }: { mode: CanvasMode }): ReactElement {
+  const edited = useSelect(docStore, (s) => s.doc)
+  const ran = useSelect(runStore, (s) => s.doc)
+  const readonly = useSelect(docStore, (s) => s.readonly)
+  const opened = useSelect(docStore, (s) => s.id)
+  const runId = useSelect(runStore, (s) => s.id)
+  const specs = useSelect(specsStore, (s) => s.specs)
+  const selection = useSelect(uiStore, (s) => s.selection)
+  const wantsMap = useSelect(uiStore, (s) => s.minimap)
+  const tidying = useSelect(inPlaceStore, (s) => s.tidying)
+  const doc = mode === 'edit' ? edited : (ran ?? EMPTY)
+  const editable = mode === 'edit' && !readonly
+  const [local, setLocal] = useState<Local>(NOTHING_LOCAL)
+  const [derive] = useState(deriver)
+  const nodes = useMemo(() => derive.nodes(doc, specs, selection, local), [derive, doc, specs, selection, local])
+  const edges = useMemo(() => derive.edges(doc, specs, selection), [derive, doc, specs, selection])
+  const flow = useReactFlow<FlowNode, FlowLine>()
+  const frame = useRef<HTMLDivElement>(null)
+  const [ready, setReady] = useState(false)
+  const free = useFreely()
+  const count = Object.keys(doc.blocks).length
+  useEye(flow, frame)
+  useCanvasKeys(mode)
+  useFirstFit(flow, frame, !ready ? null : mode === 'edit' ? opened : ran ? runId : null, count)
+
+  const onNodesChange = useCallback((changes: NodeChange<FlowNode>[]) => {
+    const chosen = changes.filter((change) => change.type === 'select')
+    if (chosen.length) chooseNodes(chosen)
+    const moved = changes.filter((change) => (change.type === 'position' && change.position) || (change.type === 'dimensions' && change.resizing && change.dimensions))
+    if (!editable || !moved.length) return
+    setLocal((before) => {
+      const next = new Map(before)
+      for (const change of moved) {
+        if (change.type === 'position' && change.position) next.set(change.id, { ...next.get(change.id), at: [change.position.x, change.position.y] })
+        if (change.type === 'dimensions' && change.dimensions) next.set(change.id, { ...next.get(change.id), size: [change.dimensions.width, change.dimensions.height] })
+      }
+      return next
+    })
+  }, [editable])
+
+  // A change of the document ends what was local: the drop's command, an undo, somebody else's edit.
+  useEffect(() => setLocal(NOTHING_LOCAL), [doc])
+
+  const toCanvas = (event: { clientX: number; clientY: number }): Point => {
+    const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
+    return [x, y]
+  }
+
+  const onDrag = (event: MouseEvent | TouchEvent, moved: FlowNode[]): void => {
+    const at = toCanvas(pointOf(event))
+    const ids = moved.filter((node) => node.type !== 'note').map((node) => node.id)
+    const { parent, reason } = ids.length ? fallInto(doc, specs, ids, at) : { parent: '', reason: null }
+    dropStore.set({ into: parent, refused: reason !== null })
+    connectStore.set({ hint: reason ? { text: reason, bad: true, x: pointOf(event).clientX, y: pointOf(event).clientY } : null })
+  }
+
+  const onDragStop = (event: MouseEvent | TouchEvent, moved: FlowNode[]): void => {
+    dropStore.set({ into: null, refused: false })
+    connectStore.set({ hint: null })
+    const to: Record<string, Point> = {}
+    const notes: Record<string, Point> = {}
+    for (const node of moved) {
+      const at: Point = [node.position.x, node.position.y]
+      if (node.id.startsWith(NOTE_PREFIX)) notes[node.id.slice(NOTE_PREFIX.length)] = at
+      else {
+        const base: Point = node.parentId ? absoluteAt(doc, node.parentId) : [0, 0]
+        to[node.id] = [base[0] + at[0], base[1] + at[1]]
+      }
+    }
+    const changed = moved.some((node) => {
+      const from = local.get(node.id)?.at
+      return from !== undefined
+    })
+    if (changed) dropBlocks(to, notes, toCanvas(pointOf(event)))
+    setLocal(NOTHING_LOCAL)
+  }
+
+  const onDrop = (event: React.DragEvent): void => {
+    if (!editable) return
+    const type = event.dataTransfer.getData(BLOCK_MIME)
+    const at = toCanvas(event)
+    if (type) addBlock(type, { at: [at[0] - 104, at[1]] })
+    else if (event.dataTransfer.files.length) void importFiles([...event.dataTransfer.files], at)
+    else return
+    event.preventDefault()
+  }
+
+  return (
+    <div
+      ref={frame} className="canvas" tabIndex={-1} data-mode={mode} data-tidying={tidying || undefined} data-testid="canvas" role="region" aria-label="Canvas"
+      onPointerMove={(event) => setPointer({ x: event.clientX, y: event.clientY })} onPointerLeave={() => setPointer(null)}
+      onDragOver={(event) => {
+        if (!editable) return
+        event.preventDefault()
+        event.dataTransfer.dropEffect = 'copy'
+      }}
+      onDrop={onDrop}
+      onDoubleClick={(event) => {
+        if (!editable || !(event.target as HTMLElement).classList.contains('react-flow__pane')) return
+        openPicker({ mode: 'add', screen: { x: event.clientX, y: event.clientY }, at: toCanvas(event) })
+      }}
+    >
+      <ReactFlow<FlowNode, FlowLine>
+        onInit={() => setReady(true)} nodes={nodes} edges={edges} nodeTypes={NODE_TYPES} edgeTypes={EDGE_TYPES} onNodesChange={onNodesChange} onEdgesChange={chooseEdges}
+        nodesDraggable={editable} nodesConnectable={editable} edgesReconnectable={editable} connectOnClick={false} disableKeyboardA11y
+        deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={['Shift', 'Meta', 'Control']} panActivationKeyCode="Space"
+        selectionOnDrag={editable} selectionMode={SelectionMode.Partial} panOnDrag={editable ? [1, 2] : true} panOnScroll zoomOnDoubleClick={false}
+        snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={0.1} maxZoom={2} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
+        connectionRadius={0} onlyRenderVisibleElements={count > CULL_FROM} connectionLineComponent={ConnectionLine} reconnectRadius={8}
+        onNodeDrag={(event, _, moved) => onDrag(event, moved)} onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
+        onSelectionDrag={(event, moved) => onDrag(event.nativeEvent, moved)} onSelectionDragStop={(event, moved) => onDragStop(event.nativeEvent, moved)}
+        onConnectStart={(_, { nodeId, handleId }) => nodeId && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
+        onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
+        onReconnectStart={(_, edge, side) => side === 'source' && startConnecting(doc, specs, edge.source, edge.sourceHandle ?? 'out', edge.id)}
+        onReconnectEnd={(event, edge) => endReconnecting(event, edge, toCanvas(pointOf(event)))}
+        onEdgeMouseEnter={(_, edge) => overEdge(edge.id)} onEdgeMouseLeave={leaveEdge}
+        onNodeDoubleClick={(event, node) => {
+          if (node.type === 'note') inPlaceStore.set({ note: node.data.note ?? node.id })
+          else if (node.type === 'container' && editable && !(event.target as HTMLElement).closest('.container__head')) {
+            openPicker({ mode: 'add', screen: { x: event.clientX, y: event.clientY }, at: toCanvas(event), parent: node.id })
+          } else enterInspector()
+        }}
+        onNodeContextMenu={(event, node) => {
+          event.preventDefault()
+          if (!uiStore.get().selection.blocks.includes(node.id)) choose(node.id)
+          openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
+        }}
+        onSelectionContextMenu={(event) => {
+          event.preventDefault()
+          openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
+        }}
+        onPaneContextMenu={(event) => {
+          event.preventDefault()
+          openMenu({ kind: 'pane', x: event.clientX, y: event.clientY })
+        }}
+        onPaneClick={() => focusNode(null)} onNodeClick={(_, node) => focusNode(node.id)}
+      >
+        <Background variant={BackgroundVariant.Dots} gap={GRID} size={2} color="var(--dots)" />
+        {wantsMap !== count >= MINIMAP_FROM ? (
+          <MiniMap<FlowNode>
+            pannable zoomable ariaLabel="Minimap" className="minimap" nodeBorderRadius={4} nodeStrokeWidth={0} maskColor="color-mix(in srgb, var(--paper) 70%, transparent)" bgColor="var(--panel)"
+            nodeColor={(node) => (node.type === 'container' ? 'color-mix(in srgb, var(--edge) 22%, transparent)' : (MINIMAP_COLOURS[worstOf(node.id)] ?? 'var(--edge)'))}
+          />
+        ) : null}
+      </ReactFlow>
+      <Hint />
+      <CanvasMenu mode={mode} />
+    </div>
+  )
+}
+
+function Hint(): ReactElement | null {
+  const hint = useSelect(connectStore, (s) => s.hint)
+  return hint ? <p className="hint" data-bad={hint.bad || undefined} role="status" data-testid="hint" style={{ left: hint.x + 14, top: hint.y + 14 }}>{hint.text}</p> : null
+}
+
+function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
+  const { from, edge } = connectStore.get()
+  if (!from || edge !== null) return
+  const { clientX: x, clientY: y } = pointOf(event)
+  const { doc } = docStore.get()
+  const specs = specsStore.get().specs
+  const target = targetAt(doc, specs, at, from.source, from.handle)
+  if (target === from.source) return stopConnecting()
+  if (target !== null) return stopConnecting(connect(from.source, from.handle, target), { x, y })
+  stopConnecting()
+  openPicker({ mode: 'add', screen: { x, y }, at, from })
+}
+
+/** An end of an edge was dropped elsewhere. On empty space the edge stays as it was. */
+function endReconnecting(event: MouseEvent | TouchEvent, edge: FlowLine, at: Point): void {
+  const { from } = connectStore.get()
+  const { clientX: x, clientY: y } = pointOf(event)
+  const { doc } = docStore.get()
+  const target = from && targetAt(doc, specsStore.get().specs, at, from.source, from.handle)
+  if (!from || !target || target === edge.target) return stopConnecting()
+  stopConnecting(connect(from.source, from.handle, target, edge.id), { x, y })
+}
+
+function choose(id: string): void {
+  if (id.startsWith(NOTE_PREFIX)) select({ notes: [id.slice(NOTE_PREFIX.length)] })
+  else select({ blocks: [id] })
+}
+
+function chooseNodes(changes: readonly { id: string; selected: boolean }[]): void {
+  const { selection } = uiStore.get()
+  const blocks = new Set(selection.blocks)
+  const notes = new Set(selection.notes)
+  for (const { id, selected } of changes) {
+    const [set, name] = id.startsWith(NOTE_PREFIX) ? [notes, id.slice(NOTE_PREFIX.length)] : [blocks, id]
+    if (selected) set.add(name)
+    else set.delete(name)
+  }
+  uiStore.set({ selection: { ...selection, blocks: [...blocks], notes: [...notes] } })
+}
+
+function chooseEdges(changes: EdgeChange<FlowLine>[]): void {
+  const { selection } = uiStore.get()
+  const edges = new Set(selection.edges)
+  for (const change of changes) {
+    if (change.type !== 'select') continue
+    if (change.selected) edges.add(change.id)
+    else edges.delete(change.id)
+  }
+  if (edges.size !== selection.edges.length || selection.edges.some((id) => !edges.has(id))) uiStore.set({ selection: { ...selection, edges: [...edges] } })
+}
+
+function pointOf(event: MouseEvent | TouchEvent | React.MouseEvent): { clientX: number; clientY: number } {
+  return 'changedTouches' in event ? (event.changedTouches[0] ?? { clientX: 0, clientY: 0 }) : event
+}
+
+/** While Alt is held things are not snapped to the grid. */
+function useFreely(): boolean {
+  const [free, setFree] = useState(false)
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => setFree(event.altKey)
+    addEventListener('keydown', onKey)
+    addEventListener('keyup', onKey)
+    return () => {
+      removeEventListener('keydown', onKey)
+      removeEventListener('keyup', onKey)
+    }
+  }, [])
+  return free
+}
+
+function useEye(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>): void {
+  useEffect(() => {
+    setEye({
+      toCanvas: (screen) => {
+        const { x, y } = flow.screenToFlowPosition(screen, { snapToGrid: false })
+        return [x, y]
+      },
+      zoom: () => flow.getZoom(),
+      zoomTo: (zoom, duration) => void flow.zoomTo(zoom, { duration }),
+      fit: (ids, duration) => void flow.fitView({ ...FIT, duration, ...(ids ? { nodes: ids.map((id) => ({ id })) } : {}) }),
+      center: (at, zoom, duration) => void flow.setCenter(at[0], at[1], { zoom, duration }),
+      box: () => frame.current?.getBoundingClientRect() ?? new DOMRect(),
+    })
+    const onMove = (event: PointerEvent): void => {
+      if (!connectStore.get().from) return
+      const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
+      connectTo(docStore.get().doc, specsStore.get().specs, [x, y], { x: event.clientX, y: event.clientY })
+    }
+    addEventListener('pointermove', onMove, true)
+    return () => {
+      removeEventListener('pointermove', onMove, true)
+      setEye(null)
+    }
+  }, [flow, frame])
+}
+
+/** When a document is opened: all of it if it can still be read then, else its beginning. */
+function useFirstFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>, id: string | null, count: number): void {
+  const done = useRef<string | null>(null)
+  useEffect(() => {
+    if (id === null || !count || done.current === id) return
+    done.current = id
+    const turn = requestAnimationFrame(() => {
+      const view = frame.current?.getBoundingClientRect()
+      const all = flow.getNodesBounds(flow.getNodes().map((node) => node.id))
+      if (!view?.width || !all.width) return
+      const margin = 40
+      const zoom = Math.max(READABLE, Math.min(1, (view.width - margin * 2) / all.width, (view.height - margin * 2) / all.height))
+      const place = (room: number, from: number, size: number): number => (size * zoom + margin * 2 <= room ? (room - size * zoom) / 2 : margin) - from * zoom
+      void flow.setViewport({ x: place(view.width, all.x, all.width), y: place(view.height, all.y, all.height), zoom })
+    })
+    return () => cancelAnimationFrame(turn)
+  }, [flow, frame, id, count])
+}
+
+export { Canvas }

@@ -1,0 +1,55 @@
+// The menus of the canvas: for the selected blocks, for empty space, and what to wrap in. Their keys come from KEYS.
+
+import type { ReactElement } from 'react'
+import { keyText, type KeyId } from '../keys'
+import { chooseFile, exportJson } from '../panels/shell/files'
+import { openPicker } from '../panels/palette/picker'
+import { docStore } from '../state/doc'
+import { useSelect } from '../state/store'
+import { uiStore } from '../state/ui'
+import type { IconName } from '../ui/icons'
+import { Menu, type MenuEntry } from '../ui/Menu'
+import { runCommand, type CanvasMode } from './commands'
+import { addNote, wrap } from './edit'
+import { closeMenu, menuStore } from './menu'
+import { toCanvas } from './view'
+
+export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null {
+  const open = useSelect(menuStore, (s) => s.open)
+  if (!open) return null
+  const at = toCanvas(open) ?? [0, 0]
+  const item = (id: KeyId, label: string, icon?: IconName, why?: string | null): MenuEntry => ({
+    label, keys: keyText(id), why, onSelect: () => void runCommand(id, mode), ...(icon ? { icon } : {}),
+  })
+  const wraps: MenuEntry[] = [
+    { label: 'Wrap in a loop', icon: 'loop', onSelect: () => wrap('loop') },
+    { label: 'Wrap in a parallel', icon: 'parallel', onSelect: () => wrap('parallel') },
+  ]
+  const entries = open.kind === 'wrap' ? wraps : open.kind === 'block' ? forBlocks() : forPane()
+  return <Menu entries={entries} at={open} label={open.kind === 'pane' ? 'Canvas' : 'Blocks'} onClose={closeMenu} />
+
+  function forBlocks(): MenuEntry[] {
+    const { doc, readonly } = docStore.get()
+    const { blocks } = uiStore.get().selection
+    const one = blocks.length === 1 ? null : 'Select one block.'
+    if (mode === 'run' || readonly) return [item('edit', 'Look inside'), item('copy', 'Copy', 'copy'), item('fitSelection', 'Fit the selection')]
+    const off = blocks.some((id) => doc.blocks[id]?.enabled === false)
+    return [
+      item('edit', 'Edit', 'edit', one), item('rename', 'Rename', undefined, one), item('connect', 'Connect', 'link', one), 'line',
+      item('copy', 'Copy', 'copy'), item('duplicate', 'Duplicate'), item('disable', off ? 'Enable' : 'Disable'), ...wraps, 'line',
+      item('selectUpstream', 'Select everything before', undefined, one), item('selectDownstream', 'Select everything after', undefined, one),
+      item('tidy', blocks.length > 1 ? 'Tidy the selection' : 'Tidy'), 'line', item('delete', 'Delete', 'trash'),
+    ]
+  }
+
+  function forPane(): MenuEntry[] {
+    const view = [item('fit', 'Fit all'), item('zoom100', 'Zoom to 100 %'), item('minimap', 'Minimap')]
+    if (mode === 'run' || docStore.get().readonly) return view
+    return [
+      { label: 'Add a block here', icon: 'plus', keys: keyText('add'), onSelect: () => openPicker({ mode: 'add', screen: open!, at }) },
+      { label: 'Add a note', icon: 'note', keys: keyText('note'), onSelect: () => void addNote(at) },
+      item('paste', 'Paste'), item('selectAll', 'Select all'), item('tidy', 'Tidy'), 'line', ...view, 'line',
+      { label: 'Import a file', onSelect: chooseFile }, { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
+    ]
+  }
+}

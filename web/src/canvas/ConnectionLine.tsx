@@ -1,0 +1,18 @@
+// The edge that is being drawn.
+
+import { Position, type ConnectionLineComponentProps } from '@xyflow/react'
+import type { ReactElement } from 'react'
+import { useSelect } from '../state/store'
+import { connectStore } from './connect'
+import { pathOf } from './FlowEdge'
+
+export function ConnectionLine({ fromX, fromY, toX, toY, fromPosition }: ConnectionLineComponentProps): ReactElement {
+  const aim = useSelect(connectStore, ({ over, reasons }) => (over === null ? 'free' : reasons.has(over) ? 'refused' : 'over'))
+  const [path] = pathOf({ sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY, sourcePosition: fromPosition, targetPosition: Position.Left })
+  return (
+    <g className="drawing" data-aim={aim}>
+      <path className="drawing__line" d={path} fill="none" />
+      <circle className="drawing__end" cx={toX} cy={toY} r={4} />
+    </g>
+  )
+}

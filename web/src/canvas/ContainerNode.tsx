@@ -1,0 +1,135 @@
+// A loop or a parallel: its blocks stand inside it. The header says how far it has come and which iteration is looked at; that
+// choice drives the blocks inside, the inspector and the trace.
+
+import { NodeResizer, useStore, type NodeProps } from '@xyflow/react'
+import { memo, useState, type ReactElement } from 'react'
+import { docStore, specsOf } from '../state/doc'
+import { indexOf } from '../state/document'
+import { firstFailed, slowest } from '../state/run'
+import { useSelect } from '../state/store'
+import { setIter } from '../state/ui'
+import { Icon, iconOf } from '../ui/icons'
+import { Menu, type MenuEntry } from '../ui/Menu'
+import { glyphOf, wordOf } from '../ui/status'
+import { Name, Sentence } from './BlockNode'
+import { stepIteration } from './commands'
+import { dropStore } from './connect'
+import { Footer } from './Footer'
+import type { ContainerFlow } from './flow'
+import { isFar } from './lod'
+import { useMark, usePaint, useRounds, whySkipped, type Rounds } from './paint'
+import { Ports, useAim } from './ports'
+import { sentenceOf } from './sentence'
+import { CONTAINER_MIN, sizeOf } from './size'
+import { useMode } from './mode'
+import { resizeEnd } from './resize'
+
+export const ContainerNode = memo(function ContainerNode({ id, data, selected }: NodeProps<ContainerFlow>): ReactElement {
+  const { block, spec, wired } = data
+  const far = useStore((s) => isFar(s.transform[2]))
+  const mode = useMode()
+  const paint = usePaint(id, block)
+  const rounds = useRounds(id)
+  const aim = useAim(id)
+  const mark = useMark(id)
+  const drop = useSelect(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
+  const { status, node } = paint
+  const glyph = rounds ? null : glyphOf(status)
+  const min = selected && mode === 'edit' ? leastSize(id) : CONTAINER_MIN
+  return (
+    <>
+      <div
+        className="container" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-aim={aim} data-drop={drop} data-far={far || undefined}
+        data-stale={paint.stale || undefined} data-disabled={block.enabled === false || undefined} title={status === 'skipped' ? `skipped: ${whySkipped(node)}` : undefined}
+      >
+        {selected && mode === 'edit' ? (
+          <NodeResizer minWidth={min[0]} minHeight={min[1]} lineClassName="resize__line" handleClassName="resize__grip" onResizeEnd={(_, box) => resizeEnd(id, box)} />
+        ) : null}
+        <div className="container__head">
+          <Icon name={iconOf(block.type)} size={far ? 24 : 16} />
+          <Name id={id} name={block.name?.trim() || id} />
+          {far ? null : <span className="container__sentence"><Sentence parts={sentenceOf(block, spec)} /></span>}
+          {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
+          {rounds && rounds.count > 0 ? <IterationStepper id={id} name={block.name?.trim() || id} rounds={rounds} kind={spec?.container ?? block.type} /> : null}
+          {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
+        </div>
+        {rounds && rounds.count > 0 ? <Bar rounds={rounds} /> : null}
+        {status === 'failed' || status === 'handled' ? <div className="container__foot"><Footer block={block} spec={spec} paint={paint} /></div> : null}
+        <span className="container__end" title="An iteration ends when everything inside has." />
+      </div>
+      <Ports id={id} block={block} spec={spec} wired={wired} />
+    </>
+  )
+})
+
+function IterationStepper({ id, name, rounds, kind }: { id: string; name: string; rounds: Rounds; kind: string }): ReactElement {
+  const [menu, setMenu] = useState<{ x: number; y: number } | null>(null)
+  const { index, count, opened, scopes } = rounds
+  const word = kind === 'parallel' ? 'branch' : 'iteration'
+  const failed = firstFailed(scopes)
+  const slow = slowest(scopes, Date.now())
+  const entries: MenuEntry[] = [
+    { label: `Latest ${word}`, icon: 'last', onSelect: () => setIter(id, null) },
+    { label: `First ${word}`, icon: 'first', onSelect: () => setIter(id, 0) },
+    { label: `First failed ${word}${failed >= 0 ? ` (${failed + 1})` : ''}`, icon: 'failed', why: failed < 0 ? 'None has failed.' : null, onSelect: () => setIter(id, failed) },
+    { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has begun.' : null, onSelect: () => setIter(id, slow) },
+  ]
+  return (
+    <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onDoubleClick={(event) => event.stopPropagation()}>
+      {failed >= 0 ? (
+        <button type="button" className="stepper__failed" title={`First failed ${word}: ${failed + 1}`} aria-label={`First failed ${word}, ${failed + 1}`} data-testid={`iter-${id}-failed`} onClick={() => setIter(id, failed)}>
+          <Icon name="failed" size={14} />{rounds.failed || ''}
+        </button>
+      ) : null}
+      <button
+        type="button" className="stepper__turn" data-testid={`iter-${id}-prev`} aria-label={`Previous ${word}`} title={`Previous ${word}`} aria-disabled={index <= 0 || undefined}
+        onClick={() => index > 0 && stepIteration(id, -1)}
+      >
+        <Icon name="back" size={14} />
+      </button>
+      <button
+        type="button" className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} of ${count}`}
+        onClick={(event) => {
+          const box = event.currentTarget.getBoundingClientRect()
+          setMenu({ x: box.left, y: box.bottom + 4 })
+        }}
+      >
+        {index + 1} / {count}
+      </button>
+      <button
+        type="button" className="stepper__turn" data-testid={`iter-${id}-next`} aria-label={`Next ${word}`} title={`Next ${word}`} aria-disabled={index >= opened - 1 || undefined}
+        onClick={() => index < opened - 1 && stepIteration(id, 1)}
+      >
+        <Icon name="chevron" size={14} />
+      </button>
+      {menu ? <Menu entries={entries} at={menu} label={`Which ${word}`} onClose={() => setMenu(null)} /> : null}
+    </div>
+  )
+}
+
+/** How many have ended well, failed, are running. */
+function Bar({ rounds }: { rounds: Rounds }): ReactElement {
+  const { count, closed, failed, running } = rounds
+  const part = (n: number): string => `${(Math.max(0, n) / Math.max(count, 1)) * 100}%`
+  return (
+    <div className="container__bar" role="img" aria-label={`${closed - failed} done, ${failed} failed, ${running} running of ${count}`}>
+      <span data-tone="ok" style={{ width: part(closed - failed) }} />
+      <span data-tone="err" style={{ width: part(failed) }} />
+      <span data-tone="run" style={{ width: part(running) }} />
+    </div>
+  )
+}
+
+/** What is inside must stay inside. */
+function leastSize(id: string): [number, number] {
+  const { doc } = docStore.get()
+  const specs = specsOf()
+  let [w, h] = CONTAINER_MIN
+  for (const child of indexOf(doc).children.get(id) ?? []) {
+    const block = doc.blocks[child]!
+    const [cw, ch] = sizeOf(block, specs.get(block.type))
+    w = Math.max(w, (block.at?.[0] ?? 0) + cw + 16)
+    h = Math.max(h, (block.at?.[1] ?? 0) + ch + 16)
+  }
+  return [w, h]
+}

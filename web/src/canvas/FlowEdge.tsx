@@ -1,0 +1,72 @@
+// An edge: orthogonal, corners of 12 px, the name of its branch on it. While a run is painted it says whether it was taken. The
+// plus in its middle puts a block into it.
+
+import { EdgeLabelRenderer, getSmoothStepPath, Position, useStore, type EdgeProps } from '@xyflow/react'
+import { memo, type ReactElement } from 'react'
+import { openPicker } from '../panels/palette/picker'
+import { useSelect } from '../state/store'
+import { connectStore } from './connect'
+import type { FlowLine } from './flow'
+import { hoverStore, leaveEdge, overEdge } from './hover'
+import { isFar } from './lod'
+import { useMode } from './mode'
+import { useEdgePaint } from './paint'
+
+export interface Ends {
+  sourceX: number
+  sourceY: number
+  targetX: number
+  targetY: number
+  sourcePosition: Position
+  targetPosition: Position
+}
+
+/** The path, and the middle of it. Edges turn just before their target: those that come together run together. */
+export function pathOf(ends: Ends): [path: string, x: number, y: number] {
+  const { sourceX, targetX, sourcePosition } = ends
+  const gap = targetX - sourceX
+  const wide = sourcePosition === Position.Right && gap > 56
+  const offset = gap > 0 && gap < 48 ? Math.max(4, gap / 2 - 1) : 24
+  const [path, x, y] = getSmoothStepPath({ ...ends, borderRadius: 12, offset, ...(wide ? { centerX: targetX - 32 } : {}) })
+  return [path, x, y]
+}
+
+const CHAR = 6.7
+
+export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): ReactElement {
+  const { id, source, target, data, selected, sourceX, sourceY, targetX, sourcePosition } = props
+  const { handle, label, names } = data!
+  const mode = useMode()
+  const far = useStore((s) => isFar(s.transform[2]))
+  const { state, tone, title } = useEdgePaint(source, handle, target)
+  const moving = useSelect(connectStore, (s) => s.edge === id)
+  const hovered = useSelect(hoverStore, (s) => s.edge === id)
+  const [path, midX, midY] = pathOf(props)
+  const down = sourcePosition === Position.Bottom
+  const room = down ? 16 : Math.floor(((targetX > sourceX ? targetX - sourceX : 96) - 14) / CHAR)
+  const full = state === 'dead' && label ? `${label} · skipped` : label
+  const shown = full.length <= room ? full : label.length <= room ? label : `${label.slice(0, Math.max(3, room - 1))}…`
+  return (
+    <g className="edge" data-testid={`edge-${id}`} data-state={state} data-tone={tone} data-selected={selected} data-moving={moving || undefined} data-handle={handle}>
+      <title>{[names, full, title].filter(Boolean).join(', ')}</title>
+      <path className="react-flow__edge-interaction edge__hit" d={path} fill="none" strokeWidth={20} />
+      <path className="edge__line" d={path} fill="none" />
+      {state === 'active' ? <path className="edge__flow" d={path} fill="none" /> : null}
+      {label && !far ? (
+        <text className="edge__label" x={down ? sourceX + 6 : sourceX + 8} y={down ? sourceY + 16 : sourceY - 5}>{shown}</text>
+      ) : null}
+      {mode === 'edit' && !far && (hovered || selected) ? (
+        <EdgeLabelRenderer>
+          <button
+            type="button" className="edge__plus nodrag nopan" data-testid={`insert-${id}`} aria-label={`Add a block between ${names}`} title="Add a block here"
+            style={{ transform: `translate(-50%, -50%) translate(${midX}px, ${midY}px)` }}
+            onPointerEnter={() => overEdge(id)} onPointerLeave={leaveEdge}
+            onClick={(event) => openPicker({ mode: 'add', screen: { x: event.clientX + 8, y: event.clientY + 8 }, edge: id })}
+          >
+            <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true"><path d="M5 1v8M1 5h8" stroke="currentColor" strokeWidth="1.5" fill="none" /></svg>
+          </button>
+        </EdgeLabelRenderer>
+      ) : null}
+    </g>
+  )
+})

@@ -1,0 +1,81 @@
+// Below a card: what the run has to say about the block, and nothing when it has nothing to say. Hangs below the card's own
+// size, so nothing moves when it comes and goes.
+
+import type { ReactElement } from 'react'
+import type { Block, BlockSpec } from '../net/types'
+import { useClock } from '../panels/tape/useClock'
+import type { OpenWait } from '../state/run'
+import type { Paint } from './paint'
+
+export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec | undefined; paint: Paint }): ReactElement | null {
+  const { status, node, text } = paint
+  if (!node) return null
+  const most = block.policy?.retry?.max_attempts ?? (spec as { attempts?: number } | undefined)?.attempts ?? 1
+  const attempt = node.attempt > 1 || status === 'retrying' ? `attempt ${Math.max(1, node.attempt)}${most > 1 ? ` of ${most}` : ''}` : null
+  switch (status) {
+    case 'running':
+      if (text) return <p className="foot foot--ticker" data-testid="ticker"><span>{tail(text)}</span></p>
+      return attempt ? <p className="foot">{attempt}</p> : null
+    case 'retrying':
+      return (
+        <>
+          <p className="foot">{attempt}{node.dueAt === null ? null : <>, next <In at={node.dueAt} /></>}</p>
+          {node.error ? <p className="foot foot--error">{firstLine(node.error.message)}</p> : null}
+        </>
+      )
+    case 'failed':
+    case 'handled':
+      return (
+        <>
+          {attempt ? <p className="foot">{attempt}</p> : null}
+          <p className="foot foot--error" title={node.error?.message}>{firstLine(node.error?.message ?? 'failed')}</p>
+        </>
+      )
+    case 'waiting':
+      return node.wait ? <Waiting wait={node.wait} /> : null
+    case 'succeeded':
+      return node.lost ? <p className="foot">went on after a restart</p> : null
+    default:
+      return null
+  }
+}
+
+function Waiting({ wait }: { wait: OpenWait }): ReactElement {
+  const now = useClock(1000)
+  const timed = wait.kind === 'timer' && wait.dueAt !== null
+  const what = { approval: 'an answer', form: 'an answer', timer: 'its time', signal: `signal ${wait.title}`, webhook: 'a call', child: 'another run' }[wait.kind]
+  return (
+    <p className="foot foot--wait">
+      {timed ? <>goes on <In at={wait.dueAt!} /></> : <>waiting for {what} · {spanText(now - wait.openedAt)}</>}
+      {!timed && wait.dueAt !== null ? <>, expires <In at={wait.dueAt} /></> : null}
+    </p>
+  )
+}
+
+/** "in 4 s"; counts down. */
+function In({ at }: { at: number }): ReactElement {
+  const now = useClock(500)
+  return <>in {spanText(Math.max(0, at - now))}</>
+}
+
+function spanText(ms: number): string {
+  const s = Math.max(0, Math.round(ms / 1000))
+  if (s < 90) return `${s} s`
+  if (s < 90 * 60) return `${Math.round(s / 60)} min`
+  if (s < 36 * 3600) return `${Math.round(s / 3600)} h`
+  return `${Math.round(s / 86_400)} d`
+}
+
+const TICKER_CHARS = 88
+
+/** The last words of a streamed text. */
+function tail(text: string): string {
+  const line = text.replace(/\s+/g, ' ')
+  if (line.length <= TICKER_CHARS) return line
+  const cut = line.slice(-TICKER_CHARS)
+  return `…${cut.slice(cut.indexOf(' ') + 1)}`
+}
+
+function firstLine(text: string): string {
+  return text.split('\n')[0] ?? ''
+}

@@ -1,0 +1,262 @@
+// What each row of KEYS does on the canvas. Keys, menus and the command palette all come through `runCommand`.
+
+import { api } from '../net/api'
+import type { KeyId } from '../keys'
+import { docStore, specsOf } from '../state/doc'
+import { chainOf, downstreamOf, handlesOf, nameOf, upstreamOf } from '../state/document'
+import { runStore, seek, stepBy } from '../state/live'
+import { isEnded, scopesAt } from '../state/run'
+import { select, setIter, uiStore } from '../state/ui'
+import { openPicker } from '../panels/palette/picker'
+import { lastInputs, runDraft } from '../panels/run/start'
+import { rerunStore } from '../panels/shell/rerun'
+import { goToFirstError } from '../panels/trace/jump'
+import { announce } from '../a11y'
+import { toast } from '../ui/Toast'
+import { addNote, copySelection, deleteSelection, duplicate, fromSelection, inPlaceStore, lastCopied, nudge, pasteText, redoStep, tidy, toggleEnabled, undoStep } from './edit'
+import { GRID } from './size'
+import { fit, focusNode, hereOnScreen, herePoint, pointerOnScreen, zoomBy, zoomTo } from './view'
+import { walk } from './walk'
+import { openMenu } from './menu'
+
+export type CanvasMode = 'edit' | 'run'
+/** False: it did nothing, so the key is the browser's. */
+type Handler = (mode: CanvasMode, event?: KeyboardEvent) => boolean | void
+
+const DIRECTIONS: Readonly<Record<string, readonly [number, number]>> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }
+
+const edits: Partial<Record<KeyId, Handler>> = {
+  add: () => addHere(),
+  connect: () => startConnect(),
+  rename: () => {
+    const id = onlyBlock()
+    if (id === null) return false
+    inPlaceStore.set({ rename: id })
+  },
+  wrap: () => {
+    const at = hereOnScreen()
+    openMenu({ kind: 'wrap', x: at.x, y: at.y })
+  },
+  note: () => void addNote(herePoint()),
+  disable: toggleEnabled,
+  move: (_, event) => nudgeBy(event, GRID),
+  moveFar: (_, event) => nudgeBy(event, GRID * 4),
+  tidy,
+  undo: undoStep,
+  redo: redoStep,
+  cut: () => {
+    const text = copySelection()
+    if (text === null) return false
+    void toClipboard(text)
+    deleteSelection()
+  },
+  paste: () => void pasteFromClipboard(),
+  duplicate,
+  delete: deleteSelection,
+  save: () => uiStore.set({ overlay: 'version' }),
+  find: () => uiStore.set({ overlay: 'find' }),
+  run: () => uiStore.set({ overlay: 'run' }),
+  runAgain: () => void runAgain(),
+}
+
+const always: Partial<Record<KeyId, Handler>> = {
+  edit: () => {
+    const id = onlyBlock()
+    const [note] = uiStore.get().selection.notes
+    if (note !== undefined && id === null) return inPlaceStore.set({ note })
+    if (id === null) return false
+    enterInspector()
+  },
+  back: () => back(),
+  walk: (mode, event) => {
+    const direction = event && DIRECTIONS[event.key]
+    return direction ? walk(shownDoc(mode), specsOf(), direction) : false
+  },
+  selectUpstream: (mode) => selectReach(mode, upstreamOf, 'before'),
+  selectDownstream: (mode) => selectReach(mode, downstreamOf, 'after'),
+  copy: () => {
+    const text = copySelection()
+    if (text === null) return false
+    void toClipboard(text)
+  },
+  selectAll: (mode) => {
+    const doc = shownDoc(mode)
+    select({ blocks: Object.keys(doc.blocks) })
+    announce(`${Object.keys(doc.blocks).length} blocks selected`)
+  },
+  cancel: (mode) => (mode === 'run' ? false : void cancelRun()),
+  rerun: (mode) => {
+    if (mode === 'run') return false
+    const id = onlyBlock()
+    if (runStore.get().id === null || id === null) return void announce('Select a block of a run that has ended.')
+    rerunStore.set({ from: id })
+  },
+  firstError: () => {
+    if (!goToFirstError()) announce('no error')
+  },
+  previousIteration: (mode) => turn(mode, -1),
+  nextIteration: (mode) => turn(mode, 1),
+  previousEvent: () => stepBy(-1),
+  nextEvent: () => stepBy(1),
+  previousBlock: () => stepBy(-1, 'block'),
+  nextBlock: () => stepBy(1, 'block'),
+  tapeStart: () => seek(0),
+  live: () => seek('live'),
+  json: () => uiStore.set(({ view }) => ({ view: view === 'json' ? 'canvas' : 'json' })),
+  outline: () => uiStore.set(({ view }) => ({ view: view === 'outline' ? 'canvas' : 'outline' })),
+  trace: () => uiStore.set(({ drawer }) => ({ drawer: drawer === 'trace' ? 'tape' : 'trace' })),
+  zoom100: () => zoomTo(1),
+  fit: () => fit(),
+  fitSelection: () => {
+    const { blocks } = uiStore.get().selection
+    fit(blocks.length ? blocks : null)
+  },
+  zoomIn: () => zoomBy(1.25),
+  zoomOut: () => zoomBy(0.8),
+  minimap: () => uiStore.set(({ minimap }) => ({ minimap: !minimap })),
+  shortcuts: () => uiStore.set({ overlay: 'shortcuts' }),
+  commands: () => uiStore.set({ overlay: 'palette' }),
+}
+
+/** Do what a row of KEYS says. False: nothing happened. */
+export function runCommand(id: KeyId, mode: CanvasMode, event?: KeyboardEvent): boolean {
+  const mayEdit = mode === 'edit' && !docStore.get().readonly
+  const handler = always[id] ?? (mayEdit ? edits[id] : undefined)
+  return handler ? handler(mode, event) !== false : false
+}
+
+
+export function addHere(): void {
+  const pointer = pointerOnScreen()
+  const from = fromSelection()
+  openPicker({ mode: 'add', screen: from ? pickerPlace() : hereOnScreen(), ...(from ? { from } : pointer ? { at: herePoint() } : {}) })
+}
+
+/** Pick a handle, then a target, from lists. */
+export function startConnect(): boolean {
+  const id = onlyBlock()
+  if (id === null) {
+    announce('Select one block to connect from.')
+    return false
+  }
+  const block = docStore.get().doc.blocks[id]!
+  const handles = handlesOf(block, specsOf())
+  if (!handles.length) return false
+  openPicker({ mode: 'connect', screen: pickerPlace(), source: id, handle: handles.length === 1 ? handles[0]! : null })
+  return true
+}
+
+export function enterInspector(): void {
+  uiStore.set({ tab: docStore.get().id === null ? uiStore.get().tab : 'config' })
+  requestAnimationFrame(() => {
+    const inspector = document.querySelector<HTMLElement>('[data-inspector]')
+    const field = inspector?.querySelector<HTMLElement>('[data-testid^="field-"] :is(input, textarea, select, [contenteditable=true], button)')
+    ;(field ?? inspector?.querySelector<HTMLElement>('input, textarea, select, [contenteditable=true], button'))?.focus()
+  })
+}
+
+export async function cancelRun(): Promise<void> {
+  const { id, head } = runStore.get()
+  if (id === null || isEnded(head.status)) return
+  try {
+    await api.cancelRun(id, 'cancelled by hand')
+    announce('cancelling')
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), 'err')
+  }
+}
+
+/** Start the draft once more with the input of last time; without one the form opens. */
+export async function runAgain(): Promise<void> {
+  try {
+    const [last] = await lastInputs()
+    if (last === undefined) uiStore.set({ overlay: 'run' })
+    else await runDraft(last)
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), 'err', { label: 'Open the form', onSelect: () => uiStore.set({ overlay: 'run' }) })
+  }
+}
+
+export async function toClipboard(text: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+  } catch {
+    // The text is kept in the page; pasting here works all the same.
+  }
+}
+
+async function pasteFromClipboard(): Promise<void> {
+  let text = lastCopied()
+  try {
+    text = await navigator.clipboard.readText()
+  } catch {
+    // Not allowed to read: what was copied in this page is what there is.
+  }
+  if (text === null || !pasteText(text)) announce('nothing to paste')
+}
+
+function onlyBlock(): string | null {
+  const { blocks } = uiStore.get().selection
+  return blocks.length === 1 ? blocks[0]! : null
+}
+
+function shownDoc(mode: CanvasMode) {
+  return mode === 'edit' ? docStore.get().doc : (runStore.get().doc ?? docStore.get().doc)
+}
+
+function nudgeBy(event: KeyboardEvent | undefined, by: number): boolean {
+  const direction = event && DIRECTIONS[event.key]
+  if (!direction) return false
+  const { blocks, notes } = uiStore.get().selection
+  if (!blocks.length && !notes.length) return false
+  nudge(direction[0] * by, direction[1] * by)
+  return true
+}
+
+function selectReach(mode: CanvasMode, reach: typeof upstreamOf, word: string): boolean {
+  const id = onlyBlock()
+  if (id === null) return false
+  const found = [...reach(shownDoc(mode), id).keys()]
+  select({ blocks: [id, ...found] })
+  announce(`${found.length} blocks ${word}`)
+  return true
+}
+
+/** The iteration of the selected container, or of the one around the selected block. */
+function turn(mode: CanvasMode, by: 1 | -1): boolean {
+  const doc = runStore.get().doc ?? shownDoc(mode)
+  const id = onlyBlock()
+  const { view } = runStore.get()
+  const container = id === null ? undefined : [id, ...chainOf(doc, id)].find((each) => view.shape.kinds.has(each))
+  if (container === undefined) return false
+  stepIteration(container, by)
+  return true
+}
+
+export function stepIteration(container: string, by: 1 | -1): void {
+  const { view, doc } = runStore.get()
+  if (!doc) return
+  const { scopes, index } = scopesAt(view, doc, container, uiStore.get().iter)
+  const opened = scopes.filter(Boolean).length
+  const next = Math.max(0, Math.min(index + by, opened - 1))
+  setIter(container, next === opened - 1 ? null : next)
+  announce(`${nameOf(doc, container)}, ${next + 1} of ${scopes.length}`)
+}
+
+function back(): boolean | void {
+  const canvas = document.querySelector('.canvas')
+  const { blocks, edges, notes } = uiStore.get().selection
+  if (!canvas?.contains(document.activeElement)) return focusNode(blocks[0] ?? null)
+  if (!blocks.length && !edges.length && !notes.length) return false
+  select({})
+  focusNode(null)
+}
+
+/** Beside the selected block. */
+function pickerPlace(): { x: number; y: number } {
+  const [id] = uiStore.get().selection.blocks
+  const node = id === undefined ? null : document.querySelector(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
+  const box = node?.getBoundingClientRect()
+  return box ? { x: box.right + 12, y: box.top } : hereOnScreen()
+}
+

@@ -1,0 +1,393 @@
+// What a person does to the document on the canvas, as functions: menus, keys, the palette and the pointer all call these. Each
+// one dispatches one command (one undo step), selects what came of it and says so.
+
+import { announce } from '../a11y'
+import type { Block, Document, Edge, Note, Point } from '../net/types'
+import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
+import { dispatch, docStore, redo, specsOf, undo } from '../state/doc'
+import {
+  absoluteAt, checkEdge, checkParent, freshId, freshName, indexOf, isTrigger, kindOf, nameOf, noteId, parentOf, rootsOf, type Specs,
+} from '../state/document'
+import { createStore } from '../state/store'
+import { NOTHING, select, uiStore } from '../state/ui'
+import { toast } from '../ui/Toast'
+import { containerAt, freeHandle, handleAt } from './connect'
+import { layout } from './layout'
+import { presetOf } from './presets'
+import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from './size'
+import { focusNode, herePoint, pointerOnScreen, reveal, toCanvas } from './view'
+
+/** What is being changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */
+export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>({ rename: null, note: null, tidying: false })
+
+const GAP_X = 64
+
+export interface AddRequest {
+  /** Where the pointer was, in canvas pixels; without it: to the right of `from`, or in the middle of what is seen. */
+  at?: Point | undefined
+  from?: { source: string; handle: string } | undefined
+  /** An edge that the new block is put into. */
+  edge?: string | undefined
+  parent?: string | undefined
+}
+
+/** Add a block of this type, join it, select it. Null (with the reason said) when it can not stand there. */
+export function addBlock(type: string, request: AddRequest = {}): string | null {
+  const { doc } = docStore.get()
+  const specs = specsOf()
+  const spec = specs.get(type)
+  if (type === 'note') return addNote(request.at)
+  const names = new Set(Object.keys(doc.blocks).map((id) => nameOf(doc, id)))
+  const name = freshName(names, spec?.title ?? type)
+  const id = freshId((other) => other in doc.blocks, name)
+  const bare: Block = { type, name, params: presetOf(type) }
+  const isContainer = spec?.container ?? null
+  const block: Block = isContainer ? { ...bare, size: [CONTAINER_MIN[0] + 96, CONTAINER_MIN[1]] } : bare
+  const between = request.edge === undefined ? undefined : indexOf(doc).edge.get(request.edge)
+  const from = between ? { source: between.source, handle: between.handle } : request.from
+  const parent = request.parent ?? (from ? parentBehind(doc, from) : request.at ? containerAt(doc, specs, request.at) : '')
+  if (parent && isTrigger(block, specs)) return refuse(`${spec?.title ?? type} starts runs; it can not stand inside a container.`)
+
+  const size = sizeOf(block, spec)
+  const base = parent ? absoluteAt(doc, parent) : [0, 0]
+  const at = placeFor(doc, specs, size, parent, from, request.at)
+  const placed: Block = { ...block, ...(parent ? { parent } : {}), at: [at[0] - base[0]!, at[1] - base[1]!] }
+  const commands: Command[] = [{ type: 'addBlock', id, block: placed }]
+  const after: Document = { ...doc, blocks: { ...doc.blocks, [id]: placed } }
+  const join = (edge: Edge): void => {
+    if (!checkEdge(after, edge, specs, request.edge)) commands.push({ type: 'addEdge', edge })
+  }
+  if (between) commands.push({ type: 'removeEdges', ids: [between.id] })
+  if (from) join({ ...from, target: id })
+  else if (parent && isEmptyBody(doc, parent)) join({ source: parent, handle: 'body', target: id })
+  const onward = between && freeHandle(after, specs, id)
+  if (between && onward) {
+    join({ source: id, handle: onward, target: between.target })
+    const shift = at[0] + size[0] + GAP_X - absoluteAt(doc, between.target)[0]
+    if (shift > 0) commands.push(shiftRight(doc, between.target, up(shift)))
+  }
+  dispatch({ type: 'batch', label: `add “${name}”`, commands })
+  select({ blocks: [id] })
+  reveal(absoluteAt(docStore.get().doc, id), size)
+  focusNode(id)
+  announce(from ? `${name} added after ${nameOf(doc, from.source)}` : `${name} added`)
+  return id
+}
+
+/** What a new block follows when nothing else is said: the one selected block, by its first free handle. */
+export function fromSelection(): { source: string; handle: string } | undefined {
+  const { doc } = docStore.get()
+  const [source, ...more] = uiStore.get().selection.blocks
+  if (source === undefined || more.length || !doc.blocks[source]) return undefined
+  const handle = freeHandle(doc, specsOf(), source)
+  return handle === null ? undefined : { source, handle }
+}
+
+export function addNote(at?: Point, text = ''): string {
+  const { doc } = docStore.get()
+  const taken = new Set((doc.notes ?? []).map(noteId))
+  const id = freshId((other) => taken.has(other), 'note-1')
+  const point = at ?? herePoint()
+  const note: Note & { id: string } = { id, text, at: [snap(point[0]), snap(point[1])], size: NOTE_SIZE }
+  dispatch({ type: 'addNote', note })
+  select({ notes: [id] })
+  inPlaceStore.set({ note: id })
+  return id
+}
+
+/** Join two blocks. The reason why not, else null. */
+export function connect(source: string, handle: string, target: string, instead: string | null = null): string | null {
+  const { doc } = docStore.get()
+  const reason = checkEdge(doc, { source, handle, target }, specsOf(), instead ?? undefined)
+  if (reason) {
+    announce(reason)
+    return reason
+  }
+  const add: Command = { type: 'addEdge', edge: { source, handle, target } }
+  dispatch(instead ? { type: 'batch', label: 'connect', commands: [{ type: 'removeEdges', ids: [instead] }, add] } : add)
+  announce(`${nameOf(doc, source)} leads to ${nameOf(doc, target)}`)
+  return null
+}
+
+/** Blocks were dropped: new places, and another container when they were dropped into one. `to`: absolute positions. */
+export function dropBlocks(to: Record<string, Point>, notes: Record<string, Point>, pointer: Point): void {
+  const { doc } = docStore.get()
+  const specs = specsOf()
+  const ids = rootsOf(doc, Object.keys(to))
+  const parent = ids.length ? containerAt(doc, specs, pointer, ids) : ''
+  const moving = ids.filter((id) => parentOf(doc, id) !== parent)
+  const reason = moving.length ? checkParent(doc, moving, parent, specs) : null
+  if (reason) {
+    refuse(reason)
+    return
+  }
+  const stay: Record<string, Point> = {}
+  for (const id of ids) {
+    if (moving.includes(id)) continue
+    const base = parentOf(doc, id) ? absoluteAt(doc, parentOf(doc, id)) : [0, 0]
+    stay[id] = [to[id]![0] - base[0]!, to[id]![1] - base[1]!]
+  }
+  const commands: Command[] = []
+  if (Object.keys(stay).length || Object.keys(notes).length) commands.push({ type: 'moveBlocks', to: stay, notes })
+  if (moving.length) {
+    commands.push({ type: 'reparent', ids: moving, parent, to: Object.fromEntries(moving.map((id) => [id, to[id]!])) })
+    const first = moving[0]!
+    if (parent && isEmptyBody(doc, parent)) commands.push({ type: 'addEdge', edge: { source: parent, handle: 'body', target: first } })
+  }
+  const before = doc.edges.length
+  if (!commands.length || !dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', commands })) return
+  if (!moving.length) return
+  const lost = before - docStore.get().doc.edges.filter((edge) => doc.edges.includes(edge)).length
+  const where = parent ? `put into ${nameOf(doc, parent)}` : 'taken out'
+  announce(`${moving.length === 1 ? nameOf(doc, moving[0]!) : `${moving.length} blocks`} ${where}`)
+  if (lost) toast(`${lost === 1 ? 'One connection' : `${lost} connections`} would have crossed a container's border and went.`, 'plain', { label: 'Undo', onSelect: undoThis() })
+}
+
+/** Move what is selected; presses in quick succession are one undo step. */
+export function nudge(dx: number, dy: number): void {
+  const { doc } = docStore.get()
+  const { blocks, notes } = uiStore.get().selection
+  const to: Record<string, Point> = {}
+  for (const id of rootsOf(doc, blocks)) {
+    const at = doc.blocks[id]?.at ?? [0, 0]
+    to[id] = [at[0] + dx, at[1] + dy]
+  }
+  const moved: Record<string, Point> = {}
+  for (const [i, note] of (doc.notes ?? []).entries()) {
+    if (notes.includes(noteId(note, i))) moved[noteId(note, i)] = [(note.at?.[0] ?? 0) + dx, (note.at?.[1] ?? 0) + dy]
+  }
+  if (Object.keys(to).length || Object.keys(moved).length) dispatch({ type: 'moveBlocks', to, notes: moved }, 'nudge')
+}
+
+export function deleteSelection(): void {
+  const { doc } = docStore.get()
+  const { blocks, edges, notes } = uiStore.get().selection
+  const commands: Command[] = []
+  if (edges.length) commands.push({ type: 'removeEdges', ids: [...edges] })
+  if (blocks.length || notes.length) commands.push({ type: 'removeBlocks', ids: [...blocks], notes: [...notes] })
+  if (!commands.length) return
+  const next = blocks.length === 1 ? (indexOf(doc).into.get(blocks[0]!) ?? [])[0]?.source : undefined
+  dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', label: 'delete', commands })
+  select(next && docStore.get().doc.blocks[next] ? { blocks: [next] } : NOTHING)
+  focusNode(next ?? null)
+  announce(blocks.length === 1 ? `${nameOf(doc, blocks[0]!)} deleted` : 'deleted')
+}
+
+// --- clipboard -------------------------------------------------------------------------------------------------------
+
+let copied: { text: string; pointer: { x: number; y: number } | null } | null = null
+
+/** What is selected, as the text for the clipboard; null when nothing is. */
+export function copySelection(): string | null {
+  const { doc } = docStore.get()
+  const { blocks, notes } = uiStore.get().selection
+  if (!blocks.length && !notes.length) return null
+  const text = JSON.stringify(copy(doc, blocks, notes), null, 2)
+  copied = { text, pointer: pointerOnScreen() }
+  announce(blocks.length === 1 ? `${nameOf(doc, blocks[0]!)} copied` : `${blocks.length} blocks copied`)
+  return text
+}
+
+/** Paste clipboard text: into the one selected container, where the pointer went since the copy, or beside the original.
+ * False when the text is nothing of ours. */
+export function pasteText(text: string, at?: Point): boolean {
+  const clip = readClip(text)
+  if (!clip) return false
+  const { doc } = docStore.get()
+  const specs = specsOf()
+  const place = at ? { at, parent: containerAt(doc, specs, at) } : placeForPaste(doc, specs, clip, text)
+  pasteClip(clip, place.at, place.parent)
+  return true
+}
+
+/** The text last copied in this page, for when the browser's clipboard may not be read. */
+export function lastCopied(): string | null {
+  return copied?.text ?? null
+}
+
+export function duplicate(): void {
+  const { doc } = docStore.get()
+  const { blocks, notes } = uiStore.get().selection
+  if (!blocks.length && !notes.length) return
+  const clip = copy(doc, blocks, notes)
+  const [x, y] = cornerOf(clip)
+  const parents = new Set(rootsOf(doc, blocks).map((id) => parentOf(doc, id)))
+  pasteClip(clip, [x + 32, y + 32], parents.size === 1 ? [...parents][0]! : '')
+}
+
+function pasteClip(clip: Clip, at: Point, parent: string): void {
+  const { doc } = docStore.get()
+  const specs = specsOf()
+  const ids = pasteIds(doc, clip, parent, specs)
+  const roots = Object.keys(clip.blocks).filter((id) => !(clip.blocks[id]!.parent && clip.blocks[clip.blocks[id]!.parent!]) && ids[id])
+  const commands: Command[] = [{ type: 'paste', clip, at: [snap(at[0]), snap(at[1])], parent }]
+  if (parent && isEmptyBody(doc, parent)) {
+    const entry = roots.find((id) => !clip.edges.some((edge) => edge.target === id))
+    if (entry) commands.push({ type: 'addEdge', edge: { source: parent, handle: 'body', target: ids[entry]! } })
+  }
+  const had = new Set((doc.notes ?? []).map(noteId))
+  dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', label: 'paste', commands })
+  const notes = (docStore.get().doc.notes ?? []).map(noteId).filter((id) => !had.has(id))
+  const blocks = roots.map((id) => ids[id]!)
+  select({ blocks, notes })
+  focusNode(blocks[0] ?? null)
+  const left = Object.keys(clip.blocks).length - Object.keys(ids).length
+  if (left) toast('What starts runs was left out: it can not stand inside a container.', 'wait')
+  announce(`${Object.keys(ids).length} blocks pasted`)
+}
+
+function placeForPaste(doc: Document, specs: Specs, clip: Clip, text: string): { at: Point; parent: string } {
+  const [only, ...more] = uiStore.get().selection.blocks
+  if (only !== undefined && !more.length && kindOf(doc, only, specs) && !clip.blocks[only]) {
+    const [x, y] = absoluteAt(doc, only)
+    const below = (indexOf(doc).children.get(only) ?? []).map((id) => (doc.blocks[id]!.at?.[1] ?? 0) + sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))[1])
+    return { at: [x + PAD.left, y + Math.max(PAD.top, ...below.map((bottom) => up(bottom + 32)))], parent: only }
+  }
+  const pointer = pointerOnScreen()
+  const before = copied?.text === text ? copied.pointer : null
+  const moved = pointer && (!before || Math.hypot(pointer.x - before.x, pointer.y - before.y) > 24)
+  if (moved) {
+    const at = toCanvas(pointer) ?? [0, 0]
+    return { at, parent: containerAt(doc, specs, at) }
+  }
+  const corner = cornerOf(clip)
+  const root = Object.keys(clip.blocks).find((id) => doc.blocks[id])
+  return { at: [corner[0] + 32, corner[1] + 32], parent: root ? parentOf(doc, root) : '' }
+}
+
+function cornerOf(clip: Clip): Point {
+  const roots = Object.values(clip.blocks).filter((block) => !(block.parent && clip.blocks[block.parent]))
+  const points = [...roots.map((block) => block.at ?? [0, 0]), ...(clip.notes ?? []).map((note) => note.at ?? [0, 0])]
+  return [Math.min(...points.map(([x]) => x!)), Math.min(...points.map(([, y]) => y!))]
+}
+
+// --- arranging -------------------------------------------------------------------------------------------------------
+
+/** Tidy the selection when it has several blocks, else everything. */
+export function tidy(): void {
+  const { doc } = docStore.get()
+  const { blocks } = uiStore.get().selection
+  inPlaceStore.set({ tidying: true })
+  setTimeout(() => inPlaceStore.set({ tidying: false }), 240)
+  const changed = dispatch(layout(doc, specsOf(), blocks.length > 1 ? blocks : undefined))
+  announce(changed ? 'tidied' : 'it is tidy already')
+}
+
+/** Put what is selected into a new loop or parallel; what led in leads to the container, what led out leaves it. */
+export function wrap(type: 'loop' | 'parallel'): void {
+  const { doc } = docStore.get()
+  const specs = specsOf()
+  const ids = rootsOf(doc, uiStore.get().selection.blocks)
+  const parent = ids[0] === undefined ? '' : parentOf(doc, ids[0])
+  if (!ids.length) return void refuse('Select the blocks that the container shall hold.')
+  if (ids.some((id) => parentOf(doc, id) !== parent)) return void refuse('Select blocks that stand in the same container.')
+  const trigger = ids.find((id) => isTrigger(doc.blocks[id], specs))
+  if (trigger) return void refuse(`${nameOf(doc, trigger)} starts runs; it can not stand inside a container.`)
+  const boxes = ids.map((id) => ({ at: absoluteAt(doc, id), size: sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type)) }))
+  const left = Math.min(...boxes.map((b) => b.at[0])) - PAD.left
+  const top = Math.min(...boxes.map((b) => b.at[1])) - PAD.top
+  const right = Math.max(...boxes.map((b) => b.at[0] + b.size[0])) + PAD.right
+  const bottom = Math.max(...boxes.map((b) => b.at[1] + b.size[1])) + PAD.bottom
+  const names = new Set(Object.keys(doc.blocks).map((id) => nameOf(doc, id)))
+  const name = freshName(names, specs.get(type)?.title ?? type)
+  const id = freshId((other) => other in doc.blocks, name)
+  const base = parent ? absoluteAt(doc, parent) : [0, 0]
+  const block: Block = {
+    type, name, params: presetOf(type), size: [up(right - left), up(bottom - top)], at: [left - base[0]!, top - base[1]!], ...(parent ? { parent } : {}),
+  }
+  const inside = new Set(ids)
+  const edges: Edge[] = []
+  const entries = new Set(ids.filter((each) => !(indexOf(doc).into.get(each) ?? []).some((edge) => inside.has(edge.source))))
+  for (const edge of indexOf(doc).edges) {
+    if (inside.has(edge.target) && !inside.has(edge.source)) {
+      entries.add(edge.target)
+      edges.push({ source: edge.source, handle: edge.handle, target: id })
+    } else if (inside.has(edge.source) && !inside.has(edge.target) && edge.handle !== 'body') edges.push({ source: id, target: edge.target })
+  }
+  for (const target of entries) edges.push({ source: id, handle: 'body', target })
+  const absolute = Object.fromEntries(ids.map((each) => [each, absoluteAt(doc, each)]))
+  dispatch({
+    type: 'batch', label: `wrap in “${name}”`,
+    commands: [{ type: 'addBlock', id, block }, { type: 'reparent', ids, parent: id, to: absolute }, ...edges.map((edge): Command => ({ type: 'addEdge', edge }))],
+  })
+  select({ blocks: [id] })
+  focusNode(id)
+}
+
+export function toggleEnabled(): void {
+  const { doc } = docStore.get()
+  const { blocks } = uiStore.get().selection
+  if (!blocks.length) return
+  const enabled = blocks.some((id) => doc.blocks[id]?.enabled === false)
+  dispatch({ type: 'setEnabled', ids: [...blocks], enabled })
+  announce(enabled ? 'enabled' : 'disabled')
+}
+
+export function undoStep(): void {
+  const label = undo()
+  announce(label === null ? 'nothing to undo' : `undone: ${label}`)
+}
+
+/** Undo what was just done, for a button that stays for a moment: not when something else was done since. */
+export function undoThis(): () => void {
+  const { doc } = docStore.get()
+  return () => {
+    if (docStore.get().doc === doc) undoStep()
+    else toast('Something else was done since; undo that first.')
+  }
+}
+
+export function redoStep(): void {
+  const label = redo()
+  announce(label === null ? 'nothing to redo' : `redone: ${label}`)
+}
+
+// --- places ----------------------------------------------------------------------------------------------------------
+
+function placeFor(doc: Document, specs: Specs, size: Point, parent: string, from: AddRequest['from'], at: Point | undefined): Point {
+  // Where the pointer is, the new block's edge comes in.
+  if (at) return [snap(at[0]), snap(at[1] - PORT_Y)]
+  if (from) {
+    const [x, y] = handleAt(doc, specs, from.source, from.handle)
+    const inside = from.handle === 'body'
+    const right = inside ? x + PAD.left : absoluteAt(doc, from.source)[0] + sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] + GAP_X
+    return free(doc, specs, [snap(right), snap(y - PORT_Y + (from.handle === 'error' ? CARD_H : 0))], size, parent)
+  }
+  const here = herePoint()
+  return free(doc, specs, [snap(here[0] - size[0] / 2), snap(here[1] - size[1] / 2)], size, parent)
+}
+
+/** The first place from `at` downwards where nothing stands. */
+function free(doc: Document, specs: Specs, at: Point, size: Point, parent: string): Point {
+  const others = (indexOf(doc).children.get(parent) ?? []).map((id) => ({ at: absoluteAt(doc, id), size: sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type)) }))
+  const hits = (y: number): boolean =>
+    others.some((other) => at[0] < other.at[0] + other.size[0] + GRID && at[0] + size[0] + GRID > other.at[0] && y < other.at[1] + other.size[1] + GRID && y + size[1] + GRID > other.at[1])
+  let y = at[1]
+  for (let tries = 0; tries < 400 && hits(y); tries++) y += GRID
+  return [at[0], y]
+}
+
+function shiftRight(doc: Document, target: string, by: number): Command {
+  const parent = parentOf(doc, target)
+  const from = doc.blocks[target]?.at?.[0] ?? 0
+  const to: Record<string, Point> = {}
+  for (const id of indexOf(doc).children.get(parent) ?? []) {
+    const at = doc.blocks[id]!.at ?? [0, 0]
+    if (at[0] >= from) to[id] = [at[0] + by, at[1]]
+  }
+  return { type: 'moveBlocks', to }
+}
+
+function parentBehind(doc: Document, from: { source: string; handle: string }): string {
+  return from.handle === 'body' ? from.source : parentOf(doc, from.source)
+}
+
+function isEmptyBody(doc: Document, container: string): boolean {
+  return !(indexOf(doc).outOf.get(container) ?? []).some((edge) => edge.handle === 'body')
+}
+
+function refuse(reason: string): null {
+  toast(reason, 'wait')
+  return null
+}
+

@@ -1,0 +1,71 @@
+// Coordinates for columns: each box as near as can be to where its edges want it, in order, with room in between.
+
+import { PORT_Y } from '../size'
+import type { Place } from './layers'
+
+export const GAP_X = 64
+export const GAP_Y = 48
+const LANE = 16
+const LANE_GAP = 24
+const PASSES = 3
+
+export interface Box {
+  w: number
+  h: number
+}
+
+/** Top left corners by box, the topmost at y 0 and the first column at x 0. Not yet on the grid. */
+export function place(columns: readonly Place[][], boxes: readonly Box[]): { x: number; y: number }[] {
+  const y = new Map<Place, number>()
+  const height = (at: Place): number => (at.box < 0 ? LANE : boxes[at.box]!.h)
+  const entry = (at: Place): number => (at.box < 0 ? LANE / 2 : PORT_Y)
+  for (const column of columns) stack(column, column.map(() => 0), height, y)
+  for (let pass = 0; pass < PASSES; pass++) {
+    const forward = pass % 2 === 0
+    for (const column of forward ? columns : [...columns].reverse()) {
+      const wanted = column.map((at) => {
+        const near = forward ? at.before : at.after
+        if (!near.length) return y.get(at)!
+        const wishes = near.map(({ place: other, port }) =>
+          forward ? y.get(other)! + (other.box < 0 ? LANE / 2 : port) - entry(at) : y.get(other)! + entry(other) - (at.box < 0 ? LANE / 2 : port),
+        )
+        return wishes.reduce((a, b) => a + b, 0) / wishes.length
+      })
+      stack(column, wanted, height, y)
+    }
+  }
+  const real = columns.flat().filter((at) => at.box >= 0)
+  const top = Math.min(...real.map((at) => y.get(at)!))
+  const result = boxes.map(() => ({ x: 0, y: 0 }))
+  let x = 0
+  for (const column of columns) {
+    const own = column.filter((at) => at.box >= 0)
+    for (const at of own) result[at.box] = { x, y: y.get(at)! - top }
+    x += Math.max(0, ...own.map((at) => boxes[at.box]!.w)) + (own.length ? GAP_X : 0)
+  }
+  return result
+}
+
+/** The places of a column as near as possible (least squares) to where they want to be, in order and apart: pool the
+ * neighbours that would overlap and let them share their shift. */
+function stack(column: readonly Place[], wanted: readonly number[], height: (at: Place) => number, y: Map<Place, number>): void {
+  const pools: { sum: number; count: number }[] = []
+  const offsets: number[] = []
+  let offset = 0
+  for (const [i, at] of column.entries()) {
+    const before = column[i - 1]
+    if (before) offset += height(before) + (before.box < 0 || at.box < 0 ? LANE_GAP : GAP_Y)
+    offsets.push(offset)
+    pools.push({ sum: wanted[i]! - offset, count: 1 })
+    while (pools.length > 1) {
+      const last = pools.at(-1)!
+      const above = pools.at(-2)!
+      if (above.sum / above.count <= last.sum / last.count) break
+      pools.pop()
+      above.sum += last.sum
+      above.count += last.count
+    }
+  }
+  let i = 0
+  for (const pool of pools) for (let n = 0; n < pool.count; n++, i++) y.set(column[i]!, pool.sum / pool.count + offsets[i]!)
+}

@@ -1,0 +1,19 @@
+// The menu on the canvas that is open, if one is: for a block, for empty space, or the two containers one can wrap in.
+
+import { createStore } from '../state/store'
+
+export interface OpenMenu {
+  kind: 'block' | 'pane' | 'wrap'
+  x: number
+  y: number
+}
+
+export const menuStore = createStore<{ open: OpenMenu | null }>({ open: null })
+
+export function openMenu(open: OpenMenu): void {
+  menuStore.set({ open })
+}
+
+export function closeMenu(): void {
+  menuStore.set({ open: null })
+}

@@ -1,0 +1,157 @@
+// What the shown run says about a block, an edge or a container: everything here reads the fold at the Tape's cursor, in the
+// iteration that is looked at. The document that is edited may have moved on; then what is painted is marked stale.
+
+import type { Block, Diagnostic } from '../net/types'
+import { docStore } from '../state/doc'
+import { nameOf } from '../state/document'
+import { runStore } from '../state/live'
+import { edgeAt, isEnded, nodeAt, pathFor, scopesAt, statusAt, totalsOf, type BlockStatus, type EdgeView, type NodeState, type RunFold, type ScopeState } from '../state/run'
+import { shallow, useSelect } from '../state/store'
+import { uiStore } from '../state/ui'
+
+export interface Paint {
+  status: BlockStatus
+  node: NodeState | undefined
+  /** Streamed text of the running block. */
+  text: string
+  /** The block was edited since this run. */
+  stale: boolean
+}
+
+const IDLE: Paint = { status: 'idle', node: undefined, text: '', stale: false }
+
+export function usePaint(id: string, block: Block): Paint {
+  const iter = useSelect(uiStore, (s) => s.iter)
+  return useSelect(runStore, ({ doc, view, live, cursor }) => {
+    const ran = doc?.blocks[id]
+    if (!doc || !ran || view.seq === 0) return IDLE
+    const node = nodeAt(view, doc, id, iter)
+    const status = node || !isEnded(view.status) ? statusAt(view, doc, id, iter) : skippedAround(view, doc, id, iter)
+    const text = node && cursor === 'live' && node.status === 'running' ? (live.get(node.key) ?? '') : ''
+    return { status, node, text, stale: isStale(ran, block) }
+  }, shallow)
+}
+
+/** A block in a container that never started has no state of its own: it was skipped with the container. */
+function skippedAround(view: RunFold, doc: Parameters<typeof nodeAt>[1], id: string, iter: Readonly<Record<string, number>>): BlockStatus {
+  const parent = doc.blocks[id]?.parent
+  const around = parent ? nodeAt(view, doc, parent, iter) : undefined
+  if (around?.status === 'skipped' || (around?.region && around.region.opened === 0)) return 'skipped'
+  return 'idle'
+}
+
+export interface Rounds {
+  count: number
+  opened: number
+  closed: number
+  failed: number
+  running: number
+  /** The one that is looked at. */
+  index: number
+  scopes: readonly (ScopeState | undefined)[]
+}
+
+const rounds = new WeakMap<RunFold, Map<string, Rounds | null>>()
+
+/** Counts of a container, null before it has begun. */
+export function useRounds(id: string): Rounds | null {
+  const iter = useSelect(uiStore, (s) => s.iter)
+  return useSelect(runStore, ({ doc, view }) => {
+    if (!doc || !view.shape.kinds.has(id)) return null
+    // One answer for a fold and a place, so that the selection stays equal.
+    const key = `${pathFor(view, doc, id, iter)}|${id}|${iter[id] ?? ''}`
+    let known = rounds.get(view)
+    if (!known) rounds.set(view, (known = new Map()))
+    if (!known.has(key)) {
+      const region = nodeAt(view, doc, id, iter)?.region
+      const { scopes, index } = scopesAt(view, doc, id, iter)
+      const running = scopes.reduce((sum, scope) => sum + (scope && scope.finishedAt === null ? 1 : 0), 0)
+      known.set(key, region ? { count: region.count, opened: region.opened, closed: region.closed, failed: region.failed, running, index, scopes } : null)
+    }
+    return known.get(key) ?? null
+  })
+}
+
+export interface EdgePaint {
+  state: EdgeView['state']
+  /** Its target failed or its source did: the colour of an error edge. */
+  tone: 'ok' | 'err' | 'run'
+  title: string
+}
+
+const PLAIN: EdgePaint = { state: 'idle', tone: 'ok', title: '' }
+
+export function useEdgePaint(source: string, handle: string, target: string): EdgePaint {
+  const iter = useSelect(uiStore, (s) => s.iter)
+  return useSelect(runStore, ({ doc, view }) => {
+    if (!doc || !doc.blocks[source] || !doc.blocks[target] || view.seq === 0) return PLAIN
+    const { state, live, dead } = edgeAt(view, doc, { source, target, handle }, iter)
+    if (state === 'idle') return PLAIN
+    const tone = state === 'active' ? 'run' : handle === 'error' ? 'err' : 'ok'
+    const counts = live + dead > 1 ? `; taken ${live} of ${live + dead} times` : ''
+    const title = state === 'dead' ? `skipped: ${whyDead(view, doc, source, handle, iter)}${counts}` : `taken${counts}`
+    return { state, tone, title }
+  }, shallow)
+}
+
+function whyDead(view: RunFold, doc: Parameters<typeof nodeAt>[1], source: string, handle: string, iter: Readonly<Record<string, number>>): string {
+  const node = nodeAt(view, doc, source, iter)
+  const name = nameOf(doc, source)
+  if (node?.status === 'skipped') return `${name} was skipped`
+  if (node?.status === 'failed' && handle !== 'error') return `${name} failed`
+  if (handle === 'error') return `${name} did not fail`
+  if (node?.route) return `${name} went on by “${node.route}”`
+  return `${name} went on by no way`
+}
+
+/** Why a block was skipped, in a sentence. */
+export function whySkipped(node: NodeState | undefined): string {
+  const { doc } = runStore.get()
+  if (!node) return 'its container did not start'
+  const by = node.because ? nameOf(doc ?? docStore.get().doc, node.because.split('@')[0]!.replace(/:(start|end)$/, '')) : null
+  switch (node.reason) {
+    case 'pruned': return by ? `${by} went another way` : 'no way led here'
+    case 'skip_if': return 'its skip rule was true'
+    case 'expired': return 'nobody answered in time'
+    default: return node.reason ?? 'no way led here'
+  }
+}
+
+/** Worst status over all iterations: for the minimap. */
+export function worstOf(id: string): string {
+  const { view } = runStore.get()
+  return totalsOf(view, id).worst ?? 'idle'
+}
+
+const stale = new WeakMap<Block, WeakMap<Block, boolean>>()
+
+function isStale(ran: Block, now: Block): boolean {
+  if (ran === now) return false
+  let known = stale.get(ran)
+  if (!known) stale.set(ran, (known = new WeakMap()))
+  let answer = known.get(now)
+  if (answer === undefined) known.set(now, (answer = essence(ran) !== essence(now)))
+  return answer
+}
+
+/** What counts for a run: not where a block stands nor what it is called. */
+function essence({ type, params, policy, enabled, assign }: Block): string {
+  return JSON.stringify([type, params ?? {}, policy ?? {}, enabled ?? true, assign ?? null])
+}
+
+const marks = new WeakMap<readonly Diagnostic[], Map<string, Diagnostic>>()
+
+/** The worst finding about a block. */
+export function useMark(id: string): Diagnostic | null {
+  return useSelect(docStore, ({ diagnostics }) => {
+    let byBlock = marks.get(diagnostics)
+    if (!byBlock) {
+      marks.set(diagnostics, (byBlock = new Map()))
+      for (const found of diagnostics) {
+        const block = found.block ?? /^\/blocks\/([^/]+)/.exec(found.pointer)?.[1]
+        if (block && (found.severity === 'error' || !byBlock.has(block)) && byBlock.get(block)?.severity !== 'error') byBlock.set(block, found)
+      }
+    }
+    return byBlock.get(id) ?? null
+  })
+}

@@ -1,0 +1,21 @@
+// What a new block begins with, so that it has its handles and can be run at once. Types that are not here begin empty.
+
+import type { JsonObject } from '../net/types'
+
+const PRESETS: Readonly<Record<string, JsonObject>> = {
+  condition: { cases: [{ id: 'yes', title: 'yes', when: 'true' }, { id: 'else', title: 'else' }] },
+  router: { value: '', routes: [{ id: 'a', title: 'A' }, { id: 'b', title: 'B' }], default: 'other' },
+  loop: { mode: 'for', count: 3 },
+  parallel: { mode: 'count', count: 3 },
+  function: { code: 'return {};' },
+  http: { method: 'GET', url: '' },
+  email: { to: '', subject: '' },
+  approval: { title: 'May this go on?', actions: ['approve', 'reject'] },
+  wait: { seconds: 5 },
+  signal: { name: 'go' },
+  set: { value: '' },
+}
+
+export function presetOf(type: string): JsonObject {
+  return structuredClone(PRESETS[type] ?? {})
+}

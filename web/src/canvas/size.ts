@@ -1,0 +1,57 @@
+// How large things are, known before anything is drawn: layout, culling and edges need no measuring. All multiples of 16,
+// in canvas pixels; offsets are from the block's top left corner. Footers (error line, ticker) hang below and do not count.
+
+import type { Block, BlockSpec, Point } from '../net/types'
+import { containerKind, namedHandles } from '../state/document'
+
+export const GRID = 16
+export const CARD_W = 208
+export const CARD_H = 64
+export const HEAD_H = 32
+export const ROW_H = 24
+/** Where edges come in, and where `out` leaves: the same height on every block, so that rows of blocks join straight. */
+export const PORT_Y = 32
+/** A container's header, and the least room between its border and its children. */
+export const CONTAINER_HEAD = 32
+export const CONTAINER_MIN: Point = [304, 176]
+export const PAD = { left: 48, top: 48, right: 32, bottom: 32 } as const
+export const NOTE_SIZE: Point = [208, 96]
+
+export interface HandlePlace {
+  x: number
+  y: number
+  side: 'left' | 'right' | 'bottom'
+}
+
+/** Width and height. Containers have the size they were given, at least CONTAINER_MIN. */
+export function sizeOf(block: Block, spec?: BlockSpec): Point {
+  if (containerKind(block, spec)) {
+    return [Math.max(block.size?.[0] ?? 0, CONTAINER_MIN[0]), Math.max(block.size?.[1] ?? 0, CONTAINER_MIN[1])]
+  }
+  if (block.type === 'note') return block.size ?? NOTE_SIZE
+  const rows = namedHandles(block, spec).length
+  return [CARD_W, rows ? up(CARD_H + rows * ROW_H) : CARD_H]
+}
+
+/** Where an edge comes in. */
+export function inPlace(): HandlePlace {
+  return { x: 0, y: PORT_Y, side: 'left' }
+}
+
+/** Where an edge leaves by `handle`. `error` leaves at the bottom; `body` starts at the container's left border, inside. */
+export function handlePlace(block: Block, spec: BlockSpec | undefined, handle: string): HandlePlace {
+  const [w, h] = sizeOf(block, spec)
+  if (handle === 'error') return { x: w - 32, y: h, side: 'bottom' }
+  if (handle === 'body') return { x: 0, y: PAD.top + PORT_Y, side: 'right' }
+  const row = namedHandles(block, spec).findIndex((named) => named.id === handle)
+  return { x: w, y: row < 0 ? PORT_Y : CARD_H + row * ROW_H + ROW_H / 2, side: 'right' }
+}
+
+export function snap(value: number): number {
+  return Math.round(value / GRID) * GRID
+}
+
+/** The next multiple of the grid that is not smaller. */
+export function up(value: number): number {
+  return Math.ceil(value / GRID) * GRID
+}

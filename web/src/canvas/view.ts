@@ -1,0 +1,81 @@
+// The canvas as seen by everybody else: where it looks, where the pointer is, and how to bring a block into view. React Flow
+// itself stays behind this file and the components beside it.
+
+import type { Point } from '../net/types'
+import { reducedMotion } from '../a11y'
+
+export interface Eye {
+  toCanvas(screen: { x: number; y: number }): Point
+  zoom(): number
+  zoomTo(zoom: number, ms: number): void
+  fit(ids: readonly string[] | null, ms: number): void
+  center(at: Point, zoom: number, ms: number): void
+  /** The canvas on the screen. */
+  box(): DOMRect
+}
+
+let eye: Eye | null = null
+let pointer: { x: number; y: number } | null = null
+
+export function setEye(next: Eye | null): void {
+  eye = next
+  pointer = null
+}
+
+/** Where the pointer is over the canvas, in window pixels; null when it is elsewhere. */
+export function setPointer(at: { x: number; y: number } | null): void {
+  pointer = at
+}
+
+export function pointerOnScreen(): { x: number; y: number } | null {
+  return pointer
+}
+
+/** Window pixels to canvas pixels; null without a canvas. */
+export function toCanvas(screen: { x: number; y: number }): Point | null {
+  return eye?.toCanvas(screen) ?? null
+}
+
+/** Where the pointer is on the canvas, else the middle of what is seen. */
+export function herePoint(): Point {
+  return toCanvas(hereOnScreen()) ?? [0, 0]
+}
+
+export function hereOnScreen(): { x: number; y: number } {
+  if (pointer) return pointer
+  const box = eye?.box()
+  return box ? { x: box.left + box.width / 2, y: box.top + box.height / 2 } : { x: innerWidth / 2, y: innerHeight / 2 }
+}
+
+export function fit(ids: readonly string[] | null = null, ms = 180): void {
+  eye?.fit(ids, reducedMotion() ? 0 : ms)
+}
+
+export function zoomTo(zoom: number): void {
+  eye?.zoomTo(zoom, reducedMotion() ? 0 : 120)
+}
+
+export function zoomBy(factor: number): void {
+  if (eye) zoomTo(eye.zoom() * factor)
+}
+
+/** Move the view so that a box is seen; nothing moves when it is seen already. `at` and `size` in canvas pixels. */
+export function reveal(at: Point, size: Point): void {
+  if (!eye) return
+  const box = eye.box()
+  const [left, top] = eye.toCanvas({ x: box.left, y: box.top })
+  const [right, bottom] = eye.toCanvas({ x: box.right, y: box.bottom })
+  const margin = 24
+  const seen = at[0] >= left + margin && at[1] >= top + margin && at[0] + size[0] <= right - margin && at[1] + size[1] <= bottom - margin
+  if (!seen) eye.center([at[0] + size[0] / 2, at[1] + size[1] / 2], Math.max(eye.zoom(), 0.5), reducedMotion() ? 0 : 180)
+}
+
+/** Give the keyboard to a block, or to the canvas itself. */
+export function focusNode(id: string | null): void {
+  requestAnimationFrame(() => {
+    const canvas = document.querySelector<HTMLElement>('.canvas')
+    const node = id === null ? null : canvas?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
+    const target = node ?? canvas
+    target?.focus({ preventScroll: true })
+  })
+}

@@ -1,0 +1,40 @@
+// Going from block to block with the keyboard: right and left along edges, up and down among siblings; down from a container
+// goes inside when nothing stands below it, up from the topmost block of a container goes to the container.
+
+import { announce } from '../a11y'
+import type { Document } from '../net/types'
+import { absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../state/document'
+import { select, uiStore } from '../state/ui'
+import { sizeOf } from './size'
+import { focusNode, reveal } from './view'
+
+export function walk(doc: Document, specs: Specs, [dx, dy]: readonly [number, number]): boolean {
+  const [from] = uiStore.get().selection.blocks
+  const to = from === undefined || !doc.blocks[from] ? readingOrder(doc)[0] : next(doc, from, dx, dy)
+  if (to === undefined) return false
+  goTo(doc, specs, to)
+  return true
+}
+
+export function goTo(doc: Document, specs: Specs, id: string): void {
+  const block = doc.blocks[id]
+  if (!block) return
+  select({ blocks: [id] })
+  reveal(absoluteAt(doc, id), sizeOf(block, specs.get(block.type)))
+  focusNode(id)
+  announce(nameOf(doc, id))
+}
+
+function next(doc: Document, from: string, dx: number, dy: number): string | undefined {
+  const { into, outOf, children } = indexOf(doc)
+  const parent = parentOf(doc, from)
+  const byHeight = (ids: string[]): string | undefined => ids.sort((a, b) => absoluteAt(doc, a)[1] - absoluteAt(doc, b)[1])[0]
+  if (dx > 0) return byHeight((outOf.get(from) ?? []).filter((e) => e.handle !== 'body').map((e) => e.target)) ?? byHeight(children.get(from)?.slice() ?? [])
+  if (dx < 0) return byHeight((into.get(from) ?? []).map((e) => e.source)) ?? (parent || undefined)
+  const [x, y] = absoluteAt(doc, from)
+  const siblings = (children.get(parent) ?? []).filter((id) => id !== from && Math.sign(absoluteAt(doc, id)[1] - y) === dy)
+  const distance = (id: string): number => Math.abs(absoluteAt(doc, id)[1] - y) + Math.abs(absoluteAt(doc, id)[0] - x) * 2
+  const nearest = siblings.sort((a, b) => distance(a) - distance(b))[0]
+  if (nearest !== undefined) return nearest
+  return dy > 0 ? byHeight(children.get(from)?.slice() ?? []) : parent || undefined
+}

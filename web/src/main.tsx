@@ -1,0 +1,28 @@
+// The start: styles, fonts, theme, router. `window.__app` lets browser tests look at the stores.
+
+import '@fontsource-variable/atkinson-hyperlegible-next'
+import '@fontsource-variable/jetbrains-mono'
+import './ui/tokens.css'
+import './ui/base.css'
+import { StrictMode } from 'react'
+import { createRoot } from 'react-dom/client'
+import { Routes } from './routes'
+import { docStore, flush } from './state/doc'
+import { runStore } from './state/live'
+import { netStore } from './state/net'
+import { applyTheme, uiStore } from './state/ui'
+import { Toasts } from './ui/Toast'
+
+applyTheme(document.documentElement)
+// What was typed in the last second is sent now; if that fails, the copy in this browser is offered at the next visit.
+document.addEventListener('visibilitychange', () => {
+  if (document.hidden && docStore.get().saving === 'dirty') void flush()
+})
+Object.defineProperty(window, '__app', { value: { doc: docStore, run: runStore, net: netStore, ui: uiStore } })
+
+createRoot(document.getElementById('root')!).render(
+  <StrictMode>
+    <Routes />
+    <Toasts />
+  </StrictMode>,
+)

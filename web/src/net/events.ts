@@ -1,0 +1,157 @@
+// Following a run: all its events once each and in order, then live. Pages of history first, then the stream; whatever is
+// missing in between is fetched (the gap rule), whatever comes twice is dropped. The tab is told how up to date it is.
+
+import { api, ApiError } from './api'
+import { backoffMs, type StreamMessage } from './stream'
+import { subscribe, type Subscribe, type Subscription } from './transport'
+import type { EventPage, WireEvent } from './types'
+
+/** live: nothing is missing. catching: `behind` events to fetch. offline: tries again at `retryAt`. ended: the run is over. */
+export type NetMode = 'idle' | 'live' | 'catching' | 'offline' | 'ended'
+
+export interface FeedStatus {
+  mode: NetMode
+  behind: number
+  retryAt: number | null
+  error: string | null
+}
+
+export interface FeedListener {
+  /** Contiguous, each once: the first is the one behind the last before. */
+  events(events: WireEvent[]): void
+  /** Live text of a running block. */
+  delta(key: string, text: string): void
+  status(status: FeedStatus): void
+}
+
+export interface Feed {
+  close(): void
+  /** Try now instead of at `retryAt`. */
+  retry(): void
+}
+
+/** What a feed needs of the world; tests bring their own. */
+export interface Sources {
+  page(run: string, after: number, signal: AbortSignal): Promise<EventPage>
+  subscribe: Subscribe
+}
+
+const SOURCES: Sources = { page: (run, after, signal) => api.events(run, after, 2000, signal), subscribe }
+
+/** Follow `run` behind event `after` until `close`, or until the run has ended. */
+export function follow(run: string, after: number, on: FeedListener, sources: Sources = SOURCES): Feed {
+  const abort = new AbortController()
+  let seq = after
+  let ended = false
+  let fetching = false
+  let again = false
+  let tries = 0
+  let timer: ReturnType<typeof setTimeout> | null = null
+  let subscription: Subscription | null = null
+
+  const say = (mode: NetMode, more: Partial<FeedStatus> = {}): void => on.status({ mode, behind: 0, retryAt: null, error: null, ...more })
+
+  /** Pass on what is new; false when something is missing before it. */
+  const take = (events: readonly WireEvent[]): boolean => {
+    const fresh: WireEvent[] = []
+    let whole = true
+    for (const event of events) {
+      if (event.seq <= seq) continue
+      if (event.seq !== seq + 1) {
+        whole = false
+        break
+      }
+      seq = event.seq
+      fresh.push(event)
+    }
+    if (fresh.length) on.events(fresh)
+    if (fresh.at(-1)?.type === 'run.finished') finish()
+    return whole
+  }
+
+  const finish = (): void => {
+    ended = true
+    subscription?.close()
+    subscription = null
+    say('ended')
+  }
+
+  const fetchPages = async (): Promise<void> => {
+    if (fetching) {
+      again = true
+      return
+    }
+    fetching = true
+    try {
+      do {
+        again = false
+        for (;;) {
+          const page = await sources.page(run, seq, abort.signal)
+          const before = seq
+          if (page.count > page.events.length) say('catching', { behind: page.count })
+          take(page.events)
+          tries = 0
+          if (ended || abort.signal.aborted) return
+          if (page.next === null || seq === before) break
+        }
+      } while (again)
+      if (subscription) say('live')
+      else subscription = sources.subscribe(run, () => seq, hear)
+    } catch (error) {
+      if (abort.signal.aborted) return
+      const status = error instanceof ApiError ? error.status : 0
+      const message = error instanceof Error ? error.message : String(error)
+      if (status === 404 || status === 401 || status === 403) return say('offline', { error: message })
+      const pause = backoffMs(++tries, Math.random())
+      timer = setTimeout(() => void fetchPages(), pause)
+      say('offline', { retryAt: Date.now() + pause, error: message })
+    } finally {
+      fetching = false
+    }
+  }
+
+  const hear = (message: StreamMessage): void => {
+    if (ended || abort.signal.aborted) return
+    switch (message.kind) {
+      case 'open':
+        if (message.seq > seq) {
+          say('catching', { behind: message.seq - seq })
+          void fetchPages()
+        } else say('live')
+        return
+      case 'events': {
+        const last = message.events.at(-1)
+        if (!take(message.events)) {
+          say('catching', { behind: (last?.seq ?? seq) - seq })
+          void fetchPages()
+        }
+        return
+      }
+      case 'delta':
+        return on.delta(message.key, message.text)
+      case 'down':
+        return say('offline', { retryAt: message.retryAt })
+      case 'ended':
+        // This tab may be behind the stream: fetch the rest, which ends with run.finished.
+        void fetchPages()
+    }
+  }
+
+  say('catching')
+  void fetchPages()
+  return {
+    close() {
+      abort.abort()
+      if (timer) clearTimeout(timer)
+      subscription?.close()
+      subscription = null
+    },
+    retry() {
+      if (timer) {
+        clearTimeout(timer)
+        timer = null
+        void fetchPages()
+      } else subscription?.retry()
+    },
+  }
+}

@@ -1,0 +1,109 @@
+// How a tab gets at the stream of a run: through the SharedWorker; else one tab leads (a Web Lock) and tells the others (a
+// BroadcastChannel); else a stream of its own, closed while the tab is hidden.
+
+import type { TabMessage, WorkerMessage } from './events.worker'
+import { RunStream, type StreamMessage } from './stream'
+
+export interface Subscription {
+  close(): void
+  retry(): void
+}
+
+/** `seq` gives the last event the tab has when it is asked. */
+export type Subscribe = (run: string, seq: () => number, emit: (message: StreamMessage) => void) => Subscription
+
+export const subscribe: Subscribe = (run, seq, emit) => {
+  if (typeof SharedWorker !== 'undefined') return throughWorker(run, seq, emit)
+  if (typeof BroadcastChannel !== 'undefined' && navigator.locks) return throughLeader(run, seq, emit)
+  return alone(run, seq, emit)
+}
+
+let worker: SharedWorker | null = null
+
+function port(): MessagePort {
+  if (worker) return worker.port
+  worker = new SharedWorker(new URL('./events.worker.ts', import.meta.url), { type: 'module', name: 'weft-events' })
+  const { port } = worker
+  port.start()
+  const lock = `weft-tab-${Math.random().toString(36).slice(2)}`
+  // Held until the tab is gone; the worker then gets it and forgets this tab.
+  void navigator.locks?.request(lock, () => {
+    say({ type: 'hello', lock })
+    return new Promise<never>(() => undefined)
+  })
+  addEventListener('pagehide', (event) => {
+    if (!event.persisted) say({ type: 'bye' })
+  })
+  return port
+}
+
+function say(message: TabMessage): void {
+  worker?.port.postMessage(message)
+}
+
+function throughWorker(run: string, seq: () => number, emit: (message: StreamMessage) => void): Subscription {
+  const from = port()
+  const listen = ({ data }: MessageEvent<WorkerMessage>): void => {
+    if (data.run === run) emit(data.message)
+  }
+  from.addEventListener('message', listen)
+  say({ type: 'follow', run, after: seq() })
+  return {
+    close() {
+      from.removeEventListener('message', listen)
+      say({ type: 'leave', run })
+    },
+    retry: () => say({ type: 'retry', run }),
+  }
+}
+
+type Spoken = { from: 'leader'; message: StreamMessage } | { from: 'follower'; say: 'hello' | 'retry' }
+
+function throughLeader(run: string, seq: () => number, emit: (message: StreamMessage) => void): Subscription {
+  const channel = new BroadcastChannel(`weft-run-${run}`)
+  const abort = new AbortController()
+  let stream: RunStream | null = null
+  channel.onmessage = ({ data }: MessageEvent<Spoken>) => {
+    if (data.from === 'leader') return stream ? undefined : emit(data.message)
+    if (data.say === 'retry') stream?.retry()
+    else if (stream?.isOpen) channel.postMessage({ from: 'leader', message: { kind: 'open', seq: stream.seq } } satisfies Spoken)
+  }
+  channel.postMessage({ from: 'follower', say: 'hello' } satisfies Spoken)
+  const lead = (): Promise<void> =>
+    new Promise((done) => {
+      if (abort.signal.aborted) return done()
+      stream = new RunStream(run, seq(), (message) => {
+        emit(message)
+        channel.postMessage({ from: 'leader', message } satisfies Spoken)
+      })
+      abort.signal.addEventListener('abort', () => done())
+    })
+  navigator.locks.request(`weft-run-${run}`, { signal: abort.signal }, lead).catch(() => undefined) // aborted while waiting
+  return {
+    close() {
+      abort.abort()
+      stream?.close()
+      channel.close()
+    },
+    retry: () => (stream ? stream.retry() : channel.postMessage({ from: 'follower', say: 'retry' } satisfies Spoken)),
+  }
+}
+
+function alone(run: string, seq: () => number, emit: (message: StreamMessage) => void): Subscription {
+  let stream: RunStream | null = null
+  const turn = (): void => {
+    if (document.hidden) {
+      stream?.close()
+      stream = null
+    } else stream ??= new RunStream(run, seq(), emit)
+  }
+  document.addEventListener('visibilitychange', turn)
+  turn()
+  return {
+    close() {
+      document.removeEventListener('visibilitychange', turn)
+      stream?.close()
+    },
+    retry: () => stream?.retry(),
+  }
+}

@@ -1,0 +1,138 @@
+// A workflow that is edited: bar, palette, canvas, inspector and the drawer with the Tape. JSON takes the inspector's place,
+// the outline the palette's.
+
+import { lazy, Suspense, useEffect, useState, type ReactElement } from 'react'
+import Canvas from '../canvas/Canvas'
+import Inspector from '../panels/inspector/Inspector'
+import BlockPicker from '../panels/palette/BlockPicker'
+import Palette from '../panels/palette/Palette'
+import RunDialog from '../panels/run/RunDialog'
+import { EditorBar } from '../panels/shell/EditorBar'
+import FindDialog from '../panels/shell/FindDialog'
+import { ConflictDialog, Notices } from '../panels/shell/Notices'
+import TopBar from '../panels/shell/TopBar'
+import Drawer from '../panels/tape/Drawer'
+import { keyText } from '../keys'
+import { setQuery, Link } from '../routes'
+import { closeDraft, docStore, openDraft } from '../state/doc'
+import { closeRun } from '../state/live'
+import { useSelect } from '../state/store'
+import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
+import { EmptyState } from '../ui/EmptyState'
+import { Splitter } from '../ui/Splitter'
+import './editor.css'
+
+const JsonView = lazy(() => import('../panels/json/JsonView'))
+const OutlineView = lazy(() => import('../panels/outline/OutlineView'))
+
+const RAIL = 44
+const OUTLINE_MIN = 280
+/** Below this width nothing is edited: the canvas can be read and runs can be watched. */
+const NARROW = '(max-width: 899px)'
+
+export default function Editor({ id }: { id: string }): ReactElement {
+  const [error, setError] = useState<string | null>(null)
+  const open = useSelect(docStore, (s) => s.id === id)
+  useEffect(() => {
+    setError(null)
+    uiStore.set({ selection: NOTHING, iter: {}, overlay: null })
+    openDraft(id).catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
+    return () => {
+      closeRun()
+      void closeDraft()
+    }
+  }, [id])
+  useTitle()
+  useViewInQuery()
+  useNarrow(open)
+  if (error) {
+    return (
+      <>
+        <TopBar />
+        <main className="page">
+          <EmptyState icon="warning" title="This draft can not be opened">
+            <p role="alert">{error}</p>
+            <Link to="/" className="button">To the workflows</Link>
+          </EmptyState>
+        </main>
+      </>
+    )
+  }
+  return (
+    <div className="editor">
+      <EditorBar id={id} />
+      <Notices />
+      <main className="editor__main">{open ? <Panels /> : null}</main>
+      <footer className="editor__drawer"><Drawer mode="edit" /></footer>
+      <BlockPicker />
+      <RunDialog />
+      <FindDialog />
+      <ConflictDialog />
+    </div>
+  )
+}
+
+function Panels(): ReactElement {
+  const view = useSelect(uiStore, (s) => s.view)
+  const panels = useSelect(uiStore, (s) => s.panels)
+  const outline = view === 'outline'
+  const left = outline ? Math.max(panels.palette, OUTLINE_MIN) : panels.paletteOpen ? panels.palette : RAIL
+  return (
+    <>
+      <div className="editor__palette" style={{ width: left }}>{outline ? <Suspense fallback={null}><OutlineView /></Suspense> : <Palette />}</div>
+      {outline || panels.paletteOpen ? (
+        <Splitter label="Width of the blocks" value={left} min={160} max={480} onChange={(palette) => setPanels({ palette })} />
+      ) : <div className="splitter" aria-hidden="true" />}
+      <div className="editor__centre"><Canvas mode="edit" /><FirstSteps /></div>
+      {view === 'json' ? (
+        <>
+          <Splitter label="Width of the JSON" panel="after" value={panels.json} min={280} max={900} onChange={(json) => setPanels({ json })} />
+          <div className="editor__side" style={{ width: panels.json }}><Suspense fallback={null}><JsonView /></Suspense></div>
+        </>
+      ) : (
+        <>
+          <Splitter label="Width of the inspector" panel="after" value={panels.inspector} min={240} max={640} onChange={(inspector) => setPanels({ inspector })} />
+          <div className="editor__side" style={{ width: panels.inspector }}><Inspector mode="edit" /></div>
+        </>
+      )}
+    </>
+  )
+}
+
+/** What to do on an empty canvas. */
+function FirstSteps(): ReactElement | null {
+  const few = useSelect(docStore, (s) => Object.keys(s.doc.blocks).length < 2)
+  const readonly = useSelect(docStore, (s) => s.readonly)
+  return few && !readonly ? <p className="editor__start">Press {keyText('add')} to add a block, drag one from the left, or drop a JSON file here.</p> : null
+}
+
+function useTitle(): void {
+  const name = useSelect(docStore, (s) => s.doc.name)
+  useEffect(() => {
+    document.title = name ? `${name} - weft` : 'weft'
+    return () => {
+      document.title = 'weft'
+    }
+  }, [name])
+}
+
+/** `?view=json` opens as JSON; changing the view changes the address. */
+function useViewInQuery(): void {
+  const view = useSelect(uiStore, (s) => s.view)
+  useEffect(() => {
+    const asked = new URLSearchParams(location.search).get('view')
+    uiStore.set({ view: asked === 'json' || asked === 'outline' ? (asked satisfies View) : 'canvas' })
+  }, [])
+  useEffect(() => setQuery({ view: view === 'canvas' ? null : view }), [view])
+}
+
+function useNarrow(open: boolean): void {
+  useEffect(() => {
+    if (!open) return
+    const media = matchMedia(NARROW)
+    const put = (): void => docStore.set({ readonly: media.matches })
+    put()
+    media.addEventListener('change', put)
+    return () => media.removeEventListener('change', put)
+  }, [open])
+}

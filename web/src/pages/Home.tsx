@@ -1,0 +1,279 @@
+// The front page: workflows and drafts, what waits for somebody, what ran last, and examples to begin with. Files dropped
+// anywhere on it become drafts.
+
+import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { api } from '../net/api'
+import type { Document, DraftSummary, Example, RunSummary, WorkflowSummary } from '../net/types'
+import { Link, navigate } from '../routes'
+import { loadSpecs, specsStore } from '../state/doc'
+import { emptyDocument } from '../state/document'
+import { useSelect } from '../state/store'
+import TopBar from '../panels/shell/TopBar'
+import { Button } from '../ui/Button'
+import { EmptyState } from '../ui/EmptyState'
+import { Icon } from '../ui/icons'
+import { MenuButton } from '../ui/Menu'
+import { Status } from '../ui/status'
+import { toast } from '../ui/Toast'
+import { useData } from '../ui/useData'
+import { isForPeople, titleOf } from './answer'
+import { download, importText, sampleInput } from './importing'
+import { Ago, ListState, messageOf, Stale, usePolled } from './parts'
+import { Thumb } from './Thumb'
+import './pages.css'
+import './home.css'
+
+export default function Home(): ReactElement {
+  const drafts = useData(() => api.drafts(), [])
+  const workflows = useData(() => api.workflows(), [])
+  const examples = useData(() => api.examples(), [])
+  const runs = usePolled(() => api.runs({ limit: 50 }), [])
+  const waits = usePolled(() => api.waits(), [])
+  const specs = useSelect(specsStore, (s) => s.specs)
+  const file = useRef<HTMLInputElement>(null)
+  const [trouble, setTrouble] = useState<string[]>([])
+  const dropping = useDrop((files) => void takeFiles(files))
+  useEffect(() => void loadSpecs().catch(() => undefined), [])
+
+  const open = async (document: Document, name = document.name, base?: number): Promise<void> => {
+    try {
+      navigate(`/w/${(await api.createDraft(document, name, base)).id}`)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  const takeFiles = async (files: readonly File[]): Promise<void> => {
+    const wrong: string[] = []
+    let last: string | null = null
+    for (const each of files) {
+      try {
+        const { draft, name, findings } = await importText(await each.text(), each.name)
+        last = draft.id
+        toast(findings.length ? `${name} is here, with ${findings.length} ${findings.length === 1 ? 'finding' : 'findings'}: see Problems` : `${name} is here`, findings.length ? 'wait' : 'ok')
+      } catch (error) {
+        wrong.push(messageOf(error))
+      }
+    }
+    setTrouble(wrong)
+    if (last && files.length === 1) navigate(`/w/${last}`)
+    else drafts.reload()
+  }
+  usePaste((text) => {
+    importText(text).then(({ draft }) => navigate(`/w/${draft.id}`), (error: unknown) => setTrouble([messageOf(error)]))
+  })
+
+  const people = (waits.value ?? []).filter(isForPeople)
+  const recent = runs.value?.runs ?? []
+  const stored = (workflows.value ?? []).filter((workflow) => !(drafts.value ?? []).some((draft) => draft.base_name === workflow.name))
+  const choose = (): void => file.current?.click()
+  return (
+    <div className="screen" data-dropping={dropping || undefined}>
+      <TopBar
+        approvals={people.length}
+        right={<><Button icon="upload" className="home__import" onClick={choose}>Import</Button><Button kind="primary" icon="plus" className="home__new" onClick={() => void open(emptyDocument())}>New workflow</Button></>}
+      />
+      <input
+        ref={file} type="file" accept=".json,application/json" multiple hidden onChange={(event) => {
+          void takeFiles([...(event.target.files ?? [])])
+          event.target.value = ''
+        }}
+      />
+      <main className="page page--wide home">
+        <div className="home__main">
+          {trouble.map((text) => <p key={text} className="notice" data-tone="err" role="alert">{text} <Button kind="bare" onClick={() => setTrouble([])}>Dismiss</Button></p>)}
+          <section aria-labelledby="home-workflows">
+            <h1 id="home-workflows">Workflows</h1>
+            <Stale data={drafts} />
+            {drafts.value?.length || stored.length ? (
+              <ul className="rows">
+                {(drafts.value ?? []).map((draft) => <DraftRow key={draft.id} draft={draft} runs={recent} onChange={drafts.reload} />)}
+                {stored.map((workflow) => <StoredRow key={workflow.name} workflow={workflow} runs={recent} onOpen={open} />)}
+              </ul>
+            ) : (
+              <ListState data={drafts} empty>
+                <div className="home__empty">
+                  <EmptyState icon="block" title="No workflow yet">
+                    <p>Drop a JSON file here (of weft or of Sim), paste one, or open an example below.</p>
+                    <div className="home__buttons"><Button onClick={choose}>Choose a file</Button><Button kind="primary" onClick={() => void open(emptyDocument())}>Start an empty one</Button></div>
+                  </EmptyState>
+                </div>
+              </ListState>
+            )}
+          </section>
+          <section aria-labelledby="home-examples">
+            <h2 id="home-examples">Examples</h2>
+            <p className="quiet">Each teaches one thing, and needs no keys and no other server.</p>
+            {examples.value ? (
+              <ul className="home__examples">{examples.value.map((example) => <ExampleCard key={example.name} example={example} specs={specs} onOpen={open} />)}</ul>
+            ) : <ListState data={examples} empty>{null}</ListState>}
+          </section>
+        </div>
+        <aside className="home__side">
+          <section aria-labelledby="home-waits">
+            <h2 id="home-waits"><Link to="/approvals">Waiting for somebody</Link></h2>
+            {people.length ? (
+              <ul className="rows">
+                {people.slice(0, 5).map((wait) => (
+                  <li key={`${wait.run} ${wait.id}`} className="home__wait">
+                    <Icon name="approval" />
+                    <span className="home__two"><Link to={`/approvals?wait=${encodeURIComponent(`${wait.run} ${wait.id}`)}`}>{titleOf(wait)}</Link><span className="label">{wait.workflow}, <Ago at={wait.opened_at_ms} /></span></span>
+                  </li>
+                ))}
+                {people.length > 5 ? <li><Link to="/approvals">and {people.length - 5} more</Link></li> : null}
+              </ul>
+            ) : (
+              <ListState data={waits} empty><p className="quiet home__none">Nobody is being asked anything. Approval blocks ask here.</p></ListState>
+            )}
+          </section>
+          <section aria-labelledby="home-runs">
+            <h2 id="home-runs"><Link to="/runs">Recent runs</Link></h2>
+            {recent.length ? (
+              <ul className="rows">
+                {recent.slice(0, 8).map((run) => (
+                  <li key={run.id}><Status status={run.status} /><Link className="home__run" to={`/runs/${run.id}`}>{run.workflow}</Link><span className="label"><Ago at={run.created_at_ms} /></span></li>
+                ))}
+              </ul>
+            ) : (
+              <ListState data={runs} empty><p className="quiet home__none">Nothing has run yet. “Run it” on an example takes seconds.</p></ListState>
+            )}
+          </section>
+        </aside>
+      </main>
+      {dropping ? <div className="home__drop" aria-hidden="true"><p>Drop to make a draft of it</p></div> : null}
+    </div>
+  )
+}
+
+function DraftRow({ draft, runs, onChange }: { draft: DraftSummary; runs: readonly RunSummary[]; onChange: () => void }): ReactElement {
+  const last = runs.find((run) => run.draft_id === draft.id)
+  const changed = draft.base_rev !== draft.rev
+  const remove = async (): Promise<void> => {
+    try {
+      const kept = await api.draft(draft.id)
+      await api.deleteDraft(draft.id)
+      onChange()
+      toast(`Deleted ${draft.name}`, 'plain', {
+        label: 'Undo', onSelect: () => void api.createDraft(kept.document, kept.name, kept.base_version).then(onChange, (error: unknown) => toast(messageOf(error), 'err')),
+      })
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  const act = (what: (draft: { name: string; document: Document }) => unknown) => () =>
+    void api.draft(draft.id).then(what).catch((error: unknown) => toast(messageOf(error), 'err'))
+  return (
+    <li className="home__row">
+      <Link className="home__name" to={`/w/${draft.id}`}>{draft.name}</Link>
+      <span className="label">{draft.base_version ? `v${draft.base_version}${changed ? ' + changes' : ''}` : 'draft'}</span>
+      <span className="home__fill" />
+      {last ? <Link className="home__last" to={`/runs/${last.id}`}><Status status={last.status} /></Link> : null}
+      <span className="label">saved <Ago at={draft.updated_at} /></span>
+      <MenuButton
+        kind="bare" icon="more" iconOnly label={`More for ${draft.name}`}
+        entries={[
+          { label: 'Open', icon: 'edit', onSelect: () => navigate(`/w/${draft.id}`) },
+          { label: 'Runs', icon: 'play', onSelect: () => navigate(`/runs?draft=${draft.id}`) },
+          { label: 'Make a copy', icon: 'copy', onSelect: act(({ document, name }) => api.createDraft(document, `${name}-copy`).then(onChange)) },
+          { label: 'Download JSON', icon: 'download', onSelect: act(({ document, name }) => download(name, document)) },
+          'line',
+          { label: 'Delete', icon: 'trash', onSelect: () => void remove() },
+        ]}
+      >{`More for ${draft.name}`}</MenuButton>
+    </li>
+  )
+}
+
+function StoredRow({ workflow, runs, onOpen }: { workflow: WorkflowSummary; runs: readonly RunSummary[]; onOpen: (document: Document, name: string, base: number) => Promise<void> }): ReactElement {
+  const last = runs.find((run) => run.workflow === workflow.name)
+  const edit = async (): Promise<void> => {
+    try {
+      const { document, name, version } = await api.workflow(workflow.name)
+      await onOpen(document, name, version)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  return (
+    <li className="home__row">
+      <button type="button" className="home__name home__link" onClick={() => void edit()}>{workflow.name}</button>
+      <span className="label">v{workflow.version}</span>
+      <span className="home__fill" />
+      {last ? <Link className="home__last" to={`/runs/${last.id}`}><Status status={last.status} /></Link> : null}
+      <span className="label">stored <Ago at={workflow.created_at_ms} /></span>
+      <Button onClick={() => void edit()}>Edit</Button>
+    </li>
+  )
+}
+
+function ExampleCard({ example, specs, onOpen }: { example: Example; specs: Parameters<typeof Thumb>[0]['specs']; onOpen: (document: Document) => Promise<void> }): ReactElement {
+  const [starting, setStarting] = useState(false)
+  const run = async (): Promise<void> => {
+    setStarting(true)
+    try {
+      navigate(`/runs/${(await api.startDocument(example.document, sampleInput(example.document.input))).run}`)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+      setStarting(false)
+    }
+  }
+  const [, topic, rest] = /^Teaches ([^:]+): (.*)$/s.exec(example.description) ?? [null, null, example.description]
+  return (
+    <li className="home__example">
+      <Thumb doc={example.document} specs={specs} />
+      <h3>{example.title}</h3>
+      <p className="home__about">{topic ? <b>{topic[0]!.toUpperCase() + topic.slice(1)}. </b> : null}{rest ? rest[0]!.toUpperCase() + rest.slice(1) : null}</p>
+      <div className="home__buttons">
+        <Button onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>Open a copy</Button>
+        <Button icon="play" why={starting ? 'Starting' : null} onClick={() => void run()} aria-label={`Run ${example.title}`}>Run it</Button>
+      </div>
+    </li>
+  )
+}
+
+/** Files dragged over the window; true while they are. */
+function useDrop(take: (files: readonly File[]) => void): boolean {
+  const [over, setOver] = useState(false)
+  const latest = useRef(take)
+  latest.current = take
+  useEffect(() => {
+    const hasFiles = (event: DragEvent): boolean => event.dataTransfer?.types.includes('Files') ?? false
+    const onOver = (event: DragEvent): void => {
+      if (!hasFiles(event)) return
+      event.preventDefault()
+      setOver(true)
+    }
+    const onLeave = (event: DragEvent): void => {
+      if (event.relatedTarget === null) setOver(false)
+    }
+    const onDrop = (event: DragEvent): void => {
+      setOver(false)
+      if (!hasFiles(event)) return
+      event.preventDefault()
+      latest.current([...(event.dataTransfer?.files ?? [])])
+    }
+    addEventListener('dragover', onOver)
+    addEventListener('dragleave', onLeave)
+    addEventListener('drop', onDrop)
+    return () => {
+      removeEventListener('dragover', onOver)
+      removeEventListener('dragleave', onLeave)
+      removeEventListener('drop', onDrop)
+    }
+  }, [])
+  return over
+}
+
+/** JSON pasted outside of text fields. */
+function usePaste(take: (text: string) => void): void {
+  const latest = useRef(take)
+  latest.current = take
+  useEffect(() => {
+    const onPaste = (event: ClipboardEvent): void => {
+      const text = event.clipboardData?.getData('text/plain').trim() ?? ''
+      if (event.target instanceof HTMLElement && event.target.matches('input, textarea, select')) return
+      if (text.startsWith('{')) latest.current(text)
+    }
+    addEventListener('paste', onPaste)
+    return () => removeEventListener('paste', onPaste)
+  }, [])
+}

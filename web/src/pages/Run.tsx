@@ -1,0 +1,183 @@
+// One run, live or as it was at any moment: the document it is pinned to on the canvas, the inspector, and the Tape.
+
+import { useEffect, useState, type ReactElement } from 'react'
+import { announce } from '../a11y'
+import { Canvas } from '../canvas/Canvas'
+import Inspector from '../panels/inspector/Inspector'
+import TopBar from '../panels/shell/TopBar'
+import { momentQuery, readMoment } from '../panels/tape/moment'
+import Drawer from '../panels/tape/Drawer'
+import Trace from '../panels/trace/Trace'
+import { placeOf } from '../panels/events/describe'
+import { selectNode } from '../panels/trace/jump'
+import { Link, setQuery } from '../routes'
+import { loadSpecs } from '../state/doc'
+import { nameOf } from '../state/document'
+import { closeRun, openRun, runStore } from '../state/live'
+import { firstError, isEnded } from '../state/run'
+import { useSelect } from '../state/store'
+import { NOTHING, select, setPanels, uiStore } from '../state/ui'
+import { Button } from '../ui/Button'
+import { EmptyState } from '../ui/EmptyState'
+import { Splitter } from '../ui/Splitter'
+import { wordOf } from '../ui/status'
+import { RunHead } from './run/RunHead'
+import { RunNotices } from './run/RunNotices'
+import { useWidthBelow } from '../ui/useWidthBelow'
+import './pages.css'
+import './run.css'
+
+export default function Run({ id }: { id: string }): ReactElement {
+  const doc = useSelect(runStore, (s) => s.doc)
+  const meta = useSelect(runStore, (s) => s.meta)
+  const error = useSelect(runStore, (s) => s.error)
+  const inspected = useSelect(uiStore, (s) => s.selection.blocks.length > 0)
+  const width = useSelect(uiStore, (s) => s.panels.inspector)
+  const narrow = useWidthBelow(900)
+  const phone = useWidthBelow(600)
+  const [turn, setTurn] = useState(0)
+
+  useEffect(() => {
+    const moment = readMoment(new URLSearchParams(location.search))
+    uiStore.set({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
+    let current = true
+    // Block types say which blocks are containers: the fold needs them.
+    void loadSpecs().catch(() => undefined).then(() => {
+      if (current) void openRun(id, moment.seq === null ? {} : { seq: moment.seq })
+    })
+    return () => {
+      current = false
+      closeRun()
+      uiStore.set({ selection: NOTHING, iter: {} })
+    }
+  }, [id, turn])
+  useMomentInAddress(id)
+  useSpoken()
+  useFirstErrorSelected(!narrow)
+  useTabIcon()
+
+  if (error && !meta) {
+    return (
+      <div className="screen">
+        <TopBar />
+        <main className="page">
+          <EmptyState icon="warning" title={error}>
+            <div className="run__buttons"><Button onClick={() => setTurn(turn + 1)}>Try again</Button><Link className="button" to="/runs">All runs</Link></div>
+          </EmptyState>
+        </main>
+      </div>
+    )
+  }
+  return (
+    <div className="run" data-testid="run-page">
+      <TopBar left={meta ? <Link className="run__crumb" to={`/runs?workflow=${encodeURIComponent(meta.workflow)}`}>{meta.workflow}</Link> : null} />
+      <RunHead />
+      <RunNotices />
+      {phone ? (
+        <main className="run__lists" aria-label="Trace"><Trace /></main>
+      ) : (
+        <main className="run__body">
+          <div className="run__canvas">
+            {doc ? <Canvas mode="run" /> : meta ? <EmptyState title="The document of this run is not stored">The trace and the events below tell what happened.</EmptyState> : <p className="run__loading quiet" role="status">Loading the run</p>}
+          </div>
+          {inspected && doc && !narrow ? (
+            <>
+              <Splitter label="Width of the inspector" value={width} min={240} max={640} panel="after" onChange={(inspector) => setPanels({ inspector })} />
+              <aside className="run__inspector" style={{ width }} aria-label="Inspector"><Inspector mode="run" /></aside>
+            </>
+          ) : null}
+        </main>
+      )}
+      <Drawer mode="run" />
+      {inspected && doc && narrow ? <Sheet><Inspector mode="run" /></Sheet> : null}
+    </div>
+  )
+}
+
+/** The inspector on small screens: comes up from the bottom. */
+function Sheet({ children }: { children: ReactElement }): ReactElement {
+  return (
+    <aside className="sheet" aria-label="Inspector">
+      <div className="sheet__head"><Button kind="bare" icon="down" onClick={() => select({})}>Close</Button></div>
+      <div className="sheet__body">{children}</div>
+    </aside>
+  )
+}
+
+/** The address follows what is shown, so that a reload, or a copy of it, shows the same. */
+function useMomentInAddress(id: string): void {
+  useEffect(() => {
+    let timer: ReturnType<typeof setTimeout> | undefined
+    const put = (): void => {
+      clearTimeout(timer)
+      timer = setTimeout(() => {
+        if (runStore.get().id === id && location.pathname === `/runs/${encodeURIComponent(id)}`) setQuery(momentQuery())
+      }, 300)
+    }
+    let shown = ''
+    const look = (): void => {
+      const now = JSON.stringify(momentQuery())
+      if (now === shown) return
+      shown = now
+      put()
+    }
+    const stops = [runStore.subscribe(look), uiStore.subscribe(look)]
+    return () => {
+      clearTimeout(timer)
+      for (const stop of stops) stop()
+    }
+  }, [id])
+}
+
+/** Failures, waits and the end are said aloud as they happen. */
+function useSpoken(): void {
+  useEffect(() => {
+    let { head } = runStore.get()
+    return runStore.subscribe(() => {
+      const { head: now, doc } = runStore.get()
+      const before = head
+      head = now
+      if (now === before || before.seq === 0 || now.seq < before.seq) return
+      const name = (block: string): string => (doc ? nameOf(doc, block) : block)
+      if (now.status !== before.status && isEnded(now.status)) return announce(`The run has ${wordOf(now.status)}`)
+      const failed = now.failures.length > before.failures.length ? now.nodes.get(now.failures.at(-1)!) : undefined
+      if (failed) {
+        const where = placeOf(failed.path, doc)
+        return announce(`${name(failed.block)} failed${where ? ` in ${where}` : ''}`)
+      }
+      const opened = [...now.waits.values()].find((wait) => !before.waits.has(wait.key))
+      if (opened) announce(`${name(opened.block)} waits`)
+    })
+  }, [])
+}
+
+/** A run that failed shows where, unless something is selected already. Not where the inspector would cover the canvas. */
+function useFirstErrorSelected(on: boolean): void {
+  const failed = useSelect(runStore, (s) => s.head.status === 'failed')
+  useEffect(() => {
+    if (!failed || !on) return
+    const { view, cursor } = runStore.get()
+    const node = firstError(view)
+    if (node && cursor === 'live' && !uiStore.get().selection.blocks.length) selectNode(node)
+  }, [failed])
+}
+
+const TONES = { succeeded: '1d7347', failed: 'b92c17', cancelled: '7e848b', waiting: '8a5a00' } as const
+
+/** The tab says how the run is: its title, and a coloured icon. */
+function useTabIcon(): void {
+  const status = useSelect(runStore, (s) => s.head.status)
+  const name = useSelect(runStore, (s) => s.meta?.workflow ?? null)
+  useEffect(() => {
+    if (name === null) return
+    const link = document.querySelector<HTMLLinkElement>('link[rel=icon]')
+    const plain = link?.getAttribute('href') ?? ''
+    const colour = (TONES as Record<string, string>)[status] ?? '1b5fc9'
+    document.title = `${wordOf(status)}: ${name} · weft`
+    if (link) link.href = `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%23${colour}'/%3E%3Cpath d='M4 5v7M8 3v9M12 7v5' stroke='%23fff' stroke-width='2'/%3E%3C/svg%3E`
+    return () => {
+      document.title = 'weft'
+      if (link) link.href = plain
+    }
+  }, [status, name])
+}

@@ -1,0 +1,112 @@
+// Environment names, how runs are started from outside, theme, and what this is made of.
+
+import { useState, type ReactElement } from 'react'
+import { api } from '../net/api'
+import type { EnvName, EnvUse } from '../net/types'
+import { Link } from '../routes'
+import { useSelect } from '../state/store'
+import { uiStore, type Theme } from '../state/ui'
+import TopBar from '../panels/shell/TopBar'
+import { EmptyState } from '../ui/EmptyState'
+import { Icon } from '../ui/icons'
+import { useData } from '../ui/useData'
+import { ListState } from './parts'
+import './pages.css'
+import './settings.css'
+
+const THEMES: readonly { id: Theme; label: string }[] = [{ id: 'system', label: 'As the system' }, { id: 'light', label: 'Light' }, { id: 'dark', label: 'Dark' }]
+
+export default function Settings(): ReactElement {
+  const env = useData(() => api.env(), [])
+  const blocks = useData(() => api.blocks(), [])
+  const about = useData(loadAbout, [])
+  const theme = useSelect(uiStore, (state) => state.theme)
+  const triggers = (blocks.value ?? []).filter((block) => block.trigger && block.type !== 'start')
+  return (
+    <div className="screen">
+      <TopBar />
+      <main className="page settings">
+        <h1>Settings</h1>
+        <section aria-labelledby="set-theme">
+          <h2 id="set-theme">Theme</h2>
+          <div className="settings__choice" role="radiogroup" aria-labelledby="set-theme">
+            {THEMES.map(({ id, label }) => (
+              <label key={id} data-on={theme === id || undefined}><input type="radio" name="theme" className="visually-hidden" checked={theme === id} onChange={() => uiStore.set({ theme: id })} />{label}</label>
+            ))}
+          </div>
+        </section>
+        <section aria-labelledby="set-env">
+          <h2 id="set-env">Environment</h2>
+          <p className="quiet">Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as <code>WEFT_ENV_NAME</code>, and never leave it.</p>
+          {env.value?.length ? (
+            <div className="settings__env" role="table" aria-label="Environment names">
+              <div role="row" className="settings__row label">{['Name', 'Value', 'Read by'].map((name) => <span key={name} role="columnheader">{name}</span>)}</div>
+              {env.value.map((each) => <Env key={each.name} env={each} />)}
+            </div>
+          ) : (
+            <ListState data={env} empty>
+              <EmptyState title="No name is set, and no workflow reads one"><p>Start the server with <code>WEFT_ENV_API_KEY=...</code> and read it as <code>{'${API_KEY}'}</code>.</p></EmptyState>
+            </ListState>
+          )}
+        </section>
+        <section aria-labelledby="set-starts">
+          <h2 id="set-starts">Webhooks and schedules</h2>
+          {triggers.length ? (
+            <ul className="rows">{triggers.map((block) => <li key={block.type}><b>{block.title}</b><span className="quiet">{block.description}</span></li>)}</ul>
+          ) : (
+            <p>
+              This server has no webhook triggers and no schedules: runs are started here, by <code>weft run</code>, or by the API. Let a scheduler of
+              your own call it, with an <code>Idempotency-Key</code> so that a repeated call is the same run:
+            </p>
+          )}
+          <pre className="settings__code" tabIndex={0}>{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
+          <p className="quiet">A run that is under way can wait for a call from outside: the link of a webhook wait is shown with the run.</p>
+        </section>
+        <section aria-labelledby="set-about">
+          <h2 id="set-about">About</h2>
+          <dl className="readable">
+            <div><dt>API</dt><dd>{about.value ? `version ${about.value.version}, ` : ''}<a href="/openapi.json">OpenAPI description</a></dd></div>
+            <div><dt>Licences</dt><dd><a href="/third-party-licenses.md">What is bundled with this interface, and its licences</a></dd></div>
+          </dl>
+        </section>
+      </main>
+    </div>
+  )
+}
+
+function Env({ env }: { env: EnvName }): ReactElement {
+  return (
+    <div role="row" className="settings__row">
+      <span role="cell"><code>{env.name}</code></span>
+      <span role="cell" className="status" data-tone={env.set ? 'ok' : env.used_by.length ? 'err' : 'quiet'}>
+        <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />{env.set ? (env.secret ? 'set, secret' : 'set') : 'not set'}
+      </span>
+      <span role="cell">{env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">nothing</span>}</span>
+    </div>
+  )
+}
+
+const USES_SHOWN = 4
+
+function Uses({ uses }: { uses: readonly EnvUse[] }): ReactElement {
+  const [all, setAll] = useState(false)
+  const shown = all ? uses : uses.slice(0, USES_SHOWN)
+  return (
+    <span className="settings__uses">
+      {shown.map((use) => (
+        <span key={`${use.kind} ${use.id}`}>
+          {use.kind === 'draft' ? <Link to={`/w/${use.id}`}>{use.name}</Link> : <Link to={`/runs?workflow=${encodeURIComponent(use.name)}`}>{`${use.name} v${use.version}`}</Link>}
+          <span className="label"> {use.blocks.join(', ')}</span>
+        </span>
+      ))}
+      {uses.length > shown.length ? <button type="button" className="pill" onClick={() => setAll(true)}>and {uses.length - shown.length} more</button> : null}
+    </span>
+  )
+}
+
+async function loadAbout(): Promise<{ version: string }> {
+  const response = await fetch('/openapi.json')
+  if (!response.ok) throw new Error(`The server answered ${response.status}.`)
+  const { info } = (await response.json()) as { info: { version: string } }
+  return { version: info.version }
+}

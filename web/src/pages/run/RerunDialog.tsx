@@ -1,0 +1,67 @@
+// Before a run is run again: what will run, and what is taken over from it.
+
+import { useState, type ReactElement } from 'react'
+import { api } from '../../net/api'
+import type { Document, RunView } from '../../net/types'
+import { navigate } from '../../routes'
+import { nameOf } from '../../state/document'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { useData } from '../../ui/useData'
+import { messageOf } from '../parts'
+
+interface RerunDialogProps {
+  run: RunView
+  doc: Document
+  ended: boolean
+  /** Block to begin with; null: all of it. */
+  from: string | null
+  onClose: () => void
+}
+
+export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps): ReactElement {
+  const [start, setStart] = useState(from)
+  const [trouble, setTrouble] = useState('')
+  const [busy, setBusy] = useState(false)
+  const plan = useData(async () => (start === null || !ended ? null : api.rerunPreview(run.id, start)), [run.id, start, ended])
+  const go = async (): Promise<void> => {
+    setBusy(true)
+    setTrouble('')
+    try {
+      const accepted = ended ? await api.rerun(run.id, start ?? undefined) : await api.startDocument(doc, run.input)
+      onClose()
+      navigate(`/runs/${accepted.run}`)
+    } catch (error) {
+      setTrouble(messageOf(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  const list = (title: string, ids: readonly string[]): ReactElement | null =>
+    ids.length ? <div><dt>{title}</dt><dd>{ids.map((id) => nameOf(doc, id)).join(', ')}</dd></div> : null
+  return (
+    <Dialog
+      title="Run again" open onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>Close</Button>
+          <Button kind="primary" icon="play" why={busy ? 'Starting' : start !== null && plan.error ? plan.error.message : start !== null && plan.loading ? 'Looking up what would run' : null} onClick={() => void go()}>Run</Button>
+        </>
+      }
+    >
+      <div className="rerun">
+        {from !== null ? (
+          <fieldset className="rerun__choice">
+            <legend className="visually-hidden">Where to begin</legend>
+            <label><input type="radio" name="rerun" checked={start === from} onChange={() => setStart(from)} />from {nameOf(doc, from)} on</label>
+            <label><input type="radio" name="rerun" checked={start === null} onChange={() => setStart(null)} />from the start</label>
+          </fieldset>
+        ) : null}
+        {start === null ? <p>The same document runs once more, with the same input. Nothing is taken over.</p> : null}
+        {start !== null && plan.value ? <dl className="readable">{list('Runs again', plan.value.again)}{list('Taken over', plan.value.reused)}{list('Stays skipped', plan.value.skipped)}</dl> : null}
+        {start !== null && plan.error ? <p className="notice" data-tone="err" role="alert">{plan.error.message}</p> : null}
+        {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
+      </div>
+    </Dialog>
+  )
+}

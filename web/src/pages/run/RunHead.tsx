@@ -1,0 +1,161 @@
+// The line above a run: how it is, how long it took, what it was given and gave; cancel, run again, edit.
+
+import { useEffect, useState, type ReactElement, type ReactNode } from 'react'
+import { announce } from '../../a11y'
+import { keyOfEvent, keyText } from '../../keys'
+import { api, ApiError } from '../../net/api'
+import type { Json } from '../../net/types'
+import { navigate } from '../../routes'
+import { nameOf } from '../../state/document'
+import { runStore } from '../../state/live'
+import { netStore } from '../../state/net'
+import { isEnded, type RunFold } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { durationText, dateTime } from '../../panels/tape/time'
+import { useClock } from '../../panels/tape/useClock'
+import { Button } from '../../ui/Button'
+import { ConnectionChip } from '../../ui/ConnectionChip'
+import { Dialog } from '../../ui/Dialog'
+import { Status } from '../../ui/status'
+import { toast } from '../../ui/Toast'
+import { useData } from '../../ui/useData'
+import { ValueTree } from '../../ui/ValueTree'
+import { messageOf } from '../parts'
+import { RerunDialog } from './RerunDialog'
+
+export function RunHead(): ReactElement {
+  const meta = useSelect(runStore, (s) => s.meta)
+  const shown = useSelect(runStore, (s) => s.view.status)
+  const head = useSelect(runStore, (s) => s.head.status)
+  const seq = useSelect(runStore, (s) => s.head.seq)
+  const live = useSelect(runStore, (s) => s.cursor === 'live')
+  const doc = useSelect(runStore, (s) => s.doc)
+  const output = useSelect(runStore, (s) => s.view.output)
+  const finished = useSelect(runStore, (s) => s.view.finishedAt)
+  const selected = useSelect(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
+  const [asked, setAsked] = useState(false)
+  const [value, setValue] = useState<'input' | 'output' | null>(null)
+  const [rerun, setRerun] = useState<{ from: string | null } | null>(null)
+
+  // Until the first events are here, what the server said counts.
+  const journal: RunFold['status'] = seq === 0 && meta ? meta.status : shown
+  const ended = isEnded(seq === 0 && meta ? meta.status : head)
+  const status = asked && live && !ended ? 'cancelling' : journal
+  const replay = live ? null : 'Not in a replay: go back to live first'
+
+  const cancel = async (): Promise<void> => {
+    if (!meta || ended || asked) return
+    setAsked(true)
+    announce('Cancelling')
+    try {
+      await api.cancelRun(meta.id, 'cancelled on the run page')
+    } catch (error) {
+      // It ended meanwhile: the journal will say so.
+      if (error instanceof ApiError && error.status === 409) return
+      setAsked(false)
+      toast(messageOf(error), 'err')
+    }
+  }
+  useEffect(() => setAsked(false), [meta?.id])
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented || document.querySelector('dialog[open]')) return
+      const key = keyOfEvent(event, ['app', 'canvas'])
+      if (key === 'cancel') void cancel()
+      else if (key === 'rerun' && ended) setRerun({ from: selected })
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  })
+
+  if (!meta) return <div className="runhead" />
+  const given = JSON.stringify(meta.input) ?? 'null'
+  return (
+    <div className="runhead" data-status={status}>
+      <Status status={status} />
+      <Duration />
+      {meta.started_at_ms ?? meta.created_at_ms ? <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>{versionOf(meta.version, meta.draft_rev)}</span> : null}
+      <Changed draft={meta.draft_id ?? null} rev={meta.draft_rev ?? null} />
+      <Summary label="input" text={given === '{}' || given === 'null' ? 'none' : given} onOpen={() => setValue('input')} />
+      {finished !== null && output !== undefined ? <Summary label="output" text={JSON.stringify(output)} onOpen={() => setValue('output')} /> : null}
+      <span className="runhead__fill" />
+      <span data-testid="chip"><ConnectionChip /></span>
+      {ended ? null : (
+        <Button kind="danger" icon="stop" title={keyText('cancel')} data-testid="cancel" why={status === 'cancelling' ? 'It is being cancelled' : replay} onClick={() => void cancel()}>
+          {status === 'cancelling' ? 'Cancelling' : 'Cancel'}
+        </Button>
+      )}
+      <Button icon="redo" title={keyText('rerun')} data-testid="rerun" why={doc ? null : 'The document of this run is not stored'} onClick={() => setRerun({ from: ended ? selected : null })}>
+        {ended && selected && doc?.blocks[selected] ? <Wide short="Run again">{`Run again from ${nameOf(doc, selected)}`}</Wide> : 'Run again'}
+      </Button>
+      <EditButton draft={meta.draft_id ?? null} />
+      <Dialog title={value === 'input' ? 'Input of the run' : 'Output of the run'} wide open={value !== null} onClose={() => setValue(null)}>
+        <ValueTree value={(value === 'input' ? meta.input : (output ?? null)) as Json} name={`${meta.workflow}-${value ?? ''}`} label={value ?? ''} height={480} />
+      </Dialog>
+      {rerun && doc ? <RerunDialog run={meta} doc={doc} ended={ended} from={rerun.from} onClose={() => setRerun(null)} /> : null}
+    </div>
+  )
+}
+
+function Duration(): ReactElement | null {
+  const started = useSelect(runStore, (s) => s.view.startedAt)
+  const finished = useSelect(runStore, (s) => s.view.finishedAt)
+  const offline = useSelect(netStore, (s) => s.mode === 'offline')
+  const now = useClock(100)
+  if (started === null) return null
+  return (
+    <span className="mono runhead__took" data-testid="duration" title={offline && finished === null ? 'The clock stands still while the server can not be reached' : undefined}>
+      {durationText((finished ?? now) - started)}
+    </span>
+  )
+}
+
+function Summary({ label, text, onOpen }: { label: string; text: string; onOpen: () => void }): ReactElement {
+  return (
+    <button type="button" className="runhead__value" onClick={onOpen} aria-label={`Show the ${label} of the run`}>
+      <span className="label">{label}</span><span className="mono">{text.length > 120 ? `${text.slice(0, 120)}...` : text}</span>
+    </button>
+  )
+}
+
+/** "draft changed since": what is edited now is not what ran. */
+function Changed({ draft, rev }: { draft: string | null; rev: number | null }): ReactElement | null {
+  const now = useData(async () => (draft === null ? null : (await api.draft(draft)).rev), [draft])
+  if (now.value === null || rev === null || now.value === rev) return null
+  return <span className="label runhead__when" data-testid="draft-changed">draft changed since</span>
+}
+
+/** To the draft that ran; without one (or when it is gone) to a copy of the document. */
+function EditButton({ draft }: { draft: string | null }): ReactElement {
+  const known = useData(async () => {
+    if (draft === null) return false
+    try {
+      await api.draft(draft)
+      return true
+    } catch {
+      return false
+    }
+  }, [draft])
+  const copy = async (): Promise<void> => {
+    const { doc } = runStore.get()
+    if (!doc) return
+    try {
+      navigate(`/w/${(await api.createDraft(doc, doc.name)).id}`)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  return known.value ? <Button icon="edit" onClick={() => navigate(`/w/${draft}`)}>Edit</Button> : <Button icon="edit" onClick={() => void copy()}>Edit a copy</Button>
+}
+
+function Wide({ short, children }: { short: string; children: ReactNode }): ReactElement {
+  return <><span className="runhead__wide">{children}</span><span className="runhead__short">{short}</span></>
+}
+
+function versionOf(version: number | null, rev: number | null | undefined): string {
+  if (version !== null) return `version ${version}`
+  return rev ? `draft, revision ${rev}` : ''
+}

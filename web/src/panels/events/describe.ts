@@ -1,0 +1,100 @@
+// An event in words: "Score risk started", "Post entry failed in iteration 7 of Each invoice: 409 duplicate entry". The Tape speaks
+// them, the list of events shows them.
+
+import type { Document, EventData, WireEvent } from '../../net/types'
+import { parsePath } from '../../state/run'
+import { nameOf } from '../../state/document'
+import type { Tone } from '../../ui/status'
+
+export const EVENT_GROUPS = [
+  { id: 'run', label: 'Run', types: ['run.started', 'run.parked', 'run.cancelling', 'run.finished'] },
+  { id: 'block', label: 'Blocks', types: ['node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'region.exited'] },
+  { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled'] },
+  { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
+  { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'run.parked'] },
+  { id: 'data', label: 'Variables and logs', types: ['variables.patched', 'node.log'] },
+] as const
+
+/** The tone of what an event says; 'quiet' for what is neither good nor bad. */
+export function toneOfEvent(event: WireEvent): Tone {
+  switch (event.type) {
+    case 'run.started':
+    case 'node.started':
+      return 'run'
+    case 'node.succeeded':
+    case 'region.exited':
+      return 'ok'
+    case 'node.failed':
+    case 'retry.scheduled':
+      return 'err'
+    case 'wait.opened':
+    case 'run.parked':
+      return 'wait'
+    case 'wait.closed':
+      return event.data.outcome === 'cancelled' || event.data.outcome === 'expired' ? 'quiet' : 'ok'
+    case 'run.finished':
+      return event.data.status === 'succeeded' ? 'ok' : event.data.status === 'failed' ? 'err' : 'quiet'
+    default:
+      return 'quiet'
+  }
+}
+
+/** What happened, as a sentence without a full stop. Names come from `doc`; without one, ids. */
+export function describe(event: WireEvent, doc: Document | null): string {
+  const where = placeOf(event.path, doc)
+  return `${happened(event, doc)}${where ? ` in ${where}` : ''}${detailOf(event.data)}`
+}
+
+/** "iteration 7 of Each invoice"; outer ones behind inner ones. Counted from 1. */
+export function placeOf(path: string, doc: Document | null): string {
+  return path
+    .split('/')
+    .filter(Boolean)
+    .map((part) => {
+      const [at] = parsePath(part)
+      return `${part.includes('#') ? 'iteration' : 'branch'} ${at!.index + 1} of ${doc ? nameOf(doc, at!.container) : at!.container}`
+    })
+    .reverse()
+    .join(', ')
+}
+
+function happened(event: WireEvent, doc: Document | null): string {
+  const { data, type } = event
+  const name = event.block === null ? '' : doc ? nameOf(doc, event.block) : event.block
+  const isEnd = event.node?.endsWith(':end') ?? false
+  switch (type) {
+    case 'run.started': return 'Run started'
+    case 'run.parked': return 'Run waits, nothing runs'
+    case 'run.cancelling': return 'Run is being cancelled'
+    case 'run.finished': return `Run ${data.status ?? 'finished'}`
+    case 'node.started': return isEnd ? `${name} looks at its result` : event.attempt > 1 ? `${name} started, attempt ${event.attempt}` : `${name} started`
+    case 'node.succeeded': {
+      if (data.reused) return `${name} taken over from the run before`
+      return data.route && data.route !== 'out' ? `${name} went on by ${data.route}` : `${name} succeeded`
+    }
+    case 'node.failed': return data.route || data.caught ? `${name} failed, handled` : `${name} failed`
+    case 'node.skipped': return data.reason === 'pruned' ? `${name} skipped, its path was not taken` : `${name} skipped, ${SKIPS[data.reason ?? ''] ?? data.reason}`
+    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} runs again after a restart` : `${name} failed, attempt ${event.attempt + 1} follows`
+    case 'region.sized': return data.count === 0 ? `${name} has nothing to do` : `${name} begins, ${data.count} known`
+    case 'scope.opened': {
+      const first = (data.first ?? 0) + 1
+      const count = data.count ?? 1
+      return count > 1 ? `${name} opened ${first} to ${first + count - 1}` : `${name} opened ${first}`
+    }
+    case 'region.exited': return `${name} done after ${data.count ?? 0}`
+    case 'wait.opened': return `${name} waits ${WAITS[data.kind ?? ''] ?? `for a ${data.kind}`}`
+    case 'wait.closed': return `${name} ${data.outcome === 'fired' ? 'wait is over' : data.outcome}${data.by ? ` by ${data.by}` : ''}`
+    case 'variables.patched': return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
+    case 'node.log': return `${name}: ${data.message ?? ''}`
+    default: return name ? `${name} ${type}` : type
+  }
+}
+
+function detailOf(data: EventData): string {
+  return data.error ? `: ${data.error.message}` : ''
+}
+
+const SKIPS: Record<string, string> = { skip_if: 'its condition said so', expired: 'its time was over' }
+const WAITS: Record<string, string> = {
+  approval: 'for a decision', form: 'for an answer', timer: 'until its time', signal: 'for a signal', webhook: 'for a call', child: 'for a run it started',
+}

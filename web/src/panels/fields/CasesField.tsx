@@ -1,0 +1,98 @@
+// The ways out of a condition or router: each a title and a rule; its id is the handle that edges leave by.
+
+import { type ReactElement } from 'react'
+import type { Json, JsonObject } from '../../net/types'
+import { freshId } from '../../state/document'
+import type { ControlProps } from './Field'
+import { Findings } from './FieldShell'
+import { withKey } from './ItemsField'
+import { ValueField } from './JsonText'
+import { isObject } from './PairsField'
+import { ReferenceField } from './ReferenceField'
+import { AddRow, checkHandle, CommitInput, moved, replaced, RowTools } from './rows'
+import { findingsAt, useFieldScope } from './scope'
+
+export function CasesField(props: ControlProps): ReactElement {
+  const { value, onChange, path, name, pointer } = props
+  const scope = useFieldScope()
+  const items: JsonObject[] = (Array.isArray(value) ? value : []).map((item) => (isObject(item) ? item : {}))
+  const router = name === 'routes'
+  const ids = items.map((item) => String(item.id ?? ''))
+  const put = (next: readonly JsonObject[]): void => onChange([...next] as Json[])
+  const hasElse = items.some((item) => isElse(item) && !router)
+  const add = (rule: JsonObject, base: string): void => {
+    const item = { id: freshId((id) => ids.includes(id) || id === 'out' || id === 'error', base), ...rule }
+    const last = items.at(-1)
+    // An else that is not the last one hides what follows.
+    put(last && !router && isElse(last) ? [...items.slice(0, -1), item, last] : [...items, item])
+  }
+  return (
+    <div className="rowlist">
+      {items.map((item, i) => {
+        const at = pointer === undefined ? undefined : `${pointer}/${i}`
+        const id = ids[i]!
+        const title = typeof item.title === 'string' ? item.title : ''
+        const set = (key: string, next: Json | undefined): void => put(replaced(items, i, withKey(item, key, next)))
+        const word = title || id || `case ${i + 1}`
+        const otherwise = !router && isElse(item) && i === items.length - 1
+        return (
+          <div key={i} className="case" role="group" aria-label={`${router ? 'Route' : 'Case'} ${word}`}>
+            <div className="case__head">
+              <input
+                type="text" aria-label={`Title of ${id || `case ${i + 1}`}`} data-testid={`field-${path}.${i}.title`} value={title} placeholder={id || 'title'} readOnly={scope.readonly}
+                className="case__title" onChange={(event) => set('title', event.target.value || undefined)}
+              />
+              <RowTools at={i} count={items.length} name={word} onMove={(to) => put(moved(items, i, to))} onRemove={() => put(items.filter((_, j) => j !== i))} />
+            </div>
+            {otherwise ? <p className="case__else">else: when nothing above is true</p> : null}
+            {router && !hasRule(item) ? <RouteValue {...props} item={item} at={i} set={set} /> : null}
+            {otherwise && !('when' in item) ? null : !router || hasRule(item) ? (
+              <ReferenceField
+                label={`Expression of ${word}`} testId={`field-${path}.${i}.when`} value={typeof item.when === 'string' ? item.when : item.when === undefined || item.when === null ? '' : JSON.stringify(item.when)}
+                multiline mono expression placeholder={router ? 'JavaScript' : 'JavaScript, such as <start.amount> > 500'} onChange={(text) => set('when', text)}
+                invalid={at !== undefined && findingsAt(scope.diagnostics, at, true).some((each) => each.severity === 'error')}
+              />
+            ) : null}
+            <div className="case__foot">
+              <span className="label">handle</span>
+              <CommitInput
+                mono label={`Handle of ${word}`} testId={`field-${path}.${i}.id`} value={id} check={(text) => checkHandle(text, ids.filter((_, j) => j !== i))}
+                onCommit={(text) => (id && props.onRenameHandle ? props.onRenameHandle(id, text) : set('id', text))}
+              />
+              {router && !scope.readonly ? (
+                <button
+                  type="button" className="linklike"
+                  onClick={() => put(replaced(items, i, hasRule(item) ? withKey(item, 'when', undefined) : withKey(withKey(item, 'equals', undefined), 'when', 'false')))}
+                >
+                  {hasRule(item) ? 'compare a value' : 'use an expression'}
+                </button>
+              ) : null}
+            </div>
+            {at === undefined ? null : <Findings findings={findingsAt(scope.diagnostics, at, true)} />}
+          </div>
+        )
+      })}
+      <div className="rowlist__adds">
+        <AddRow testId={`add-${path}`} onClick={() => add(router ? {} : { when: '' }, router ? 'route' : 'case')}>{router ? 'Add route' : 'Add case'}</AddRow>
+        {router || hasElse ? null : <AddRow testId={`add-${path}-else`} onClick={() => put([...items, { id: freshId((id) => ids.includes(id), 'else'), title: 'else' }])}>Add else</AddRow>}
+      </div>
+    </div>
+  )
+}
+
+function RouteValue({ path, item, at, set, ...props }: ControlProps & { item: JsonObject; at: number; set: (key: string, value: Json | undefined) => void }): ReactElement {
+  return (
+    <ValueField
+      {...props} path={`${path}.${at}.equals`} label={`Value of ${String(item.id)}`} value={item.equals} hint={{ placeholder: `equals “${String(item.id)}”` }} schema={{}}
+      ids={{ ...props.ids, invalid: false, describedBy: undefined }} onChange={(next) => set('equals', next)}
+    />
+  )
+}
+
+function isElse(item: JsonObject): boolean {
+  return item.when === undefined || item.when === null
+}
+
+function hasRule(item: JsonObject): boolean {
+  return item.when !== undefined && item.when !== null && item.when !== ''
+}

@@ -1,0 +1,68 @@
+// A program: the code editor, with references marked and completed as in any text. Until it is loaded, a plain text field.
+
+import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { complete, typedAt } from '../../refs/complete'
+import type { Specs } from '../../state/document'
+import type { CodeEditor } from '../json/codemirror'
+import { checkRefs, type CheckContext } from './check'
+import type { ControlProps } from './Field'
+import { PreviewLine } from './PreviewLine'
+import { ReferenceField } from './ReferenceField'
+import { groupsOf } from './RefMenu'
+import { lastValue, useFieldScope } from './scope'
+
+export function CodeField({ value, onChange, path, ids, label }: ControlProps): ReactElement {
+  const scope = useFieldScope()
+  const host = useRef<HTMLDivElement>(null)
+  const editor = useRef<CodeEditor | null>(null)
+  const [ready, setReady] = useState(false)
+  const text = typeof value === 'string' ? value : ''
+  // The editor outlives renders: its callbacks look at what is now.
+  const now = useRef({ scope, onChange, text })
+  now.current = { scope, onChange, text }
+
+  useEffect(() => {
+    let gone = false
+    void import('../json/codemirror').then(({ createEditor }) => {
+      if (gone || !host.current) return
+      editor.current = createEditor({
+        host: host.current, text: now.current.text, language: 'javascript', label, readonly: now.current.scope.readonly, placeholder: 'return <start.amount> * 2',
+        onChange: (next) => now.current.onChange(next === '' ? undefined : next),
+        refs: (code) => (now.current.scope.block === null ? [] : checkRefs(code, contextOf(now.current.scope))),
+        complete: (code, caret) => completions(code, caret, now.current.scope),
+      })
+      setReady(true)
+    })
+    return () => {
+      gone = true
+      editor.current?.destroy()
+      editor.current = null
+    }
+  }, [])
+  useEffect(() => void editor.current?.setText(text), [text, ready])
+  useEffect(() => void editor.current?.setReadonly(scope.readonly), [scope.readonly, ready])
+  useEffect(() => void editor.current?.refresh(), [scope.doc, scope.env, ready])
+
+  return (
+    <div className="code" data-invalid={ids.invalid || undefined}>
+      <div ref={host} className="code__host" data-testid={`field-${path}`} hidden={!ready} />
+      {ready ? null : <ReferenceField label={label} value={text} multiline mono rows={6} onChange={(next) => onChange(next === '' ? undefined : next)} preview={false} />}
+      <PreviewLine text={text} inside={false} expression />
+    </div>
+  )
+}
+
+type Scope = ReturnType<typeof useFieldScope>
+
+function contextOf(scope: Scope): CheckContext & { specs: Specs } {
+  return { doc: scope.doc, reader: { block: scope.block! }, specs: scope.specs, env: scope.env, lastOutput: (block: string) => lastValue(scope, block) }
+}
+
+function completions(code: string, caret: number, scope: Scope) {
+  const at = scope.block === null ? null : typedAt(code, caret)
+  if (!at) return null
+  const { doc, reader, specs, lastOutput } = contextOf(scope)
+  const found = complete(at.typed, { doc, reader, specs, lastOutput, env: scope.env ?? [] }, at.env)
+  const options = groupsOf(found, doc, reader, specs).flatMap((group) => group.options.map((option) => ({ ...option, group: group.title })))
+  return options.length ? { from: at.start, to: at.end, options } : null
+}

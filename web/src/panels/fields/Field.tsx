@@ -1,0 +1,127 @@
+// One param of a block, or one field of a form, as its schema says: picks the control, names it, and hands its value on.
+
+import { useState, type ReactElement } from 'react'
+import type { Json, JsonObject, JsonSchema } from '../../net/types'
+import { Button } from '../../ui/Button'
+import { AssignmentsField } from './AssignmentsField'
+import { CasesField } from './CasesField'
+import { CodeField } from './CodeField'
+import { FieldShell, type FieldIds } from './FieldShell'
+import { ItemsField } from './ItemsField'
+import { JsonText, ValueField } from './JsonText'
+import { hintOf, isReferenceText, kindOf, titleOf, type Hint, type Kind } from './kind'
+import { PairsField } from './PairsField'
+import { InputsField, SchemaField } from './PropertiesField'
+import { ReferenceField } from './ReferenceField'
+import { useFieldScope } from './scope'
+import { BooleanControl, NumberControl, SelectControl } from './simple'
+import { TextsField } from './TextsField'
+
+/** undefined takes the value away. */
+export type Change = (value: Json | undefined) => void
+
+export interface FieldProps {
+  /** Block type, for its hints; null in a form. */
+  type: string | null
+  name: string
+  schema: JsonSchema
+  value: Json | undefined
+  onChange: Change
+  /** Path below the params: `cases.0.when`; also the test id. */
+  path: string
+  pointer?: string
+  /** The other params, for options and conditions. */
+  params?: JsonObject
+  required?: boolean
+  error?: string | null
+  /** The id of a case, route or action is another; what leads there should follow. */
+  onRenameHandle?: (from: string, to: string) => void
+}
+
+export interface ControlProps extends Omit<FieldProps, 'error' | 'required'> {
+  ids: FieldIds
+  hint: Hint
+  label: string
+}
+
+const COMPOSITE: ReadonlySet<Kind> = new Set(['pairs', 'texts', 'items', 'cases', 'assignments', 'inputs', 'schema'])
+/** Kinds whose parts show what was found about them. */
+const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'cases', 'assignments', 'inputs'])
+
+export function Field(props: FieldProps): ReactElement {
+  const { readonly, block } = useFieldScope()
+  const { schema, value, path, onChange } = props
+  const hint = hintOf(props.type, props.name, schema)
+  const kind = kindOf(schema, hint)
+  const label = titleOf(props.name, schema)
+  const [asJson, setAsJson] = useState(false)
+  const [asText, setAsText] = useState(false)
+  const composite = COMPOSITE.has(kind)
+  const reference = (kind === 'boolean' || kind === 'select' || composite) && isReferenceText(value)
+  const couldRefer = block !== null && (kind === 'boolean' || kind === 'select') && !readonly
+
+  const tools = composite && !readonly && !reference ? (
+    <Button kind="bare" className="fld__tool" aria-pressed={asJson} onClick={() => setAsJson(!asJson)}>JSON</Button>
+  ) : couldRefer ? (
+    <Button
+      kind="bare" className="fld__tool" icon="link" iconOnly aria-pressed={asText || reference}
+      onClick={() => {
+        if (reference) onChange(undefined)
+        setAsText(!(asText || reference))
+      }}
+    >
+      {asText || reference ? 'Choose a value' : 'Use a reference'}
+    </Button>
+  ) : null
+
+  return (
+    <FieldShell
+      label={label} description={schema.description} required={props.required} pointer={props.pointer} below={!OWN_FINDINGS.has(kind) || asJson} error={props.error}
+      group={(composite && !reference) || kind === 'value'} tools={tools}
+    >
+      {(ids) => {
+        const control: ControlProps = { ...props, ids, hint, label }
+        if (composite && asJson) return <JsonText label={label} value={value} onChange={onChange} path={path} rows={6} />
+        if (reference || (couldRefer && asText)) return <Text {...control} kind="text" />
+        return <Control {...control} kind={kind} key={path} />
+      }}
+    </FieldShell>
+  )
+}
+
+function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElement {
+  switch (kind) {
+    case 'boolean': return <BooleanControl {...props} />
+    case 'select': return <SelectControl {...props} />
+    case 'number': return <NumberControl {...props} />
+    case 'code': return <CodeField {...props} />
+    case 'pairs': return <PairsField {...props} />
+    case 'texts': return <TextsField {...props} />
+    case 'items': return <ItemsField {...props} />
+    case 'cases': return <CasesField {...props} />
+    case 'assignments': return <AssignmentsField {...props} />
+    case 'inputs': return <InputsField {...props} />
+    case 'schema': return <SchemaField {...props} />
+    case 'json': return <JsonText label={props.label} value={props.value} onChange={props.onChange} path={props.path} rows={props.hint.rows ?? 4} />
+    case 'value': return <ValueField {...props} />
+    default: return <Text {...props} kind={kind} />
+  }
+}
+
+/** Text, long text and expressions. A value of another type is shown as JSON and becomes text when it is edited. */
+function Text({ kind, value, onChange, ids, path, hint, schema }: ControlProps & { kind: Kind }): ReactElement {
+  const text = typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
+  const expression = kind === 'expression'
+  return (
+    <ReferenceField
+      id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={text} onChange={(next) => onChange(next === '' ? undefined : next)}
+      multiline={kind === 'long' || expression} mono={expression} expression={expression} inside={hint.inside ?? false} rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
+      placeholder={hint.placeholder ?? placeholderOf(schema)}
+    />
+  )
+}
+
+export function placeholderOf(schema: JsonSchema): string {
+  if (schema.default !== undefined && schema.default !== null) return typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)
+  return ''
+}

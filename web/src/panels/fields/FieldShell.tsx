@@ -1,0 +1,68 @@
+// What stands around every control: its name, whether it is needed, what it is for, and what is wrong with it.
+
+import { useId, type ReactElement, type ReactNode } from 'react'
+import type { Diagnostic } from '../../net/types'
+import { Icon } from '../../ui/icons'
+import { findingsAt, useFieldScope } from './scope'
+
+export interface FieldIds {
+  control: string
+  label: string
+  describedBy: string | undefined
+  invalid: boolean
+}
+
+interface FieldShellProps {
+  label: string
+  description?: string | undefined
+  required?: boolean | undefined
+  /** JSON pointer into the document. `below`: findings of what is inside count too. */
+  pointer?: string | undefined
+  below?: boolean
+  /** A reason of the form itself, beside what the server found. */
+  error?: string | null | undefined
+  /** Right of the label. */
+  tools?: ReactNode
+  /** The control is a group of controls: named by the label, not opened by it. */
+  group?: boolean
+  children: (ids: FieldIds) => ReactNode
+}
+
+export function FieldShell({ label, description, required, pointer, below = true, error, tools, group, children }: FieldShellProps): ReactElement {
+  const id = useId()
+  const { diagnostics } = useFieldScope()
+  const findings = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
+  const isWrong = !!error || findings.some((each) => each.severity === 'error')
+  const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : ''].filter(Boolean).join(' ')
+  const ids: FieldIds = { control: `${id}-control`, label: `${id}-label`, describedBy: described || undefined, invalid: isWrong }
+  return (
+    <div className="fld" data-invalid={isWrong || undefined} role={group ? 'group' : undefined} aria-labelledby={group ? ids.label : undefined}>
+      <div className="fld__head">
+        {group ? <span className="fld__label" id={ids.label}>{label}</span> : <label className="fld__label" id={ids.label} htmlFor={ids.control}>{label}</label>}
+        {required ? <span className="fld__needed">needed</span> : null}
+        {tools ? <span className="fld__tools">{tools}</span> : null}
+      </div>
+      {children(ids)}
+      {error || findings.length ? (
+        <div id={`${id}-found`}>
+          {error ? <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{error}</span></p> : null}
+          <Findings findings={findings} />
+        </div>
+      ) : null}
+      {description ? <p className="fld__about" id={`${id}-about`}>{description}</p> : null}
+    </div>
+  )
+}
+
+export function Findings({ findings }: { findings: readonly Diagnostic[] }): ReactElement {
+  return (
+    <>
+      {findings.map((each, i) => (
+        <p key={i} className="finding" data-severity={each.severity}>
+          <Icon name={each.severity === 'error' ? 'failed' : 'warning'} size={14} label={each.severity} />
+          <span>{each.message}{each.hint ? <span className="finding__hint"> {each.hint}</span> : null}</span>
+        </p>
+      ))}
+    </>
+  )
+}

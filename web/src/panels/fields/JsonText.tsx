@@ -1,0 +1,83 @@
+// A JSON value as text, with references in its texts. What does not parse is kept here and never reaches the document.
+
+import { useState, type ReactElement } from 'react'
+import type { Json } from '../../net/types'
+import { printJson } from '../json/print'
+import type { Change, ControlProps } from './Field'
+import { placeholderOf } from './Field'
+import { ReferenceField } from './ReferenceField'
+import { useFieldScope } from './scope'
+
+export interface JsonTextProps {
+  label: string
+  value: Json | undefined
+  onChange: Change
+  path: string
+  rows?: number
+}
+
+export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextProps): ReactElement {
+  const [typed, setTyped] = useState<string | null>(null)
+  const given = value === undefined ? '' : printJson(value)
+  const read = typed === null ? null : readJson(typed)
+  // Text that says the same as the value, or nothing yet, stays as it was typed.
+  const keeps = read !== null && (!read.ok || JSON.stringify(read.value) === JSON.stringify(value))
+  const shown = keeps ? typed! : given
+  return (
+    <>
+      <ReferenceField
+        label={`${label}, as JSON`} testId={`field-${path}`} value={shown} multiline mono rows={rows} invalid={keeps && !read.ok}
+        onChange={(text) => {
+          setTyped(text)
+          const next = readJson(text)
+          if (next.ok) onChange(next.value)
+        }}
+      />
+      {keeps && !read.ok ? <p className="ref__wrong">Not JSON yet: {read.why} The last good value is kept.</p> : null}
+    </>
+  )
+}
+
+type Mode = 'text' | 'json'
+
+/** Anything: text as it is, or a JSON value. */
+export function ValueField({ value, onChange, path, label, ids, schema, hint }: ControlProps): ReactElement {
+  const { readonly } = useFieldScope()
+  const [mode, setMode] = useState<Mode>(value === undefined || typeof value === 'string' ? 'text' : 'json')
+  const now: Mode = value !== undefined && typeof value !== 'string' ? 'json' : mode
+  const rows = hint.rows ?? schema['x-rows'] ?? 1
+  const turn = (to: Mode): void => {
+    setMode(to)
+    if (to === now || value === undefined) return
+    if (to === 'text') return onChange(typeof value === 'string' ? value : JSON.stringify(value))
+    const read = readJson(String(value))
+    onChange(read.ok && read.value !== undefined ? read.value : value)
+  }
+  return (
+    <div className="valuefield">
+      {now === 'json' ? <JsonText label={label} value={value} onChange={onChange} path={path} rows={Math.max(rows, 3)} /> : (
+        <ReferenceField
+          label={label} testId={`field-${path}`} value={typeof value === 'string' ? value : ''} multiline rows={rows} describedBy={ids.describedBy ?? ''} invalid={ids.invalid}
+          placeholder={hint.placeholder ?? placeholderOf(schema)} onChange={(text) => onChange(text === '' ? undefined : text)}
+        />
+      )}
+      {readonly ? null : (
+        <div className="segment valuefield__mode" role="group" aria-label={`${label} is`}>
+          {(['text', 'json'] as const).map((each) => (
+            <button key={each} type="button" aria-pressed={now === each} onClick={() => turn(each)}>{each === 'text' ? 'Text' : 'JSON'}</button>
+          ))}
+        </div>
+      )}
+    </div>
+  )
+}
+
+/** Empty text is no value. */
+export function readJson(text: string): { ok: true; value: Json | undefined } | { ok: false; why: string } {
+  if (!text.trim()) return { ok: true, value: undefined }
+  try {
+    return { ok: true, value: JSON.parse(text) as Json }
+  } catch (error) {
+    return { ok: false, why: `${(error instanceof Error ? error.message : String(error)).replace(/\.?$/, '.')}` }
+  }
+}

@@ -1,0 +1,98 @@
+// Which control a param gets: from the hints of its schema (`x-ui`, see compiler/catalog.py), `x-weft`, and its type.
+
+import type { Json, JsonObject, JsonSchema } from '../../net/types'
+
+export type Kind =
+  | 'text' | 'long' | 'number' | 'boolean' | 'select' | 'expression' | 'code' | 'value' | 'json' | 'pairs' | 'texts' | 'items'
+  | 'cases' | 'assignments' | 'inputs' | 'schema'
+
+/** `x-ui` as the server gives it. `options`: of a select, from the other params. `inside`: the text is read inside the loop. */
+export interface Hint {
+  order?: number
+  widget?: string
+  rows?: number
+  when?: Record<string, readonly Json[]>
+  advanced?: boolean
+  handles?: 'id' | 'items' | 'value'
+  kind?: Kind
+  options?: (params: JsonObject) => readonly string[]
+  placeholder?: string
+  inside?: boolean
+}
+
+const WIDGETS: Record<string, Kind> = {
+  text: 'text', longtext: 'long', number: 'number', boolean: 'boolean', select: 'select', keyvalues: 'pairs', schema: 'schema', reference: 'value',
+}
+
+const idsOf = (list: Json | undefined): string[] =>
+  (Array.isArray(list) ? list : []).flatMap((item) => (item && typeof item === 'object' && !Array.isArray(item) && typeof item.id === 'string' ? [item.id] : []))
+const actionsOf = (params: JsonObject): string[] =>
+  (Array.isArray(params.actions) ? params.actions : ['approve', 'reject']).filter((action): action is string => typeof action === 'string')
+
+/** Params whose editor knows more than a schema can say. */
+const KNOWN: Record<string, Record<string, Hint>> = {
+  start: { fields: { kind: 'inputs' } },
+  variables: { assign: { kind: 'assignments' } },
+  router: { default: { kind: 'select', options: (params) => idsOf(params.routes) } },
+  approval: { on_expire: { kind: 'select', options: (params) => [...actionsOf(params), 'fail', 'continue', 'skip'] } },
+  loop: { condition: { inside: true, placeholder: '<loop.index> < 3' }, items: { placeholder: '<start.items>' } },
+  parallel: { items: { placeholder: '<start.items>' } },
+  http: { url: { placeholder: 'https://' } },
+}
+
+export function hintOf(type: string | null, param: string, schema: JsonSchema): Hint {
+  const given = schema['x-ui']
+  return { ...(given && typeof given === 'object' ? (given as Hint) : {}), ...(type ? KNOWN[type]?.[param] : {}) }
+}
+
+export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {
+  if (hint.kind) return hint.kind
+  if (schema['x-weft'] === 'code') return 'code'
+  if (schema['x-weft'] === 'expression') return 'expression'
+  if (hint.widget === 'list') return hint.handles === 'id' ? 'cases' : schema.items?.properties ? 'items' : 'texts'
+  const types = typesOf(schema)
+  if (hint.widget === 'json') return types.length && !types.includes('string') ? 'json' : 'value'
+  if (hint.widget === 'code') return 'code'
+  const asked = hint.widget === undefined ? undefined : WIDGETS[hint.widget]
+  if (asked) return asked
+  if (schema.enum) return 'select'
+  if (types.length === 1) {
+    switch (types[0]) {
+      case 'boolean': return 'boolean'
+      case 'number':
+      case 'integer': return 'number'
+      case 'string': return (schema['x-rows'] ?? 1) > 1 || schema.format === 'multiline' ? 'long' : 'text'
+      case 'array': return schema.items?.type === 'string' ? 'texts' : schema.items?.properties ? 'items' : 'json'
+      case 'object': return schema.properties ? 'json' : 'pairs'
+    }
+  }
+  if (types.length && types.every((type) => type !== 'object' && type !== 'array')) return 'text'
+  return 'value'
+}
+
+/** Types a schema allows, without null; [] is anything. */
+export function typesOf(schema: JsonSchema): string[] {
+  const types = Array.isArray(schema.type) ? schema.type : schema.type ? [schema.type] : []
+  return types.filter((type) => type !== 'null')
+}
+
+/** Is a field to be seen, with these params? What has a value is never hidden. */
+export function isShown(hint: Hint, params: JsonObject, value: Json | undefined, defaults: JsonObject = {}): boolean {
+  if (!hint.when || value !== undefined) return true
+  return Object.entries(hint.when).every(([name, values]) => {
+    const other = params[name] ?? defaults[name]
+    return other === undefined || other === null || values.includes(other) || isReferenceText(other)
+  })
+}
+
+/** `timeout_s` -> `Timeout s`: for params without a title. */
+export function titleOf(name: string, schema: JsonSchema): string {
+  if (schema.title) return schema.title
+  const words = name.replace(/_/g, ' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
+}
+
+/** Texts that stand for another value at run time. */
+export function isReferenceText(value: Json | undefined): value is string {
+  return typeof value === 'string' && (/<[^<>\n]+>/.test(value) || /\$\{[A-Za-z_]\w*\}/.test(value))
+}

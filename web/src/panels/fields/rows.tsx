@@ -1,0 +1,76 @@
+// What lists of rows share: buttons to move and take away a row, a text that is committed when it is left, an add button.
+
+import { useState, type ReactElement } from 'react'
+import { Button } from '../../ui/Button'
+import { useFieldScope } from './scope'
+
+export function RowTools({ at, count, name, onMove, onRemove }: {
+  at: number; count: number; name: string; onMove?: (to: number) => void; onRemove?: () => void
+}): ReactElement | null {
+  const { readonly } = useFieldScope()
+  if (readonly) return null
+  return (
+    <span className="rowtools">
+      {onMove ? (
+        <>
+          <Button kind="bare" icon="down" iconOnly className="rowtools__up" why={at === 0 ? 'It is the first.' : null} onClick={() => onMove(at - 1)}>{`Move ${name} up`}</Button>
+          <Button kind="bare" icon="down" iconOnly why={at === count - 1 ? 'It is the last.' : null} onClick={() => onMove(at + 1)}>{`Move ${name} down`}</Button>
+        </>
+      ) : null}
+      {onRemove ? <Button kind="bare" icon="trash" iconOnly onClick={onRemove}>{`Remove ${name}`}</Button> : null}
+    </span>
+  )
+}
+
+export function AddRow({ children, onClick, testId }: { children: string; onClick: () => void; testId?: string }): ReactElement | null {
+  const { readonly } = useFieldScope()
+  if (readonly) return null
+  return <Button kind="bare" icon="plus" className="addrow" data-testid={testId} onClick={onClick}>{children}</Button>
+}
+
+/** A text that takes effect when it is left or Enter is pressed: ids and names, whose every letter would move edges. */
+export function CommitInput({ value, onCommit, label, check, testId, placeholder, mono }: {
+  value: string; onCommit: (text: string) => void; label: string; check?: (text: string) => string | null; testId?: string; placeholder?: string; mono?: boolean
+}): ReactElement {
+  const { readonly } = useFieldScope()
+  const [typed, setTyped] = useState<string | null>(null)
+  const shown = typed ?? value
+  const why = typed === null ? null : (check?.(typed) ?? null)
+  const commit = (): void => {
+    if (typed !== null && !why && typed !== value) onCommit(typed)
+    setTyped(null)
+  }
+  return (
+    <>
+      <input
+        type="text" aria-label={label} data-testid={testId} className={mono ? 'mono' : undefined} value={shown} readOnly={readonly} placeholder={placeholder} spellCheck={false}
+        autoComplete="off" aria-invalid={why ? true : undefined} onChange={(event) => setTyped(event.target.value)} onBlur={commit}
+        onKeyDown={(event) => {
+          if (event.key === 'Enter') commit()
+          else if (event.key === 'Escape' && typed !== null) setTyped(null)
+          else return
+          event.stopPropagation()
+        }}
+      />
+      {why ? <p className="ref__wrong">{why}</p> : null}
+    </>
+  )
+}
+
+export function moved<T>(list: readonly T[], from: number, to: number): T[] {
+  const next = [...list]
+  const [item] = next.splice(from, 1)
+  next.splice(to, 0, item!)
+  return next
+}
+
+export function replaced<T>(list: readonly T[], at: number, item: T | undefined): T[] {
+  return item === undefined ? list.filter((_, i) => i !== at) : list.map((old, i) => (i === at ? item : old))
+}
+
+/** Names of handles: what the server accepts. */
+export function checkHandle(text: string, taken: readonly string[]): string | null {
+  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return 'Letters, digits, dot, dash and underscore only.'
+  if (text === 'out' || text === 'error') return 'out and error are taken.'
+  return taken.includes(text) ? 'Another one has this name.' : null
+}

@@ -1,0 +1,91 @@
+// The head of the inspector: kind, name, state, and where in the run this is.
+
+import { type ReactElement } from 'react'
+import { dispatch } from '../../state/doc'
+import { chainOf, kindOf, nameOf } from '../../state/document'
+import { runStore } from '../../state/live'
+import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { setIter, uiStore } from '../../state/ui'
+import { isWritable } from '../../refs/parse'
+import { refName } from '../../refs/scope'
+import { Button } from '../../ui/Button'
+import { Icon, iconOf } from '../../ui/icons'
+import { Status } from '../../ui/status'
+import { CommitInput } from '../fields/rows'
+import { useFieldScope } from '../fields/scope'
+import { durationText } from '../tape/time'
+import { useClock } from '../tape/useClock'
+
+export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | undefined; hasRun: boolean }): ReactElement {
+  const { doc, specs, readonly } = useFieldScope()
+  const view = useSelect(runStore, (state) => state.view)
+  const iter = useSelect(uiStore, (state) => state.iter)
+  const block = doc.blocks[id]!
+  const name = nameOf(doc, id)
+  const shared = !readonly && refName(doc, id) === id && name !== id
+  return (
+    <header className="inspector__head">
+      <div className="inspector__title">
+        <Icon name={iconOf(block.type)} />
+        {readonly ? <h2>{name}</h2> : (
+          <CommitInput
+            label="Name of the block" testId="block-name" value={name} onCommit={(next) => dispatch({ type: 'rename', id, name: next })}
+            check={(text) => (text.trim() === '' ? 'A block needs a name.' : text.length > 128 ? 'That is too long.' : null)}
+          />
+        )}
+        {hasRun ? <Status status={node ? shownStatus(node) : statusAt(view, doc, id, iter)} /> : null}
+      </div>
+      {shared ? <p className="inspector__note">References write it as <code>{`<${id}>`}</code>: {isWritable(name) ? 'the name is not its alone' : 'the name can not stand in a reference'}.</p> : null}
+      {block.enabled === false ? <p className="inspector__note">Disabled: it is left out of runs.</p> : null}
+      <dl className="facts">
+        <dt>kind</dt><dd>{specs.get(block.type)?.title ?? block.type}</dd>
+        {hasRun ? <RunFacts id={id} node={node} /> : null}
+      </dl>
+    </header>
+  )
+}
+
+function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): ReactElement {
+  const { doc } = useFieldScope()
+  const view = useSelect(runStore, (state) => state.view)
+  const iter = useSelect(uiStore, (state) => state.iter)
+  const now = useClock(200)
+  const around = chainOf(doc, id).reverse()
+  const path = parsePath(pathFor(view, doc, id, iter))
+  const attempts = node ? Math.max(node.attempt, 1) : 0
+  const most = doc.blocks[id]?.policy?.retry?.max_attempts
+  const due = node?.dueAt && node.dueAt > now ? durationText(node.dueAt - now) : null
+  const took = node?.startedAt ? (node.finishedAt ?? now) - node.startedAt : null
+  const region = node?.region
+  return (
+    <>
+      {around.map((container) => {
+        const index = path.find((part) => part.container === container)?.index ?? 0
+        const { scopes } = scopesAt(view, doc, container, iter)
+        const word = kindOf(doc, container) === 'parallel' ? 'branch' : 'iteration'
+        return (
+          <Fact key={container} name={word}>
+            {nameOf(doc, container)} <b>{scopes.length ? index + 1 : 0}</b> of {scopes.length}
+            {scopes.length > 1 ? (
+              <span className="facts__step">
+                <Button kind="bare" icon="back" iconOnly why={index === 0 ? 'This is the first.' : null} onClick={() => setIter(container, index - 1)}>{`Previous ${word}`}</Button>
+                <Button kind="bare" icon="chevron" iconOnly why={index >= scopes.length - 1 ? 'This is the last.' : null} onClick={() => setIter(container, index + 1)}>{`Next ${word}`}</Button>
+              </span>
+            ) : null}
+          </Fact>
+        )
+      })}
+      {region ? <Fact name="done">{region.closed} of {region.count}{region.failed ? `, ${region.failed} failed` : ''}</Fact> : null}
+      {attempts > 1 || node?.status === 'retrying' ? <Fact name="attempt">{attempts}{most ? ` of ${most}` : ''}{node?.status === 'retrying' && due ? `, next in ${due}` : ''}</Fact> : null}
+      {node?.lost ? <Fact name="restarts">{node.lost}</Fact> : null}
+      {node?.status === 'waiting' && due ? <Fact name="ends in">{due}</Fact> : null}
+      {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'took' : 'for'}>{durationText(took)}</Fact> : null}
+      {node?.route && node.route !== 'out' ? <Fact name="went by">{node.route}</Fact> : null}
+    </>
+  )
+}
+
+function Fact({ name, children }: { name: string; children: React.ReactNode }): ReactElement {
+  return <><dt>{name}</dt><dd>{children}</dd></>
+}

@@ -1,0 +1,52 @@
+// The events of one block in the scope that is shown, up to the moment that is shown. Choosing one moves the Tape there.
+
+import { useMemo, useState, type ReactElement } from 'react'
+import { runStore, seek } from '../../state/live'
+import { iterOf, type NodeState } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { EmptyState } from '../../ui/EmptyState'
+import { describe, toneOfEvent } from '../events/describe'
+import { useFieldScope } from '../fields/scope'
+import { clockText } from '../tape/time'
+
+const SHOWN = 200
+
+export function EventsTab({ id, node }: { id: string; node: NodeState | undefined }): ReactElement {
+  const { doc } = useFieldScope()
+  const timeline = useSelect(runStore, (state) => state.timeline)
+  const head = useSelect(runStore, (state) => state.head.seq)
+  const cursor = useSelect(runStore, (state) => state.view.seq)
+  const started = useSelect(runStore, (state) => state.head.startedAt)
+  const [all, setAll] = useState(false)
+  const path = node?.path
+  const events = useMemo(
+    () => (path === undefined ? [] : timeline.log.filter((event) => event.block === id && event.path === path)),
+    [timeline, head, id, path],
+  )
+  if (!events.length) return <EmptyState title="Nothing has happened to it yet" />
+  const shown = all ? events : events.slice(-SHOWN)
+  return (
+    <>
+      {shown.length < events.length ? <Button onClick={() => setAll(true)}>{`Show ${events.length - shown.length} earlier`}</Button> : null}
+      <ol className="nodeevents">
+        {shown.map((event) => (
+          <li key={event.seq}>
+            <button
+              type="button" className="nodeevent" data-later={event.seq > cursor || undefined} aria-current={event.seq === cursor ? 'step' : undefined} title={new Date(event.at).toLocaleString()}
+              onClick={() => {
+                seek(event.seq)
+                uiStore.set(({ iter }) => ({ iter: { ...iter, ...iterOf(event.path) } }))
+              }}
+            >
+              <span className="nodeevent__seq">{event.seq}</span>
+              <span className="nodeevent__at">{clockText(event.at - (started ?? event.at))}</span>
+              <span className="nodeevent__text" data-tone={toneOfEvent(event)}>{describe({ ...event, path: '' }, doc)}</span>
+            </button>
+          </li>
+        ))}
+      </ol>
+    </>
+  )
+}

@@ -1,0 +1,107 @@
+// What the block was given and what it put out, in the iteration and at the moment that are shown.
+
+import { useEffect, useState, type ReactElement } from 'react'
+import { api } from '../../net/api'
+import type { ErrorInfo, Json } from '../../net/types'
+import { nameOf } from '../../state/document'
+import { runStore } from '../../state/live'
+import { isDecided, type NodeState } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { refName } from '../../refs/scope'
+import { EmptyState } from '../../ui/EmptyState'
+import { useFieldScope } from '../fields/scope'
+import { selectNode } from '../trace/jump'
+import { Attempts, ErrorCard, Section, Value } from './parts'
+import { useNodeDetail } from './useNodeDetail'
+
+interface TabProps {
+  id: string
+  node: NodeState | undefined
+}
+
+export function InputTab({ id, node }: TabProps): ReactElement {
+  const run = useSelect(runStore, (state) => state.id)
+  const [attempt, setAttempt] = useAttempt(node)
+  const { detail, loading, error } = useNodeDetail(run, node, attempt)
+  if (!node) return <NotYet id={id} />
+  if (error) return <p className="finding" data-severity="error">{error}</p>
+  if (!detail) return loading ? <p className="label">loading</p> : <EmptyState title="It was given nothing" />
+  const href = api.nodeFile(run!, node.key, 'input', { seq: node.lastSeq, ...(attempt === null ? {} : { attempt }) })
+  return (
+    <>
+      <Attempts attempts={node.attempts} shown={attempt} onShow={setAttempt} />
+      {detail.input_error ? <Section label="the input could not be filled in"><ErrorCard error={detail.input_error} /></Section> : null}
+      {detail.input === null && !detail.input_truncated ? (
+        detail.input_error ? null : <EmptyState title={node.status === 'skipped' ? 'It did not run' : 'It was given nothing'} />
+      ) : (
+        <Section label="input, references filled in">
+          <Value value={detail.input} cut={detail.input_truncated} size={detail.input_size} preview={detail.input_preview} href={href} base={undefined} name={`${node.block}-input`} label="Input" />
+        </Section>
+      )}
+    </>
+  )
+}
+
+export function OutputTab({ id, node }: TabProps): ReactElement {
+  const { doc } = useFieldScope()
+  const run = useSelect(runStore, (state) => state.id)
+  const text = useSelect(runStore, (state) => (node ? state.live.get(node.key) : undefined))
+  const [attempt, setAttempt] = useAttempt(node)
+  const inLog = node && node.output !== undefined && node.size === undefined && attempt === null
+  // Outputs that are in the log need not be asked for.
+  const { detail, loading, error } = useNodeDetail(run, inLog || !node || (!isDecided(node) && attempt === null) ? undefined : node, attempt)
+  if (!node) return <NotYet id={id} />
+  const shownError: ErrorInfo | null = attempt === null ? node.error : (node.attempts.find((each) => each.attempt === attempt)?.error ?? null)
+  const value: Json | undefined = inLog ? node.output : attempt !== null && shownError ? undefined : (detail?.output ?? undefined)
+  const href = api.nodeFile(run!, node.key, 'output', { seq: node.lastSeq, ...(attempt === null ? {} : { attempt }) })
+  return (
+    <>
+      {node.status === 'skipped' ? <Skipped node={node} /> : null}
+      {node.status === 'waiting' && node.wait ? <p className="part__words">Waits{node.wait.title ? `: ${node.wait.title}` : ''}. What comes back will be its output.</p> : null}
+      {shownError ? <Section label={node.status === 'retrying' ? 'last error' : 'error'}><ErrorCard error={shownError} handled={node.handled && attempt === null} /></Section> : null}
+      <Attempts attempts={node.attempts} shown={attempt} onShow={setAttempt} />
+      {text !== undefined && !isDecided(node) ? <Section label="output · streaming"><pre className="rawvalue" aria-live="off">{text}<span className="caret" /></pre></Section> : null}
+      {value !== undefined || detail?.output_truncated ? (
+        <Section label="output">
+          <Value
+            value={value} cut={!inLog && (detail?.output_truncated ?? false)} size={detail?.output_size ?? null} preview={detail?.output_preview} href={href} base={refName(doc, id)}
+            name={`${node.block}-output`} label="Output"
+          />
+        </Section>
+      ) : error ? <p className="finding" data-severity="error">{error}</p>
+        : loading ? <p className="label">loading</p>
+        : !shownError && node.status !== 'skipped' && node.status !== 'waiting' && text === undefined ? (
+          <EmptyState title={isDecided(node) ? 'It put out nothing' : 'No output yet'}>{node.region ? `${nameOf(doc, id)} puts out its results when it is done.` : null}</EmptyState>
+        ) : null}
+      {node.logs.length ? <Section label="log"><pre className="rawvalue" tabIndex={0} aria-label="Log">{node.logs.join('\n')}</pre></Section> : null}
+    </>
+  )
+}
+
+function Skipped({ node }: { node: NodeState }): ReactElement {
+  const { doc } = useFieldScope()
+  const nodes = useSelect(runStore, (state) => state.view.nodes)
+  const cause = node.because ? nodes.get(node.because.replace(/:(start|end)(?=@|$)/, '')) : undefined
+  const words = node.reason === 'skip_if' ? 'Left out: its condition said so. The way goes on behind it.'
+    : node.reason === 'expired' ? 'Passed over: nobody answered in time.'
+    : 'Skipped: no way led here.'
+  return (
+    <p className="part__words">
+      {words}
+      {cause ? <> The last one ended at <button type="button" className="linklike" onClick={() => selectNode(cause)}>{nameOf(doc, cause.block)}</button>{cause.route && cause.route !== 'out' ? `, which went by ${cause.route}` : ''}.</> : null}
+    </p>
+  )
+}
+
+function NotYet({ id }: { id: string }): ReactElement {
+  const { doc } = useFieldScope()
+  const over = useSelect(runStore, (state) => state.view.finishedAt !== null)
+  return <EmptyState title={over ? `${nameOf(doc, id)} did not run` : `${nameOf(doc, id)} has not started`}>{over ? 'Nothing led to it, or the run ended before.' : 'At the moment that is shown.'}</EmptyState>
+}
+
+/** Which attempt is looked at; another node, or a new attempt, goes back to the last. */
+function useAttempt(node: NodeState | undefined): [number | null, (attempt: number | null) => void] {
+  const [attempt, setAttempt] = useState<number | null>(null)
+  useEffect(() => setAttempt(null), [node?.key, node?.attempt])
+  return [attempt, setAttempt]
+}

@@ -1,0 +1,56 @@
+// What an attempt of a node was given and what it put out, as it stood at the moment that is shown. Nothing about a node changes
+// between its own events, so its last event names the answer, and answers are kept.
+
+import { useEffect, useState } from 'react'
+import { api, ApiError } from '../../net/api'
+import type { NodeDetail } from '../../net/types'
+import type { NodeState } from '../../state/run'
+
+export const PREVIEW_BYTES = 64 * 1024
+const KEPT = 60
+const SETTLE_MS = 80
+
+export interface Detailed {
+  detail: NodeDetail | null
+  loading: boolean
+  error: string | null
+}
+
+const kept = new Map<string, NodeDetail>()
+
+/** `attempt` null: the last one. Nothing is asked while `run` or `node` is missing. */
+export function useNodeDetail(run: string | null, node: NodeState | undefined, attempt: number | null): Detailed {
+  const seq = node?.lastSeq
+  const name = run && node ? JSON.stringify([run, node.key, seq, attempt]) : null
+  const [state, setState] = useState<Detailed & { name: string | null }>({ name: null, detail: null, loading: false, error: null })
+  useEffect(() => {
+    if (!run || !node || name === null || kept.has(name)) return
+    const abort = new AbortController()
+    // While the Tape is dragged, nodes fly by; only where it rests is asked for.
+    const timer = setTimeout(() => {
+      setState((before) => ({ ...before, name, loading: true, error: null }))
+      const where = { preview: PREVIEW_BYTES, ...(seq === undefined ? {} : { seq }), ...(attempt === null ? {} : { attempt }) }
+      api.node(run, node.key, where, abort.signal).then(
+        (detail) => {
+          kept.set(name, detail)
+          if (kept.size > KEPT) kept.delete(kept.keys().next().value!)
+          setState({ name, detail, loading: false, error: null })
+        },
+        (error: unknown) => {
+          if (abort.signal.aborted) return
+          const gone = error instanceof ApiError && error.status === 404
+          setState((before) => ({ ...before, name, detail: null, loading: false, error: gone ? null : error instanceof Error ? error.message : String(error) }))
+        },
+      )
+    }, SETTLE_MS)
+    return () => {
+      clearTimeout(timer)
+      abort.abort()
+    }
+  }, [name])
+  const known = name === null ? undefined : kept.get(name)
+  if (known) return { detail: known, loading: false, error: null }
+  if (name === null) return { detail: null, loading: false, error: null }
+  // Until the newer answer is there, the one of the same node a moment ago stays.
+  return { detail: state.detail?.key === node?.key && attempt === null ? state.detail : null, loading: true, error: state.name === name ? state.error : null }
+}

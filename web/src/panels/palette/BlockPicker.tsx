@@ -1,0 +1,116 @@
+// The list of block types that is opened where a block is wanted, and the list of targets for connecting by keyboard.
+
+import { useMemo, useState, type ReactElement } from 'react'
+import { addBlock, connect } from '../../canvas/edit'
+import { sentenceText } from '../../canvas/sentence'
+import { focusNode } from '../../canvas/view'
+import type { BlockSpec } from '../../net/types'
+import { docStore, specsStore } from '../../state/doc'
+import { checkEdge, handlesOf, indexOf, namedHandles, nameOf, parentOf, readingOrder } from '../../state/document'
+import { useSelect } from '../../state/store'
+import { iconOf } from '../../ui/icons'
+import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
+import { Overlay } from '../shell/Overlay'
+import { grouped, groupOf, search } from './groups'
+import { closePicker, openPicker, pickerStore, remember, type PickerRequest } from './picker'
+
+type Adding = Extract<PickerRequest, { mode: 'add' }>
+type Joining = Extract<PickerRequest, { mode: 'connect' }>
+
+export default function BlockPicker(): ReactElement | null {
+  const request = useSelect(pickerStore, (s) => s.request)
+  if (!request) return null
+  const name = request.mode === 'add' ? 'Add a block' : 'Connect'
+  return (
+    <Overlay label={name} at={request.screen} onClose={closePicker}>
+      <div data-testid="block-picker">{request.mode === 'add' ? <Add request={request} /> : <Join key={request.handle} request={request} />}</div>
+    </Overlay>
+  )
+}
+
+function Add({ request }: { request: Adding }): ReactElement {
+  const [query, setQuery] = useState('')
+  const list = useSelect(specsStore, (s) => s.list)
+  const recent = useSelect(pickerStore, (s) => s.recent)
+  const options = useMemo(() => optionsFor(fitting(list, request), query, recent), [list, request, query, recent])
+  const after = request.from ? nameOf(docStore.get().doc, request.from.source) : null
+  return (
+    <Listbox
+      label="Block types" placeholder={after ? `What follows ${after}?` : 'Add a block'} options={options} query={query} onQuery={setQuery} autoFocus
+      empty="No block is called that." onCancel={cancel}
+      onChoose={(option) => {
+        closePicker()
+        const type = option.id.replace(/^recent /, '')
+        remember(type)
+        addBlock(type, { at: request.at, from: request.from, edge: request.edge, parent: request.parent })
+      }}
+    />
+  )
+}
+
+/** What may stand where the picker was opened: nothing that starts runs behind an edge or in a container, no note on an edge. */
+function fitting(list: readonly BlockSpec[], { from, edge, parent }: Adding): BlockSpec[] {
+  const { doc } = docStore.get()
+  const joined = from !== undefined || edge !== undefined
+  const inside = parent || (from && (from.handle === 'body' || parentOf(doc, from.source)))
+  return list.filter((spec) => (spec.trigger ? !joined && !inside : spec.category === 'annotation' ? !joined : true))
+}
+
+function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly string[]): ListOption[] {
+  const option = (spec: BlockSpec, group?: string, prefix = ''): ListOption => ({
+    id: prefix + spec.type, label: spec.title, icon: iconOf(spec.type), ...(group ? { group } : {}), ...(query ? { detail: groupOf(spec) } : {}),
+  })
+  if (query.trim()) return search(list, query).map((spec) => option(spec))
+  const before = recent.map((type) => list.find((spec) => spec.type === type)).filter((spec): spec is BlockSpec => !!spec)
+  return [
+    ...before.map((spec) => option(spec, 'recent', 'recent ')),
+    ...grouped(list).flatMap(({ group, specs }) => specs.map((spec) => option(spec, group))),
+  ]
+}
+
+/** First a handle (when there are several), then a target: the nearest first, and only those that may be joined. */
+function Join({ request }: { request: Joining }): ReactElement {
+  const [query, setQuery] = useState('')
+  const options = useMemo(() => (request.handle === null ? handleOptions(request.source) : targetOptions(request.source, request.handle)), [request])
+  const shown = query.trim() ? options.map((o) => ({ o, score: fuzzy(o.label, query) })).filter((each) => each.score > 0).sort((a, b) => b.score - a.score).map((each) => each.o) : options
+  const { doc } = docStore.get()
+  const name = nameOf(doc, request.source)
+  return (
+    <Listbox
+      label={request.handle === null ? 'Handle' : 'Target'} placeholder={request.handle === null ? `Leave ${name} by` : `${name}${request.handle === 'out' ? '' : `, ${request.handle}`} leads to`}
+      options={shown} query={query} onQuery={setQuery} autoFocus onCancel={cancel} empty={query ? 'Nothing is called that.' : `There is no block that ${name} may lead to.`}
+      onChoose={(option) => {
+        if (request.handle === null) return openPicker({ ...request, handle: option.id })
+        closePicker()
+        connect(request.source, request.handle, option.id)
+        focusNode(request.source)
+      }}
+    />
+  )
+}
+
+function handleOptions(source: string): ListOption[] {
+  const block = docStore.get().doc.blocks[source]
+  if (!block) return []
+  const specs = specsStore.get().specs
+  const titles = new Map(namedHandles(block, specs.get(block.type)).map((named) => [named.id, named.title]))
+  const wired = new Set((indexOf(docStore.get().doc).outOf.get(source) ?? []).map((edge) => edge.handle))
+  return handlesOf(block, specs).map((id) => ({ id, label: titles.get(id) ?? id, ...(wired.has(id) ? { detail: 'joined' } : {}) }))
+}
+
+function targetOptions(source: string, handle: string): ListOption[] {
+  const { doc } = docStore.get()
+  const { specs } = specsStore.get()
+  return readingOrder(doc).filter((target) => checkEdge(doc, { source, handle, target }, specs) === null).map((target) => {
+    const block = doc.blocks[target]!
+    return { id: target, label: nameOf(doc, target), icon: iconOf(block.type), detail: sentenceText(block, specs.get(block.type)).slice(0, 28) }
+  })
+}
+
+function cancel(): void {
+  const request = pickerStore.get().request
+  closePicker()
+  if (request) focusNode(request.mode === 'connect' ? request.source : (request.from?.source ?? null))
+}
+
+export { BlockPicker }

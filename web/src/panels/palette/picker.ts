@@ -1,0 +1,43 @@
+// The block picker's state: what it was opened for. One list, four uses: keys, double click, an edge dropped on empty space, and
+// the plus on an edge. In `connect` mode it lists targets instead of block types.
+
+import { createStore } from '../../state/store'
+import type { Point } from '../../net/types'
+
+export type PickerRequest =
+  | { mode: 'add'; screen: { x: number; y: number }; at?: Point; from?: { source: string; handle: string }; edge?: string; parent?: string }
+  | { mode: 'connect'; screen: { x: number; y: number }; source: string; handle: string | null }
+
+
+const KEY = 'weft-recent'
+const RECENT_MAX = 4
+
+export const pickerStore = createStore<{ request: PickerRequest | null; recent: readonly string[] }>({ request: null, recent: remembered() })
+
+export function openPicker(request: PickerRequest): void {
+  pickerStore.set({ request })
+}
+
+export function closePicker(): void {
+  pickerStore.set({ request: null })
+}
+
+/** A block of this type was added: it stands first the next time. */
+export function remember(type: string): void {
+  const recent = [type, ...pickerStore.get().recent.filter((other) => other !== type)].slice(0, RECENT_MAX)
+  pickerStore.set({ recent })
+  try {
+    localStorage.setItem(KEY, JSON.stringify(recent))
+  } catch {
+    // Storage may be off; then nothing is remembered.
+  }
+}
+
+function remembered(): string[] {
+  try {
+    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
+    return Array.isArray(kept) ? kept.filter((type): type is string => typeof type === 'string') : []
+  } catch {
+    return []
+  }
+}

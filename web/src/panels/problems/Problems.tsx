@@ -1,0 +1,48 @@
+// Everything the server found in the document, errors first; a click goes to the place.
+
+import { useMemo, type ReactElement } from 'react'
+import type { Diagnostic } from '../../net/types'
+import { docStore, specsStore } from '../../state/doc'
+import { useSelect } from '../../state/store'
+import { EmptyState } from '../../ui/EmptyState'
+import { Icon, iconOf } from '../../ui/icons'
+import { placedFindings } from '../fields/scope'
+import { goTo, placeOfFinding } from './places'
+import './problems.css'
+
+export default function Problems(): ReactElement {
+  const doc = useSelect(docStore, (state) => state.doc)
+  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
+  const specs = useSelect(specsStore, (state) => state.specs)
+  const rows = useMemo(() => sorted(placedFindings(diagnostics)), [diagnostics])
+  if (!rows.length) return <EmptyState icon="succeeded" title="No problems">The server checks the workflow each time it is saved.</EmptyState>
+  return (
+    <ul className="problems" aria-label="Problems" data-testid="problems">
+      {rows.map((each, i) => {
+        const place = placeOfFinding(doc, each, specs)
+        const type = place.block ? doc.blocks[place.block]?.type : undefined
+        return (
+          <li key={i}>
+            <button type="button" className="problem" data-severity={each.severity} data-testid={`problem-${i}`} onClick={() => goTo(doc, each, specs)}>
+              <Icon name={each.severity === 'error' ? 'failed' : 'warning'} label={each.severity} />
+              <span className="problem__place">{type ? <Icon name={iconOf(type)} size={14} /> : null}{place.words}</span>
+              <span className="problem__text">{each.message}{each.hint ? <span className="finding__hint"> {each.hint}</span> : null}</span>
+              <code className="problem__code">{each.code}</code>
+            </button>
+          </li>
+        )
+      })}
+    </ul>
+  )
+}
+
+/** How many there are, for a tab: "2 errors, 1 warning" counts as 3. */
+export function useProblemCount(): { errors: number; warnings: number } {
+  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
+  const errors = diagnostics.filter((each) => each.severity === 'error').length
+  return { errors, warnings: diagnostics.length - errors }
+}
+
+function sorted(diagnostics: readonly Diagnostic[]): Diagnostic[] {
+  return [...diagnostics].sort((a, b) => Number(a.severity === 'warning') - Number(b.severity === 'warning'))
+}

@@ -1,0 +1,196 @@
+// Before a run: what it is given, as a form made from the workflow, or as JSON. What is needed must be there first.
+
+import { useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
+import { keyText } from '../../keys'
+import { ApiError } from '../../net/api'
+import type { Diagnostic, Json, JsonObject } from '../../net/types'
+import { docStore, specsStore } from '../../state/doc'
+import { nameOf } from '../../state/document'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { Icon } from '../../ui/icons'
+import { MenuButton } from '../../ui/Menu'
+import { toast } from '../../ui/Toast'
+import { useData } from '../../ui/useData'
+import { Field } from '../fields/Field'
+import { Findings } from '../fields/FieldShell'
+import { readJson } from '../fields/JsonText'
+import { placedFindings } from '../fields/scope'
+import { brief } from '../fields/RefMenu'
+import { asCurl, formSchema, inputProblems, startValues, triggersOf } from './input'
+import { lastInputs, runDraft } from './start'
+import { printJson } from '../json/print'
+import '../inspector/inspector.css'
+import './run.css'
+
+export default function RunDialog(): ReactElement | null {
+  const open = useSelect(uiStore, (state) => state.overlay === 'run')
+  return open ? <Opened /> : null
+}
+
+function Opened(): ReactElement {
+  const doc = useSelect(docStore, (state) => state.doc)
+  const draft = useSelect(docStore, (state) => state.id)
+  const specs = useSelect(specsStore, (state) => state.specs)
+  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
+  const triggers = useMemo(() => triggersOf(doc, specs), [doc, specs])
+  const [trigger, setTrigger] = useState<string | null>(triggers[0]?.id ?? null)
+  const schema = useMemo(() => formSchema(doc, trigger), [doc, trigger])
+  const hasForm = Object.keys(schema.properties ?? {}).length > 0
+  const [tab, setTab] = useState<'form' | 'json'>(hasForm ? 'form' : 'json')
+  const [input, setInput] = useState<Json>(() => startValues(schema))
+  const [text, setText] = useState(() => printJson(startValues(schema)))
+  const [tried, setTried] = useState(false)
+  const [refused, setRefused] = useState<{ message: string; hint: string; diagnostics: Diagnostic[] } | null>(null)
+  const [starting, setStarting] = useState(false)
+  const form = useRef<HTMLFormElement>(null)
+  const last = useData(lastInputs, [draft])
+
+  const close = (): void => uiStore.set({ overlay: null })
+  const read = readJson(text)
+  const problems = useMemo(() => inputProblems(schema, input), [schema, input])
+  const reasons = Object.values(problems)
+  const errors = diagnostics.filter((each) => each.severity === 'error')
+  const why = !triggers.length ? 'No block of this workflow starts runs. Add a Start block.'
+    : tab === 'json' && !read.ok ? `The JSON is not finished: ${read.why}`
+    : reasons.length ? reasons[0]! : null
+
+  useEffect(() => {
+    form.current?.querySelector<HTMLElement>('textarea, input, select')?.focus()
+  }, [])
+
+  const take = (value: Json): void => {
+    setInput(value)
+    setText(printJson(value))
+    if (hasForm && (value === null || typeof value !== 'object' || Array.isArray(value))) setTab('json')
+  }
+  const turn = (to: 'form' | 'json'): void => {
+    if (to === 'json') setText(printJson(input))
+    setTab(to)
+  }
+  const start = async (): Promise<void> => {
+    setTried(true)
+    if (why || starting) return void form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
+    setStarting(true)
+    setRefused(null)
+    try {
+      await runDraft(input, triggers.length > 1 && trigger !== null ? trigger : undefined)
+      close()
+    } catch (error) {
+      const known = error instanceof ApiError
+      setRefused({ message: error instanceof Error ? error.message : String(error), hint: known ? error.hint : '', diagnostics: known ? placedFindings(error.diagnostics.filter((each) => each.severity === 'error')) : [] })
+    } finally {
+      setStarting(false)
+    }
+  }
+  const copyCurl = async (): Promise<void> => {
+    await navigator.clipboard.writeText(asCurl(location.origin, draft ?? '', input, triggers.length > 1 ? trigger : null))
+    toast('Copied as curl', 'ok')
+  }
+
+  return (
+    <Dialog
+      title={`Run ${doc.name ?? 'workflow'}`} open onClose={close}
+      foot={
+        <>
+          <Button kind="bare" icon="copy" className="rundialog__curl" onClick={() => void copyCurl()}>Copy as curl</Button>
+          {why && (tried || !triggers.length) ? <span className="rundialog__why" role="status">{why}</span> : null}
+          <Button onClick={close}>Cancel</Button>
+          <Button kind="primary" icon="play" data-testid="run-start" keys={keyText('run')} why={(tried || !triggers.length ? why : null) ?? (starting ? 'It is being started.' : null)} onClick={() => void start()}>Run</Button>
+        </>
+      }
+    >
+      <form
+        ref={form} className="rundialog" data-testid="run-dialog" noValidate
+        onSubmit={(event) => {
+          event.preventDefault()
+          void start()
+        }}
+        onKeyDown={(event) => {
+          if (event.key !== 'Enter' || !(event.metaKey || event.ctrlKey)) return
+          event.preventDefault()
+          event.stopPropagation()
+          void start()
+        }}
+      >
+        {errors.length ? (
+          <p className="rundialog__note" data-tone="err"><Icon name="failed" />The workflow has {errors.length === 1 ? 'an error' : `${errors.length} errors`}; the server may refuse to run it.{' '}
+            <button type="button" className="linklike" onClick={() => (uiStore.set({ drawer: 'problems' }), close())}>Show</button>
+          </p>
+        ) : null}
+        <div className="rundialog__bar">
+          {hasForm ? (
+            <div className="segment" role="group" aria-label="Give the input as">
+              <button type="button" aria-pressed={tab === 'form'} onClick={() => turn('form')} data-testid="run-tab-form">Form</button>
+              <button type="button" aria-pressed={tab === 'json'} onClick={() => turn('json')} data-testid="run-tab-json">JSON</button>
+            </div>
+          ) : null}
+          {triggers.length > 1 ? (
+            <label className="rundialog__trigger">
+              <span className="label">begin with</span>
+              <select value={trigger ?? ''} onChange={(event) => setTrigger(event.target.value)}>
+                {triggers.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+              </select>
+            </label>
+          ) : null}
+          {last.value?.length ? (
+            <MenuButton
+              kind="plain" icon="restored" label="Last inputs" className="rundialog__last" data-testid="run-last"
+              entries={last.value.map((each) => ({ label: brief(each, 64), onSelect: () => take(each) }))}
+            >
+              Last inputs
+            </MenuButton>
+          ) : null}
+        </div>
+        {tab === 'form' ? (
+          <div className="rundialog__fields">
+            {Object.entries(schema.properties ?? {}).map(([name, part]) => (
+              <Field
+                key={`${trigger} ${name}`} type={null} name={name} schema={part} value={isObject(input) ? input[name] : undefined} path={name} required={schema.required?.includes(name) ?? false}
+                error={tried || isTyped(input, name) ? (problems[name] ?? null) : null}
+                onChange={(value) => {
+                  const { [name]: _, ...rest } = isObject(input) ? input : {}
+                  setInput(value === undefined ? rest : { ...rest, [name]: value })
+                }}
+              />
+            ))}
+          </div>
+        ) : (
+          <div className="fld" data-invalid={!read.ok || undefined}>
+            <label className="fld__label" htmlFor="run-json">Input</label>
+            <textarea
+              id="run-json" data-testid="run-json" className="mono rundialog__json" rows={12} spellCheck={false} value={text} aria-invalid={!read.ok || undefined}
+              onChange={(event) => {
+                setText(event.target.value)
+                const next = readJson(event.target.value)
+                if (next.ok) setInput(next.value ?? {})
+              }}
+            />
+            {read.ok ? reasons.map((reason) => <p key={reason} className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{reason}</span></p>)
+              : <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{read.why}</span></p>}
+            {hasForm ? null : <p className="fld__about">This workflow declares no input; it takes any JSON. To get a form here, add fields to {trigger ? nameOf(doc, trigger) : 'a start block'} or to the workflow.</p>}
+          </div>
+        )}
+        {refused ? (
+          <div className="errorcard" role="alert">
+            <p className="errorcard__message"><Icon name="failed" />{refused.message}</p>
+            {refused.hint ? <p>{refused.hint}</p> : null}
+            <Findings findings={refused.diagnostics} />
+          </div>
+        ) : null}
+        <button type="submit" hidden />
+      </form>
+    </Dialog>
+  )
+}
+
+function isObject(value: Json): value is JsonObject {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+/** Something wrong that was typed is said at once; what is only missing, when the run is tried. */
+function isTyped(input: Json, name: string): boolean {
+  return isObject(input) && input[name] !== undefined && input[name] !== ''
+}

@@ -1,0 +1,47 @@
+// All commands, blocks and pages in one list (mod+K), found by a few letters.
+
+import { useMemo, useState, type ReactElement } from 'react'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
+import { commandsNow, type CommandItem } from './commands'
+import { Overlay } from './Overlay'
+
+const SHOWN_MAX = 60
+
+export default function CommandPalette(): ReactElement | null {
+  const open = useSelect(uiStore, (s) => s.overlay === 'palette')
+  return open ? <Open /> : null
+}
+
+function Open(): ReactElement {
+  const [query, setQuery] = useState('')
+  const all = useMemo(commandsNow, [])
+  const found = useMemo(() => matching(all, query), [all, query])
+  const close = (): void => uiStore.set({ overlay: null })
+  const options = found.map((item): ListOption => ({
+    id: item.id, label: item.label, ...(query ? {} : { group: item.group }), ...(item.detail ? { detail: item.detail } : {}), ...(item.icon ? { icon: item.icon } : {}),
+  }))
+  return (
+    <Overlay label="Commands" onClose={close}>
+      <Listbox
+        label="Commands and blocks" placeholder="Do something, or go to a block" options={options} query={query} onQuery={setQuery} autoFocus
+        empty="No command or block is called that." onCancel={close}
+        onChoose={(option) => {
+          close()
+          // The command finds the page as it was before the palette opened.
+          setTimeout(() => found.find((item) => item.id === option.id)?.run())
+        }}
+      />
+    </Overlay>
+  )
+}
+
+function matching(all: readonly CommandItem[], query: string): CommandItem[] {
+  if (!query.trim()) return all.slice(0, SHOWN_MAX)
+  const score = (item: CommandItem): number => Math.max(fuzzy(item.label, query), item.words && fuzzy(item.words, query) > 650 ? 300 : 0)
+  return all.map((item) => ({ item, score: score(item) })).filter((each) => each.score > 0).sort((a, b) => b.score - a.score)
+    .slice(0, SHOWN_MAX).map((each) => each.item)
+}
+
+export { CommandPalette }

@@ -1,0 +1,112 @@
+// The bar of the editor: the workflow's name, whether it is saved, its versions, and Tidy, JSON, Run.
+
+import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { tidy } from '../../canvas/edit'
+import { cancelRun } from '../../canvas/commands'
+import { keyText } from '../../keys'
+import { dispatch, docStore, flush, type Saving } from '../../state/doc'
+import { runStore } from '../../state/live'
+import { isEnded } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { ConnectionChip } from '../../ui/ConnectionChip'
+import TopBar from './TopBar'
+import { VersionMenu } from './VersionMenu'
+
+export function EditorBar({ id }: { id: string }): ReactElement {
+  const name = useSelect(docStore, (s) => s.doc.name ?? '')
+  const readonly = useSelect(docStore, (s) => s.readonly)
+  const view = useSelect(uiStore, (s) => s.view)
+  const tabs = [{ to: `/w/${id}`, label: 'Edit' }, { to: `/runs?workflow=${encodeURIComponent(name)}`, label: 'Runs' }, { to: '/approvals', label: 'Approvals' }]
+  return (
+    <TopBar
+      tabs={tabs}
+      left={<><span className="bar__slash" aria-hidden="true">/</span><WorkflowName name={name} readonly={readonly} /><VersionMenu /><SaveState /></>}
+      right={
+        <>
+          <span data-testid="chip" className="bar__chip"><ConnectionChip /></span>
+          <Button className="bar__wide" keys={keyText('tidy')} why={readonly ? 'This window is too small to edit.' : null} onClick={tidy}>Tidy</Button>
+          <Button className="bar__wide" aria-pressed={view === 'outline'} title={keyText('outline')} onClick={() => uiStore.set({ view: view === 'outline' ? 'canvas' : 'outline' })}>Outline</Button>
+          <Button aria-pressed={view === 'json'} title={keyText('json')} onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}>JSON</Button>
+          <RunButton />
+        </>
+      }
+    />
+  )
+}
+
+/** Run, or Cancel while a run that was started here is under way. */
+function RunButton(): ReactElement {
+  const status = useSelect(runStore, (s) => (s.id === null ? null : s.head.status))
+  const empty = useSelect(docStore, (s) => Object.keys(s.doc.blocks).length === 0)
+  const busy = status !== null && !isEnded(status)
+  return (
+    <>
+      {busy ? (
+        <Button icon="stop" data-testid="cancel" why={status === 'cancelling' ? 'It is being cancelled.' : null} title={keyText('cancel')} onClick={() => void cancelRun()}>
+          {status === 'cancelling' ? 'Cancelling' : 'Cancel'}
+        </Button>
+      ) : null}
+      <Button kind="primary" data-testid="run" keys={keyText('run')} why={empty ? 'There is nothing to run yet.' : null} onClick={() => uiStore.set({ overlay: 'run' })}>Run</Button>
+    </>
+  )
+}
+
+function WorkflowName({ name, readonly }: { name: string; readonly: boolean }): ReactElement {
+  const [typed, setTyped] = useState<string | null>(null)
+  const input = useRef<HTMLInputElement>(null)
+  const end = (keep: boolean): void => {
+    const next = typed?.trim()
+    if (keep && next && next !== name) dispatch({ type: 'setMeta', meta: { name: next } })
+    setTyped(null)
+  }
+  const shown = typed ?? name
+  return (
+    <input
+      ref={input} type="text" className="bar__name" aria-label="Name of the workflow" data-testid="workflow-name" value={shown} readOnly={readonly} size={Math.max(6, Math.min(shown.length + 1, 32))}
+      spellCheck={false} maxLength={120} onChange={(event) => setTyped(event.target.value)} onBlur={() => end(true)}
+      onKeyDown={(event) => {
+        if (event.key === 'Enter') input.current?.blur()
+        else if (event.key === 'Escape') {
+          end(false)
+          event.stopPropagation()
+        }
+      }}
+    />
+  )
+}
+
+const WORDS: Readonly<Record<Saving, string>> = {
+  saved: 'saved', dirty: 'editing', saving: 'saving', offline: 'kept in this browser', conflict: 'changed elsewhere', refused: 'not saved',
+}
+
+/** Is it saved, and since when. */
+function SaveState(): ReactElement {
+  const saving = useSelect(docStore, (s) => s.saving)
+  const savedAt = useSelect(docStore, (s) => s.savedAt)
+  const error = useSelect(docStore, (s) => s.error)
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    setNow(Date.now())
+    const timer = setInterval(() => setNow(Date.now()), 10_000)
+    return () => clearInterval(timer)
+  }, [savedAt])
+  const bad = saving === 'refused' || saving === 'conflict' || saving === 'offline'
+  const text = saving === 'saved' && savedAt ? `saved ${ago(now - savedAt)}` : WORDS[saving]
+  return (
+    <span className="bar__save" data-testid="save-state" data-saving={saving} data-bad={bad || undefined} role="status" title={error ?? (savedAt ? new Date(savedAt).toLocaleString() : undefined)}>
+      {text}
+      {saving === 'refused' || saving === 'offline' ? <Button kind="bare" onClick={() => void flush()}>Try again</Button> : null}
+    </span>
+  )
+}
+
+function ago(ms: number): string {
+  const s = Math.max(0, Math.round(ms / 1000))
+  if (s < 10) return 'just now'
+  if (s < 60) return `${Math.floor(s / 10) * 10} s ago`
+  if (s < 3600) return `${Math.floor(s / 60)} min ago`
+  if (s < 86_400) return `${Math.floor(s / 3600)} h ago`
+  return `${Math.floor(s / 86_400)} d ago`
+}

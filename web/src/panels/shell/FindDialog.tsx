@@ -1,0 +1,99 @@
+// Find a text in names and settings of all blocks, and replace it in settings: one undo step.
+
+import { useMemo, useState, type ReactElement } from 'react'
+import { goTo } from '../../canvas/walk'
+import { mapTexts, texts } from '../../refs/parse'
+import type { Command } from '../../state/commands'
+import { dispatch, docStore, specsOf } from '../../state/doc'
+import { nameOf, readingOrder } from '../../state/document'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { Icon, iconOf } from '../../ui/icons'
+import { toast } from '../../ui/Toast'
+
+interface Hit {
+  block: string
+  where: string
+  text: string
+  at: number
+}
+
+const HITS_MAX = 200
+
+export default function FindDialog(): ReactElement | null {
+  const open = useSelect(uiStore, (s) => s.overlay === 'find')
+  const doc = useSelect(docStore, (s) => s.doc)
+  const readonly = useSelect(docStore, (s) => s.readonly)
+  const [query, setQuery] = useState('')
+  const [replacement, setReplacement] = useState('')
+  const hits = useMemo(() => (open ? find(query) : []), [open, query, doc])
+  const close = (): void => uiStore.set({ overlay: null })
+  const inSettings = hits.filter((hit) => hit.where !== 'name').length
+  return (
+    <Dialog
+      title="Find and replace" open={open} wide onClose={close}
+      foot={
+        <Button why={readonly ? 'This window is too small to edit.' : inSettings ? null : 'There is nothing to replace.'} onClick={() => replaceAll(query, replacement)}>
+          Replace {inSettings || 'all'}
+        </Button>
+      }
+    >
+      <div className="findbar">
+        <label><span className="label">find</span><input type="search" value={query} autoFocus spellCheck={false} onChange={(event) => setQuery(event.target.value)} /></label>
+        <label><span className="label">replace with</span><input type="text" value={replacement} spellCheck={false} onChange={(event) => setReplacement(event.target.value)} /></label>
+      </div>
+      <ul className="findbar__hits" aria-label="Where it is">
+        {hits.slice(0, HITS_MAX).map((hit, i) => (
+          <li key={i}>
+            <button
+              type="button" onClick={() => {
+                close()
+                goTo(docStore.get().doc, specsOf(), hit.block)
+              }}
+            >
+              <Icon name={iconOf(doc.blocks[hit.block]?.type ?? '')} />
+              <b>{nameOf(doc, hit.block)}</b>
+              <span className="label">{hit.where}</span>
+              <code>{around(hit, query.length)}</code>
+            </button>
+          </li>
+        ))}
+      </ul>
+      {query && !hits.length ? <p className="quiet">No block holds that.</p> : null}
+    </Dialog>
+  )
+}
+
+function find(query: string): Hit[] {
+  const wanted = query.toLowerCase()
+  if (!wanted) return []
+  const { doc } = docStore.get()
+  const hits: Hit[] = []
+  for (const block of readingOrder(doc)) {
+    const name = nameOf(doc, block)
+    if (name.toLowerCase().includes(wanted)) hits.push({ block, where: 'name', text: name, at: name.toLowerCase().indexOf(wanted) })
+    for (const [pointer, text] of texts(doc.blocks[block]!.params)) {
+      const at = text.toLowerCase().indexOf(wanted)
+      if (at >= 0) hits.push({ block, where: pointer.slice(1).replaceAll('/', '.'), text, at })
+    }
+  }
+  return hits
+}
+
+function replaceAll(query: string, replacement: string): void {
+  const { doc } = docStore.get()
+  const pattern = new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'gi')
+  const commands: Command[] = []
+  for (const [id, block] of Object.entries(doc.blocks)) {
+    const params = mapTexts(block.params, (text) => text.replace(pattern, () => replacement))
+    if (params !== block.params && params) commands.push({ type: 'setParams', id, params })
+  }
+  if (commands.length && dispatch({ type: 'batch', label: `replace “${query}”`, commands })) toast(`Replaced in ${commands.length === 1 ? 'one block' : `${commands.length} blocks`}.`, 'ok')
+}
+
+function around({ text, at }: Hit, length: number): string {
+  const from = Math.max(0, at - 24)
+  return `${from ? '…' : ''}${text.slice(from, at + length + 40).replace(/\s+/g, ' ')}${text.length > at + length + 40 ? '…' : ''}`
+}

@@ -1,0 +1,17 @@
+// Run again from a block, asked for by a key or a menu wherever a run is painted.
+
+import type { ReactElement } from 'react'
+import { RerunDialog as Ask } from '../../pages/run/RerunDialog'
+import { runStore } from '../../state/live'
+import { isEnded } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { rerunStore } from './rerun'
+
+export default function RerunDialog(): ReactElement | null {
+  const from = useSelect(rerunStore, (s) => s.from)
+  const meta = useSelect(runStore, (s) => s.meta)
+  const doc = useSelect(runStore, (s) => s.doc)
+  const ended = useSelect(runStore, (s) => isEnded(s.head.status))
+  if (from === null || !meta || !doc?.blocks[from]) return null
+  return <Ask run={meta} doc={doc} ended={ended} from={from} onClose={() => rerunStore.set({ from: null })} />
+}

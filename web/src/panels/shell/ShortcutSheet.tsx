@@ -1,0 +1,39 @@
+// The sheet behind `?`, made from the table that the handlers read.
+
+import type { ReactElement } from 'react'
+import { KEYS, wordsOf, type KeyRow } from '../../keys'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Dialog } from '../../ui/Dialog'
+
+const GROUPS: readonly KeyRow['group'][] = ['Build', 'Move', 'Edit', 'Run', 'Tape', 'View']
+const PLACES: Readonly<Record<KeyRow['where'], string>> = {
+  app: 'anywhere on the page', canvas: 'while the canvas has the keyboard', tape: 'while the Tape has the keyboard',
+}
+
+export default function ShortcutSheet(): ReactElement | null {
+  const open = useSelect(uiStore, (s) => s.overlay === 'shortcuts')
+  const rows: readonly KeyRow[] = KEYS
+  return (
+    <Dialog title="Shortcuts" open={open} wide onClose={() => uiStore.set({ overlay: null })}>
+      <div className="shortcuts">
+        {GROUPS.map((group) => (
+          <section key={group} className="shortcuts__group">
+            <h3 className="label">{group.toLowerCase()}</h3>
+            <dl>
+              {rows.filter((row) => row.group === group).map((row) => (
+                <div key={row.id} className="shortcuts__row" title={PLACES[row.where]}>
+                  <dt>{row.does}</dt>
+                  <dd>{row.keys.map((keys) => <kbd key={keys}>{wordsOf(keys)}</kbd>)}</dd>
+                </div>
+              ))}
+            </dl>
+          </section>
+        ))}
+      </div>
+      <p className="quiet">Letters count while the canvas has the keyboard: click it, or press Esc.</p>
+    </Dialog>
+  )
+}
+
+export { ShortcutSheet }

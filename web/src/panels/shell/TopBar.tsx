@@ -1,0 +1,81 @@
+// The bar above every page: where one is, the ways to the other pages, and at the right what belongs to the page. It also holds
+// what every page has: the command palette and the sheet of shortcuts, with their keys.
+
+import { useEffect, type ReactElement, type ReactNode } from 'react'
+import { keyOfEvent } from '../../keys'
+import { Link, useLocation } from '../../routes'
+import { uiStore } from '../../state/ui'
+import CommandPalette from './CommandPalette'
+import RerunDialog from './RerunDialog'
+import ShortcutSheet from './ShortcutSheet'
+import { useApprovals } from './waiting'
+import './shell.css'
+
+export interface BarTab {
+  to: string
+  label: string
+}
+
+const TABS: readonly BarTab[] = [
+  { to: '/', label: 'Workflows' },
+  { to: '/runs', label: 'Runs' },
+  { to: '/approvals', label: 'Approvals' },
+  { to: '/settings', label: 'Settings' },
+]
+
+export interface TopBarProps {
+  /** Behind the brand. */
+  left?: ReactNode
+  /** At the right end. */
+  right?: ReactNode
+  /** How many approvals wait; asked for when it is not given. */
+  approvals?: number
+  tabs?: readonly BarTab[]
+}
+
+export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarProps): ReactElement {
+  const { path } = useLocation()
+  const counted = useApprovals()
+  const waiting = approvals ?? counted
+  useOverlayKeys()
+  return (
+    <header className="bar">
+      <Link to="/" className="bar__brand">weft</Link>
+      {left}
+      <nav className="bar__tabs" aria-label="Pages">
+        {tabs.map(({ to, label }) => {
+          const here = to.split('?')[0]!
+          const isCurrent = path === here || (here !== '/' && path.startsWith(`${here}/`))
+          const count = here === '/approvals' && waiting ? waiting : null
+          return (
+            <Link key={to} to={to} aria-current={isCurrent ? 'page' : undefined}>
+              {label}{count === null ? null : <span className="bar__count"> {count}<span className="visually-hidden"> waiting</span></span>}
+            </Link>
+          )
+        })}
+      </nav>
+      <div className="bar__right">{right}</div>
+      <CommandPalette />
+      <ShortcutSheet />
+      <RerunDialog />
+    </header>
+  )
+}
+
+function useOverlayKeys(): void {
+  useEffect(() => {
+    const onKey = (event: KeyboardEvent): void => {
+      if (event.defaultPrevented) return
+      const { overlay } = uiStore.get()
+      const key = keyOfEvent(event, ['app'])
+      if (key === 'commands') uiStore.set({ overlay: overlay === 'palette' ? null : 'palette' })
+      else if (key === 'shortcuts' && overlay === null) uiStore.set({ overlay: 'shortcuts' })
+      else return
+      event.preventDefault()
+    }
+    addEventListener('keydown', onKey)
+    return () => removeEventListener('keydown', onKey)
+  }, [])
+}
+
+export { TopBar }

@@ -1,0 +1,102 @@
+// Versions: the draft is what autosave writes; a version is saved on purpose and never changes again.
+
+import { useState, type ReactElement } from 'react'
+import { api, ApiError } from '../../net/api'
+import type { Diagnostic } from '../../net/types'
+import { undoThis } from '../../canvas/edit'
+import { keyText } from '../../keys'
+import { dispatch, docStore, flush } from '../../state/doc'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { MenuButton, type MenuEntry } from '../../ui/Menu'
+import { toast } from '../../ui/Toast'
+import { chooseFile, exportJson } from './files'
+
+const LISTED = 8
+
+export function VersionMenu(): ReactElement {
+  const base = useSelect(docStore, (s) => s.baseVersion)
+  const name = useSelect(docStore, (s) => s.doc.name ?? '')
+  const versions = base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i)
+  const entries: MenuEntry[] = [
+    { label: 'Save a version', keys: keyText('save'), onSelect: () => uiStore.set({ overlay: 'version' }) },
+    ...(versions.length ? ['line' as const] : []),
+    ...versions.map((version): MenuEntry => ({ label: `Take over version ${version}`, onSelect: () => void takeOver(name, version) })),
+    'line',
+    { label: 'Import a file', onSelect: chooseFile },
+    { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
+  ]
+  return (
+    <>
+      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'draft' : `draft · v${base}`}</MenuButton>
+      <SaveVersion />
+    </>
+  )
+}
+
+async function takeOver(name: string, version: number): Promise<void> {
+  try {
+    const { document } = await api.workflow(name, version)
+    if (dispatch({ type: 'replaceDoc', doc: document })) toast(`The draft is version ${version} now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
+    else toast(`The draft is version ${version} already.`)
+  } catch (error) {
+    toast(error instanceof Error ? error.message : String(error), 'err')
+  }
+}
+
+function SaveVersion(): ReactElement | null {
+  const open = useSelect(uiStore, (s) => s.overlay === 'version')
+  const name = useSelect(docStore, (s) => s.doc.name ?? '')
+  const [typed, setTyped] = useState<string | null>(null)
+  const [problems, setProblems] = useState<{ text: string; list: readonly Diagnostic[] } | null>(null)
+  const [busy, setBusy] = useState(false)
+  const close = (): void => {
+    setProblems(null)
+    setTyped(null)
+    uiStore.set({ overlay: null })
+  }
+  const save = async (): Promise<void> => {
+    setBusy(true)
+    try {
+      await flush()
+      const { id, rev } = docStore.get()
+      if (id === null) return
+      const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
+      docStore.set({ baseVersion: saved.version })
+      toast(saved.created ? `Saved as version ${saved.version} of ${saved.name}.` : `This is version ${saved.version} of ${saved.name} already.`, 'ok')
+      close()
+    } catch (error) {
+      const list = error instanceof ApiError ? error.diagnostics.filter((found) => found.severity === 'error') : []
+      setProblems({ text: error instanceof Error ? error.message : String(error), list })
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog
+      title="Save a version" open={open} onClose={close}
+      foot={<><Button onClick={close}>Not now</Button><Button kind="primary" data-testid="save-version" why={busy ? 'It is being saved.' : null} onClick={() => void save()}>Save</Button></>}
+    >
+      <form
+        className="dialogform" onSubmit={(event) => {
+          event.preventDefault()
+          void save()
+        }}
+      >
+        <label>
+          <span className="label">workflow</span>
+          <input type="text" value={typed ?? name} onChange={(event) => setTyped(event.target.value)} autoFocus spellCheck={false} />
+        </label>
+        <p className="quiet">A version never changes again. Webhooks, schedules and calls by name use the newest one; the draft stays yours.</p>
+        {problems ? (
+          <div role="alert" className="dialogform__refused">
+            <p>{problems.text}</p>
+            <ul>{problems.list.slice(0, 8).map((found, i) => <li key={i}>{found.message}</li>)}</ul>
+          </div>
+        ) : null}
+      </form>
+    </Dialog>
+  )
+}

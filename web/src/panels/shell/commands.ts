@@ -1,0 +1,74 @@
+// Everything the command palette offers: what the canvas can do (with its key), blocks to go to, pages, themes.
+
+import { runCommand, type CanvasMode } from '../../canvas/commands'
+import { focusNode, reveal } from '../../canvas/view'
+import { sizeOf } from '../../canvas/size'
+import { sentenceText } from '../../canvas/sentence'
+import { KEYS, keyText, type KeyId } from '../../keys'
+import { navigate } from '../../routes'
+import { docStore, specsOf } from '../../state/doc'
+import { absoluteAt, nameOf, readingOrder } from '../../state/document'
+import { runStore } from '../../state/live'
+import { select, uiStore, type Theme } from '../../state/ui'
+import { iconOf, type IconName } from '../../ui/icons'
+import { exportJson } from './files'
+
+export interface CommandItem {
+  id: string
+  label: string
+  group: string
+  icon?: IconName
+  detail?: string
+  /** More words it is found by. */
+  words?: string
+  run: () => void
+}
+
+/** Keys that make no sense from a list: they need a direction, or are for the list itself. */
+const NOT_LISTED = new Set<KeyId>(['back', 'move', 'moveFar', 'walk', 'commands', 'play'])
+const EDITS = new Set(['Build', 'Move', 'Edit'])
+
+export function commandsNow(): CommandItem[] {
+  const { id } = docStore.get()
+  const running = runStore.get().id !== null
+  const mode: CanvasMode | null = id !== null ? 'edit' : running ? 'run' : null
+  return [...(mode ? doing(mode, running) : []), ...(mode ? blocks(mode) : []), ...pages(), ...themes()]
+}
+
+function doing(mode: CanvasMode, running: boolean): CommandItem[] {
+  const rows = KEYS.filter((row) => !NOT_LISTED.has(row.id) && (mode === 'edit' || !EDITS.has(row.group)) && (running || row.group !== 'Tape'))
+  const items = rows.map((row): CommandItem => ({ id: row.id, label: row.does, group: 'do', detail: keyText(row.id), run: () => void runCommand(row.id, mode) }))
+  if (mode === 'edit') items.push({ id: 'export', label: 'Export as JSON', group: 'do', icon: 'download', run: () => exportJson() })
+  return items
+}
+
+function blocks(mode: CanvasMode): CommandItem[] {
+  const doc = mode === 'edit' ? docStore.get().doc : runStore.get().doc
+  if (!doc) return []
+  const specs = specsOf()
+  return readingOrder(doc).map((id) => {
+    const block = doc.blocks[id]!
+    const spec = specs.get(block.type)
+    return {
+      id: `block ${id}`, label: nameOf(doc, id), group: 'go to', icon: iconOf(block.type), detail: spec?.title ?? block.type,
+      words: `${id} ${sentenceText(block, spec)}`,
+      run: () => {
+        select({ blocks: [id] })
+        reveal(absoluteAt(doc, id), sizeOf(block, spec))
+        focusNode(id)
+      },
+    }
+  })
+}
+
+function pages(): CommandItem[] {
+  const to = (id: string, label: string): CommandItem => ({ id: `page ${id}`, label, group: 'pages', run: () => navigate(id) })
+  return [to('/', 'Workflows'), to('/runs', 'Runs'), to('/approvals', 'Approvals'), to('/settings', 'Settings')]
+}
+
+function themes(): CommandItem[] {
+  return (['system', 'light', 'dark'] as Theme[]).map((theme) => ({
+    id: `theme ${theme}`, label: `Theme: ${theme === 'system' ? 'as the system' : theme}`, group: 'look', icon: 'theme', run: () => uiStore.set({ theme }),
+  }))
+}
+

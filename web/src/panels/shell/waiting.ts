@@ -1,0 +1,29 @@
+// How many people are waited for, for the number in the bar. Asked again now and then, and whenever the shown run opens or
+// closes a wait.
+
+import { useEffect } from 'react'
+import { api } from '../../net/api'
+import { runStore } from '../../state/live'
+import { createStore, useSelect } from '../../state/store'
+
+const EVERY_MS = 15_000
+const store = createStore<{ count: number }>({ count: 0 })
+
+export async function countApprovals(): Promise<void> {
+  try {
+    const waits = await api.waits()
+    store.set({ count: waits.filter((wait) => wait.kind === 'approval' || wait.kind === 'form').length })
+  } catch {
+    // The number stays as it was until the server can be reached again.
+  }
+}
+
+export function useApprovals(): number {
+  const open = useSelect(runStore, (s) => s.head.waits.size)
+  useEffect(() => {
+    void countApprovals()
+    const timer = setInterval(() => void (document.hidden ? undefined : countApprovals()), EVERY_MS)
+    return () => clearInterval(timer)
+  }, [open])
+  return useSelect(store, (s) => s.count)
+}

@@ -1,0 +1,138 @@
+// The drawer below the canvas: the Tape, and under it one of Trace, Events and Problems.
+
+import { useState, type ReactElement, type ReactNode } from 'react'
+import { docStore } from '../../state/doc'
+import { runStore, seek, stepBy } from '../../state/live'
+import { isEnded, type RunFold } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { setPanels, uiStore, type Drawer as DrawerName } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { Splitter } from '../../ui/Splitter'
+import { toast } from '../../ui/Toast'
+import { keyText } from '../../keys'
+import Events from '../events/Events'
+import Problems from '../problems/Problems'
+import Trace from '../trace/Trace'
+import { useWidthBelow } from '../../ui/useWidthBelow'
+import { useRunKeys } from './keys'
+import type { Axis } from './layout'
+import { momentLink } from './moment'
+import { nextSpeed, pause, playStore, togglePlay } from './play'
+import { Tape } from './Tape'
+import { clockText, timeOfDay } from './time'
+import { useClock } from './useClock'
+import './drawer.css'
+
+const PANE_MIN = 120
+const PANE_FIRST = 260
+
+export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): ReactElement {
+  useRunKeys()
+  const [axis, setAxis] = useState<Axis>('order')
+  const open = useSelect(uiStore, (s) => s.drawer)
+  const height = useSelect(uiStore, (s) => (s.panels.drawer < PANE_MIN ? PANE_FIRST : s.panels.drawer))
+  const hasRun = useSelect(runStore, (s) => s.id !== null)
+  const problems = useSelect(docStore, (s) => s.diagnostics.length)
+  const hasProblems = mode === 'edit'
+  // On phones the page itself shows the trace.
+  const phone = useWidthBelow(600)
+  const pane = phone ? null : open === 'problems' ? (hasProblems ? open : null) : hasRun && (open === 'trace' || open === 'events') ? open : null
+  const tab = (id: Exclude<DrawerName, null>, label: ReactNode): ReactElement => (
+    <button
+      type="button" role="tab" id={`drawer-${id}`} aria-selected={pane === id} aria-controls="drawer-pane" className="drawer__tab"
+      onClick={() => uiStore.set({ drawer: pane === id ? 'tape' : id })}
+    >
+      {label}
+    </button>
+  )
+  return (
+    <section className="drawer" aria-label="Run" data-open={pane ?? undefined}>
+      {pane ? (
+        <Splitter label="Height of the drawer" orientation="horizontal" panel="after" value={height} min={PANE_MIN} max={640} onChange={(drawer) => setPanels({ drawer })} />
+      ) : null}
+      <div className="drawer__head">
+        <Title />
+        {hasRun ? <Controls axis={axis} onAxis={setAxis} /> : null}
+        {phone ? null : <div className="drawer__tabs" role="tablist" aria-label="Below the Tape">
+          {hasRun ? tab('trace', 'Trace') : null}
+          {hasRun ? tab('events', 'Events') : null}
+          {hasProblems ? tab('problems', problems ? `Problems ${problems}` : 'Problems') : null}
+        </div>}
+        <Button
+          kind="bare" icon={open === null ? 'chevron' : 'down'} iconOnly aria-expanded={open !== null}
+          onClick={() => uiStore.set({ drawer: open === null ? 'tape' : null })}
+        >
+          {open === null ? 'Open the drawer' : 'Close the drawer'}
+        </Button>
+      </div>
+      {hasRun && open !== null ? <Tape axis={axis} /> : null}
+      {pane ? (
+        <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} style={{ height }}>
+          {pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}
+        </div>
+      ) : null}
+    </section>
+  )
+}
+
+function Title(): ReactElement {
+  const id = useSelect(runStore, (s) => s.id)
+  const started = useSelect(runStore, (s) => s.head.startedAt)
+  const finished = useSelect(runStore, (s) => s.head.finishedAt)
+  const live = useSelect(runStore, (s) => s.cursor === 'live')
+  const now = useClock(100)
+  if (!id) return <p className="drawer__title"><b>Tape</b><span className="quiet">No run yet. Run this, and every step shows up here.</span></p>
+  return (
+    <p className="drawer__title">
+      <b>Tape</b>
+      <span className="mono drawer__facts">
+        <span title={id}>run {shortId(id)}</span>
+        {started ? <span className="drawer__started"> · started {timeOfDay(started)}</span> : null}
+        {started ? <span> · {clockText((live && finished ? finished : now) - started)}</span> : null}
+      </span>
+    </p>
+  )
+}
+
+function Controls({ axis, onAxis }: { axis: Axis; onAxis: (axis: Axis) => void }): ReactElement {
+  const { playing, speed } = useSelect(playStore, (s) => s)
+  const cursor = useSelect(runStore, (s) => s.cursor)
+  const status: RunFold['status'] = useSelect(runStore, (s) => s.head.status)
+  const empty = useSelect(runStore, (s) => s.head.seq === 0) ? 'No event yet' : null
+  const over = isEnded(status)
+  const copy = async (): Promise<void> => {
+    try {
+      await navigator.clipboard.writeText(momentLink())
+      toast('Copied a link to this moment', 'ok')
+    } catch {
+      toast(momentLink())
+    }
+  }
+  const step = (by: 1 | -1): void => {
+    pause()
+    stepBy(by)
+  }
+  return (
+    <div className="drawer__controls" role="group" aria-label="Playback">
+      <Button kind="bare" icon="first" iconOnly why={empty} keys={keyText('tapeStart')} onClick={() => (pause(), seek(0))}>To the first event</Button>
+      <Button kind="bare" icon="back" iconOnly why={empty} keys={keyText('previousEvent')} onClick={() => step(-1)}>Previous event</Button>
+      <Button kind="bare" icon={playing ? 'pause' : 'play'} iconOnly why={empty} keys={keyText('play')} onClick={togglePlay}>{playing ? 'Pause' : 'Play'}</Button>
+      <Button kind="bare" icon="chevron" iconOnly why={empty} keys={keyText('nextEvent')} onClick={() => step(1)}>Next event</Button>
+      <Button kind="bare" className="drawer__speed mono" aria-label={`Speed ${speed} times`} onClick={nextSpeed}>{`${speed}x`}</Button>
+      <button type="button" className="drawer__follow mono" aria-pressed={cursor === 'live'} title={keyText('live')} onClick={() => (pause(), seek('live'))}>
+        {over ? 'at the end' : 'follow live'}
+      </button>
+      <span className="drawer__axis" role="group" aria-label="Tape by">
+        {(['order', 'time'] as const).map((each) => (
+          <button key={each} type="button" className="mono" aria-pressed={axis === each} onClick={() => onAxis(each)}>{each}</button>
+        ))}
+      </span>
+      <Button kind="bare" icon="link" iconOnly why={empty} onClick={() => void copy()}>Copy a link to this moment</Button>
+    </div>
+  )
+}
+
+/** 01J9..3F7Q: enough to tell runs apart. */
+export function shortId(id: string): string {
+  return id.length > 12 ? `${id.slice(0, 4)}..${id.slice(-4)}` : id
+}

@@ -1,0 +1,43 @@
+// A moment of a run as an address: /runs/01J9?seq=79&block=score&iter=review:6. Opening it shows exactly that.
+
+import { runStore } from '../../state/live'
+import { uiStore } from '../../state/ui'
+
+export interface Moment {
+  seq: number | null
+  block: string | null
+  iter: Record<string, number>
+}
+
+export function readMoment(query: URLSearchParams): Moment {
+  const seq = query.get('seq')
+  const iter: Record<string, number> = {}
+  for (const part of (query.get('iter') ?? '').split(',')) {
+    const at = part.lastIndexOf(':')
+    const index = Number(part.slice(at + 1))
+    if (at > 0 && Number.isInteger(index) && index >= 0) iter[part.slice(0, at)] = index
+  }
+  return { seq: seq !== null && /^\d{1,9}$/.test(seq) ? Number(seq) : null, block: query.get('block'), iter }
+}
+
+/** The query of what is shown now; null removes a name. Live runs name no seq. */
+export function momentQuery(): Record<'seq' | 'block' | 'iter', string | null> {
+  const { cursor } = runStore.get()
+  const { selection, iter } = uiStore.get()
+  const parts = Object.entries(iter).map(([container, index]) => `${container}:${index}`)
+  return {
+    seq: cursor === 'live' ? null : String(cursor),
+    block: selection.blocks.length === 1 ? selection.blocks[0]! : null,
+    iter: parts.length ? parts.join(',') : null,
+  }
+}
+
+/** The whole address of this moment; a live run is pinned to its last event so far. */
+export function momentLink(): string {
+  const { id, timeline } = runStore.get()
+  const query = new URLSearchParams()
+  const now = { ...momentQuery() }
+  now.seq ??= String(timeline.seq)
+  for (const [name, value] of Object.entries(now)) if (value !== null) query.set(name, value)
+  return `${location.origin}/runs/${id}?${query}`
+}

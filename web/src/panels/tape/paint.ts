@@ -1,0 +1,147 @@
+// Draws the Tape: ticks or bars on a line, times below, the cursor above. Everything behind the cursor is pale.
+
+import type { WireEvent } from '../../net/types'
+import type { Tone } from '../../ui/status'
+import { toneOfEvent } from '../events/describe'
+import { heightOf, PAD_X, xOf, type TapeLayout } from './layout'
+import { durationText, roughly, timeOfDay } from './time'
+
+export const TAPE_H = 68
+const LINE_Y = 44
+const TEXT_Y = 57
+const BAR_MAX = 22
+
+export type Colours = Record<Tone | 'ink' | 'ink2' | 'line' | 'paper' | 'panel', string> & { font: string }
+
+export interface Picture {
+  layout: TapeLayout
+  log: readonly WireEvent[]
+  /** Where the cursor stands; `live`: at the end, and following. */
+  seq: number
+  live: boolean
+  /** Under the pointer, or null. */
+  hover: number | null
+  /** Block whose events are marked below the line. */
+  block: string | null
+  /** Idle for so long since the last event, and not over; else 0. */
+  idleMs: number
+}
+
+export function coloursOf(element: Element): Colours {
+  const style = getComputedStyle(element)
+  const of = (name: string): string => style.getPropertyValue(name).trim()
+  return {
+    run: of('--run'), ok: of('--ok'), err: of('--err'), wait: of('--wait'), quiet: of('--edge'), ink: of('--ink'), ink2: of('--ink-2'),
+    line: of('--line'), paper: of('--paper'), panel: of('--panel'), font: of('--font-mono'),
+  }
+}
+
+export function paint(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): void {
+  const { layout, log, seq, live, hover, idleMs } = picture
+  const { width } = layout
+  ctx.clearRect(0, 0, width, TAPE_H)
+  ctx.fillStyle = c.line
+  ctx.fillRect(PAD_X, LINE_Y, width - 2 * PAD_X, 1)
+  if (layout.bars) bars(ctx, picture, c)
+  else ticks(ctx, picture, c)
+  if (picture.block) marks(ctx, picture, c)
+  times(ctx, layout, log, c)
+  const x = xOf(layout, seq)
+  if (live && idleMs > 0) label(ctx, `( ${roughly(idleMs)} idle )`, Math.min(x + 14, width - 76), LINE_Y - 14, c.ink2, c, 'left')
+  if (hover !== null && hover !== seq && hover > 0) {
+    ctx.fillStyle = c.ink2
+    ctx.fillRect(Math.round(xOf(layout, hover)), 14, 1, LINE_Y - 8)
+  }
+  if (log.length) head(ctx, x, live ? null : seq, width, c)
+}
+
+function ticks(ctx: CanvasRenderingContext2D, { layout, log, seq }: Picture, c: Colours): void {
+  const { xs } = layout
+  const wide = xs.length > 1 && xs[xs.length - 1]! - xs[0]! < xs.length * 5 ? 2 : 3
+  for (let i = 0; i < log.length; i++) {
+    const event = log[i]!
+    const h = heightOf(event)
+    ctx.fillStyle = i < seq ? c[toneOfEvent(event)] : c.line
+    ctx.fillRect(Math.round(xs[i]! - wide / 2), LINE_Y - h, wide, h)
+    // A new attempt, and the first event after a pause, get a foot.
+    if (event.attempt > 1 && event.type === 'node.started') ctx.fillRect(Math.round(xs[i]! - 3), LINE_Y - 2, 6, 2)
+    if (log[i - 1]?.type === 'run.parked') ctx.fillRect(Math.round(xs[i]! - wide / 2), LINE_Y, wide, 5)
+  }
+}
+
+function bars(ctx: CanvasRenderingContext2D, { layout, seq }: Picture, c: Colours): void {
+  let most = 1
+  for (const bar of layout.bars!) most = Math.max(most, bar.count)
+  for (const bar of layout.bars!) {
+    const h = Math.max(5, Math.round(BAR_MAX * Math.sqrt(bar.count / most)))
+    const past = bar.first <= seq
+    ctx.fillStyle = past ? c[bar.tone] : c.line
+    ctx.fillRect(bar.x - 1, LINE_Y - h, 2, h)
+    if (!past || bar.top === bar.tone) continue
+    ctx.fillStyle = c[bar.top]
+    ctx.fillRect(bar.x - 1, LINE_Y - h, 2, Math.max(4, h / 3))
+  }
+}
+
+function marks(ctx: CanvasRenderingContext2D, { layout, log, block }: Picture, c: Colours): void {
+  ctx.fillStyle = c.ink
+  for (let i = 0; i < log.length; i++) if (log[i]!.block === block) ctx.fillRect(Math.round(layout.xs[i]! - 1.5), LINE_Y + 2, 3, 2)
+}
+
+/** Times of day along the line, where there is room; the lengths of idle stretches first. */
+function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly WireEvent[], c: Colours): void {
+  if (!log.length) return
+  const taken: [number, number][] = []
+  const put = (text: string, x: number, align: CanvasTextAlign): void => {
+    const w = ctx.measureText(text).width
+    const from = align === 'left' ? x : align === 'right' ? x - w : x - w / 2
+    if (from < 0 || from + w > layout.width || taken.some(([a, b]) => from < b + 14 && from + w > a - 14)) return
+    taken.push([from, from + w])
+    label(ctx, text, x, TEXT_Y, c.ink2, c, align)
+  }
+  ctx.font = `11px ${c.font}`
+  ctx.textBaseline = 'middle'
+  for (const gap of layout.breaks) {
+    ctx.fillStyle = c.panel
+    ctx.fillRect(gap.x - 4, LINE_Y - 1, 8, 3)
+    ctx.fillStyle = c.ink2
+    ctx.fillRect(Math.round(gap.x - 4), LINE_Y - 3, 1, 7)
+    ctx.fillRect(Math.round(gap.x + 3), LINE_Y - 3, 1, 7)
+    if (gap.label) put(`( ${roughly(gap.ms)} idle )`, gap.x, 'center')
+  }
+  const first = layout.xs[0]!
+  const last = layout.xs[layout.xs.length - 1]!
+  // Within one second the time of day says nothing: then how long after the start.
+  const began = log[0]!.at
+  const short = log.at(-1)!.at - began < 20_000
+  const text = (at: number): string => (short ? `+${durationText(at - began)}` : timeOfDay(at))
+  put(timeOfDay(began), Math.max(first - 2, PAD_X), 'left')
+  if (last > first + 80) put(text(log.at(-1)!.at), last, last > layout.width - 40 ? 'right' : 'center')
+  let i = 0
+  for (let x = first + 220; x < last - 100; x += 220) {
+    while (i < layout.xs.length - 1 && layout.xs[i]! < x) i++
+    put(text(log[i]!.at), layout.xs[i]!, 'center')
+  }
+}
+
+function label(ctx: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, c: Colours, align: CanvasTextAlign): void {
+  ctx.font = `11px ${c.font}`
+  ctx.textBaseline = 'middle'
+  ctx.textAlign = align
+  ctx.fillStyle = colour
+  ctx.fillText(text, x, y)
+}
+
+function head(ctx: CanvasRenderingContext2D, x: number, seq: number | null, width: number, c: Colours): void {
+  ctx.fillStyle = c.ink
+  ctx.fillRect(Math.round(x) + (seq === null ? 3 : 0), 4, 2, LINE_Y + 2)
+  if (seq === null) return
+  const text = `seq ${String(seq).padStart(4, '0')}`
+  ctx.font = `11px ${c.font}`
+  const w = ctx.measureText(text).width + 12
+  const left = x + 8 + w > width ? x - w - 6 : x + 8
+  ctx.beginPath()
+  ctx.roundRect(left, 2, w, 17, 3)
+  ctx.fill()
+  label(ctx, text, left + 6, 11, c.panel, c, 'left')
+}

@@ -1,0 +1,111 @@
+// Times in words, and the time axis: idle stretches take a fixed share, so that three days of waiting do not flatten the run.
+
+import type { WireEvent } from '../../net/types'
+
+export const IDLE_MS = 5000
+
+/** 0.4 s, 41.2 s, 3 m 20 s, 2 h 5 m, 3 d 4 h. */
+export function durationText(ms: number): string {
+  const at = Math.max(0, ms)
+  if (at < 1000) return `${Math.round(at)} ms`
+  if (at < 60_000) return `${(Math.floor(at / 100) / 10).toFixed(1)} s`
+  const s = Math.floor(at / 1000)
+  const [d, h, m] = [Math.floor(s / 86_400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60]
+  if (d) return h ? `${d} d ${h} h` : `${d} d`
+  if (h) return m ? `${h} h ${m} m` : `${h} h`
+  return s % 60 ? `${m} m ${s % 60} s` : `${m} m`
+}
+
+/** The same without the smaller part: 3 m, 2 h, 4 d. */
+export function roughly(ms: number): string {
+  const s = Math.max(0, Math.round(ms / 1000))
+  if (s < 60) return `${s} s`
+  if (s < 3600) return `${Math.round(s / 60)} m`
+  if (s < 86_400 * 2) return `${Math.round(s / 3600)} h`
+  return `${Math.round(s / 86_400)} d`
+}
+
+/** A clock for a run: 00:41.208, and 1:02:03 above an hour. */
+export function clockText(ms: number): string {
+  const at = Math.max(0, Math.round(ms))
+  const two = (n: number): string => String(n).padStart(2, '0')
+  const [h, m, s] = [Math.floor(at / 3_600_000), Math.floor(at / 60_000) % 60, Math.floor(at / 1000) % 60]
+  return h ? `${h}:${two(m)}:${two(s)}` : `${two(m)}:${two(s)}.${String(at % 1000).padStart(3, '0')}`
+}
+
+export const timeOfDay = (at: number): string => new Date(at).toLocaleTimeString(undefined, { hour12: false })
+
+export function dateTime(at: number): string {
+  return new Date(at).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'medium', hour12: false } as Intl.DateTimeFormatOptions)
+}
+
+/** An idle stretch: `from` and `to` in Unix ms, `x` where its middle lies (0 to 1), `width` its share. */
+export interface Gap {
+  from: number
+  to: number
+  x: number
+  width: number
+}
+
+export interface TimeScale {
+  /** Unix ms to 0..1. */
+  at: (ms: number) => number
+  gaps: readonly Gap[]
+}
+
+interface Piece {
+  from: number
+  to: number
+  x: number
+  width: number
+}
+
+/** The axis from the first event to `end`. Stretches longer than IDLE_MS without an event are gaps. */
+export function timeScale(log: readonly WireEvent[], end: number): TimeScale {
+  if (!log.length) return { at: () => 0, gaps: [] }
+  const first = log[0]!.at
+  const last = Math.max(end, log.at(-1)!.at)
+  const busy: [number, number][] = []
+  let from = first
+  let before = first
+  for (let i = 1; i <= log.length; i++) {
+    const at = i < log.length ? log[i]!.at : last
+    if (at - before > IDLE_MS) {
+      busy.push([from, before])
+      from = at
+    }
+    before = Math.max(before, at)
+  }
+  busy.push([from, before])
+  const idle = busy.length - 1
+  const share = idle ? Math.min(0.07, 0.45 / idle) : 0
+  const total = busy.reduce((sum, [a, b]) => sum + (b - a), 0)
+  const room = 1 - share * idle
+  const pieces: Piece[] = []
+  const gaps: Gap[] = []
+  let x = 0
+  for (const [i, [a, b]] of busy.entries()) {
+    const width = total ? ((b - a) / total) * room : room / busy.length
+    pieces.push({ from: a, to: b, x, width })
+    x += width
+    const next = busy[i + 1]
+    if (!next) break
+    pieces.push({ from: b, to: next[0], x, width: share })
+    gaps.push({ from: b, to: next[0], x: x + share / 2, width: share })
+    x += share
+  }
+  return {
+    gaps,
+    at(ms) {
+      let [low, high] = [0, pieces.length - 1]
+      while (low < high) {
+        const mid = (low + high + 1) >> 1
+        if (pieces[mid]!.from <= ms) low = mid
+        else high = mid - 1
+      }
+      const piece = pieces[low]!
+      const part = piece.to > piece.from ? (ms - piece.from) / (piece.to - piece.from) : 0
+      return Math.max(0, Math.min(1, piece.x + piece.width * Math.max(0, Math.min(1, part))))
+    },
+  }
+}

@@ -1,0 +1,164 @@
+// The trace: what ran, inside what, when and for how long. Selecting a row selects it on the canvas too.
+
+import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import type { Document } from '../../net/types'
+import { runStore } from '../../state/live'
+import { firstError, pathFor, type NodeState } from '../../state/run'
+import { useSelect } from '../../state/store'
+import { setIter, uiStore } from '../../state/ui'
+import { EmptyState } from '../../ui/EmptyState'
+import { Icon, iconOf } from '../../ui/icons'
+import { Status } from '../../ui/status'
+import { durationText, timeScale, type TimeScale } from '../tape/time'
+import { useClock } from '../tape/useClock'
+import { segmentsOf } from './bars'
+import { selectNode } from './jump'
+import { parentRow, pathsTo, rowOf, traceIndex, traceRows, type TraceRow } from './rows'
+import { useVirtual } from './virtual'
+import './trace.css'
+
+const ROW_H = 24
+
+export default function Trace(): ReactElement {
+  const view = useSelect(runStore, (s) => s.view)
+  const doc = useSelect(runStore, (s) => s.doc)
+  const timeline = useSelect(runStore, (s) => s.timeline)
+  const headSeq = useSelect(runStore, (s) => s.head.seq)
+  const selected = useSelect(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
+  const iter = useSelect(uiStore, (s) => s.iter)
+  const [fold, setFold] = useState<ReadonlyMap<string, boolean>>(new Map())
+  const [query, setQuery] = useState('')
+  const [active, setActive] = useState<string | null>(null)
+  const box = useRef<HTMLDivElement>(null)
+  const now = useClock(500)
+
+  const shownPath = selected !== null && doc ? pathFor(view, doc, selected, iter) : ''
+  const leaf = firstError(view)
+  const looked = useMemo(() => new Set([...pathsTo(shownPath), ...pathsTo(leaf?.path ?? '')]), [shownPath, leaf?.path])
+  const index = useMemo(() => traceIndex(view), [view])
+  const rows = useMemo(() => traceRows(index, doc, fold, looked, query), [index, doc, fold, looked, query])
+  const scale = useMemo(() => timeScale(timeline.log, Math.max(now, timeline.log.at(-1)?.at ?? 0)), [timeline, headSeq, now])
+  const virtual = useVirtual(box, rows.length, ROW_H)
+
+  // What is selected elsewhere is the active row, unless that row says the same already.
+  const activeRow = rows.find((row) => row.id === active)
+  const says = activeRow && selected !== null && activeRow.block === selected && (activeRow.scope ? true : activeRow.path === shownPath)
+  const wanted = says || selected === null ? active : (rows[rowOf(rows, selected, shownPath)]?.id ?? active)
+  const at = Math.max(0, rows.findIndex((row) => row.id === wanted))
+  useEffect(() => {
+    if (wanted !== null && rows[at]?.id === wanted) virtual.reveal(at)
+  }, [wanted])
+
+  const choose = (row: TraceRow): void => {
+    setActive(row.id)
+    if (row.node) return selectNode(row.node)
+    selectNode({ block: row.block, path: row.scope!.path.slice(0, Math.max(0, row.path.lastIndexOf('/'))) })
+    setIter(row.block, row.scope!.index)
+  }
+  const toggle = (row: TraceRow): void => {
+    if (row.open !== null) setFold(new Map(fold).set(row.id, !row.open))
+  }
+  const onKey = (event: KeyboardEvent): void => {
+    const row = rows[at]
+    if (!row || event.ctrlKey || event.metaKey || event.altKey) return
+    const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / ROW_H) - 1)
+    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1, PageDown: at + page, PageUp: at - page }[event.key]
+    if (to !== undefined) choose(rows[Math.max(0, Math.min(rows.length - 1, to))]!)
+    else if (event.key === 'ArrowRight' && row.open === false) toggle(row)
+    else if (event.key === 'ArrowRight' && row.open && rows[at + 1]) choose(rows[at + 1]!)
+    else if (event.key === 'ArrowLeft' && row.open && !query) toggle(row)
+    else if (event.key === 'ArrowLeft' && parentRow(rows, at) >= 0) choose(rows[parentRow(rows, at)]!)
+    else if (event.key === 'Enter' || event.key === ' ') choose(row)
+    else return
+    event.preventDefault()
+    event.stopPropagation()
+  }
+
+  if (view.seq === 0) return <EmptyState title="Nothing has started yet">{headSeq ? 'The Tape stands before the first event.' : 'Rows appear as blocks start.'}</EmptyState>
+  const cursorX = view.at === null ? null : scale.at(view.seq === headSeq ? Math.max(now, view.at) : view.at)
+  return (
+    <div className="trace">
+      <div className="trace__bar">
+        <input type="search" aria-label="Search in the trace" placeholder="Find a block or an error" value={query} onChange={(event) => setQuery(event.target.value)} />
+        <span className="label">{rows.length} rows</span>
+        <span className="trace__axis" aria-hidden="true">
+          {scale.gaps.map((gap) => <i key={gap.from} style={{ left: `${gap.x * 100}%` }}>{durationText(gap.to - gap.from)} idle</i>)}
+        </span>
+      </div>
+      <div
+        ref={box} role="tree" tabIndex={0} aria-label="Trace" className="trace__rows" onKeyDown={onKey}
+        aria-activedescendant={rows[at] ? `trace-row-${at}` : undefined}
+      >
+        <div style={{ height: virtual.height }} role="presentation" className="trace__all">
+          {rows.slice(virtual.from, virtual.to).map((row, i) => (
+            <Row
+              key={row.id} row={row} at={virtual.from + i} active={row.id === wanted} doc={doc} scale={scale} now={row.finishedAt === null ? now : 0} cursorX={cursorX}
+              onChoose={choose} onToggle={toggle}
+            />
+          ))}
+          {rows.length ? null : <p className="trace__none quiet">No row has “{query}”.</p>}
+        </div>
+      </div>
+    </div>
+  )
+}
+
+interface RowProps {
+  row: TraceRow
+  at: number
+  active: boolean
+  doc: Document | null
+  scale: TimeScale
+  /** 0 when the row has ended: then it is not drawn again with every tick. */
+  now: number
+  cursorX: number | null
+  onChoose: (row: TraceRow) => void
+  onToggle: (row: TraceRow) => void
+}
+
+const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onChoose, onToggle }: RowProps): ReactElement {
+  const type = doc?.blocks[row.block]?.type ?? ''
+  const took = row.startedAt !== null && (row.finishedAt !== null || now) ? Math.max(0, (row.finishedAt ?? now) - row.startedAt) : null
+  const skipped = row.status === 'skipped'
+  return (
+    <div
+      role="treeitem" id={`trace-row-${at}`} data-testid={`trace-${row.id}`} data-status={row.status} aria-level={row.depth + 1} aria-selected={active}
+      aria-expanded={row.open ?? undefined} className="trace__row" style={{ top: at * ROW_H, height: ROW_H }} onClick={() => onChoose(row)} onDoubleClick={() => onToggle(row)}
+    >
+      <span className="trace__name" style={{ paddingLeft: 8 + row.depth * 14 }}>
+        <span
+          className="trace__twist" onClick={(event) => {
+            event.stopPropagation()
+            onToggle(row)
+          }}
+        >
+          {row.open === null ? null : <Icon name={row.open ? 'down' : 'chevron'} size={12} />}
+        </span>
+        {row.scope ? null : <Icon name={iconOf(type)} size={14} />}
+        <span className={row.scope ? 'trace__label mono' : 'trace__label'}>{row.label}</span>
+        {row.node ? <Facts node={row.node} /> : null}
+      </span>
+      <Status status={row.status} />
+      <span className="trace__took mono">{took === null || skipped ? '' : durationText(took)}</span>
+      <span className="trace__bars" aria-hidden="true">
+        {segmentsOf(row, scale, now || (row.finishedAt ?? 0)).map((each, i) => (
+          <i
+            key={i} data-tone={each.tone} className={each.thin ? 'trace__seg trace__seg--thin' : 'trace__seg'}
+            style={{ left: `${each.x * 100}%`, width: `max(3px, ${each.width * 100}%)` }}
+          />
+        ))}
+        {cursorX === null ? null : <i className="trace__cursor" style={{ left: `${cursorX * 100}%` }} />}
+      </span>
+    </div>
+  )
+})
+
+function Facts({ node }: { node: NodeState }): ReactElement | null {
+  const { region } = node
+  if (node.error && node.status !== 'succeeded') return <span className="trace__fact" data-tone={node.handled ? undefined : 'err'} title={node.error.message}>{node.error.message}</span>
+  if (region) return <span className="trace__fact mono">{region.closed} / {region.count}{region.failed ? `, ${region.failed} failed` : ''}</span>
+  if (node.status === 'skipped') return <span className="trace__fact">{node.reason === 'pruned' ? 'path not taken' : node.reason}</span>
+  if (node.attempt > 1) return <span className="trace__fact mono">attempt {node.attempt}</span>
+  if (node.route && node.route !== 'out') return <span className="trace__fact mono">{node.route}</span>
+  return null
+}

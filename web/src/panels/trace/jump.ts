@@ -1,0 +1,32 @@
+// Selecting a node of a run everywhere at once: the canvas, the inspector and every iteration stepper follow.
+
+import { announce } from '../../a11y'
+import { runStore } from '../../state/live'
+import { reveal } from '../../canvas/view'
+import { sizeOf } from '../../canvas/size'
+import { specsOf } from '../../state/doc'
+import { absoluteAt, nameOf } from '../../state/document'
+import { firstError, iterOf, type NodeState } from '../../state/run'
+import { select, uiStore } from '../../state/ui'
+import { placeOf } from '../events/describe'
+
+export function selectNode(node: Pick<NodeState, 'block' | 'path'>): void {
+  uiStore.set(({ iter }) => ({ iter: { ...iter, ...iterOf(node.path) } }))
+  select({ blocks: [node.block] })
+  const { doc } = runStore.get()
+  const block = doc?.blocks[node.block]
+  // Panels that open with the selection take their room from the canvas first.
+  if (doc && block) setTimeout(() => reveal(absoluteAt(doc, node.block), sizeOf(block, specsOf().get(block.type))), 50)
+}
+
+/** Go to the innermost first failure at the moment shown, with the trace open. False: there is none. */
+export function goToFirstError(): boolean {
+  const { view, doc } = runStore.get()
+  const node = firstError(view)
+  if (!node) return false
+  selectNode(node)
+  uiStore.set({ drawer: 'trace' })
+  const where = placeOf(node.path, doc)
+  announce(`${doc ? nameOf(doc, node.block) : node.block} failed${where ? ` in ${where}` : ''}: ${node.error?.message ?? ''}`)
+  return true
+}

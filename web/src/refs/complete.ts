@@ -1,0 +1,176 @@
+// What to offer while a reference is typed: after `<` the outputs a block can read, nearest first, and their fields; after
+// `${` the environment names. Declared schemas are united with the keys seen in the last run.
+
+import type { Document, Json, JsonSchema } from '../net/types'
+import { kindOf, nameOf, NO_SPECS, type Specs } from '../state/document'
+import { normalize } from './parse'
+import { aroundOf, LOOP_FIELDS, outputSchema, PARALLEL_FIELDS, reachable, refName, type Reader } from './scope'
+
+export type Group = 'scope' | 'upstream' | 'loop' | 'earlier' | 'input' | 'variables' | 'environment'
+
+/** `insert` replaces the whole reference that is being typed, brackets included. `more`: it has fields to go into. */
+export interface Option {
+  insert: string
+  /** What is shown: `Draft.content`. */
+  label: string
+  detail: string
+  group: Group
+  block: string | null
+  more: boolean
+  /** Value of the last run, when there is one. */
+  value?: Json
+}
+
+export interface CompleteContext {
+  doc: Document
+  reader: Reader
+  specs?: Specs
+  /** Last output of a block, if any; keys that no schema declares come from here. */
+  lastOutput?: (block: string) => Json | undefined
+  env?: readonly string[]
+}
+
+/** The reference that is being typed at `caret`: where it starts, and what is typed of it. null: none. */
+export function typedAt(text: string, caret: number): { start: number; end: number; typed: string; env: boolean } | null {
+  const before = text.slice(0, caret)
+  const env = /\$\{([A-Za-z0-9_]*)$/.exec(before)
+  if (env) return { start: caret - env[0].length, end: closing(text, caret, '}'), typed: env[1]!, env: true }
+  const open = before.lastIndexOf('<')
+  if (open < 0) return null
+  const typed = before.slice(open + 1)
+  if (/[<>\n{}"`]/.test(typed.replace(/\["[^"]*"?\]?/g, '')) || /^[\s=]/.test(typed)) return null
+  return { start: open, end: closing(text, caret, '>'), typed, env: false }
+}
+
+/** Options for what is typed. "" gives everything one level deep; `Draft.` gives the fields of Draft. */
+export function complete(typed: string, context: CompleteContext, env = false): Option[] {
+  if (env) return (context.env ?? []).filter((name) => matches(name, typed)).map((name) => option(`\${${name}}`, name, 'environment', 'environment', null))
+  const cut = Math.max(typed.lastIndexOf('.'), typed.lastIndexOf('['))
+  if (cut > 0) {
+    const base = typed.slice(0, cut)
+    const fields = fieldsBelow(base, context)
+    if (fields.length) return fields.filter((field) => matches(field.label.slice(base.length + 1), typed.slice(cut + 1)))
+  }
+  return roots(context).filter((root) => matches(root.label, typed))
+}
+
+/** Everything a block can read, flat to depth one: for menus and for "did you mean". */
+export function roots(context: CompleteContext): Option[] {
+  const { doc, reader, specs = NO_SPECS, lastOutput } = context
+  const options: Option[] = []
+  for (const [nth, container] of aroundOf(doc, reader).entries()) {
+    const kind = kindOf(doc, container, specs)
+    if (!kind) continue
+    const first = aroundOf(doc, reader).findIndex((other) => kindOf(doc, other, specs) === kind) === nth
+    const name = first ? kind : refName(doc, container)
+    for (const field of kind === 'loop' ? LOOP_FIELDS : PARALLEL_FIELDS) {
+      if (field !== 'iteration') options.push(option(`<${name}.${field}>`, `${name}.${field}`, SCOPE_WORDS[field] ?? '', 'scope', container))
+    }
+  }
+  for (const { block, mode } of reachable(doc, reader, specs)) {
+    const name = refName(doc, block)
+    const group: Group = mode === 'current' ? 'upstream' : mode === 'last' ? 'loop' : 'earlier'
+    const detail = mode === 'previous' ? 'of the iteration before' : mode === 'last' ? 'of the last iteration' : (doc.blocks[block]?.type ?? '')
+    const more = fieldNames(outputSchema(doc, block, specs), lastOutput?.(block)).length > 0
+    const value = lastOutput?.(block)
+    options.push({ ...option(`<${name}>`, name, detail, group, block, more), ...(value === undefined ? {} : { value }) })
+  }
+  for (const [name, schema] of Object.entries(doc.input?.properties ?? {})) options.push(option(`<input.${name}>`, `input.${name}`, typeOf(schema), 'input', null))
+  for (const [name, value] of Object.entries(doc.variables ?? {})) {
+    options.push({ ...option(`<workflow.${name}>`, `workflow.${name}`, 'variable', 'variables', null, isObject(value)), value })
+  }
+  return options
+}
+
+/** The nearest known name, or null: for "did you mean". */
+export function suggest(name: string, known: Iterable<string>): string | null {
+  const wanted = normalize(name)
+  let best: string | null = null
+  let least = Math.max(1, Math.floor(wanted.length * 0.4)) + 1
+  for (const other of known) {
+    const distance = editDistance(wanted, normalize(other), least)
+    if (distance < least) [best, least] = [other, distance]
+  }
+  return best
+}
+
+function fieldsBelow(base: string, context: CompleteContext): Option[] {
+  const { doc, specs = NO_SPECS, lastOutput } = context
+  const options: Option[] = []
+  const wanted = normalize(base)
+  const root = roots(context).filter((r) => wanted.startsWith(normalize(r.label))).sort((a, b) => normalize(b.label).length - normalize(a.label).length)[0]
+  if (!root) return []
+  let schema: JsonSchema | null | undefined = root.block && root.group !== 'scope' ? outputSchema(doc, root.block, specs) : null
+  let value: Json | undefined = root.block && root.group !== 'scope' ? lastOutput?.(root.block) : root.value
+  const rest = base.slice(lengthOf(base, normalize(root.label).length))
+  for (const part of rest.split(/[.[\]"]+/).filter(Boolean)) {
+    schema = /^\d+$/.test(part) ? schema?.items : schema?.properties?.[part]
+    value = Array.isArray(value) ? value[Number(part)] : isObject(value) ? (value as Record<string, Json>)[part] : undefined
+  }
+  for (const name of fieldNames(schema, value)) {
+    const plain = /^[\p{L}\p{N}_$@][\p{L}\p{N}_$@-]*$/u.test(name)
+    const label = plain ? `${base}.${name}` : `${base}["${name}"]`
+    const inner = isObject(value) ? (value as Record<string, Json>)[name] : undefined
+    const declared = schema?.properties?.[name]
+    const more = fieldNames(declared, inner).length > 0
+    const detail = declared ? typeOf(declared) : 'seen in the last run'
+    options.push({ ...option(`<${label}>`, label, detail, root.group, root.block, more), ...(inner === undefined ? {} : { value: inner }) })
+  }
+  return options
+}
+
+const SCOPE_WORDS: Record<string, string> = {
+  index: 'number, from 0', item: 'of this round', items: 'the whole list', results: 'so far', break: 'true after a break',
+}
+
+function fieldNames(schema: JsonSchema | null | undefined, value: Json | undefined): string[] {
+  const seen = isObject(value) ? Object.keys(value as Record<string, Json>) : []
+  return [...new Set([...Object.keys(schema?.properties ?? {}), ...seen])]
+}
+
+function typeOf(schema: JsonSchema): string {
+  return schema.title ?? (Array.isArray(schema.type) ? schema.type.join(' or ') : (schema.type ?? ''))
+}
+
+function option(insert: string, label: string, detail: string, group: Group, block: string | null, more = false): Option {
+  return { insert, label, detail, group, block, more }
+}
+
+/** Letters of `typed` occur in `text` in order. */
+function matches(text: string, typed: string): boolean {
+  const wanted = normalize(typed)
+  let at = 0
+  for (const char of normalize(text)) if (char === wanted[at]) at++
+  return at === wanted.length
+}
+
+/** Length of the part of `text` that has `count` characters when normalized. */
+function lengthOf(text: string, count: number): number {
+  for (let n = 0, at = 0; at < text.length; at++) {
+    if (n === count) return at
+    n += normalize(text[at]!).length
+  }
+  return text.length
+}
+
+function closing(text: string, caret: number, mark: string): number {
+  const rest = /^[\p{L}\p{N}_.[\]" -]*/u.exec(text.slice(caret))![0]
+  return text[caret + rest.length] === mark ? caret + rest.length + 1 : caret
+}
+
+function isObject(value: unknown): boolean {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
+}
+
+function editDistance(a: string, b: string, most: number): number {
+  if (Math.abs(a.length - b.length) >= most) return most
+  let row = Array.from({ length: b.length + 1 }, (_, i) => i)
+  for (let i = 1; i <= a.length; i++) {
+    const next = [i]
+    for (let j = 1; j <= b.length; j++) next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
+    row = next
+  }
+  return row[b.length]!
+}
+
+export { nameOf }

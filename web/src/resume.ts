@@ -1,0 +1,133 @@
+// Makes the page behind a resume link nicer where JavaScript runs: local times, fields checked while they are filled in, no double
+// answers, and word of it when somebody else was first or the connection is gone. The page works without all this.
+
+const POLL_MS = 5000
+
+const form = document.querySelector<HTMLFormElement>('main form[method=post]')
+const main = document.querySelector('main')
+
+for (const time of document.querySelectorAll<HTMLTimeElement>('time[datetime]')) {
+  time.title = time.textContent ?? ''
+  time.textContent = new Date(time.dateTime).toLocaleString(undefined, { dateStyle: 'medium', timeStyle: 'short' })
+}
+if (form && main) enhance(form, main)
+
+type Control = HTMLInputElement | HTMLTextAreaElement | HTMLSelectElement
+
+function enhance(form: HTMLFormElement, main: Element): void {
+  const notice = document.createElement('p')
+  notice.className = 'notice'
+  notice.setAttribute('role', 'status')
+  notice.hidden = true
+  form.before(notice)
+  const say = (text: string, isError: boolean): void => {
+    if (notice.textContent !== text) notice.textContent = text
+    notice.classList.toggle('err', isError)
+    notice.hidden = !text
+  }
+
+  // Our messages stand at the fields and are read out; the browser's bubbles do neither everywhere.
+  form.noValidate = true
+  const controls = [...form.querySelectorAll<Control>('input, textarea, select')]
+  for (const control of controls) {
+    control.addEventListener('blur', () => check(control))
+    control.addEventListener('input', () => {
+      if (control.getAttribute('aria-invalid') === 'true') check(control)
+    })
+  }
+  let sent = false
+  form.addEventListener('submit', (event) => {
+    const wrong = controls.filter((control) => !check(control))[0]
+    if (wrong || sent || !navigator.onLine) {
+      event.preventDefault()
+      if (wrong) wrong.focus()
+      else if (!sent) say('There is no connection. What you typed stays here.', true)
+      return
+    }
+    sent = true
+    // The pressed button is part of the answer, so it is not disabled but marked.
+    for (const button of form.querySelectorAll('button')) button.setAttribute('aria-disabled', 'true')
+    if (event.submitter) event.submitter.textContent = 'Sending'
+  })
+  // Back from the next page: the browser shows this one as it was.
+  addEventListener('pageshow', (event) => {
+    if (event.persisted) location.reload()
+  })
+  watch(form, main, say, () => sent)
+}
+
+/** Is the field as its schema wants it? Puts what is wrong below it. */
+function check(control: Control): boolean {
+  const message = wrongWith(control)
+  const id = `${control.id}.note`
+  let note = document.getElementById(id)
+  if (!note && message) {
+    note = document.createElement('small')
+    note.id = id
+    ;(control.closest('.field') ?? control.parentElement)?.append(note)
+    control.setAttribute('aria-describedby', id)
+  }
+  if (note) {
+    // The description comes back when the field is right again.
+    note.dataset.text ??= note.classList.contains('error') ? '' : (note.textContent ?? '')
+    note.textContent = message || note.dataset.text
+    note.className = message ? 'error' : 'quiet'
+  }
+  if (message) control.setAttribute('aria-invalid', 'true')
+  else control.removeAttribute('aria-invalid')
+  return !message
+}
+
+function wrongWith(control: Control): string {
+  const { validity: v } = control
+  if (v.valueMissing) return 'Please fill this in.'
+  if (v.badInput) return 'This must be a number.'
+  if (v.stepMismatch) return 'This must be a whole number.'
+  if (v.rangeUnderflow) return `At least ${(control as HTMLInputElement).min}.`
+  if (v.rangeOverflow) return `At most ${(control as HTMLInputElement).max}.`
+  if (v.typeMismatch) return control.getAttribute('type') === 'email' ? 'This must be an email address.' : 'This must be an address.'
+  if (control.classList.contains('code') && control.value.trim()) {
+    try {
+      JSON.parse(control.value)
+    } catch {
+      return 'This is not valid JSON.'
+    }
+  }
+  return ''
+}
+
+/** Looks now and then whether the question is still open. What was typed stays on the page whatever happens. */
+function watch(form: HTMLFormElement, main: Element, say: (text: string, isError: boolean) => void, isSent: () => boolean): void {
+  const token = location.pathname.split('/').filter(Boolean).at(-1) ?? ''
+  let timer: ReturnType<typeof setTimeout>
+  const look = async (): Promise<void> => {
+    clearTimeout(timer)
+    if (document.hidden || isSent()) return
+    try {
+      const response = await fetch(`/api/resume/${token}`, { headers: { Accept: 'application/json' }, cache: 'no-store' })
+      if (response.ok) {
+        const wait = (await response.json()) as { status: string; answered_by?: string | null }
+        if (isSent()) return
+        if (wait.status !== 'pending') return over(wait)
+        say('', false)
+      }
+    } catch {
+      say('There is no connection right now. What you typed stays here.', true)
+    }
+    timer = setTimeout(() => void look(), POLL_MS)
+  }
+  const over = ({ status, answered_by }: { status: string; answered_by?: string | null }): void => {
+    const words = status === 'answered' ? `This was just answered${answered_by ? ` by ${answered_by}` : ''}.` : status === 'expired' ? 'The time for an answer is over.' : 'This question was withdrawn.'
+    say(words, false)
+    for (const each of form.querySelectorAll<HTMLButtonElement | Control>('button, input, textarea, select')) each.disabled = true
+    const link = document.createElement('a')
+    link.href = location.pathname
+    link.textContent = 'Show what was decided'
+    main.querySelector('.notice:not([hidden])')?.append(' ', link)
+  }
+  document.addEventListener('visibilitychange', () => void look())
+  addEventListener('online', () => void look())
+  timer = setTimeout(() => void look(), POLL_MS)
+}
+
+export {}

@@ -1,0 +1,190 @@
+// The draft that is edited: the document, its undo stacks, and saving. `dispatch` is the only way a document changes.
+
+import { api, ApiError, DraftConflict } from '../net/api'
+import type { BlockSpec, Diagnostic, Document, Draft } from '../net/types'
+import { applyCommand, labelOf, type Command } from './commands'
+import { dropLocal, keepLocal, readLocal, type LocalDraft } from './crash'
+import { emptyDocument, type Specs } from './document'
+import { createStore } from './store'
+
+export const UNDO_MAX = 200
+const SAVE_AFTER_MS = 800
+const COALESCE_MS = 1000
+
+/** saved: the server has it. dirty: it will be sent soon. offline: it is kept here until it can be sent. */
+export type Saving = 'saved' | 'dirty' | 'saving' | 'offline' | 'conflict' | 'refused'
+
+export interface Step {
+  label: string
+  command: Command
+}
+
+export interface DocState {
+  /** Id of the draft; null when no draft is open. */
+  id: string | null
+  doc: Document
+  rev: number
+  baseVersion: number | null
+  /** Findings of the server about the last saved document. */
+  diagnostics: readonly Diagnostic[]
+  undo: readonly Step[]
+  redo: readonly Step[]
+  saving: Saving
+  savedAt: number | null
+  /** What the server has, when somebody else saved in between. */
+  conflict: Draft | null
+  /** Edits of this browser that never reached the server. */
+  restorable: LocalDraft | null
+  /** Nothing can be changed: a run is shown, or the window is too small. */
+  readonly: boolean
+  error: string | null
+}
+
+export const docStore = createStore<DocState>(nothing())
+export const specsStore = createStore<{ specs: Specs; list: readonly BlockSpec[] }>({ specs: new Map(), list: [] })
+
+export function specsOf(): Specs {
+  return specsStore.get().specs
+}
+
+/** Block types, loaded once. */
+export async function loadSpecs(): Promise<void> {
+  if (specsStore.get().list.length) return
+  const list = await api.blocks()
+  specsStore.set({ list, specs: new Map(list.map((spec) => [spec.type, spec])) })
+}
+
+/** Open a draft. Raises ApiError. Unsaved edits of this browser are offered in `restorable`. */
+export async function openDraft(id: string): Promise<void> {
+  await closeDraft()
+  const [draft, local] = await Promise.all([api.draft(id), readLocal(id), loadSpecs()])
+  const lost = local && JSON.stringify(local.document) !== JSON.stringify(draft.document) ? local : null
+  if (local && !lost) void dropLocal(id)
+  docStore.set({
+    ...nothing(), id, doc: draft.document, rev: draft.rev, baseVersion: draft.base_version, savedAt: draft.updated_at, restorable: lost,
+    diagnostics: draft.diagnostics ?? [],
+  })
+}
+
+/** Save what is open, then forget it. */
+export async function closeDraft(): Promise<void> {
+  const { id } = docStore.get()
+  if (id === null) return
+  await flush()
+  if (docStore.get().id === id) docStore.set(nothing())
+}
+
+/** Do a command. With the same `coalesce` key within a second it joins the step before, so that one undo takes both back. */
+export function dispatch(command: Command, coalesce?: string): boolean {
+  const state = docStore.get()
+  if (state.readonly) return false
+  const [doc, inverse] = applyCommand(state.doc, command, specsOf())
+  if (doc === state.doc) return false
+  const now = Date.now()
+  const joins = coalesce !== undefined && coalesce === lastKey && now - lastAt < COALESCE_MS && state.undo.length > 0 && !state.redo.length
+  lastKey = coalesce
+  lastAt = now
+  const undo = joins ? state.undo : [...state.undo, { label: labelOf(command, state.doc), command: inverse }].slice(-UNDO_MAX)
+  docStore.set({ doc, undo, redo: [] })
+  changed()
+  return true
+}
+
+export function undo(): string | null {
+  return travel('undo', 'redo')
+}
+
+export function redo(): string | null {
+  return travel('redo', 'undo')
+}
+
+/** Send what is not sent yet. Resolves when the server has it, or can not have it. */
+export async function flush(): Promise<void> {
+  if (timer !== null) clearTimeout(timer)
+  timer = null
+  // One request at a time; what was typed meanwhile goes with the next.
+  saving = saving.then(save, save)
+  return saving
+}
+
+/** After a conflict: keep what the server has, overwrite it with ours, or make a copy of ours (its id is returned). */
+export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string | null> {
+  const { conflict, doc, id } = docStore.get()
+  if (!conflict || !id) return null
+  let copied: string | null = null
+  if (choice === 'copy') copied = (await api.createDraft(doc, `${doc.name ?? 'workflow'}-copy`)).id
+  docStore.set({ conflict: null, rev: conflict.rev, saving: 'dirty' })
+  if (choice === 'mine') {
+    await flush()
+    return null
+  }
+  const [next, inverse] = applyCommand(docStore.get().doc, { type: 'replaceDoc', doc: conflict.document })
+  docStore.set((state) => ({
+    doc: next, undo: [...state.undo, { label: 'take over their version', command: inverse }], redo: [], saving: 'saved', savedAt: conflict.updated_at,
+  }))
+  void dropLocal(id)
+  return copied
+}
+
+/** Take the edits back that a crash left here, or forget them. */
+export function restoreLocal(take: boolean): void {
+  const { restorable, id } = docStore.get()
+  docStore.set({ restorable: null })
+  if (!restorable || !id) return
+  if (take) dispatch({ type: 'replaceDoc', doc: restorable.document })
+  else void dropLocal(id)
+}
+
+let timer: ReturnType<typeof setTimeout> | null = null
+let saving: Promise<void> = Promise.resolve()
+let lastKey: string | undefined
+let lastAt = 0
+
+function travel(from: 'undo' | 'redo', to: 'undo' | 'redo'): string | null {
+  const state = docStore.get()
+  const step = state[from].at(-1)
+  if (!step || state.readonly) return null
+  const [doc, inverse] = applyCommand(state.doc, step.command, specsOf())
+  lastKey = undefined
+  docStore.set({ doc, [from]: state[from].slice(0, -1), [to]: [...state[to], { label: step.label, command: inverse }] } as Partial<DocState>)
+  changed()
+  return step.label
+}
+
+function changed(): void {
+  const { id, doc, rev, saving: now } = docStore.get()
+  if (!id) return
+  void keepLocal({ id, document: doc, rev, at: Date.now() })
+  if (now === 'conflict') return
+  docStore.set({ saving: 'dirty' })
+  if (timer !== null) clearTimeout(timer)
+  timer = setTimeout(() => void flush(), SAVE_AFTER_MS)
+}
+
+async function save(): Promise<void> {
+  const { id, doc, rev, saving: now } = docStore.get()
+  if (!id || now === 'saved' || now === 'conflict') return
+  docStore.set({ saving: 'saving' })
+  const here = (): boolean => docStore.get().id === id
+  try {
+    const saved = await api.saveDraft(id, rev, doc, doc.name ?? 'workflow')
+    if (!here()) return
+    const still = docStore.get().doc === doc
+    docStore.set({ rev: saved.rev, savedAt: saved.updated_at, diagnostics: saved.diagnostics, saving: still ? 'saved' : 'dirty', error: null })
+    if (still) void dropLocal(id)
+  } catch (error) {
+    if (!here()) return
+    if (error instanceof DraftConflict) return docStore.set({ saving: 'conflict', conflict: error.theirs })
+    const message = error instanceof Error ? error.message : String(error)
+    const lost = error instanceof ApiError && (error.status === 0 || error.status >= 500)
+    docStore.set({ saving: lost ? 'offline' : 'refused', error: message })
+    if (lost) timer = setTimeout(() => void flush(), SAVE_AFTER_MS * 5)
+  }
+}
+
+function nothing(): DocState {
+  return {
+    id: null, doc: emptyDocument(), rev: 0, baseVersion: null, diagnostics: [], undo: [], redo: [], saving: 'saved', savedAt: null,
+    conflict: null, restorable: null, readonly: false, error: null,
+  }
+}

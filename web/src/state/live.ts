@@ -1,0 +1,108 @@
+// The run that is shown: its log, where the Tape stands, and what the canvas paints. One at a time for a tab.
+
+import { api } from '../net/api'
+import { follow, type Feed } from '../net/events'
+import type { Document, RunView, WireEvent } from '../net/types'
+import { Timeline } from './keyframes'
+import { setNet } from './net'
+import { emptyFold, isDecided, shapeOf, type RunFold } from './run'
+import { createStore } from './store'
+import { specsOf } from './doc'
+
+export interface RunState {
+  id: string | null
+  /** The run as the server described it when it was opened; null while that is loading. */
+  meta: RunView | null
+  /** The document the run is pinned to. */
+  doc: Document | null
+  timeline: Timeline
+  /** 'live', or the seq the Tape was dragged to. */
+  cursor: 'live' | number
+  /** The fold at the cursor: what everything paints. */
+  view: RunFold
+  /** The fold of all events: where `live` is. */
+  head: RunFold
+  /** Live text by node key; gone when the block has ended. */
+  live: ReadonlyMap<string, string>
+  error: string | null
+}
+
+const LIVE_TEXT_MAX = 64 * 1024
+
+export const runStore = createStore<RunState>(nothing())
+
+let feed: Feed | null = null
+
+/** Show a run: load what it is, then follow it. `doc`: when the caller has the document it runs. */
+export async function openRun(id: string, options: { doc?: Document | null; seq?: number } = {}): Promise<void> {
+  closeRun()
+  runStore.set({ ...nothing(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
+  try {
+    const meta = await api.run(id)
+    const doc = options.doc ?? (await api.runDocument(meta))
+    if (runStore.get().id !== id) return
+    const timeline = new Timeline(shapeOf(doc, specsOf()))
+    runStore.set({ meta, doc, timeline, view: timeline.head, head: timeline.head })
+  } catch (error) {
+    if (runStore.get().id === id) runStore.set({ error: error instanceof Error ? error.message : String(error) })
+    return
+  }
+  feed = follow(id, 0, { events: ingest, delta: addText, status: setNet })
+}
+
+/** Show no run. */
+export function closeRun(): void {
+  feed?.close()
+  feed = null
+  setNet({ mode: 'idle', behind: 0, retryAt: null, error: null })
+  runStore.set(nothing())
+}
+
+/** Try to connect now. */
+export function reconnect(): void {
+  feed?.retry()
+}
+
+/** Put the Tape's cursor on an event, or back to live. The whole picture follows. */
+export function seek(to: number | 'live'): void {
+  const { timeline } = runStore.get()
+  if (to === 'live') return runStore.set({ cursor: 'live', view: timeline.head })
+  const seq = Math.max(0, Math.min(Math.round(to), timeline.seq))
+  runStore.set({ cursor: seq, view: timeline.seek(seq) })
+}
+
+/** Move the cursor: by events, or by `block` to the next one that starts or ends a block. */
+export function stepBy(by: 1 | -1, unit: 'event' | 'block' = 'event'): void {
+  const { timeline, cursor } = runStore.get()
+  let at = (cursor === 'live' ? timeline.seq : cursor) + by
+  const isBoundary = (event: WireEvent | undefined): boolean => !!event && /^(node\.(started|succeeded|failed)|region\.exited|wait\.)/.test(event.type)
+  if (unit === 'block') while (at > 0 && at < timeline.seq && !isBoundary(timeline.log[at - 1])) at += by
+  seek(at >= timeline.seq && by > 0 ? 'live' : at)
+}
+
+/** Take events in: contiguous, as `follow` gives them. */
+export function ingest(events: WireEvent[]): void {
+  const { timeline, cursor, live } = runStore.get()
+  timeline.append(events)
+  const head = timeline.head
+  let texts: Map<string, string> | null = null
+  for (const event of events) {
+    if (event.key === null || !live.has(event.key)) continue
+    const node = head.nodes.get(event.key)
+    if (!node || isDecided(node) || node.status === 'retrying') (texts ??= new Map(live)).delete(event.key)
+  }
+  runStore.set({ head, ...(texts ? { live: texts } : {}), view: cursor === 'live' ? head : timeline.seek(cursor) })
+}
+
+function addText(key: string, text: string): void {
+  runStore.set(({ live }) => {
+    const next = new Map(live)
+    next.set(key, ((live.get(key) ?? '') + text).slice(-LIVE_TEXT_MAX))
+    return { live: next }
+  })
+}
+
+function nothing(): RunState {
+  const view = emptyFold()
+  return { id: null, meta: null, doc: null, timeline: new Timeline(), cursor: 'live', view, head: view, live: new Map(), error: null }
+}

@@ -1,0 +1,21 @@
+// How up to date the shown run is, and the clock that stops when it is not: without a connection nobody knows whether a block
+// is still running, so durations must not go on counting.
+
+import type { FeedStatus } from '../net/events'
+import { createStore } from './store'
+
+export interface NetState extends FeedStatus {
+  /** When the present mode began. */
+  since: number
+}
+
+export const netStore = createStore<NetState>({ mode: 'idle', behind: 0, retryAt: null, error: null, since: 0 })
+
+export function setNet(status: FeedStatus, now = Date.now()): void {
+  netStore.set((before) => ({ ...status, since: before.mode === status.mode ? before.since : now }))
+}
+
+/** The time to count durations with: stands still while offline. */
+export function clockOf(net: NetState, now = Date.now()): number {
+  return net.mode === 'offline' ? net.since : now
+}

@@ -1,0 +1,92 @@
+// What is about the person and not about the document or the run: selection, panels, theme. Sizes and theme are remembered.
+
+import { createStore } from './store'
+
+export type Theme = 'system' | 'light' | 'dark'
+export type View = 'canvas' | 'json' | 'outline'
+export type Drawer = 'tape' | 'trace' | 'events' | 'problems' | null
+export type InspectorTab = 'config' | 'input' | 'output' | 'events'
+
+export interface Selection {
+  blocks: readonly string[]
+  edges: readonly string[]
+  notes: readonly string[]
+}
+
+export interface Panels {
+  /** Widths in pixels; collapsed panels keep theirs. */
+  palette: number
+  paletteOpen: boolean
+  inspector: number
+  json: number
+  drawer: number
+}
+
+export interface UiState {
+  selection: Selection
+  /** Iteration or branch that is looked at, by container id; containers not in it show their latest. */
+  iter: Readonly<Record<string, number>>
+  panels: Panels
+  theme: Theme
+  view: View
+  drawer: Drawer
+  tab: InspectorTab
+  /** Which overlay is open. */
+  overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | null
+  minimap: boolean
+}
+
+const KEY = 'weft-ui'
+export const NOTHING: Selection = { blocks: [], edges: [], notes: [] }
+
+export const uiStore = createStore<UiState>({
+  selection: NOTHING, iter: {}, view: 'canvas', tab: 'config', overlay: null, theme: 'system', drawer: 'tape', minimap: false,
+  panels: { palette: 208, paletteOpen: true, inspector: 328, json: 480, drawer: 112 },
+  ...remembered(),
+})
+
+uiStore.subscribe(() => {
+  const { panels, theme, drawer, minimap } = uiStore.get()
+  const text = JSON.stringify({ panels, theme, drawer, minimap })
+  try {
+    if (localStorage.getItem(KEY) !== text) localStorage.setItem(KEY, text)
+  } catch {
+    // Storage may be off; then nothing is remembered.
+  }
+})
+
+export function select(change: Partial<Selection>): void {
+  uiStore.set({ selection: { ...NOTHING, ...change } })
+}
+
+export function setPanels(change: Partial<Panels>): void {
+  uiStore.set(({ panels }) => ({ panels: { ...panels, ...change } }))
+}
+
+/** Look at an iteration or branch of a container; null: at its latest. */
+export function setIter(container: string, index: number | null): void {
+  uiStore.set(({ iter }) => {
+    const { [container]: _, ...rest } = iter
+    return { iter: index === null ? rest : { ...rest, [container]: index } }
+  })
+}
+
+/** Put the theme on the page, now and whenever it changes. */
+export function applyTheme(root: HTMLElement): void {
+  const put = (): void => {
+    const { theme } = uiStore.get()
+    if (theme === 'system') delete root.dataset.theme
+    else root.dataset.theme = theme
+  }
+  put()
+  uiStore.subscribe(put)
+}
+
+function remembered(): Partial<UiState> {
+  try {
+    const kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<UiState>
+    return kept && typeof kept === 'object' ? kept : {}
+  } catch {
+    return {}
+  }
+}

@@ -1,0 +1,33 @@
+// A button that can say why it can not be pressed: `why` disables it, is its tooltip, and is read out. It stays focusable.
+
+import type { ButtonHTMLAttributes, ReactElement, ReactNode } from 'react'
+import { Icon, type IconName } from './icons'
+
+export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement>, 'disabled'> {
+  kind?: 'plain' | 'primary' | 'danger' | 'bare'
+  icon?: IconName
+  /** Only the icon is drawn; the children are its name. */
+  iconOnly?: boolean
+  /** The key that does the same, as `keyText` of keys.ts gives it. */
+  keys?: string
+  /** Why it is disabled. */
+  why?: string | null | undefined
+  children: ReactNode
+}
+
+export function Button({ kind = 'plain', icon, iconOnly, keys, why, children, onClick, className, title, ...rest }: ButtonProps): ReactElement {
+  const name = typeof children === 'string' ? children : undefined
+  const classes = ['button', kind === 'plain' ? '' : `button--${kind}`, iconOnly ? 'button--icon' : '', className ?? '']
+  return (
+    <button
+      type="button" {...rest} className={classes.filter(Boolean).join(' ')} aria-disabled={why ? true : undefined}
+      aria-label={iconOnly ? name : rest['aria-label']} title={why ?? title ?? (iconOnly ? [name, keys].filter(Boolean).join('  ') : undefined)}
+      onClick={(event) => (why ? event.preventDefault() : onClick?.(event))}
+    >
+      {icon ? <Icon name={icon} /> : null}
+      {iconOnly ? null : children}
+      {keys && !iconOnly ? <kbd>{keys}</kbd> : null}
+      {why ? <span className="visually-hidden">{why}</span> : null}
+    </button>
+  )
+}

@@ -1,0 +1,46 @@
+// How up to date the shown run is: live, catching up 120, offline - clocks stopped, replay seq 79.
+
+import { useEffect, useState, type ReactElement } from 'react'
+import { reconnect, runStore, seek } from '../state/live'
+import { netStore } from '../state/net'
+import { useSelect } from '../state/store'
+import { Icon } from './icons'
+import { Button } from './Button'
+
+export function ConnectionChip(): ReactElement | null {
+  const net = useSelect(netStore, (s) => s)
+  const cursor = useSelect(runStore, (s) => s.cursor)
+  const left = useSecondsTo(net.mode === 'offline' ? net.retryAt : null)
+  if (net.mode === 'idle') return null
+  if (cursor !== 'live') {
+    return (
+      <span className="chip status" data-tone="wait" data-mode="replay" data-testid="connection">
+        <Icon name="back" size={14} />replay seq {cursor}
+        <Button kind="bare" onClick={() => seek('live')}>Back to {net.mode === 'ended' ? 'the end' : 'live'}</Button>
+      </span>
+    )
+  }
+  const words = {
+    live: 'live', ended: 'ended', catching: net.behind ? `catching up ${net.behind}` : 'catching up',
+    offline: `offline - clocks stopped${left === null ? '' : `, retry in ${left} s`}`,
+  }
+  const tones = { live: 'ok', ended: 'quiet', catching: 'run', offline: 'err' } as const
+  const icons = { live: 'running', ended: 'stop', catching: 'queued', offline: 'warning' } as const
+  return (
+    <span className="chip status" role="status" data-tone={tones[net.mode]} data-mode={net.mode} data-testid="connection" title={net.error ?? undefined}>
+      <Icon name={icons[net.mode]} size={14} />{words[net.mode]}
+      {net.mode === 'offline' ? <Button kind="bare" onClick={reconnect}>Retry now</Button> : null}
+    </span>
+  )
+}
+
+function useSecondsTo(at: number | null): number | null {
+  const [now, setNow] = useState(Date.now)
+  useEffect(() => {
+    if (at === null) return
+    setNow(Date.now())
+    const timer = setInterval(() => setNow(Date.now()), 250)
+    return () => clearInterval(timer)
+  }, [at])
+  return at === null ? null : Math.max(0, Math.ceil((at - now) / 1000))
+}

@@ -1,0 +1,45 @@
+// The native <dialog>: focus stays inside, Escape closes, focus returns.
+
+import { useEffect, useId, useRef, type ReactElement, type ReactNode } from 'react'
+import { Button } from './Button'
+
+export interface DialogProps {
+  title: string
+  open: boolean
+  onClose: () => void
+  wide?: boolean
+  /** Buttons at the bottom right. */
+  foot?: ReactNode
+  children: ReactNode
+}
+
+export function Dialog({ title, open, onClose, wide, foot, children }: DialogProps): ReactElement | null {
+  const ref = useRef<HTMLDialogElement>(null)
+  const id = useId()
+  useEffect(() => {
+    const dialog = ref.current
+    if (!dialog || !open) return
+    if (!dialog.open) dialog.showModal()
+    return () => dialog.close()
+  }, [open])
+  if (!open) return null
+  return (
+    <dialog
+      ref={ref} className={wide ? 'dialog dialog--wide' : 'dialog'} aria-labelledby={id}
+      onCancel={(event) => {
+        event.preventDefault()
+        onClose()
+      }}
+      onPointerDown={(event) => {
+        if (event.target === ref.current) onClose()
+      }}
+    >
+      <div className="dialog__head">
+        <h2 id={id}>{title}</h2>
+        <Button kind="bare" icon="close" iconOnly onClick={onClose}>Close</Button>
+      </div>
+      <div className="dialog__body">{children}</div>
+      {foot ? <div className="dialog__foot">{foot}</div> : null}
+    </dialog>
+  )
+}

@@ -1,0 +1,42 @@
+// Short messages at the bottom right, for what belongs to no block: "Copied", "Saved as version 3". Never for a block's error.
+
+import { useEffect, type ReactElement } from 'react'
+import { announce } from '../a11y'
+import { createStore, useSelect } from '../state/store'
+import { Button } from './Button'
+
+export interface Toast {
+  id: number
+  text: string
+  tone: 'plain' | 'ok' | 'wait' | 'err'
+  action?: { label: string; onSelect: () => void }
+}
+
+const STAYS_MS = 5000
+const store = createStore<{ toasts: readonly Toast[] }>({ toasts: [] })
+let next = 1
+
+export function toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): void {
+  announce(text)
+  store.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id: next++, text, tone, ...(action ? { action } : {}) }] }))
+}
+
+export function Toasts(): ReactElement {
+  const toasts = useSelect(store, (s) => s.toasts)
+  return <div className="toasts">{toasts.map((each) => <One key={each.id} toast={each} />)}</div>
+}
+
+function One({ toast }: { toast: Toast }): ReactElement {
+  const close = (): void => store.set(({ toasts }) => ({ toasts: toasts.filter((other) => other.id !== toast.id) }))
+  useEffect(() => {
+    const timer = setTimeout(close, toast.action ? STAYS_MS * 2 : STAYS_MS)
+    return () => clearTimeout(timer)
+  }, [])
+  return (
+    <div className="toast" data-tone={toast.tone}>
+      <span>{toast.text}</span>
+      {toast.action ? <Button onClick={() => (close(), toast.action!.onSelect())}>{toast.action.label}</Button> : null}
+      <Button kind="bare" icon="close" iconOnly onClick={close}>Dismiss</Button>
+    </div>
+  )
+}

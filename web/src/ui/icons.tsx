@@ -1,0 +1,97 @@
+// The whole set of glyphs: 16 x 16, one stroke width, drawn in the text colour. Never Unicode symbols: not every machine has them.
+
+import type { ReactElement } from 'react'
+
+const PATHS = {
+  // block kinds
+  start: 'M5 3.5v9l7-4.5z',
+  webhook: 'M9 2.5 4.5 9H8l-1 4.5L11.5 7H8z',
+  schedule: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M8 5v3l2 1.5',
+  function: 'M10.5 3H9.6A1.6 1.6 0 0 0 8 4.4L7 11.6A1.6 1.6 0 0 1 5.4 13h-.9M5.5 6.5h4.5',
+  http: 'M2.5 5.5h10L10 3M13.5 10.5h-10L6 13',
+  email: 'M2.5 4h11v8h-11zM2.5 4.5 8 9l5.5-4.5',
+  set: 'M3 5.5h10M3 10.5h10',
+  variables: 'M5.5 3C3 6 3 10 5.5 13M10.5 3c2.5 3 2.5 7 0 10M6.5 6l3 4M9.5 6l-3 4',
+  condition: 'M8 2.5 13.5 8 8 13.5 2.5 8z',
+  router: 'M2.5 8H6l3-4.5h4M6 8h7.5M6 8l3 4.5h4',
+  loop: 'M12.8 6.5A5 5 0 0 0 4 5L2.5 6.5M2.5 3.5v3h3M3.2 9.5A5 5 0 0 0 12 11l1.5-1.5M13.5 12.5v-3h-3',
+  parallel: 'M3 4.5h10M3 8h10M3 11.5h10',
+  break: 'M2.5 8h8M8 5l3 3-3 3M13 3.5v9',
+  wait: 'M4.5 2.5h7M4.5 13.5h7M5.5 2.5c0 3 5 4 5 5.5s-5 2.5-5 5.5M10.5 2.5c0 3-5 4-5 5.5s5 2.5 5 5.5',
+  signal: 'M8 9.2a1.2 1.2 0 1 0 0-2.4 1.2 1.2 0 0 0 0 2.4M4.8 11.2a4.5 4.5 0 0 1 0-6.4M11.2 4.8a4.5 4.5 0 0 1 0 6.4M2.8 13.2a7.4 7.4 0 0 1 0-10.4M13.2 2.8a7.4 7.4 0 0 1 0 10.4',
+  approval: 'M3 3h10v10H3zM5.5 8l2 2 3.5-4',
+  response: 'M13 3.5v4a2 2 0 0 1-2 2H3M6 6.5l-3 3 3 3',
+  note: 'M3 3h10v6.5L9.5 13H3zM13 9.5H9.5V13',
+  agent: 'M8 2.5 9.5 6.5l4 1.5-4 1.5L8 13.5 6.5 9.5l-4-1.5 4-1.5z',
+  block: 'M3 4.5h10v7H3z',
+  // states
+  queued: 'M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9',
+  running: 'M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M8 3.5v9a4.5 4.5 0 0 1 0-9z',
+  succeeded: 'M3.5 8.5l3 3 6-7',
+  failed: 'M5.9 3h4.2L13 5.9v4.2L10.1 13H5.9L3 10.1V5.9zM6.2 6.2l3.6 3.6M9.8 6.2 6.2 9.8',
+  waiting: 'M6 4v8M10 4v8',
+  breakpoint: 'M3.5 3.5h9v9h-9zM8 9.3a1.3 1.3 0 1 0 0-2.6 1.3 1.3 0 0 0 0 2.6',
+  skipped: 'M3 11.5c0-4 2.5-6 8-6M9 3l3 2.5L9 8',
+  cancelled: 'M8 3.5a4.5 4.5 0 1 0 0 9 4.5 4.5 0 0 0 0-9M5 11l6-6',
+  restored: 'M3.5 7.5l3 3 6-7M3 13.5h2M7 13.5h2M11 13.5h2',
+  // actions
+  plus: 'M8 3v10M3 8h10',
+  close: 'M4 4l8 8M12 4l-8 8',
+  search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l3 3',
+  chevron: 'M6 4l4 4-4 4',
+  back: 'M10 4 6 8l4 4',
+  down: 'M4 6l4 4 4-4',
+  play: 'M5 3.5v9l7-4.5z',
+  pause: 'M6 4v8M10 4v8',
+  stop: 'M4.5 4.5h7v7h-7z',
+  first: 'M4 4v8M12 4 7 8l5 4z',
+  last: 'M12 4v8M4 4l5 4-5 4z',
+  undo: 'M3 6h6.5a3.5 3.5 0 0 1 0 7H6M3 6l3-3M3 6l3 3',
+  redo: 'M13 6H6.5a3.5 3.5 0 0 0 0 7H10M13 6l-3-3M13 6l-3 3',
+  copy: 'M5.5 5.5h7v7h-7zM3.5 10.5v-7h7',
+  trash: 'M3 4.5h10M6 4.5V3h4v1.5M4.5 4.5l.7 8.5h5.6l.7-8.5',
+  download: 'M8 3v7M5 7.5l3 3 3-3M3 13h10',
+  upload: 'M8 10V3M5 5.5 8 2.5l3 3M3 13h10',
+  edit: 'M3 13l.7-3L10.5 3.2l2.3 2.3L6 12.3zM9 4.7 11.3 7',
+  more: 'M4 8h.01M8 8h.01M12 8h.01',
+  settings: 'M3 5h5M11 5h2M3 11h2M8 11h5M9.5 3.5v3M6.5 9.5v3',
+  help: 'M8 2.5a5.5 5.5 0 1 0 0 11 5.5 5.5 0 0 0 0-11M6.3 6.3a1.8 1.8 0 1 1 2.4 1.9c-.5.2-.7.5-.7 1M8 11.2h.01',
+  link: 'M7 5l1.5-1.5a2.8 2.8 0 0 1 4 4L11 9M9 11l-1.5 1.5a2.8 2.8 0 0 1-4-4L5 7M6 10l4-4',
+  theme: 'M8 2.5a5.5 5.5 0 1 0 0 11zM8 2.5a5.5 5.5 0 0 1 0 11',
+  warning: 'M8 3 14 13H2zM8 6.5v3M8 11.3h.01',
+  pin: 'M6 3h4l-.5 4 2 2h-7l2-2zM8 9v4.5',
+} as const
+
+export type IconName = keyof typeof PATHS
+
+const FILLED = new Set<IconName>(['start', 'play', 'running', 'first', 'last', 'theme'])
+/** Of glyphs that are half filled, which part. */
+const FILL_PART: Partial<Record<IconName, string>> = {
+  running: 'M8 3.5v9a4.5 4.5 0 0 1 0-9z', theme: 'M8 2.5a5.5 5.5 0 1 0 0 11z',
+}
+
+/** With a `label` it speaks; without one it is decoration beside a word. */
+export function Icon({ name, size = 16, label }: { name: IconName; size?: number; label?: string }): ReactElement {
+  const part = FILL_PART[name]
+  return (
+    <svg
+      className="icon" width={size} height={size} viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.5"
+      strokeLinecap="round" strokeLinejoin="round" role={label ? 'img' : undefined} aria-label={label} aria-hidden={label ? undefined : true}
+    >
+      <path d={PATHS[name]} fill={FILLED.has(name) && !part ? 'currentColor' : 'none'} />
+      {part ? <path d={part} fill="currentColor" stroke="none" /> : null}
+    </svg>
+  )
+}
+
+/** What block types of other packages may ask for (`icon` of their spec), beside the names above. */
+const ALIASES: Record<string, IconName> = {
+  branch: 'condition', clock: 'wait', code: 'function', equal: 'set', exit: 'break', globe: 'http', mail: 'email', person: 'approval', repeat: 'loop',
+  reply: 'response', route: 'router', variable: 'variables', play: 'start',
+}
+
+/** The glyph of a block type; `asked` is the spec's `icon`. */
+export function iconOf(type: string, asked = ''): IconName {
+  if (type in PATHS) return type as IconName
+  return ALIASES[asked] ?? (asked in PATHS ? (asked as IconName) : 'block')
+}

@@ -1,0 +1,110 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { layout } from '../src/canvas/layout'
+import { handlePlace, PORT_Y, sizeOf } from '../src/canvas/size'
+import type { Block, Document, Edge, JsonObject } from '../src/net/types'
+import { applyCommand } from '../src/state/commands'
+import { absoluteAt, indexOf } from '../src/state/document'
+import { random, recorded, RUNS, specs } from './help'
+
+const tidy = (doc: Document, ids?: string[]): Document => applyCommand(doc, layout(doc, specs, ids), specs)[0]
+const size = (doc: Document, id: string) => sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))
+
+function check(doc: Document, label: string): void {
+  for (const [container, children] of indexOf(doc).children) {
+    const boxes = children.map((id) => ({ id, x: doc.blocks[id]!.at![0], y: doc.blocks[id]!.at![1], w: size(doc, id)[0], h: size(doc, id)[1] }))
+    for (const a of boxes) {
+      assert.ok(a.x % 16 === 0 && a.y % 16 === 0, `${label}: ${a.id} is on the grid`)
+      if (container) {
+        const [w, h] = size(doc, container)
+        assert.ok(a.x >= 0 && a.y >= 32 && a.x + a.w <= w && a.y + a.h <= h, `${label}: ${a.id} is inside ${container}`)
+      }
+      for (const b of boxes) {
+        if (a.id >= b.id) continue
+        const apart = a.x + a.w <= b.x || b.x + b.w <= a.x || a.y + a.h <= b.y || b.y + b.h <= a.y
+        assert.ok(apart, `${label}: ${a.id} and ${b.id} overlap`)
+      }
+    }
+  }
+}
+
+for (const name of RUNS) {
+  test(`${name}: nothing overlaps, children stay inside, a second run moves nothing`, () => {
+    const doc = tidy(recorded(name).document)
+    check(doc, name)
+    assert.equal(JSON.stringify(tidy(doc)), JSON.stringify(doc))
+    for (const edge of doc.edges) if (edge.handle !== 'body') assert.ok(absoluteAt(doc, edge.source)[0] < absoluteAt(doc, edge.target)[0], `${edge.source} left of ${edge.target}`)
+  })
+}
+
+test('random documents: nothing overlaps, a second run moves nothing', () => {
+  for (let seed = 1; seed <= 60; seed++) {
+    const doc = tidy(anyDocument(seed, 5 + (seed % 40)))
+    check(doc, `seed ${seed}`)
+    assert.equal(JSON.stringify(tidy(doc)), JSON.stringify(doc), `seed ${seed}`)
+  }
+})
+
+test('a row of blocks is a straight line', () => {
+  const blocks: Record<string, Block> = Object.fromEntries(['a', 'b', 'c', 'd'].map((id, i) => [id, { type: i ? 'set' : 'start', at: [i * 7, i * 99] }]))
+  const doc = tidy({ format: 'weft/1', blocks, edges: [{ source: 'a', target: 'b' }, { source: 'b', target: 'c' }, { source: 'c', target: 'd' }] })
+  assert.deepEqual(Object.values(doc.blocks).map((b) => b.at![1]), [0, 0, 0, 0])
+})
+
+test('branches lie in the order of their handles', () => {
+  const doc = tidy(recorded('expense-approval').document)
+  const check = doc.blocks.check!
+  const small = handlePlace(check, specs.get('condition'), 'small').y
+  assert.ok(small > PORT_Y)
+  assert.ok(doc.blocks.pay!.at![1] < doc.blocks.decline!.at![1])
+})
+
+test('only the selection moves, around where it is', () => {
+  const { document } = recorded('error-handling')
+  const moved = applyCommand(document, { type: 'moveBlocks', to: { broken: [304, 608], fallback: [300, 600] } }, specs)[0]
+  const doc = tidy(moved, ['broken', 'fallback'])
+  assert.deepEqual(doc.blocks.start!.at, document.blocks.start!.at)
+  assert.deepEqual(doc.blocks.broken!.at, [304, 608])
+  assert.ok(doc.blocks.fallback!.at![0] >= 304 + 208)
+})
+
+test('notes stay beside their block', () => {
+  const { document } = recorded('nested')
+  const [x, y] = absoluteAt(document, 'winner')
+  const doc = { ...document, notes: [{ id: 'n', text: 'why', at: [x + 16, y + 80] as [number, number] }] }
+  const after = tidy(doc)
+  const [nx, ny] = absoluteAt(after, 'winner')
+  assert.deepEqual(after.notes![0]!.at, [nx + 16, ny + 80])
+  assert.equal(JSON.stringify(tidy(after)), JSON.stringify(after))
+})
+
+test('a thousand blocks in well under a second', () => {
+  const doc = anyDocument(3, 1000)
+  const start = performance.now()
+  layout(doc, specs)
+  const took = performance.now() - start
+  assert.ok(took < 1500, `${took} ms`)
+})
+
+function anyDocument(seed: number, count: number): Document {
+  const rnd = random(seed)
+  const blocks: Record<string, Block> = { start: { type: 'start', at: [-33, 17] } }
+  const edges: Edge[] = []
+  const containers = ['']
+  for (let i = 0; i < count; i++) {
+    const parent = containers[Math.floor(rnd() * containers.length)]!
+    const type = rnd() < 0.1 ? 'loop' : rnd() < 0.2 ? 'condition' : 'set'
+    const id = `b${i}`
+    const params: JsonObject = type === 'condition' ? { cases: [{ id: 'x', when: '1' }, { id: 'y' }, { id: 'z' }] } : {}
+    blocks[id] = { type, at: [rnd() * 900, rnd() * 900], params, ...(parent ? { parent } : {}) }
+    const near = Object.keys(blocks).filter((other) => other !== id && (blocks[other]!.parent ?? '') === parent)
+    for (let n = 0; n < 2 && near.length; n++) {
+      if (rnd() > 0.75) continue
+      const source = near[Math.floor(rnd() * near.length)]!
+      edges.push({ source, target: id, ...(blocks[source]!.type === 'condition' ? { handle: 'xyz'[Math.floor(rnd() * 3)]! } : rnd() < 0.1 ? { handle: 'error' } : {}) })
+    }
+    if (type === 'loop') containers.push(id)
+    if (parent && rnd() < 0.5) edges.push({ source: parent, handle: 'body', target: id })
+  }
+  return { format: 'weft/1', blocks, edges }
+}

@@ -1,0 +1,106 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { complete, suggest, typedAt } from '../src/refs/complete'
+import { find, isWritable, parse, rewrite, withHead } from '../src/refs/parse'
+import { preview } from '../src/refs/preview'
+import { outputSchema, reachable, referencesOf, refName, resolve } from '../src/refs/scope'
+import { emptyFold, fold, shapeOf } from '../src/state/run'
+import { recorded, specs } from './help'
+
+test('what looks like a reference', () => {
+  const texts = (text: string): string[] => find(text).map((f) => (f.env ? `$${f.text}` : f.text))
+  assert.deepEqual(texts('a < b and c > d'), [])
+  assert.deepEqual(texts('<draft.content[0] ?? "a > b"> and ${API_KEY}'), ['draft.content[0] ?? "a > b"', '$API_KEY'])
+  assert.deepEqual(texts('<<a>'), ['a'])
+  assert.deepEqual(texts('<How much?.case ?? 0>'), ['How much?.case ?? 0'])
+  assert.deepEqual(texts('<a["odd key"].b>'), ['a["odd key"].b'])
+  assert.deepEqual(texts('<Prüfung.größe>'), ['Prüfung.größe'])
+  assert.deepEqual(texts('<br/> x'), ['br/'])
+})
+
+test('parsing', () => {
+  assert.deepEqual(parse('Draft one.content[0].x ?? 0'), { segments: ['Draft one', 'content', 0, 'x'], fallback: '0' })
+  assert.deepEqual(parse("a ?? 'none'"), { segments: ['a'], fallback: '"none"' })
+  assert.deepEqual(parse('a["b.c"]'), { segments: ['a', 'b.c'], fallback: null })
+  assert.equal(parse('a ?? none'), null)
+  assert.equal(parse('a..b'), null)
+  assert.equal(isWritable('How much?'), true)
+  assert.equal(isWritable('Tell: paid'), true)
+  assert.equal(isWritable('Who [boss]'), false)
+  assert.equal(isWritable('?? what'), false)
+})
+
+test('rewriting leaves path, default and everything else as written', () => {
+  assert.equal(withHead('Draft v1.2.text ?? 1', 2, 'New'), 'New.text ?? 1')
+  assert.equal(withHead('Draft ?? 1', 1, 'New'), 'New ?? 1')
+  assert.equal(rewrite('x <a.b> y <c>', (f) => (f.text === 'a.b' ? 'z.b' : null)), 'x <z.b> y <c>')
+})
+
+test('what a block can read', () => {
+  const { document: doc } = recorded('nested')
+  const names = (block: string, inside = false): string[] => reachable(doc, { block, inside }, specs).map((r) => `${r.block} ${r.mode}`)
+  assert.deepEqual(names('winner'), ['teams current', 'start current'])
+  assert.deepEqual(names('tally'), ['rounds current', 'play last', 'start current'])
+  assert.deepEqual(names('play'), ['start current', 'play previous'])
+  const loop = recorded('review-loop').document
+  assert.ok(reachable(loop, { block: 'draft' }, specs).some((r) => r.block === 'ask' && r.mode === 'previous'))
+  assert.ok(reachable(loop, { block: 'send' }, specs).some((r) => r.block === 'draft' && r.mode === 'last'))
+})
+
+test('what a reference reads', () => {
+  const { document: doc } = recorded('nested')
+  const read = (text: string, block: string) => resolve(doc, find(text)[0]!, { block }, specs)
+  assert.equal(read('<teams.item>', 'play')?.kind, 'scope')
+  assert.equal(read('<teams.results>', 'winner')?.kind, 'block')
+  assert.equal(read('<loop.index>', 'play')?.kind, 'scope')
+  assert.equal(read('<loop.index>', 'winner'), null)
+  assert.equal(read('<workflow.x>', 'play')?.kind, 'variable')
+  assert.equal(read('<nobody.x>', 'play'), null)
+  assert.equal(referencesOf(doc, 'play', specs).length, 4)
+  assert.equal(refName(doc, 'tally'), 'Tally')
+})
+
+test('schemas', () => {
+  const { document: doc } = recorded('expense-approval')
+  assert.deepEqual(Object.keys(outputSchema(doc, 'start', specs)!.properties!), ['amount', 'purpose', 'employee'])
+  assert.deepEqual(Object.keys(outputSchema(doc, 'ask', specs)!.properties!), ['note', 'action', 'answered_by', 'answered_at', 'expired'])
+  assert.deepEqual(Object.keys(outputSchema(doc, 'record', specs)!.properties!), ['amount', 'decision', 'decided_by'])
+})
+
+test('what is being typed', () => {
+  assert.deepEqual(typedAt('Hi <dra', 7), { start: 3, end: 7, typed: 'dra', env: false })
+  assert.deepEqual(typedAt('Hi <draft.con> x', 9), { start: 3, end: 14, typed: 'draft', env: false })
+  assert.deepEqual(typedAt('key ${API', 9), { start: 4, end: 9, typed: 'API', env: true })
+  assert.equal(typedAt('a < b', 5), null)
+  assert.equal(typedAt('plain', 3), null)
+})
+
+test('completing: only what can be reached, then its fields', () => {
+  const { document: doc } = recorded('expense-approval')
+  const labels = (typed: string, block: string): string[] => complete(typed, { doc, reader: { block }, specs }).map((o) => o.label)
+  assert.deepEqual(labels('', 'ask').slice(0, 2), ['How much?', 'Start'])
+  assert.equal(labels('', 'ask').includes('Record'), false)
+  assert.deepEqual(labels('Start.', 'ask'), ['Start.amount', 'Start.purpose', 'Start.employee'])
+  assert.deepEqual(labels('start.am', 'ask'), ['start.amount'])
+  assert.deepEqual(labels('How much?.', 'ask'), ['How much?.case', 'How much?.title', 'How much?.result'])
+  const seen = complete('Manager.', { doc, reader: { block: 'record' }, specs, lastOutput: () => ({ extra: 1 }) })
+  assert.equal(seen.find((o) => o.label === 'Manager.extra')?.detail, 'seen in the last run')
+  assert.deepEqual(complete('we', { doc, reader: { block: 'pay' }, env: ['WEFT_BASE_URL', 'API_KEY'] }, true).map((o) => o.insert), ['${WEFT_BASE_URL}'])
+  const loop = recorded('review-loop').document
+  assert.ok(complete('', { doc: loop, reader: { block: 'draft' }, specs }).some((o) => o.insert === '<loop.index>'))
+  assert.equal(suggest('Managr', ['Manager', 'Start']), 'Manager')
+  assert.equal(suggest('xyz', ['Manager', 'Start']), null)
+})
+
+test('previewing with the values of a run', () => {
+  const { document: doc, events, run } = recorded('nested')
+  const view = fold(emptyFold(shapeOf(doc, specs)), events)
+  const at = (text: string, block: string, iter = {}) => preview(text, { block }, { view, doc, iter, input: run.input, specs })
+  assert.deepEqual(at('<start.rounds>', 'play'), { text: '<start.rounds>', known: true, value: 3 })
+  assert.equal(at('round <rounds.index> of <teams.item>', 'play', { teams: 1, rounds: 0 })?.value, 'round 0 of green')
+  assert.equal(at('<nobody.x ?? 5>', 'play'), null)
+  assert.equal(at('<start.nothing ?? 5>', 'play')?.value, 5)
+  assert.deepEqual(at('<tally.result>', 'winner', { teams: 2 })?.known, true)
+  assert.equal(at('${KEY}', 'play')?.known, false)
+  assert.equal(at('no references', 'play'), null)
+})

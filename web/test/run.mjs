@@ -1,0 +1,28 @@
+// Runs the tests: bundles each test/*.test.ts with Vite (it is there anyway) and hands them to Node's test runner. Arguments go
+// to the runner: `npm test -- --test-name-pattern=undo`.
+
+import { spawnSync } from 'node:child_process'
+import { readdirSync, rmSync } from 'node:fs'
+import { dirname, join } from 'node:path'
+import { fileURLToPath } from 'node:url'
+import { build } from 'vite'
+
+const here = dirname(fileURLToPath(import.meta.url))
+const out = join(here, '..', 'node_modules', '.weft-test')
+const names = readdirSync(here).filter((name) => name.endsWith('.test.ts'))
+rmSync(out, { recursive: true, force: true })
+await build({
+  configFile: false,
+  root: join(here, '..'),
+  logLevel: 'warn',
+  ssr: { noExternal: true },
+  build: {
+    ssr: true, outDir: out, emptyOutDir: true, target: 'node20', minify: false,
+    rollupOptions: { input: Object.fromEntries(names.map((name) => [name.slice(0, -3), join(here, name)])), output: { entryFileNames: '[name].mjs' } },
+  },
+})
+const files = names.map((name) => join(out, name.replace(/\.ts$/, '.mjs')))
+const { status } = spawnSync(process.execPath, ['--test', '--test-reporter=spec', ...process.argv.slice(2), ...files], {
+  stdio: 'inherit', env: { ...process.env, WEFT_WEB_ROOT: join(here, '..') },
+})
+process.exit(status ?? 1)

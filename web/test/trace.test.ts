@@ -1,0 +1,90 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { defaultsOf, errorsOf, fieldsOf, readTyped } from '../src/pages/answer'
+import { sampleInput } from '../src/pages/importing'
+import { ApiError } from '../src/net/api'
+import { timeScale } from '../src/panels/tape/time'
+import { segmentsOf } from '../src/panels/trace/bars'
+import { parentRow, pathsTo, rowOf, traceIndex, traceRows } from '../src/panels/trace/rows'
+import { emptyFold, firstError, fold, shapeOf } from '../src/state/run'
+import { recorded, RUNS, specs } from './help'
+
+const ALL = new Map<string, boolean>()
+
+for (const name of RUNS) {
+  const { document, events } = recorded(name)
+  const view = fold(emptyFold(shapeOf(document, specs)), events)
+  const index = traceIndex(view)
+  const open = new Map([...view.scopes.keys()].map((path) => [path, true]))
+
+  test(`${name}: with everything open each node and each scope is one row, below what it is in`, () => {
+    const rows = traceRows(index, document, open, new Set())
+    assert.deepEqual(rows.map((row) => row.id).sort(), [...view.nodes.keys(), ...view.scopes.keys()].sort())
+    for (const [at, row] of rows.entries()) {
+      const parent = rows[parentRow(rows, at)]
+      if (row.scope) assert.equal(parent?.id, row.scope.container)
+      else assert.equal(parent?.id ?? '', row.path)
+      if (row.node) assert.equal(rowOf(rows, row.block, row.path), at)
+    }
+  })
+
+  test(`${name}: bars lie on the axis`, () => {
+    const now = events.at(-1)!.at
+    const scale = timeScale(events, now)
+    for (const row of traceRows(index, document, open, new Set())) {
+      for (const each of segmentsOf(row, scale, now)) assert.ok(each.x >= 0 && each.width >= 0 && each.x + each.width <= 1 + 1e-9, row.id)
+    }
+  })
+}
+
+test('what failed is open to its leaf, and folded away it is found at what holds it', () => {
+  const { document, events } = recorded('failing')
+  const view = fold(emptyFold(shapeOf(document, specs)), events)
+  const leaf = firstError(view)!
+  const index = traceIndex(view)
+  const rows = traceRows(index, document, ALL, new Set(pathsTo(leaf.path)))
+  assert.equal(rows[rowOf(rows, leaf.block, leaf.path)]?.id, leaf.key)
+  if (!leaf.path) return
+  const shut = traceRows(index, document, new Map([...view.nodes.keys()].map((key) => [key, false])), new Set())
+  const at = rowOf(shut, leaf.block, leaf.path)
+  assert.ok(at >= 0 && leaf.path.startsWith(shut[at]!.block))
+})
+
+test('a search keeps the way to what it finds', () => {
+  const { document, events } = recorded('nested')
+  const view = fold(emptyFold(shapeOf(document, specs)), events)
+  const rows = traceRows(traceIndex(view), document, ALL, new Set(), 'play')
+  assert.ok(rows.some((row) => row.block === 'play'))
+  assert.ok(rows.every((row) => row.block !== 'tally' && row.block !== 'start'))
+  assert.deepEqual(traceRows(traceIndex(view), document, ALL, new Set(), 'nobody'), [])
+})
+
+const form = {
+  type: 'object', required: ['amount'],
+  properties: {
+    amount: { type: 'number', minimum: 1 }, count: { type: 'integer' }, note: { type: 'string' }, sure: { type: 'boolean', default: true },
+    size: { enum: ['s', 2] }, extra: { type: 'object' },
+  },
+}
+
+test('a form is read as JSON, what is empty is left out', () => {
+  const fields = fieldsOf(form)
+  const typed = { ...defaultsOf(fields), amount: '3,5', count: '4', size: '2', extra: '{"a": 1}' }
+  assert.deepEqual(readTyped(fields, typed), { values: { amount: 3.5, count: 4, sure: true, size: 2, extra: { a: 1 } }, errors: {} })
+})
+
+test('each wrong field has its own words', () => {
+  const { errors } = readTyped(fieldsOf(form), { amount: '0', count: '1.5', size: 'x', extra: '{' })
+  assert.deepEqual(Object.keys(errors).sort(), ['amount', 'count', 'extra', 'size'])
+  assert.equal(readTyped(fieldsOf(form), {}).errors.amount, 'Please fill this in.')
+})
+
+test('the messages of a refusal go to their fields', () => {
+  const problem = { type: '', title: '', status: 422, code: 'answer_invalid', detail: 'no', errors: [{ pointer: '/amount', message: 'too small' }] }
+  assert.deepEqual(errorsOf(new ApiError(problem), fieldsOf(form)), { byField: { amount: 'too small' }, other: '' })
+  assert.equal(errorsOf(new ApiError({ ...problem, errors: [{ pointer: '/other', message: 'x' }] }), fieldsOf(form)).other, 'no')
+})
+
+test('an example can be run at once', () => {
+  assert.deepEqual(sampleInput({ properties: { a: { default: 1 }, b: { examples: [420] }, c: { type: 'string' } } }), { a: 1, b: 420 })
+})
