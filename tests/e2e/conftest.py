@@ -7,6 +7,7 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -17,17 +18,22 @@ READY = "weft is ready: "
 
 
 class ServerProcess:
-    """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code."""
+    """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code. `log`: a file that
+    takes what the server writes to stderr."""
 
-    def __init__(self, folder: Path, environ: dict[str, str]) -> None:
+    def __init__(self, folder: Path, environ: dict[str, str], log: Path | None = None) -> None:
         own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", "server", "serve"],
-            cwd=ROOT,
-            env={**own, "WEFT_DB": str(folder / "weft.db"), "WEFT_PORT": "0", **environ},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
+        with log.open("wb") if log is not None else nullcontext() as stderr:
+            self._process = subprocess.Popen(
+                [sys.executable, "-m", "server", "serve"],
+                cwd=ROOT,
+                env={**own, "WEFT_DB": str(folder / "weft.db"), "WEFT_PORT": "0", **environ},
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self.pid = self._process.pid
+        self.folder = folder
         assert self._process.stdout
         line = self._process.stdout.readline()
         assert line.startswith(READY), f"the server did not start: {line!r}"

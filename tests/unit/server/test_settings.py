@@ -1,11 +1,13 @@
 from __future__ import annotations
 
+import logging
 import stat
+import sys
 from pathlib import Path
 
 import pytest
 
-from server.app import serve
+from server.app import _Formatter, serve
 from server.settings import Settings, SettingsError, load_settings, read_secret
 
 
@@ -101,3 +103,33 @@ def test_a_configured_secret_needs_no_file(tmp_path: Path) -> None:
     settings = Settings(db_path=str(tmp_path / "weft.db"), secret_key="a long enough secret")
     assert len(read_secret(settings)) == 32
     assert list(tmp_path.iterdir()) == []
+
+
+def test_secrets_are_read_and_always_secret() -> None:
+    settings = load_settings({
+        "WEFT_SECRET_API_KEY": "a-secret-value",
+        "WEFT_SECRET_KEY": "seals resume links",
+        "WEFT_ENV_REGION": "north",
+        "WEFT_NOT_SECRET": "REGION,API_KEY",
+        "WEFT_TOKEN": "the-token",
+    })  # fmt: skip
+    assert settings.workflow_env["API_KEY"] == "a-secret-value"
+    assert "KEY" not in settings.workflow_env
+    assert settings.secret_names == {"API_KEY"}
+    assert settings.unloggable == ["a-secret-value", "the-token", "seals resume links"]
+    assert "a-secret-value" not in repr(settings)
+
+
+def test_a_name_is_either_secret_or_not() -> None:
+    with pytest.raises(SettingsError, match="WEFT_SECRET_A"):
+        load_settings({"WEFT_ENV_A": "1", "WEFT_SECRET_A": "2"})
+
+
+def test_no_line_of_the_log_holds_a_secret() -> None:
+    formatter = _Formatter(["a-secret-value"])
+    try:
+        raise ValueError("given a-secret-value")
+    except ValueError:
+        record = logging.LogRecord("weft", logging.ERROR, "f.py", 1, "with %s", ("a-secret-value",), sys.exc_info())
+    shown = formatter.format(record)
+    assert "with [redacted]" in shown and "Traceback" in shown and "a-secret-value" not in shown

@@ -71,3 +71,43 @@ def test_no_secret_survives(secret: str, around: str) -> None:
         return [item]
 
     assert all(secret not in text or secret in MARK for text in texts(redacted))
+
+
+@pytest.mark.parametrize("before", ["", "u", "us", "user:"])
+@pytest.mark.parametrize("after", ["", "x", "xy", "xyz"])
+def test_base64_of_something_longer_hides_nothing(before: str, after: str) -> None:
+    for encode in (base64.b64encode, base64.urlsafe_b64encode):
+        text = encode(before.encode() + SECRET.encode() + after.encode()).decode()
+        redacted = Redactor([SECRET]).redact(f"Basic {text}")
+        left = redacted.replace(MARK, "").removeprefix("Basic ")
+        assert MARK in redacted and len(left) <= len(encode(f"{before}{after}".encode())) + 4
+
+
+@pytest.mark.parametrize("size", [1, 2, 5, 100])
+def test_a_stream_hides_a_secret_in_pieces(size: int) -> None:
+    text = "one secret two secre three sec"
+    sent: list[str] = []
+    stream = Redactor(["secret"]).stream(sent.append)
+    for at in range(0, len(text), size):
+        stream(text[at : at + size])
+    stream.end()
+    assert "".join(sent) == f"one {MARK} two secre three sec"
+
+
+def test_a_stream_holds_back_no_more_than_it_must() -> None:
+    sent: list[str] = []
+    stream = Redactor(["secret"]).stream(sent.append)
+    stream("no s")
+    assert sent == ["no "]
+    stream("un")
+    assert sent == ["no ", "sun"]
+    stream("secre")
+    stream.end()
+    assert "".join(sent) == "no sunsecre", "five letters are no secret"
+
+
+def test_what_was_cut_off_in_a_secret_goes_too() -> None:
+    redactor = Redactor(["long-secret"])
+    assert redactor.redact_cut("it said long-sec") == f"it said {MARK}"
+    assert redactor.redact_cut("it said long") == "it said long"
+    assert redactor.redact_cut("it said long-secret") == f"it said {MARK}"

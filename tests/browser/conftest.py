@@ -1,0 +1,151 @@
+"""One server process and one browser for each worker; a fresh context for each test.
+
+A test fails when its pages wrote an error to the console, threw, or asked another host for anything, whatever else it looked
+at. Nothing here is skipped: without a browser, or without the built interface, every test fails and says what to do.
+"""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
+
+import pytest
+from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
+
+from server import ui
+from tests.browser.editor import Editor
+from tests.browser.get_chromium import NoBrowser, find
+from tests.e2e.conftest import ServerProcess
+
+HERE = Path(__file__).parent
+BLOCKS = HERE / "blocks"
+FLAGS = (
+    "--no-sandbox",
+    "--disable-gpu",
+    "--disable-quic",
+    "--no-first-run",
+    "--disable-background-networking",
+    "--disable-component-update",
+    "--disable-sync",
+    "--disable-dev-shm-usage",
+)
+PATIENCE_MS = 10_000
+WINDOW = {"width": 1280, "height": 800}
+
+Contexts = Callable[..., "Watched"]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """All in one group: one worker has the browser, the others go on with the rest."""
+    for item in items:
+        if item.path.is_relative_to(HERE):
+            item.add_marker(pytest.mark.xdist_group("browser"))
+
+
+class Watched:
+    """A context whose pages are watched. `allow` names console errors that a test causes on purpose, as a regex."""
+
+    def __init__(self, context: BrowserContext, own: str) -> None:
+        self.context = context
+        self.own = urlsplit(own).netloc
+        self.trouble: list[str] = []
+        self.allowed: list[str] = []
+        context.on("page", self._watch)
+        context.on("request", self._asked)
+
+    def page(self) -> Page:
+        return self.context.new_page()
+
+    def allow(self, pattern: str) -> None:
+        self.allowed.append(pattern)
+
+    def check(self) -> None:
+        left = [each for each in self.trouble if not any(re.search(pattern, each) for pattern in self.allowed)]
+        assert not left, "the pages had trouble:\n" + "\n".join(left)
+
+    def _watch(self, page: Page) -> None:
+        page.on(
+            "console",
+            lambda said: (
+                self.trouble.append(f"{said.text} ({said.location.get('url')})") if said.type == "error" else None
+            ),
+        )
+        page.on("pageerror", lambda error: self.trouble.append(f"thrown: {error.stack or error.message}"))
+
+    def _asked(self, request: Any) -> None:
+        parts = urlsplit(request.url)
+        if parts.scheme in ("http", "https", "ws", "wss") and parts.netloc != self.own:
+            self.trouble.append(f"asked another host: {request.url}")
+
+
+@pytest.fixture(scope="session")
+def built() -> None:
+    if ui.built() is None:
+        pytest.fail(
+            "The interface is not built: run `npm ci && npm run build` in web/, or `make install`.", pytrace=False
+        )
+
+
+@pytest.fixture(scope="session")
+def playwright() -> Iterator[Playwright]:
+    with sync_playwright() as started:
+        yield started
+
+
+@pytest.fixture(scope="session")
+def browser(playwright: Playwright) -> Iterator[Browser]:
+    expect.set_options(timeout=PATIENCE_MS)
+    try:
+        found = find()
+    except NoBrowser as error:
+        pytest.fail(str(error), pytrace=False)
+    env: dict[str, str | float | bool] = {**os.environ, **found.env}
+    started = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
+    yield started
+    started.close()
+
+
+@pytest.fixture(scope="session")
+def server(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    started = ServerProcess(tmp_path_factory.mktemp("browser"), {"PYTHONPATH": str(BLOCKS)})
+    yield started
+    started.stop()
+
+
+@pytest.fixture
+def contexts(browser: Browser, server: ServerProcess) -> Iterator[Contexts]:
+    """Open further contexts, such as a phone: `contexts(viewport={...})`."""
+    opened: list[Watched] = []
+
+    def open_one(base_url: str = server.url, **options: Any) -> Watched:
+        context = browser.new_context(
+            **{"viewport": WINDOW, "reduced_motion": "reduce", "base_url": base_url, **options}
+        )
+        context.set_default_timeout(PATIENCE_MS)
+        opened.append(Watched(context, base_url))
+        return opened[-1]
+
+    yield open_one
+    for each in opened:
+        each.context.close()
+    for each in opened:
+        each.check()
+
+
+@pytest.fixture
+def watched(contexts: Contexts) -> Watched:
+    return contexts()
+
+
+@pytest.fixture
+def page(watched: Watched) -> Page:
+    return watched.page()
+
+
+@pytest.fixture
+def editor(page: Page, server: ServerProcess) -> Editor:
+    return Editor(page, server.url)

@@ -1,0 +1,55 @@
+"""One database, servers on it that are certain to be gone afterwards, and a service of the test's for them to call."""
+
+from __future__ import annotations
+
+import random
+from collections.abc import AsyncIterator
+from pathlib import Path
+
+import pytest
+
+from tests.e2e.crash.process import ServerProcess, free_port
+from tests.e2e.crash.service import Service, serve
+
+
+class Servers:
+    """All on one database file and, unless another is given, on one port. A lease of a second keeps the tests short."""
+
+    def __init__(self, folder: Path) -> None:
+        self.db = folder / "weft.db"
+        self.log = folder / "log"
+        self.port = free_port(random.Random())
+        self._environ = {"WEFT_LEASE_MS": "1000"}
+        self._started: list[ServerProcess] = []
+
+    def allow(self, service: Service) -> None:
+        """Let the servers that start from now on call the test's service."""
+        self._environ["WEFT_ALLOW_PRIVATE"] = service.place
+
+    async def spawn(self, port: int | None = None, log: Path | None = None) -> ServerProcess:
+        """Not ready yet."""
+        server = await ServerProcess.start(self.db, port or self.port, log or self.log, **self._environ)
+        self._started.append(server)
+        return server
+
+    async def start(self, port: int | None = None, log: Path | None = None) -> ServerProcess:
+        server = await self.spawn(port, log)
+        await server.ready()
+        return server
+
+    async def clean_up(self) -> None:
+        for server in self._started:
+            await server.clean_up()
+
+
+@pytest.fixture
+async def servers(tmp_path: Path) -> AsyncIterator[Servers]:
+    made = Servers(tmp_path)
+    yield made
+    await made.clean_up()
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    async with serve() as made:
+        yield made

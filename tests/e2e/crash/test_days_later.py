@@ -1,0 +1,136 @@
+"""The same engine, days later by the clock: closed on Monday, opened on Saturday. In this process, on a real file."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine, RunView
+from executor.errors import AlreadyAnswered
+from executor.runtime.clock import ManualClock
+from executor.sandbox import Sandbox
+from executor.services import Services
+from executor.store.sqlite import SQLiteStore
+from tests.e2e.crash.service import Service
+from tests.e2e.crash.verify import Journal
+
+DAY_MS = 24 * 3600 * 1000
+SECRET = b"0123456789abcdef"
+
+
+@asynccontextmanager
+async def engine_on(
+    db: Path, clock: ManualClock, service: Service | None = None, lease_ms: int = 15_000
+) -> AsyncIterator[Engine]:
+    sandbox = Sandbox(threads=1)
+    services = Services(sandbox=sandbox, http=GuardedClient(allow_private=(service.place,) if service else ()))
+    registry = Registry.load(sandbox=sandbox)
+    engine = await Engine.open(
+        SQLiteStore(db), registry=registry, services=services, secret=SECRET, clock=clock, lease_ms=lease_ms
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close(grace_s=1)
+
+
+def asking(**params: Any) -> dict[str, Any]:
+    blocks = {
+        "start": {"type": "start"},
+        "ask": {"type": "approval", "params": {"title": "Pay?", **params}},
+        "yes": {"type": "set", "params": {"value": {"paid": True, "by": "<ask.answered_by>"}}},
+        "no": {"type": "set", "params": {"value": {"paid": False, "expired": "<ask.expired ?? false>"}}},
+    }
+    edges = [
+        {"source": "start", "target": "ask"},
+        {"source": "ask", "target": "yes", "handle": "approve"},
+        {"source": "ask", "target": "no", "handle": "reject"},
+    ]
+    return {"format": "weft/1", "name": "pay", "blocks": blocks, "edges": edges}
+
+
+def sleeping(seconds: int) -> dict[str, Any]:
+    blocks = {
+        "start": {"type": "start"},
+        "sleep": {"type": "wait", "params": {"seconds": seconds}},
+        "done": {"type": "set", "params": {"value": "awake"}},
+    }
+    edges = [{"source": "start", "target": "sleep"}, {"source": "sleep", "target": "done"}]
+    return {"format": "weft/1", "name": "sleep", "blocks": blocks, "edges": edges}
+
+
+async def run_until_it_waits(db: Path, clock: ManualClock, workflow: dict[str, Any]) -> tuple[str, str]:
+    """The run, and the token of its link (empty for a timer). The engine is closed again."""
+    async with engine_on(db, clock) as engine:
+        run = (await engine.submit(workflow)).run
+        assert (await engine.wait_finished(run, 10)).status == "waiting"
+        (wait,) = await engine.list_waits("pending", run)
+        return run, (wait.link or "").rpartition("/")[2]
+
+
+async def ended(engine: Engine, run: str) -> RunView:
+    async with asyncio.timeout(10):
+        async for _ in engine.follow(run):
+            pass
+    return await engine.get_run(run)
+
+
+async def test_a_link_of_last_week_still_works(tmp_path: Path) -> None:
+    db, clock = tmp_path / "weft.db", ManualClock()
+    run, token = await run_until_it_waits(db, clock, asking())
+    clock.advance(5 * DAY_MS)
+
+    async with engine_on(db, clock) as engine:
+        taken = await engine.answer(token, {}, action="approve", by="Ada")
+        assert taken.answered_at_ms == clock.now_ms()
+        view = await ended(engine, run)
+        assert (view.status, view.output) == ("succeeded", {"paid": True, "by": "Ada"})
+        with pytest.raises(AlreadyAnswered, match="Ada"):
+            await engine.answer(token, {}, action="reject", by="Bob")
+
+    journal = Journal(db)
+    journal.results_are_recorded_once()
+    assert journal.started(run) == Counter(["start", "ask", "yes"])
+
+
+async def test_what_expired_meanwhile_takes_its_path_by_itself(tmp_path: Path) -> None:
+    db, clock = tmp_path / "weft.db", ManualClock()
+    run, token = await run_until_it_waits(db, clock, asking(expires_in_s=3600, on_expire="reject"))
+    clock.advance(5 * DAY_MS)
+
+    async with engine_on(db, clock) as engine:
+        view = await ended(engine, run)
+        assert (view.status, view.output) == ("succeeded", {"paid": False, "expired": True})
+        with pytest.raises(AlreadyAnswered, match="expired"):
+            await engine.answer(token, {}, action="approve", by="Ada")
+    assert Journal(db).started(run) == Counter(["start", "ask", "no"])
+
+
+async def test_an_expiry_that_is_still_to_come_does_not_fire(tmp_path: Path) -> None:
+    db, clock = tmp_path / "weft.db", ManualClock()
+    run, token = await run_until_it_waits(db, clock, asking(expires_in_s=3600, on_expire="reject"))
+    clock.advance(3_599_000)
+
+    async with engine_on(db, clock) as engine:
+        assert (await engine.answer(token, {}, action="approve", by="Ada")).answered_by == "Ada"
+        assert (await ended(engine, run)).output == {"paid": True, "by": "Ada"}
+
+
+async def test_a_timer_that_came_due_meanwhile_fires_on_opening(tmp_path: Path) -> None:
+    db, clock = tmp_path / "weft.db", ManualClock()
+    run, _ = await run_until_it_waits(db, clock, sleeping(seconds=3600))
+    clock.advance(3_599_999)
+    async with engine_on(db, clock) as engine:
+        await asyncio.sleep(0.1)  # time to fire, if it were due
+        assert (await engine.get_run(run)).status == "waiting"
+    clock.advance(1)
+    async with engine_on(db, clock) as engine:
+        assert (await ended(engine, run)).output == "awake"

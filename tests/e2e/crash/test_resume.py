@@ -1,0 +1,207 @@
+"""A run that waits outlives its server: links stay valid, work goes on where it was, and nothing is done again."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections import Counter
+from collections.abc import Sequence
+from typing import Any
+
+import httpx
+import pytest
+
+from tests.e2e.crash.conftest import Servers
+from tests.e2e.crash.process import ServerProcess
+from tests.e2e.crash.service import Service
+from tests.e2e.crash.verify import Journal
+
+FORM = {"type": "object", "properties": {"note": {"type": "string"}}}
+
+
+def ask(title: str, parent: str | None = None) -> dict[str, Any]:
+    block: dict[str, Any] = {"type": "approval", "params": {"title": title, "fields": FORM}}
+    return block | ({"parent": parent} if parent else {})
+
+
+def call(service: Service, name: str) -> dict[str, Any]:
+    return {"type": "http", "params": {"method": "POST", "url": f"{service.url}/{name}", "body": {}}}
+
+
+def asking_between_calls(service: Service) -> dict[str, Any]:
+    blocks = {"start": {"type": "start"}, "before": call(service, "before"), "ask": ask("Go on?")}
+    edges = [("start", "before"), ("before", "ask"), ("ask", "after")]
+    return document(blocks | {"after": call(service, "after")}, edges)
+
+
+def two_in_parallel(service: Service) -> dict[str, Any]:
+    """Branches of a parallel; each calls before it asks."""
+    blocks = {
+        "start": {"type": "start"},
+        "fan": {"type": "parallel", "params": {"mode": "count", "count": 2}},
+        "before": call(service, "before") | {"parent": "fan"},
+        "ask": ask("Branch <parallel.index>?", "fan"),
+        "after": call(service, "after"),
+    }
+    return document(blocks, [("start", "fan"), ("fan", "before", "body"), ("before", "ask"), ("fan", "after")])
+
+
+def two_side_by_side(service: Service) -> dict[str, Any]:
+    """Plain branches that meet again."""
+    blocks = {"start": {"type": "start"}, "left": ask("Left?"), "right": ask("Right?"), "after": call(service, "after")}
+    return document(blocks, [("start", "left"), ("start", "right"), ("left", "after"), ("right", "after")])
+
+
+def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]]) -> dict[str, Any]:
+    return {
+        "format": "weft/1",
+        "name": "resume",
+        "blocks": blocks,
+        "edges": [{"source": e[0], "target": e[1]} | ({"handle": e[2]} if len(e) > 2 else {}) for e in edges],
+    }
+
+
+async def run_until_it_waits(server: ServerProcess, workflow: dict[str, Any]) -> str:
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
+        begun = await client.post("/api/runs?wait=20", json={"document": workflow})
+        assert (begun.status_code, begun.json()["status"]) == (202, "waiting"), begun.text
+        return str(begun.json()["run"])
+
+
+async def links(server: ServerProcess, run: str) -> dict[str, str]:
+    """Path of each open link, by wait key."""
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        waits = (await client.get("/api/waits", params={"run": run})).json()["waits"]
+    return {wait["key"]: httpx.URL(wait["link"]).path for wait in waits}
+
+
+async def press(server: ServerProcess, link: str, by: str = "Ada", note: str = "fine") -> httpx.Response:
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        return await client.post(link, json={"action": "approve", "by": by, "fields": {"note": note}})
+
+
+async def ended(server: ServerProcess, run: str, timeout_s: float = 15) -> dict[str, Any]:
+    """The run, once it has come to its end."""
+    async with httpx.AsyncClient(base_url=server.url) as client, asyncio.timeout(timeout_s):
+        while True:
+            view: dict[str, Any] = (await client.get(f"/api/runs/{run}")).json()
+            if view["status"] in ("succeeded", "failed", "cancelled"):
+                return view
+            await asyncio.sleep(0.02)
+
+
+async def test_an_open_approval_goes_on_where_it_was(servers: Servers, service: Service) -> None:
+    servers.allow(service)
+    server = await servers.start()
+    run = await run_until_it_waits(server, asking_between_calls(service))
+    before = await links(server, run)
+    await server.kill()
+
+    server = await servers.start()
+    assert await links(server, run) == before
+    began = time.monotonic()
+    assert (await press(server, before["ask"])).status_code == 200
+    view = await ended(server, run)
+    assert time.monotonic() - began < 5  # a parked run holds no lease: nobody waits for one to lapse
+    assert view["status"] == "succeeded"
+    assert await server.stop(10) == 0
+
+    journal = Journal(servers.db)
+    journal.results_are_recorded_once()
+    assert journal.started(run) == Counter(["start", "before", "ask", "after"])
+    assert [(made.path, made.key) for made in service.calls] == [
+        ("/before", f"{run}:before"),
+        ("/after", f"{run}:after"),
+    ]
+
+
+@pytest.mark.parametrize("shape", [two_in_parallel, two_side_by_side])
+async def test_sibling_approvals_are_answered_one_by_one_over_restarts(
+    servers: Servers, service: Service, shape: Any
+) -> None:
+    servers.allow(service)
+    server = await servers.start()
+    run = await run_until_it_waits(server, shape(service))
+    both = await links(server, run)
+    (first, first_link), (second, second_link) = sorted(both.items())
+    await server.kill()
+
+    server = await servers.start()
+    assert await links(server, run) == both
+    assert (await press(server, first_link, by="Ada", note="one")).status_code == 200
+    await server.kill()  # the answer is acknowledged, and that is all we know
+
+    server = await servers.start()
+    assert await links(server, run) == {second: second_link}
+    late = await press(server, first_link, by="Bob")
+    assert (late.status_code, late.json()["answered_by"]) == (409, "Ada")
+    assert (await press(server, second_link, by="Eve", note="two")).status_code == 200
+    view = await ended(server, run)
+    assert view["status"] == "succeeded"
+    assert await server.stop(10) == 0
+
+    journal = Journal(servers.db)
+    journal.results_are_recorded_once()
+    # The answered wait was taken while its server was killed; whichever block that hit, the asking ones ran once.
+    started = journal.started(run)
+    assert (started[first], started[second]) == (1, 1)
+    answered = {wait["id"].rpartition("!")[0]: wait["answered_by"] for wait in journal.waits.values()}
+    assert answered == {first: "Ada", second: "Eve"}
+    assert Counter(made.key for made in service.calls)[f"{run}:after"] == 1
+
+
+async def test_a_second_press_is_told_who_was_first_and_when(servers: Servers, service: Service) -> None:
+    servers.allow(service)
+    server = await servers.start()
+    run = await run_until_it_waits(server, asking_between_calls(service))
+    link = (await links(server, run))["ask"]
+    first = (await press(server, link)).json()
+    await server.kill()
+
+    server = await servers.start()
+    late = await press(server, link, by="Bob")
+    assert late.status_code == 409
+    told = late.json()
+    assert (told["code"], told["answered_by"], told["answered_at_ms"]) == (
+        "already_answered",
+        "Ada",
+        first["answered_at_ms"],
+    )
+    assert told["answer"] == {"note": "fine", "action": "approve"}
+    when = time.strftime("%Y-%m-%dT%H:%M:%S", time.gmtime(first["answered_at_ms"] / 1000))
+    async with httpx.AsyncClient(base_url=server.url) as client:
+        for page, status in (
+            (await client.post(link, data={"action": "reject", "by": "Bob"}), 409),
+            (await client.get(link), 200),
+        ):
+            assert page.status_code == status
+            assert "already answered by Ada" in page.text
+            assert when in page.text
+    assert (await ended(server, run))["status"] == "succeeded"
+
+
+async def test_a_timer_that_came_due_meanwhile_fires_at_the_start(servers: Servers) -> None:
+    """So early that the server hardly takes calls yet; nevertheless the run may call this very server, in one try."""
+    sleep = {"type": "wait", "params": {"seconds": 3}}
+    params = {"method": "POST", "url": "${WEFT_BASE_URL}/demo/echo", "body": {}}
+    echo = {"type": "http", "params": params, "policy": {"retry": {"max_attempts": 1}}}
+    workflow = document(
+        {"start": {"type": "start"}, "sleep": sleep, "after": echo}, [("start", "sleep"), ("sleep", "after")]
+    )
+    server = await servers.start()
+    runs = await asyncio.gather(*(run_until_it_waits(server, workflow) for _ in range(5)))
+    due = time.monotonic() + 3
+    await server.kill()
+    await asyncio.sleep(due - time.monotonic())
+
+    server = await servers.start()
+    ready_ms = time.time_ns() // 1_000_000
+    for run in runs:
+        view = await ended(server, run)
+        assert view["status"] == "succeeded", view["error"]
+    assert await server.stop(10) == 0
+    journal = Journal(servers.db)
+    for run in runs:
+        assert journal.started(run) == Counter(["start", "sleep", "after"])
+        (fired,) = (row["at_ms"] for row in journal.events[run] if row["type"] == "wait.closed")
+        assert fired < ready_ms + 1_000

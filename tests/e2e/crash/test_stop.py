@@ -1,0 +1,64 @@
+"""SIGTERM in the middle of work: the server ends soon, says so with 0, and the next one finishes what it left."""
+
+from __future__ import annotations
+
+import asyncio
+import random
+import time
+
+from tests.e2e.crash.conftest import Servers
+from tests.e2e.crash.people import People, until
+from tests.e2e.crash.service import Service
+from tests.e2e.crash.verify import Journal, log_is_clean
+from tests.e2e.crash.workload import Job, chain, jobs
+
+STOPS = 2
+
+
+async def test_a_stop_under_load_loses_nothing(servers: Servers, service: Service) -> None:
+    servers.allow(service)
+    slow = chain(service.url)
+    service.holds.add("/step/2")
+    choose = random.Random(4)
+    kinds = [*jobs(), Job("chain", slow, {}, lambda output: None, {})]
+    server = await servers.start()
+    people = People(server.url, kinds, choose, open_max=24)
+    took: list[float] = []
+    stopping = asyncio.Event()
+    slowly = asyncio.create_task(_answer_slowly(service, stopping), name="the service")
+    try:
+        people.begin()
+        for _ in range(STOPS):
+            enough = len(people.ledger.runs) + 15
+            await until(lambda wanted=enough: len(people.ledger.runs) >= wanted, 20, people)  # type: ignore[misc]
+            began = time.monotonic()
+            assert await server.stop(timeout_s=12) == 0
+            took.append(time.monotonic() - began)
+            server = await servers.start()
+        await people.finish(timeout_s=40)
+        assert await server.stop(timeout_s=10) == 0
+    finally:
+        stopping.set()
+        await slowly
+        await people.close()
+    assert max(took) < 10, took
+
+    journal = Journal(servers.db)
+    journal.is_sound()
+    journal.is_dense()
+    journal.all_succeeded()
+    journal.results_are_recorded_once()
+    journal.no_call_to_itself_failed()
+    journal.holds(people.ledger)
+    log_is_clean(servers.log)
+    print(f"stopped after {', '.join(f'{s:.1f}' for s in took)} s; {len(journal.runs)} runs")
+    print(f"{sum(journal.lost_attempts().values())} attempts lost; {dict(people.ledger.counts)}")
+
+
+async def _answer_slowly(service: Service, stopping: asyncio.Event) -> None:
+    """A second for each call that is held."""
+    while not stopping.is_set():
+        waiting = service.held()
+        await asyncio.sleep(0.5)
+        for call in waiting:
+            call.gate.set()

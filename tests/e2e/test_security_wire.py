@@ -1,0 +1,648 @@
+"""What an attacker on the network, in another browser tab, or with a workflow of his own tries, against a real server.
+
+The routes come from the route table: a new route is tried without anybody thinking of it.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import base64
+import http.server
+import json
+import os
+import sqlite3
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import AsyncIterator, Callable, Iterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+from urllib.parse import quote, quote_plus
+
+import httpx
+import pytest
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.sandbox import Sandbox
+from executor.services import Services
+from executor.store.memory import MemoryStore
+from server.routes import TABLE
+from server.routes.table import RouteSpec
+from tests.e2e.conftest import ROOT, ServerProcess
+
+TOKEN = "a-token-of-the-server"
+PUBLIC = {
+    "/",
+    "/api/resume/{token}",
+    "/approvals",
+    "/demo/echo",
+    "/healthz",
+    "/login",
+    "/openapi.json",
+    "/resume/{token}",
+    "/runs",
+    "/runs/{id}",
+    "/settings",
+    "/w/{id}",
+}
+STREAM = {"accept": "text/event-stream"}
+READING = ("GET", "HEAD")
+
+
+def each(routes: list[RouteSpec]) -> Any:
+    return pytest.mark.parametrize("route", routes, ids=lambda route: f"{route.method} {route.path}")
+
+
+ALL = list(TABLE)
+WRITES = [route for route in TABLE if route.method not in READING]
+READS = [route for route in TABLE if route.method in READING]
+WRITE_METHODS = {route.method for route in WRITES}
+CLOSED = [route for route in TABLE if route.path not in PUBLIC]
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    process = ServerProcess(tmp_path_factory.mktemp("wire"), {})
+    yield process
+    if process.running:
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+    """A server with a token."""
+    process = ServerProcess(tmp_path_factory.mktemp("closed"), {"WEFT_TOKEN": TOKEN})
+    yield process
+    if process.running:
+        process.kill()
+
+
+@pytest.fixture(scope="module")
+def asking() -> dict[str, Any]:
+    fields = {"type": "object", "properties": {"note": {"type": "string"}}}
+    return {
+        "format": "weft/1",
+        "name": "asking",
+        "blocks": {
+            "start": {"type": "start"},
+            "ask": {"type": "approval", "params": {"title": "Go on?", "actions": ["yes"], "fields": fields}},
+        },
+        "edges": [{"source": "start", "target": "ask"}],
+    }
+
+
+@pytest.fixture(scope="module")
+def names(server: ServerProcess, asking: dict[str, Any]) -> dict[str, str]:
+    """What stands for the parameters of paths: things that exist."""
+    with httpx.Client(base_url=server.url) as client:
+        assert client.post("/api/workflows", json=asking).status_code == 201
+        run = client.post("/api/runs?wait=20", json={"document": asking}).json()
+        assert run["status"] == "waiting"
+        (wait,) = client.get("/api/waits", params={"run": run["run"]}).json()["waits"]
+        token = httpx.URL(wait["link"]).path.rpartition("/")[2]
+    return {"{id}": run["run"], "{name}": "asking", "{token}": token, "{key}": "ask"}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _close_client() -> Iterator[None]:
+    yield
+    _client.close()
+
+
+_client = httpx.Client(timeout=20)
+
+
+def path_of(route: RouteSpec, names: dict[str, str]) -> str:
+    path = route.path
+    for parameter, value in names.items():
+        path = path.replace(parameter, value)
+    assert "{" not in path, f"this test has no value for a parameter of {route.path}"
+    return path
+
+
+def ask(
+    base: str, method: str, path: str, headers: dict[str, str] | None = None, content: bytes | None = None
+) -> httpx.Response:
+    """The response, of a stream only its head."""
+    with _client.stream(method, base + path, headers=headers, content=content) as response:
+        if response.status_code >= 400 or "event-stream" not in response.headers.get("content-type", ""):
+            response.read()
+        return response
+
+
+# --- other names and other sites ---
+
+
+@each(ALL)
+def test_a_foreign_host_reaches_nothing(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+    port = httpx.URL(server.url).port
+    body = None if route.method in READING else b"{}"
+    media = {} if body is None else {"content-type": "application/json"}
+    for host in ("evil.test", f"evil.test:{port}", f"127.0.0.1.evil.test:{port}", f"127.0.0.1:{port}@evil.test", ""):
+        for accept in ("*/*", "text/event-stream", "text/html", "application/json"):
+            headers = {"host": host, "accept": accept, **media}
+            refused = ask(server.url, route.method, path_of(route, names), headers, body)
+            assert refused.status_code in ((421,) if host else (400, 421)), (host, accept)
+
+
+@each(WRITES)
+def test_other_sites_can_not_write(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+    path = path_of(route, names)
+    for foreign in (
+        {"origin": "http://evil.test"},
+        {"origin": "http://127.0.0.1:1"},
+        {"origin": server.url.replace("http://", "https://evil.test#")},
+        {"sec-fetch-site": "cross-site"},
+        {"sec-fetch-site": "same-site"},
+        {"sec-fetch-site": "cross-site", "sec-fetch-mode": "navigate", "sec-fetch-dest": "document"},
+    ):
+        headers = {"content-type": "application/json", **foreign}
+        refused = ask(server.url, route.method, path, headers, b"{}")
+        assert (refused.status_code, refused.json()["code"]) == (403, "cross_site"), foreign
+
+
+@each(WRITES)
+def test_json_as_plain_text_is_refused(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+    """A page of another site can send these three without asking first."""
+    path = path_of(route, names)
+    for media in ("text/plain", "text/plain; charset=utf-8", "multipart/form-data; boundary=x", None):
+        headers = {"content-type": media} if media else {}
+        refused = ask(server.url, route.method, path, headers, b'{"action": "yes"}')
+        assert (refused.status_code, refused.json()["code"]) == (415, "unsupported_media_type"), media
+    form = ask(server.url, route.method, path, {"content-type": "application/x-www-form-urlencoded"}, b"a=1")
+    assert form.status_code == (422 if route.path == "/resume/{token}" else 415)
+
+
+@each(READS)
+def test_streams_do_not_open_for_other_sites(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+    foreign = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "accept": "text/event-stream"}
+    assert ask(server.url, route.method, path_of(route, names), foreign).status_code == 403
+
+
+@each(ALL)
+def test_there_are_no_cors_headers_and_pages_have_a_policy(
+    server: ServerProcess, names: dict[str, str], route: RouteSpec
+) -> None:
+    path = path_of(route, names)
+    asked = {"origin": "http://evil.test", "access-control-request-method": route.method}
+    own = {"accept": "text/html", "content-type": "application/json"}
+    for method, headers in (("OPTIONS", asked), ("OPTIONS", own), (route.method, own)):
+        if method in WRITE_METHODS:
+            headers = {**headers, "content-type": "text/plain"}  # refused, so that nothing is written
+        response = ask(server.url, method, path, headers, None if method in (*READING, "OPTIONS") else b"{}")
+        assert not [name for name in response.headers if name.startswith("access-control-")]
+        assert response.headers["x-content-type-options"] == "nosniff"
+        if response.headers.get("content-type", "").startswith("text/html"):
+            policy = response.headers["content-security-policy"]
+            assert "default-src 'none'" in policy or "default-src 'self'" in policy
+            assert "frame-ancestors 'none'" in policy and "unsafe-eval" not in policy
+            assert "script-src 'self'" in policy and "'unsafe-inline'" not in policy.partition("style-src")[0]
+            assert response.headers["referrer-policy"] == "no-referrer"
+            assert response.headers["x-frame-options"] == "DENY"
+
+
+# --- reading changes nothing ---
+
+
+def test_reading_changes_no_row(server: ServerProcess, names: dict[str, str], database: Callable[[], Any]) -> None:
+    """Every GET there is, the resume page of an open wait included: mail scanners open links."""
+    before = database()
+    for route in READS:
+        for accept in ("text/html", "application/json", "text/event-stream"):
+            for method in ("GET", "HEAD"):
+                ask(server.url, method, path_of(route, names), {"accept": accept})
+    assert database() == before
+    assert sum(len(rows) for rows in before.values()) > 5, "there was something to change"
+
+
+@pytest.fixture
+def database(server: ServerProcess, names: dict[str, str]) -> Callable[[], dict[str, list[tuple[Any, ...]]]]:
+    """All rows of all tables, but for the one that /healthz tries writing with."""
+
+    def dump() -> dict[str, list[tuple[Any, ...]]]:
+        connection = sqlite3.connect(f"file:{server.folder / 'weft.db'}?mode=ro", uri=True)
+        try:
+            tables = [
+                name
+                for (name,) in connection.execute(
+                    "SELECT name FROM sqlite_schema WHERE type = 'table' AND name <> 'writers'"
+                )
+            ]
+            return {name: connection.execute(f"SELECT * FROM {name}").fetchall() for name in sorted(tables)}
+        finally:
+            connection.close()
+
+    return dump
+
+
+# --- the token ---
+
+
+def test_the_public_routes_are_these() -> None:
+    """A route that is opened has to be written down here as well."""
+    assert {route.path for route in TABLE if route.public} == PUBLIC
+
+
+@each(CLOSED)
+def test_closed_routes_ask_for_the_token(closed: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+    path = path_of(route, names)
+    body = None if route.method in READING else b"{}"
+    media = {} if body is None else {"content-type": "application/json"}
+    for given in (
+        {},
+        {"authorization": "Bearer wrong"},
+        {"authorization": f"Basic {TOKEN}"},
+        {"authorization": f"Bearer {TOKEN}x"},
+        {"authorization": TOKEN},
+        {"cookie": f"weft_session={TOKEN}"},
+        {"x-api-key": TOKEN},
+    ):
+        refused = ask(closed.url, route.method, path, {**media, **given, **STREAM}, body)
+        assert (refused.status_code, refused.json()["code"]) == (401, "unauthorized"), given
+        assert refused.headers["www-authenticate"] == "Bearer"
+    refused = ask(closed.url, route.method, f"{path}?token={TOKEN}&access_token={TOKEN}", media, body)
+    assert refused.status_code == 401, "a token in an address would end up in logs"
+
+
+def test_every_api_route_but_the_resume_links_is_closed() -> None:
+    assert {route.path for route in TABLE if route.path.startswith("/api/")} - {r.path for r in CLOSED} == {
+        "/api/resume/{token}"
+    }
+
+
+@pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
+def test_other_machines_are_served_with_a_token_only(tmp_path: Path, host: str) -> None:
+    environ = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+    done = subprocess.run(
+        [sys.executable, "-m", "server", "serve"],
+        cwd=ROOT,
+        env={**environ, "WEFT_HOST": host, "WEFT_PORT": "0", "WEFT_DB": str(tmp_path / "weft.db")},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 2
+    assert "WEFT_TOKEN" in done.stderr and "Traceback" not in done.stderr
+    assert list(tmp_path.iterdir()) == []
+
+
+# --- what a workflow may reach ---
+
+
+class Target:
+    """Servers of this machine. `open_port` may be reached by workflows, `shut_port` may not. `hits` of the latter."""
+
+    def __init__(self) -> None:
+        self.hits: list[str] = []
+        self.received: list[str] = []
+        self._servers = [http.server.ThreadingHTTPServer(("127.0.0.1", 0), self._handler(n == 1)) for n in range(2)]
+        self.open_port, self.shut_port = (server.server_address[1] for server in self._servers)
+        for server in self._servers:
+            threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.05}, daemon=True).start()
+
+    def close(self) -> None:
+        for server in self._servers:
+            server.shutdown()
+            server.server_close()
+
+    def _handler(self, shut: bool) -> type[http.server.BaseHTTPRequestHandler]:
+        target = self
+
+        class Handler(http.server.BaseHTTPRequestHandler):
+            def do_GET(self) -> None:
+                if shut:
+                    target.hits.append(self.path)
+                length = int(self.headers.get("content-length") or 0)
+                body = self.rfile.read(length).decode()
+                if self.path.startswith("/to/"):
+                    self.send_response(302)
+                    self.send_header("Location", bytes.fromhex(self.path[4:]).decode("latin-1"))
+                    self.send_header("Content-Length", "0")
+                    self.end_headers()
+                    return
+                secret = self.headers.get("authorization", "")
+                target.received.append(secret)
+                answer = json.dumps({"headers": dict(self.headers), "body": body, "again": list(written(secret))})
+                self.send_response(500 if self.path == "/fail" else 200)
+                self.send_header("Content-Type", "application/json")
+                self.send_header("X-Echo", secret)
+                self.send_header("Content-Length", str(len(answer.encode())))
+                self.end_headers()
+                self.wfile.write(answer.encode())
+
+            do_POST = do_GET
+
+            def log_message(self, format: str, *args: Any) -> None:
+                pass
+
+        return Handler
+
+
+def written(secret: str) -> Iterator[str]:
+    """The ways in which a secret may be written."""
+    raw = secret.encode()
+    yield secret
+    yield json.dumps(secret)[1:-1]
+    yield quote(secret, safe="")
+    yield quote_plus(secret)
+    for before in (b"", b"a", b"ab"):
+        for after in (b"", b"z", b"zz"):
+            yield base64.b64encode(before + raw + after).decode()
+            yield base64.urlsafe_b64encode(before + raw + after).decode()
+
+
+@pytest.fixture(scope="module")
+def target() -> Iterator[Target]:
+    target = Target()
+    yield target
+    target.close()
+
+
+CANARY = 'c4nary/"T+=?&ö-0815'
+PLAIN_CANARY = "an0ther-c4nary-4711"
+
+
+@pytest.fixture(scope="module")
+def guarded(tmp_path_factory: pytest.TempPathFactory, target: Target) -> Iterator[ServerProcess]:
+    """A server with secrets that writes all it does into a log, and may reach one private port."""
+    folder = tmp_path_factory.mktemp("guarded")
+    environ = {
+        "WEFT_ALLOW_PRIVATE": f"127.0.0.1:{target.open_port}",
+        "WEFT_SECRET_CANARY": CANARY,
+        "WEFT_ENV_PLAIN_CANARY": PLAIN_CANARY,
+        "WEFT_ENV_REGION": "north-by-north-west",
+        "WEFT_NOT_SECRET": "REGION",
+        "WEFT_LOG": "debug",
+    }
+    process = ServerProcess(folder, environ, log=folder / "log")
+    yield process
+    if process.running:
+        process.kill()
+
+
+ADDRESSES = [
+    "http://169.254.169.254/latest/meta-data/",
+    "http://127.0.0.1:{shut}/",
+    "http://[::1]:{shut}/",
+    "http://localhost:{shut}/",
+    "http://2130706433:{shut}/",
+    "http://0x7f000001:{shut}/",
+    "http://0x7f.1:{shut}/",
+    "http://0177.0.0.1:{shut}/",
+    "http://127.1:{shut}/",
+    "http://0:{shut}/",
+    "http://0.0.0.0:{shut}/",
+    "http://[::]:{shut}/",
+    "http://[::ffff:127.0.0.1]:{shut}/",
+    "http://[::ffff:7f00:1]:{shut}/",
+    "http://[64:ff9b::7f00:1]:{shut}/",
+    "http://[fe80::1]:{shut}/",
+    "http://[fd00::1]/",
+    "http://10.0.0.1/",
+    "http://192.168.1.1/",
+    "http://172.16.0.1/",
+    "http://100.64.0.1/",
+    "http://224.0.0.1/",
+    "http://127.0.0.1:{open}@127.0.0.1:{shut}/",
+    "http://１２７.０.０.１:{shut}/",
+    "http://127。0。0。1:{shut}/",
+    "http://127.0.0.1:{shut}#@weft.example/",
+    "http://127.0.0.1:{open}\\@127.0.0.1:{shut}/",
+    "file:///etc/passwd",
+    "gopher://127.0.0.1:{shut}/",
+    "unix:///run/docker.sock",
+    "//127.0.0.1:{shut}/",
+    "http://",
+]
+REFUSALS = {"address_refused", "redirect_refused", "url_invalid", "too_many_redirects"}
+
+
+@pytest.mark.parametrize("address", ADDRESSES)
+def test_private_addresses_are_refused(guarded: ServerProcess, target: Target, address: str) -> None:
+    """As they are, by reference, and as the end of a redirect."""
+    url = address.replace("{shut}", str(target.shut_port)).replace("{open}", str(target.open_port))
+    by_way = f"http://127.0.0.1:{target.open_port}/to/{url.encode().hex()}"
+    with httpx.Client(base_url=guarded.url, timeout=30) as client:
+        for given in (url, by_way):
+            run = client.post("/api/runs?wait=20", json={"document": calling("<input.url>"), "input": {"url": given}})
+            assert run.json()["status"] == "failed", run.text
+            if given == by_way and not address.startswith(("http", "file", "gopher", "unix")):
+                continue  # an address without a scheme leads on from the open port
+            assert run.json()["error"]["code"] in REFUSALS, run.text
+    assert target.hits == []
+
+
+def test_what_the_operator_allowed_is_reached(guarded: ServerProcess, target: Target) -> None:
+    with httpx.Client(base_url=guarded.url, timeout=30) as client:
+        for url in (f"http://127.0.0.1:{target.open_port}/", "${WEFT_BASE_URL}/healthz"):
+            run = client.post("/api/runs?wait=20", json={"document": calling(url)}).json()
+            assert run["status"] == "succeeded", run
+
+
+def calling(url: str) -> dict[str, Any]:
+    return {
+        "format": "weft/1",
+        "name": "calling",
+        "blocks": {
+            "start": {"type": "start"},
+            "call": {"type": "http", "params": {"url": url, "timeout_s": 5}, "policy": {"retry": {"max_attempts": 1}}},
+        },
+        "edges": [{"source": "start", "target": "call"}],
+    }
+
+
+# --- secrets ---
+
+
+def leaking(port: int) -> dict[str, Any]:
+    """Tries to write both secrets down wherever a workflow can."""
+    both = "${CANARY} ${PLAIN_CANARY}"
+    url = f"http://127.0.0.1:{port}"
+    function = "console.log('printed', '${CANARY}'); return {s: '${CANARY}', e: encodeURIComponent('${CANARY}')}"
+    blocks: dict[str, Any] = {
+        "call": {
+            "type": "http",
+            "assign": "$.kept",
+            "params": {
+                "method": "POST",
+                "url": url + "/echo",
+                "query": {"region": "${REGION}", "q": "${PLAIN_CANARY}"},
+                "headers": {"Authorization": "${CANARY}", "X-Other": "${PLAIN_CANARY}"},
+                "body": {"deep": [{"${CANARY}": both}], "text": f"a {both} b"},
+            },
+        },
+        "copy": {"type": "set", "params": {"value": {"again": "<call.body>", "direct": both, "${CANARY}": 1}}},
+        "keep": {"type": "variables", "params": {"assign": {"mine": both, "yours": "<copy>"}}},
+        "run": {"type": "function", "params": {"code": function}},
+        "each": {"type": "loop", "params": {"mode": "each", "items": ["${CANARY}", both]}},
+        "item": {"type": "set", "parent": "each", "params": {"value": "<loop.item>"}},
+        "mail": {"type": "email", "params": {"to": "a@example.org", "subject": both, "body": both}},
+        "fail": {
+            "type": "http",
+            "params": {"url": url + "/fail", "headers": {"Authorization": "${CANARY}"}},
+            "policy": {"retry": {"max_attempts": 2, "initial_ms": 10}},
+        },
+        "threw": {"type": "set", "params": {"value": "<fail>"}},
+        "throw": {"type": "function", "params": {"code": "throw new Error('with ${CANARY} in it')"}},
+        "shown": {"type": "set", "params": {"value": "<throw>"}},
+        "ask": {
+            "type": "approval",
+            "params": {
+                "title": "About ${CANARY}",
+                "text": both,
+                "show": {"all": "<call>", "direct": both},
+                "fields": {"type": "object", "properties": {"note": {"type": "string", "default": "${CANARY}"}}},
+                "actions": ["yes"],
+            },
+        },
+        "end": {
+            "type": "response",
+            "params": {"status": 200, "headers": {"X-Secret": "${CANARY}"}, "body": {"b": both}},
+        },
+    }
+    order = ["start", "call", "copy", "keep", "run", "each", "mail", "fail"]
+    edges = [{"source": one, "target": other} for one, other in pairwise(order)]
+    edges += [
+        {"source": "each", "handle": "body", "target": "item"},
+        {"source": "fail", "handle": "error", "target": "threw"},
+        {"source": "threw", "target": "throw"},
+        {"source": "throw", "handle": "error", "target": "shown"},
+        {"source": "shown", "target": "ask"},
+        {"source": "ask", "target": "end"},
+    ]
+    return {
+        "format": "weft/1",
+        "name": "leaking",
+        "variables": {"kept": None, "mine": None, "yours": None},
+        "blocks": {"start": {"type": "start"}, **blocks},
+        "edges": edges,
+    }
+
+
+def test_a_secret_never_comes_out(guarded: ServerProcess, target: Target, names: dict[str, str]) -> None:
+    seen: dict[str, bytes] = {}
+    with httpx.Client(base_url=guarded.url, timeout=30) as client:
+        started = client.post("/api/runs?wait=30", json={"document": leaking(target.open_port)})
+        assert started.json()["status"] == "waiting", started.text
+        run = started.json()["run"]
+        (wait,) = client.get("/api/waits", params={"run": run}).json()["waits"]
+        here = {**names, "{id}": run, "{token}": httpx.URL(wait["link"]).path.rpartition("/")[2], "{key}": "call"}
+        while_waiting = {**here, "{key}": "ask"}
+        for route in READS:
+            for form in (here, while_waiting):
+                for accept in ("application/json", "text/html"):
+                    if route.path.endswith("/events") and accept == "text/html":
+                        continue  # a stream that does not end yet; read below
+                    path = path_of(route, form)
+                    seen[f"{accept} {path}"] = client.get(path, headers={"accept": accept}).content
+        link = httpx.URL(wait["link"]).path
+        seen["refused"] = client.post(link, json={"action": "${CANARY}", "fields": {"note": 1}}).content
+        seen["answered"] = client.post(link, json={"action": "yes", "fields": {"note": "ok"}}).content
+        seen["stream"] = client.get(f"/api/runs/{run}/events", headers=STREAM).content
+        ended = client.get(f"/api/runs/{run}")
+        seen["run"] = ended.content
+        assert ended.json()["status"] == "succeeded", ended.text
+        run2 = client.post("/api/runs?wait=30", json={"document": failing(target.open_port)})
+        seen["failed"] = run2.content
+        assert run2.json()["status"] == "failed"
+    assert CANARY in target.received, "the target did get it"
+    assert b"north-by-north-west" in seen["stream"], "what is no secret is there"
+    assert seen["stream"].count(b"[redacted]") > 10
+    assert guarded.stop() == 0
+    for file in guarded.folder.iterdir():
+        seen[file.name] = file.read_bytes()
+    assert "weft.db" in seen and b"[redacted]" in seen["log"], "the mail went into the log"
+    for secret in (CANARY, PLAIN_CANARY):
+        for written_as in forms_of(secret):
+            for place, content in seen.items():
+                at = content.find(written_as)
+                assert at < 0, (place, written_as, content[max(0, at - 200) : at + 200])
+
+
+def failing(port: int) -> dict[str, Any]:
+    document = calling(f"http://127.0.0.1:{port}/fail")
+    document["blocks"]["call"]["params"]["headers"] = {"Authorization": "${CANARY}"}
+    return document
+
+
+def forms_of(secret: str) -> set[bytes]:
+    """What none of the files and answers may hold: the secret as text, and of base64 the part it settles alone."""
+    raw = secret.encode()
+    forms = {raw, json.dumps(secret)[1:-1].encode(), quote(secret, safe="").encode(), quote_plus(secret).encode()}
+    forms |= {json.dumps(json.dumps(secret)[1:-1])[1:-1].encode(), secret.encode("latin-1", "replace")}
+    for before in range(3):
+        for encode in (base64.b64encode, base64.urlsafe_b64encode):
+            whole = encode(b"\0" * before + raw)
+            forms.add(whole[-(-before * 8 // 6) : (before + len(raw)) * 8 // 6])
+    return forms
+
+
+class Speaks:
+    """Emits what the input says, piece by piece, with the secret in between, and returns it whole."""
+
+    spec = BlockSpec(type="speaks", title="Speaks", description="", category="action")
+
+    async def run(self, ctx: Context) -> Done:
+        for piece in ctx.params["pieces"]:
+            ctx.emit(piece)
+            await asyncio.sleep(0)
+        return Done({"all": "".join(ctx.params["pieces"])})
+
+
+@pytest.fixture
+async def speaking() -> AsyncIterator[Engine]:
+    sandbox = Sandbox(threads=1)
+    services = Services(
+        sandbox=sandbox, http=GuardedClient(), env={"CANARY": PLAIN_CANARY}, secrets=frozenset({"CANARY"})
+    )
+    engine = await Engine.open(
+        MemoryStore(), registry=Registry.load([Speaks()], sandbox=sandbox), services=services, secret=b"x" * 32
+    )
+    yield engine
+    await engine.close()
+
+
+@pytest.mark.parametrize("size", [1, 2, 3, 7, 100])
+async def test_deltas_hide_a_secret_that_comes_in_pieces(speaking: Engine, size: int) -> None:
+    text = f"one {PLAIN_CANARY} two {PLAIN_CANARY[:10]} three {PLAIN_CANARY[:-1]}"
+    pieces = [text[at : at + size] for at in range(0, len(text), size)]
+    waiting = {"type": "wait", "params": {"seconds": 0.2}}  # so that the reader is there before the first piece
+    document = {
+        "format": "weft/1",
+        "name": "speaking",
+        "blocks": {
+            "start": {"type": "start"},
+            "wait": waiting,
+            "say": {"type": "speaks", "params": {"pieces": pieces}},
+        },
+        "edges": [{"source": "start", "target": "wait"}, {"source": "wait", "target": "say"}],
+    }
+    submitted = await speaking.submit(document)
+    heard: list[str] = []
+
+    async def listen() -> None:
+        async for key, piece in speaking.deltas(submitted.run):
+            assert key == "say"
+            heard.append(piece)
+
+    listener = asyncio.create_task(listen())
+    run = await finished(speaking, submitted.run)
+    listener.cancel()
+    await asyncio.wait([listener])
+    assert "".join(heard) == f"one [redacted] two {PLAIN_CANARY[:10]} three [redacted]"
+    assert run.output == {"all": f"one [redacted] two {PLAIN_CANARY[:10]} three {PLAIN_CANARY[:-1]}"}
+
+
+async def finished(engine: Engine, run: str) -> Any:
+    deadline = time.monotonic() + 20
+    while (view := await engine.wait_finished(run, 5)).status != "succeeded":
+        assert time.monotonic() < deadline and view.status in ("queued", "running", "waiting"), view
+        await asyncio.sleep(0.02)
+    return view

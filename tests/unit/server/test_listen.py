@@ -1,0 +1,22 @@
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from server.app import _bind
+from server.settings import Settings
+
+
+def test_callers_queue_while_the_server_starts() -> None:
+    """Runs go on before requests are taken, and may call this very server: they must wait, not be refused."""
+    with _bind(Settings(port=0)) as listener, socket.create_connection(listener.getsockname(), timeout=5) as early:
+        early.sendall(b"GET /healthz HTTP/1.1\r\n")
+        taken, _ = listener.accept()
+        with taken:
+            assert taken.recv(3) == b"GET"
+
+
+def test_an_address_in_use_is_told() -> None:
+    with _bind(Settings(port=0)) as listener, pytest.raises(OSError, match="can not listen on"):
+        _bind(Settings(port=listener.getsockname()[1]))
