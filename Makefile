@@ -34,7 +34,7 @@ serve: $(INSTALLED)
 install: $(INSTALLED)
 
 test: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist worksteal $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .

@@ -21,6 +21,7 @@ REFERENCE = re.compile(rf"<({_HEAD}(?:\?\?{_DEFAULT})?)>")
 ENV = re.compile(r"\$\{([A-Za-z_][A-Za-z0-9_]*)\}")
 _CANDIDATE = re.compile(rf"{REFERENCE.pattern}|{ENV.pattern}")
 _PART = re.compile(r"""\.([^.\[\]]*)|\[(\d+)\]|\["([^"]*)"\]""")
+STEPS_MAX = 100  # values nest 64 deep, and some names hold dots; what has more steps is no reference
 _BLANKS = re.compile(r"[\s.]+")
 
 
@@ -110,7 +111,7 @@ def _segments(head: str) -> tuple[str | int, ...]:
     at = cut
     while at < len(head):
         match = _PART.match(head, at)
-        if match is None:
+        if match is None or len(segments) > STEPS_MAX:
             return ()
         name, index, key = match[1], match[2], match[3]
         if index is not None:

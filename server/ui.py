@@ -33,6 +33,12 @@ def page(folder: Path) -> Response:
     return FileResponse(folder / "index.html", headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 
 
+def script(folder: Path | None, name: str) -> str | None:
+    """Address of the built script for a page made here; None without an interface."""
+    found = sorted((folder / "assets").glob(f"{name}-*.js")) if folder else []
+    return f"/assets/{found[0].name}" if found else None
+
+
 def files(folder: Path) -> list[BaseRoute]:
     """Scripts, styles and fonts, and the licences of what is in them. Public: they hold nothing of anybody's."""
 

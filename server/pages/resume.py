@@ -8,7 +8,6 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.views import WaitView
-from server import ui
 from server.pages.forms import form_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 
@@ -19,8 +18,10 @@ def ask(
     given: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
     error: str | None = None,
+    script: str | None = None,
 ) -> Response:
-    """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422)."""
+    """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422). `script`: address
+    of what makes the form nicer; it works without."""
     if wait.kind == "webhook":
         return page(
             _title(wait),
@@ -62,24 +63,24 @@ def ask(
         status=422 if wrong else 200,
         chrome=False,
         live=False,
-        script=_script(),
+        script=script,
     )
 
 
-def thanks(wait: WaitView, action: str | None) -> Response:
+def thanks(wait: WaitView, action: str | None, script: str | None = None) -> Response:
     said = f"Thank you, {action} was recorded." if action else "Thank you, your answer was recorded."
-    return _closed(wait, said, 200)
+    return _closed(wait, said, 200, script)
 
 
-def closed(wait: WaitView, status: int) -> Response:
+def closed(wait: WaitView, status: int, script: str | None = None) -> Response:
     """The wait is over: who answered and when, expired, or cancelled. Same page for a look (200) and a late press
     (409)."""
     if wait.status == "answered":
         who = f"answered by {wait.answered_by}" if wait.answered_by else "answered"
-        return _closed(wait, f"This was already {who}.", status)
+        return _closed(wait, f"This was already {who}.", status, script)
     if wait.status == "expired":
-        return _closed(wait, "This link has expired: the time for an answer is over.", status)
-    return _closed(wait, "This question was withdrawn: the run was cancelled or has ended.", status)
+        return _closed(wait, "This link has expired: the time for an answer is over.", status, script)
+    return _closed(wait, "This question was withdrawn: the run was cancelled or has ended.", status, script)
 
 
 def unknown() -> Response:
@@ -93,7 +94,7 @@ def unknown() -> Response:
     )
 
 
-def _closed(wait: WaitView, said: str, status: int) -> Response:
+def _closed(wait: WaitView, said: str, status: int, script: str | None) -> Response:
     answer = wait.response if isinstance(wait.response, dict) else None
     shown = {name: value for name, value in (answer or {}).items() if name not in ("answered_by", "answered_at")}
     details = join(
@@ -109,16 +110,8 @@ def _closed(wait: WaitView, said: str, status: int) -> Response:
         status=status,
         chrome=False,
         live=False,
-        script=_script(),
+        script=script,
     )
-
-
-def _script() -> str | None:
-    """What web/ builds for these pages: checks while somebody types, and word of it when the wait is over. None where
-    the interface was left out; the pages do without."""
-    folder = ui.built()
-    found = sorted((folder / "assets").glob("resume-*.js")) if folder else []
-    return f"/assets/{found[0].name}" if found else None
 
 
 def _title(wait: WaitView) -> str:

@@ -14,7 +14,7 @@ from starlette.responses import Response
 
 from executor.errors import AnswerInvalid, Conflict, NotFound
 from executor.views import WaitView
-from server import wire
+from server import ui, wire
 from server.body import convert, read_bytes, read_json
 from server.errors import BodyInvalid
 from server.pages import resume as pages
@@ -43,7 +43,8 @@ async def show(call: Call) -> Response:
         wait = await call.engine.find_wait(call.path("token"))
     except NotFound:
         return pages.unknown()
-    return pages.ask(wait) if wait.status == "pending" else pages.closed(wait, 200)
+    script = _script(call)
+    return pages.ask(wait, script=script) if wait.status == "pending" else pages.closed(wait, 200, script)
 
 
 async def show_json(call: Call) -> Response:
@@ -79,23 +80,23 @@ async def _answer_form(call: Call) -> Response:
         wait = await call.engine.find_wait(token)
     except NotFound:
         return pages.unknown()
-    given = _decode(await read_bytes(call.request, call.settings.limits))
+    given, script = _decode(await read_bytes(call.request, call.settings.limits)), _script(call)
     if wait.status != "pending":
-        return pages.closed(wait, 409)
+        return pages.closed(wait, 409, script)
     fields, errors = read_form(wait.schema, given)
     if errors:
-        return pages.ask(wait, given=given, errors=errors)
+        return pages.ask(wait, given=given, errors=errors, script=script)
     action = given.get("action") or None
     try:
         taken = await call.engine.answer(token, fields, action, given.get("by", "").strip()[:200] or None)
     except AnswerInvalid as error:
-        return _ask_again(wait, given, error)
+        return _ask_again(wait, given, error, script)
     except Conflict:
-        return pages.closed(await call.engine.find_wait(token), 409)
-    return pages.thanks(taken, action)
+        return pages.closed(await call.engine.find_wait(token), 409, script)
+    return pages.thanks(taken, action, script)
 
 
-def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid) -> Response:
+def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, script: str | None) -> Response:
     """Put each message at the field its pointer names; what belongs to no field goes on top."""
     known = schema_fields(wait.schema)
     found = error.extra.get("errors") or [{"pointer": "", "message": error.message}]
@@ -107,7 +108,13 @@ def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid) -> R
             at_field.setdefault(name, one["message"])
         else:
             on_top.append(one["message"])
-    return pages.ask(wait, given=given, errors=at_field, error=" ".join(on_top) or None)
+    return pages.ask(wait, given=given, errors=at_field, error=" ".join(on_top) or None, script=script)
+
+
+def _script(call: Call) -> str | None:
+    """What the interface adds to these pages, if it was built: checks while somebody types, word of it when it is
+    over."""
+    return ui.script(call.request.app.state.interface, "resume")
 
 
 def _decode(data: bytes) -> dict[str, str]:

@@ -13,7 +13,7 @@ import { BLOCK_MIME } from '../panels/palette/mime'
 import { openPicker } from '../panels/palette/picker'
 import { importFiles } from '../panels/shell/files'
 import { docStore, specsStore } from '../state/doc'
-import { absoluteAt } from '../state/document'
+import { absoluteAt, indexOf, noteId } from '../state/document'
 import { runStore } from '../state/live'
 import { useSelect } from '../state/store'
 import { select, uiStore } from '../state/ui'
@@ -40,7 +40,11 @@ const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
 const NOTHING_LOCAL: Local = new Map()
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
 const EDGE_TYPES = { flow: FlowEdge }
-const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.2 }
+const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.05 }
+const SPOKEN = {
+  'node.a11yDescription.default': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
+  'node.a11yDescription.keyboardDisabled': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
+}
 const MINIMAP_COLOURS: Readonly<Record<string, string>> = {
   succeeded: 'var(--ok)', failed: 'var(--err)', running: 'var(--run)', retrying: 'var(--run)', waiting: 'var(--wait)',
 }
@@ -74,6 +78,8 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const flow = useReactFlow<FlowNode, FlowLine>()
   const frame = useRef<HTMLDivElement>(null)
   const [ready, setReady] = useState(false)
+  /** A box is being drawn: it is about blocks; edges between them come along by themselves. */
+  const boxing = useRef(false)
   const free = useFreely()
   const count = Object.keys(doc.blocks).length
   useEye(flow, frame)
@@ -95,15 +101,18 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
     })
   }, [editable])
 
-  // A change of the document ends what was local: the drop's command, an undo, somebody else's edit.
-  useEffect(() => setLocal(NOTHING_LOCAL), [doc])
+  // A change of the document ends what was local (the drop's command, an undo, an import), and what is gone is not selected.
+  useEffect(() => {
+    setLocal(NOTHING_LOCAL)
+    forgetGone(doc)
+  }, [doc])
 
   const toCanvas = (event: { clientX: number; clientY: number }): Point => {
     const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
     return [x, y]
   }
 
-  const onDrag = (event: MouseEvent | TouchEvent, moved: FlowNode[]): void => {
+  const onDrag = (event: PointerLike, moved: FlowNode[]): void => {
     const at = toCanvas(pointOf(event))
     const ids = moved.filter((node) => node.type !== 'note').map((node) => node.id)
     const { parent, reason } = ids.length ? fallInto(doc, specs, ids, at) : { parent: '', reason: null }
@@ -111,7 +120,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
     connectStore.set({ hint: reason ? { text: reason, bad: true, x: pointOf(event).clientX, y: pointOf(event).clientY } : null })
   }
 
-  const onDragStop = (event: MouseEvent | TouchEvent, moved: FlowNode[]): void => {
+  const onDragStop = (event: PointerLike, moved: FlowNode[]): void => {
     dropStore.set({ into: null, refused: false })
     connectStore.set({ hint: null })
     const to: Record<string, Point> = {}
@@ -146,6 +155,12 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
     <div
       ref={frame} className="canvas" tabIndex={-1} data-mode={mode} data-tidying={tidying || undefined} data-testid="canvas" role="region" aria-label="Canvas"
       onPointerMove={(event) => setPointer({ x: event.clientX, y: event.clientY })} onPointerLeave={() => setPointer(null)}
+      onFocus={(event) => {
+        // Tab goes from block to block: the one it comes to is the one that keys are about.
+        const node = event.target as HTMLElement
+        const id = node.dataset.id
+        if (id && node.matches('.react-flow__node:focus-visible') && !node.classList.contains('selected')) choose(id)
+      }}
       onDragOver={(event) => {
         if (!editable) return
         event.preventDefault()
@@ -158,14 +173,14 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
       }}
     >
       <ReactFlow<FlowNode, FlowLine>
-        onInit={() => setReady(true)} nodes={nodes} edges={edges} nodeTypes={NODE_TYPES} edgeTypes={EDGE_TYPES} onNodesChange={onNodesChange} onEdgesChange={chooseEdges}
+        onInit={() => setReady(true)} nodes={nodes} edges={edges} nodeTypes={NODE_TYPES} edgeTypes={EDGE_TYPES} onNodesChange={onNodesChange}
+        onEdgesChange={(changes) => chooseEdges(changes, boxing.current)} onSelectionStart={() => (boxing.current = true)} onSelectionEnd={() => (boxing.current = false)}
         nodesDraggable={editable} nodesConnectable={editable} edgesReconnectable={editable} connectOnClick={false} disableKeyboardA11y
         deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={['Shift', 'Meta', 'Control']} panActivationKeyCode="Space"
         selectionOnDrag={editable} selectionMode={SelectionMode.Partial} panOnDrag={editable ? [1, 2] : true} panOnScroll zoomOnDoubleClick={false}
-        snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={0.1} maxZoom={2} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
+        snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={0.05} maxZoom={2} attributionPosition="bottom-left" ariaLabelConfig={SPOKEN} edgesFocusable={false} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
         connectionRadius={0} onlyRenderVisibleElements={count > CULL_FROM} connectionLineComponent={ConnectionLine} reconnectRadius={8}
         onNodeDrag={(event, _, moved) => onDrag(event, moved)} onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
-        onSelectionDrag={(event, moved) => onDrag(event.nativeEvent, moved)} onSelectionDragStop={(event, moved) => onDragStop(event.nativeEvent, moved)}
         onConnectStart={(_, { nodeId, handleId }) => nodeId && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
         onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
         onReconnectStart={(_, edge, side) => side === 'source' && startConnecting(doc, specs, edge.source, edge.sourceHandle ?? 'out', edge.id)}
@@ -251,18 +266,30 @@ function chooseNodes(changes: readonly { id: string; selected: boolean }[]): voi
   uiStore.set({ selection: { ...selection, blocks: [...blocks], notes: [...notes] } })
 }
 
-function chooseEdges(changes: EdgeChange<FlowLine>[]): void {
+function chooseEdges(changes: EdgeChange<FlowLine>[], boxing: boolean): void {
   const { selection } = uiStore.get()
   const edges = new Set(selection.edges)
   for (const change of changes) {
     if (change.type !== 'select') continue
-    if (change.selected) edges.add(change.id)
+    if (change.selected && !boxing) edges.add(change.id)
     else edges.delete(change.id)
   }
   if (edges.size !== selection.edges.length || selection.edges.some((id) => !edges.has(id))) uiStore.set({ selection: { ...selection, edges: [...edges] } })
 }
 
-function pointOf(event: MouseEvent | TouchEvent | React.MouseEvent): { clientX: number; clientY: number } {
+type PointerLike = MouseEvent | TouchEvent | React.MouseEvent
+
+/** Take out of the selection what the document no longer has. */
+function forgetGone(doc: Document): void {
+  const { selection } = uiStore.get()
+  const notes = new Set((doc.notes ?? []).map(noteId))
+  const { edge } = indexOf(doc)
+  const next = { blocks: selection.blocks.filter((id) => doc.blocks[id]), edges: selection.edges.filter((id) => edge.has(id)), notes: selection.notes.filter((id) => notes.has(id)) }
+  const gone = next.blocks.length !== selection.blocks.length || next.edges.length !== selection.edges.length || next.notes.length !== selection.notes.length
+  if (gone) uiStore.set({ selection: next })
+}
+
+function pointOf(event: PointerLike): { clientX: number; clientY: number } {
   return 'changedTouches' in event ? (event.changedTouches[0] ?? { clientX: 0, clientY: 0 }) : event
 }
 

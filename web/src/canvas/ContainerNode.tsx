@@ -75,7 +75,7 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
     { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has begun.' : null, onSelect: () => setIter(id, slow) },
   ]
   return (
-    <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onDoubleClick={(event) => event.stopPropagation()}>
+    <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onClick={(event) => event.stopPropagation()} onDoubleClick={(event) => event.stopPropagation()}>
       {failed >= 0 ? (
         <button type="button" className="stepper__failed" title={`First failed ${word}: ${failed + 1}`} aria-label={`First failed ${word}, ${failed + 1}`} data-testid={`iter-${id}-failed`} onClick={() => setIter(id, failed)}>
           <Icon name="failed" size={14} />{rounds.failed || ''}

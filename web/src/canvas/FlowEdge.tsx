@@ -5,6 +5,7 @@ import { EdgeLabelRenderer, getSmoothStepPath, Position, useStore, type EdgeProp
 import { memo, type ReactElement } from 'react'
 import { openPicker } from '../panels/palette/picker'
 import { useSelect } from '../state/store'
+import { uiStore } from '../state/ui'
 import { connectStore } from './connect'
 import type { FlowLine } from './flow'
 import { hoverStore, leaveEdge, overEdge } from './hover'
@@ -34,17 +35,20 @@ export function pathOf(ends: Ends): [path: string, x: number, y: number] {
 const CHAR = 6.7
 
 export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): ReactElement {
-  const { id, source, target, data, selected, sourceX, sourceY, targetX, sourcePosition } = props
+  const { id, source, target, data, selected, sourceX, sourceY, targetX, targetY, sourcePosition } = props
   const { handle, label, names } = data!
   const mode = useMode()
   const far = useStore((s) => isFar(s.transform[2]))
   const { state, tone, title } = useEdgePaint(source, handle, target)
   const moving = useSelect(connectStore, (s) => s.edge === id)
   const hovered = useSelect(hoverStore, (s) => s.edge === id)
+  const alone = useSelect(uiStore, ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length)
   const [path, midX, midY] = pathOf(props)
   const down = sourcePosition === Position.Bottom
+  // What hangs below a card would hide a label there: it goes to the other end.
+  const under = down && targetX - sourceX > 60
   const room = down ? 16 : Math.floor(((targetX > sourceX ? targetX - sourceX : 96) - 14) / CHAR)
-  const full = state === 'dead' && label ? `${label} · skipped` : label
+  const full = state === 'dead' && label && handle !== 'error' ? `${label} · skipped` : label
   const shown = full.length <= room ? full : label.length <= room ? label : `${label.slice(0, Math.max(3, room - 1))}…`
   return (
     <g className="edge" data-testid={`edge-${id}`} data-state={state} data-tone={tone} data-selected={selected} data-moving={moving || undefined} data-handle={handle}>
@@ -53,9 +57,9 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
       <path className="edge__line" d={path} fill="none" />
       {state === 'active' ? <path className="edge__flow" d={path} fill="none" /> : null}
       {label && !far ? (
-        <text className="edge__label" x={down ? sourceX + 6 : sourceX + 8} y={down ? sourceY + 16 : sourceY - 5}>{shown}</text>
+        <text className="edge__label" x={under ? targetX - 8 : sourceX + 8} y={under ? targetY - 5 : down ? sourceY + 16 : sourceY - 5} textAnchor={under ? 'end' : 'start'}>{shown}</text>
       ) : null}
-      {mode === 'edit' && !far && (hovered || selected) ? (
+      {mode === 'edit' && !far && (hovered || alone) ? (
         <EdgeLabelRenderer>
           <button
             type="button" className="edge__plus nodrag nopan" data-testid={`insert-${id}`} aria-label={`Add a block between ${names}`} title="Add a block here"

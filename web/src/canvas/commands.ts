@@ -150,8 +150,11 @@ export function enterInspector(): void {
   uiStore.set({ tab: docStore.get().id === null ? uiStore.get().tab : 'config' })
   requestAnimationFrame(() => {
     const inspector = document.querySelector<HTMLElement>('[data-inspector]')
-    const field = inspector?.querySelector<HTMLElement>('[data-testid^="field-"] :is(input, textarea, select, [contenteditable=true], button)')
-    ;(field ?? inspector?.querySelector<HTMLElement>('input, textarea, select, [contenteditable=true], button'))?.focus()
+    const control = ':is(input, textarea, select, [contenteditable]:not([contenteditable=false]), button)'
+    const into = (field: Element): HTMLElement | null =>
+      field.shadowRoot ? field.shadowRoot.querySelector('[contenteditable]') : field.matches(control) ? (field as HTMLElement) : field.querySelector(control)
+    const fields = [...(inspector?.querySelectorAll('[data-testid^="field-"]') ?? [])].map(into)
+    ;(fields.find((field) => field !== null) ?? inspector?.querySelector<HTMLElement>(control))?.focus()
   })
 }
 

@@ -20,6 +20,7 @@ import { useSelect } from '../state/store'
 import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
+import { useWidthBelow } from '../ui/useWidthBelow'
 import './editor.css'
 
 const JsonView = lazy(() => import('../panels/json/JsonView'))
@@ -27,8 +28,6 @@ const OutlineView = lazy(() => import('../panels/outline/OutlineView'))
 
 const RAIL = 44
 const OUTLINE_MIN = 280
-/** Below this width nothing is edited: the canvas can be read and runs can be watched. */
-const NARROW = '(max-width: 899px)'
 
 export default function Editor({ id }: { id: string }): ReactElement {
   const [error, setError] = useState<string | null>(null)
@@ -44,7 +43,11 @@ export default function Editor({ id }: { id: string }): ReactElement {
   }, [id])
   useTitle()
   useViewInQuery()
-  useNarrow(open)
+  const small = useWidthBelow(900)
+  const phone = useWidthBelow(600)
+  useEffect(() => {
+    if (open) docStore.set({ readonly: small })
+  }, [open, small])
   if (error) {
     return (
       <>
@@ -59,16 +62,28 @@ export default function Editor({ id }: { id: string }): ReactElement {
     )
   }
   return (
-    <div className="editor">
+    <div className="editor" data-small={small || undefined}>
       <EditorBar id={id} />
       <Notices />
-      <main className="editor__main">{open ? <Panels /> : null}</main>
+      <main className="editor__main">{open ? small ? <SmallPanels phone={phone} /> : <Panels /> : null}</main>
       <footer className="editor__drawer"><Drawer mode="edit" /></footer>
       <BlockPicker />
       <RunDialog />
       <FindDialog />
       <ConflictDialog />
     </div>
+  )
+}
+
+/** A small window: nothing is edited. The smallest ones get the outline instead of the canvas. */
+function SmallPanels({ phone }: { phone: boolean }): ReactElement {
+  const view = useSelect(uiStore, (s) => s.view)
+  const chosen = useSelect(uiStore, (s) => s.selection !== NOTHING && s.selection.blocks.length + s.selection.edges.length + s.selection.notes.length > 0)
+  return (
+    <>
+      {phone ? <div className="editor__outline"><Suspense fallback={null}><OutlineView /></Suspense></div> : <div className="editor__centre"><Canvas mode="edit" /></div>}
+      {view === 'json' ? <div className="editor__sheet"><Suspense fallback={null}><JsonView /></Suspense></div> : chosen ? <div className="editor__sheet"><Inspector mode="edit" /></div> : null}
+    </>
   )
 }
 
@@ -124,15 +139,4 @@ function useViewInQuery(): void {
     uiStore.set({ view: asked === 'json' || asked === 'outline' ? (asked satisfies View) : 'canvas' })
   }, [])
   useEffect(() => setQuery({ view: view === 'canvas' ? null : view }), [view])
-}
-
-function useNarrow(open: boolean): void {
-  useEffect(() => {
-    if (!open) return
-    const media = matchMedia(NARROW)
-    const put = (): void => docStore.set({ readonly: media.matches })
-    put()
-    media.addEventListener('change', put)
-    return () => media.removeEventListener('change', put)
-  }, [open])
 }

@@ -224,7 +224,7 @@ function ExampleCard({ example, specs, onOpen }: { example: Example; specs: Para
       <p className="home__about">{topic ? <b>{topic[0]!.toUpperCase() + topic.slice(1)}. </b> : null}{rest ? rest[0]!.toUpperCase() + rest.slice(1) : null}</p>
       <div className="home__buttons">
         <Button onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>Open a copy</Button>
-        <Button icon="play" why={starting ? 'Starting' : null} onClick={() => void run()} aria-label={`Run ${example.title}`}>Run it</Button>
+        <Button icon="play" why={starting ? 'Starting' : null} onClick={() => void run()} aria-label={`Run it: ${example.title}`}>Run it</Button>
       </div>
     </li>
   )

@@ -19,7 +19,12 @@ export function Dialog({ title, open, onClose, wide, foot, children }: DialogPro
   useEffect(() => {
     const dialog = ref.current
     if (!dialog || !open) return
-    if (!dialog.open) dialog.showModal()
+    if (!dialog.open) {
+      dialog.showModal()
+      // What is to be filled in has the keyboard first, not the button that closes.
+      const first = dialog.querySelector<HTMLElement>('.dialog__body :is(input:not([type=hidden]), textarea, select), .dialog__foot .button--primary')
+      first?.focus()
+    }
     return () => dialog.close()
   }, [open])
   if (!open) return null

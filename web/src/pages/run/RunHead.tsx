@@ -1,6 +1,6 @@
 // The line above a run: how it is, how long it took, what it was given and gave; cancel, run again, edit.
 
-import { useEffect, useState, type ReactElement, type ReactNode } from 'react'
+import { useEffect, useMemo, useState, type ReactElement, type ReactNode } from 'react'
 import { announce } from '../../a11y'
 import { keyOfEvent, keyText } from '../../keys'
 import { api, ApiError } from '../../net/api'
@@ -22,6 +22,7 @@ import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { ValueTree } from '../../ui/ValueTree'
 import { messageOf } from '../parts'
+import { useWhyNot } from './useWhyNot'
 import { RerunDialog } from './RerunDialog'
 
 export function RunHead(): ReactElement {
@@ -42,7 +43,7 @@ export function RunHead(): ReactElement {
   const journal: RunFold['status'] = seq === 0 && meta ? meta.status : shown
   const ended = isEnded(seq === 0 && meta ? meta.status : head)
   const status = asked && live && !ended ? 'cancelling' : journal
-  const replay = live ? null : 'Not in a replay: go back to live first'
+  const why = useWhyNot()
 
   const cancel = async (): Promise<void> => {
     if (!meta || ended || asked) return
@@ -71,20 +72,22 @@ export function RunHead(): ReactElement {
     return () => removeEventListener('keydown', onKey)
   })
 
-  if (!meta) return <div className="runhead" />
-  const given = JSON.stringify(meta.input) ?? 'null'
+  const given = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
+  const gave = useMemo(() => (output === undefined ? null : JSON.stringify(output)), [output])
+  if (!meta) return <section className="runhead" aria-label="Run" />
   return (
-    <div className="runhead" data-status={status}>
+    <section className="runhead" data-status={status} aria-label="Run">
+      <h1 className="visually-hidden">{`Run of ${meta.workflow}`}</h1>
       <Status status={status} />
       <Duration />
       {meta.started_at_ms ?? meta.created_at_ms ? <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>{versionOf(meta.version, meta.draft_rev)}</span> : null}
       <Changed draft={meta.draft_id ?? null} rev={meta.draft_rev ?? null} />
-      <Summary label="input" text={given === '{}' || given === 'null' ? 'none' : given} onOpen={() => setValue('input')} />
-      {finished !== null && output !== undefined ? <Summary label="output" text={JSON.stringify(output)} onOpen={() => setValue('output')} /> : null}
+      <Summary label="input" text={given === '{}' ? 'none' : given} onOpen={() => setValue('input')} />
+      {finished !== null && gave !== null ? <Summary label="output" text={gave} onOpen={() => setValue('output')} /> : null}
       <span className="runhead__fill" />
-      <span data-testid="chip"><ConnectionChip /></span>
+      <span className="runhead__chip" data-testid="chip"><ConnectionChip /></span>
       {ended ? null : (
-        <Button kind="danger" icon="stop" title={keyText('cancel')} data-testid="cancel" why={status === 'cancelling' ? 'It is being cancelled' : replay} onClick={() => void cancel()}>
+        <Button kind="danger" icon="stop" title={keyText('cancel')} data-testid="cancel" why={status === 'cancelling' ? 'It is being cancelled' : why} onClick={() => void cancel()}>
           {status === 'cancelling' ? 'Cancelling' : 'Cancel'}
         </Button>
       )}
@@ -96,7 +99,7 @@ export function RunHead(): ReactElement {
         <ValueTree value={(value === 'input' ? meta.input : (output ?? null)) as Json} name={`${meta.workflow}-${value ?? ''}`} label={value ?? ''} height={480} />
       </Dialog>
       {rerun && doc ? <RerunDialog run={meta} doc={doc} ended={ended} from={rerun.from} onClose={() => setRerun(null)} /> : null}
-    </div>
+    </section>
   )
 }
 
@@ -115,8 +118,8 @@ function Duration(): ReactElement | null {
 
 function Summary({ label, text, onOpen }: { label: string; text: string; onOpen: () => void }): ReactElement {
   return (
-    <button type="button" className="runhead__value" onClick={onOpen} aria-label={`Show the ${label} of the run`}>
-      <span className="label">{label}</span><span className="mono">{text.length > 120 ? `${text.slice(0, 120)}...` : text}</span>
+    <button type="button" className="runhead__value" onClick={onOpen} title={`Show the ${label} of the run`}>
+      <span className="label">{label}</span> <span className="mono">{text.length > 120 ? `${text.slice(0, 120)}...` : text}</span>
     </button>
   )
 }

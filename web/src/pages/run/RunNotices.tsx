@@ -19,6 +19,7 @@ import { toast } from '../../ui/Toast'
 import { AnswerForm, Outcome } from '../AnswerForm'
 import { isForPeople, titleOf } from '../answer'
 import { messageOf } from '../parts'
+import { useWhyNot } from './useWhyNot'
 
 const SHOWN = 3
 
@@ -28,7 +29,7 @@ export function RunNotices(): ReactElement | null {
   const failing = useSelect(runStore, (s) => s.view.status === 'failed' || s.view.failures.length > 0)
   const doc = useSelect(runStore, (s) => s.doc)
   const waits = useSelect(runStore, (s) => [...s.view.waits.values()], shallow)
-  const live = useSelect(runStore, (s) => s.cursor === 'live')
+  const why = useWhyNot()
   const views = useWaitViews()
   const [all, setAll] = useState(false)
   const [asked, setAsked] = useState<{ wait: WaitView; done: WaitView | null; mine: boolean } | null>(null)
@@ -38,7 +39,7 @@ export function RunNotices(): ReactElement | null {
   const sorted = [...waits].sort((a, b) => Number(b.kind === 'approval' || b.kind === 'form') - Number(a.kind === 'approval' || a.kind === 'form') || a.openedAt - b.openedAt)
   const shown = all ? sorted : sorted.slice(0, SHOWN)
   return (
-    <>
+    <section className="runnotes" aria-label="Needs attention">
       {failing && message ? (
         <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
           <Icon name="failed" />
@@ -51,7 +52,7 @@ export function RunNotices(): ReactElement | null {
       ) : null}
       {shown.map((wait) => (
         <WaitNote
-          key={wait.key} wait={wait} view={views.get(wait.key)} name={doc ? nameOf(doc, wait.block) : wait.block} where={placeOf(pathOf(wait.key), doc)} live={live}
+          key={wait.key} wait={wait} view={views.get(wait.key)} name={doc ? nameOf(doc, wait.block) : wait.block} where={placeOf(pathOf(wait.key), doc)} why={why}
           onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })}
         />
       ))}
@@ -61,12 +62,12 @@ export function RunNotices(): ReactElement | null {
           <>{asked.mine ? null : <p className="notice" data-tone="wait">Somebody was first. This is what counts:</p>}<Outcome wait={asked.done} /></>
         ) : asked ? (
           <AnswerForm
-            wait={asked.wait} why={live ? null : 'Not in a replay: go back to live first'}
+            wait={asked.wait} why={why}
             onDone={(done, mine) => (mine ? setAsked(null) : setAsked({ ...asked, done, mine }))}
           />
         ) : null}
       </Dialog>
-    </>
+    </section>
   )
 }
 
@@ -75,15 +76,15 @@ interface WaitNoteProps {
   view: WaitView | undefined
   name: string
   where: string
-  live: boolean
+  why: string | null
   onAnswer: (view: WaitView) => void
 }
 
-function WaitNote({ wait, view, name, where, live, onAnswer }: WaitNoteProps): ReactElement {
+function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): ReactElement {
   const now = useClock(1000)
   const left = wait.dueAt === null ? null : Math.max(0, wait.dueAt - now)
   const asks = view ? titleOf(view) : wait.title
-  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${durationText(Math.ceil(left / 1000) * 1000)}` : `, open for another ${durationText(Math.ceil(left / 1000) * 1000)}`
+  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${leftText(left)}` : `, open for another ${leftText(left)}`
   return (
     <div className="runnote" data-tone="wait" data-testid={`runwait-${wait.key}`}>
       <Icon name="waiting" />
@@ -92,8 +93,8 @@ function WaitNote({ wait, view, name, where, live, onAnswer }: WaitNoteProps): R
         {where ? ` in ${where}` : ''} {SENTENCE[wait.kind] ?? 'waits'}{view?.kind === 'signal' && view.name ? ` ${view.name}` : ''}{rest}
         {asks && asks !== name && wait.kind !== 'timer' ? <span className="quiet">: {asks}</span> : null}
       </p>
-      {view && isForPeople(view) && view.link ? <Button kind="primary" why={live ? null : 'Not in a replay: go back to live first'} onClick={() => onAnswer(view)}>Answer</Button> : null}
-      {view && view.kind === 'signal' && view.name ? <SendSignal view={view} why={live ? null : 'Not in a replay: go back to live first'} /> : null}
+      {view && isForPeople(view) && view.link ? <Button kind="primary" why={why} onClick={() => onAnswer(view)}>Answer</Button> : null}
+      {view && view.kind === 'signal' && view.name ? <SendSignal view={view} why={why} /> : null}
       {view && view.link && wait.kind !== 'timer' ? <CopyLink link={view.link} /> : null}
     </div>
   )
@@ -166,6 +167,9 @@ function useWaitViews(): ReadonlyMap<string, WaitView> {
   }, [id, keys, over])
   return views
 }
+
+/** Whole seconds: they are counted down. */
+const leftText = (ms: number): string => (ms < 60_000 ? `${Math.ceil(ms / 1000)} s` : durationText(Math.ceil(ms / 1000) * 1000))
 
 const pathOf = (key: string): string => (key.includes('@') ? key.slice(key.indexOf('@') + 1) : '')
 

@@ -34,11 +34,13 @@ export interface FieldProps {
   params?: JsonObject
   required?: boolean
   error?: string | null
+  /** False: it takes no references. */
+  refers?: boolean
   /** The id of a case, route or action is another; what leads there should follow. */
   onRenameHandle?: (from: string, to: string) => void
 }
 
-export interface ControlProps extends Omit<FieldProps, 'error' | 'required'> {
+export interface ControlProps extends Omit<FieldProps, 'error' | 'required' | 'refers'> {
   ids: FieldIds
   hint: Hint
   label: string
@@ -58,7 +60,7 @@ export function Field(props: FieldProps): ReactElement {
   const [asText, setAsText] = useState(false)
   const composite = COMPOSITE.has(kind)
   const reference = (kind === 'boolean' || kind === 'select' || composite) && isReferenceText(value)
-  const couldRefer = block !== null && (kind === 'boolean' || kind === 'select') && !readonly
+  const couldRefer = block !== null && props.refers !== false && (kind === 'boolean' || kind === 'select') && !readonly
 
   const tools = composite && !readonly && !reference ? (
     <Button kind="bare" className="fld__tool" aria-pressed={asJson} onClick={() => setAsJson(!asJson)}>JSON</Button>

@@ -26,7 +26,7 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
   return (
     <>
       <ReferenceField
-        label={`${label}, as JSON`} testId={`field-${path}`} value={shown} multiline mono rows={rows} invalid={keeps && !read.ok}
+        label={`${label}, as JSON`} testId={`field-${path}`} value={shown} multiline mono expression rows={rows} invalid={keeps && !read.ok}
         onChange={(text) => {
           setTyped(text)
           const next = readJson(text)
@@ -55,7 +55,7 @@ export function ValueField({ value, onChange, path, label, ids, schema, hint }: 
   }
   return (
     <div className="valuefield">
-      {now === 'json' ? <JsonText label={label} value={value} onChange={onChange} path={path} rows={Math.max(rows, 3)} /> : (
+      {now === 'json' ? <JsonText label={label} value={value} onChange={onChange} path={path} rows={value === undefined || (typeof value === 'object' && value !== null) ? Math.max(rows, 3) : 1} /> : (
         <ReferenceField
           label={label} testId={`field-${path}`} value={typeof value === 'string' ? value : ''} multiline rows={rows} describedBy={ids.describedBy ?? ''} invalid={ids.invalid}
           placeholder={hint.placeholder ?? placeholderOf(schema)} onChange={(text) => onChange(text === '' ? undefined : text)}

@@ -29,11 +29,18 @@ const idsOf = (list: Json | undefined): string[] =>
 const actionsOf = (params: JsonObject): string[] =>
   (Array.isArray(params.actions) ? params.actions : ['approve', 'reject']).filter((action): action is string => typeof action === 'string')
 
+/** Routes, and a way of its own. */
+function defaultsOf(params: JsonObject): string[] {
+  const ids = idsOf(params.routes)
+  const own = typeof params.default === 'string' && params.default && !ids.includes(params.default) ? params.default : 'default'
+  return ids.includes(own) ? ids : [...ids, own]
+}
+
 /** Params whose editor knows more than a schema can say. */
 const KNOWN: Record<string, Record<string, Hint>> = {
   start: { fields: { kind: 'inputs' } },
   variables: { assign: { kind: 'assignments' } },
-  router: { default: { kind: 'select', options: (params) => idsOf(params.routes) } },
+  router: { default: { kind: 'select', options: defaultsOf } },
   approval: { on_expire: { kind: 'select', options: (params) => [...actionsOf(params), 'fail', 'continue', 'skip'] } },
   loop: { condition: { inside: true, placeholder: '<loop.index> < 3' }, items: { placeholder: '<start.items>' } },
   parallel: { items: { placeholder: '<start.items>' } },

@@ -3,10 +3,9 @@
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../net/types'
 import { placeholderOf, type ControlProps } from './Field'
+import { readNumber } from './number'
 import { ReferenceField } from './ReferenceField'
 import { useFieldScope } from './scope'
-
-const NUMBER = /^-?(\d+\.?\d*|\.\d+)([eE][+-]?\d+)?$/
 
 /** A number, or a reference to one. */
 export function NumberControl({ value, onChange, ids, path, schema, hint }: ControlProps): ReactElement {
@@ -22,13 +21,6 @@ export function NumberControl({ value, onChange, ids, path, schema, hint }: Cont
       }}
     />
   )
-}
-
-/** `3` -> 3; text that is no number stays text (a reference, or a mistake the server names); '' is nothing. */
-export function readNumber(text: string): Json | undefined {
-  const trimmed = text.trim()
-  if (!trimmed) return undefined
-  return NUMBER.test(trimmed) ? Number(trimmed) : text
 }
 
 function same(a: Json | undefined, b: Json | undefined): boolean {

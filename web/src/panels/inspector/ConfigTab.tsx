@@ -34,7 +34,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
   return (
     <>
       {spec ? <p className="inspector__about">{spec.description}</p> : <p className="inspector__about">This server knows no block type <code>{block.type}</code>.</p>}
-      <Findings findings={others} />
+      {others.length ? <div className="inspector__findings"><Findings findings={others} /></div> : null}
       {plain.length ? <div className="inspector__fields">{plain.map(field)}</div> : null}
       {more.length ? (
         <details className="fold" open={more.some((row) => params[row.name] !== undefined) || undefined}>

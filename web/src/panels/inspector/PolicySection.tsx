@@ -12,7 +12,7 @@ type PolicyChange = { [K in keyof Policy]?: Policy[K] | undefined }
 
 const RETRY: Record<string, JsonSchema> = {
   max_attempts: { title: 'Attempts', description: 'In all. Left empty: 3 for blocks with effects, else 1.', type: 'integer', minimum: 1, maximum: 100 },
-  backoff: { title: 'Pause between them', enum: ['fixed', 'linear', 'exponential'], default: 'exponential' },
+  backoff: { title: 'Pauses', enum: ['fixed', 'linear', 'exponential'], default: 'exponential' },
   initial_ms: { title: 'First pause (ms)', type: 'integer', default: 1000 },
   factor: { title: 'Grows by', type: 'number', default: 2 },
   max_ms: { title: 'Longest pause (ms)', type: 'integer', default: 300_000 },
@@ -34,13 +34,13 @@ export function PolicySection({ id }: { id: string }): ReactElement {
   }
   const field = (name: keyof Policy & string, schema: JsonSchema): ReactElement => (
     <Field
-      type={null} name={name} schema={schema} value={policy[name] as Json | undefined} path={`policy.${name}`} pointer={`${pointer}/${name}`}
+      type={null} name={name} schema={schema} value={policy[name] as Json | undefined} refers={false} path={`policy.${name}`} pointer={`${pointer}/${name}`}
       onChange={(value) => put({ [name]: value } as PolicyChange, name)}
     />
   )
   const retryField = (name: string): ReactElement => (
     <Field
-      key={name} type={null} name={name} schema={RETRY[name]!} value={retry[name as keyof Retry] as Json | undefined} path={`policy.retry.${name}`} pointer={`${pointer}/retry/${name}`}
+      key={name} type={null} name={name} schema={RETRY[name]!} value={retry[name as keyof Retry] as Json | undefined} refers={false} path={`policy.retry.${name}`} pointer={`${pointer}/retry/${name}`}
       onChange={(value) => putRetry(name, value)}
     />
   )

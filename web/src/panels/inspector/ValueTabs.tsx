@@ -2,13 +2,14 @@
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { api } from '../../net/api'
-import type { ErrorInfo, Json } from '../../net/types'
+import type { ErrorInfo, Json, JsonObject, NodeDetail } from '../../net/types'
 import { nameOf } from '../../state/document'
 import { runStore } from '../../state/live'
 import { isDecided, type NodeState } from '../../state/run'
 import { useSelect } from '../../state/store'
 import { refName } from '../../refs/scope'
 import { EmptyState } from '../../ui/EmptyState'
+import { ValueTree } from '../../ui/ValueTree'
 import { useFieldScope } from '../fields/scope'
 import { selectNode } from '../trace/jump'
 import { Attempts, ErrorCard, Section, Value } from './parts'
@@ -34,12 +35,35 @@ export function InputTab({ id, node }: TabProps): ReactElement {
       {detail.input === null && !detail.input_truncated ? (
         detail.input_error ? null : <EmptyState title={node.status === 'skipped' ? 'It did not run' : 'It was given nothing'} />
       ) : (
-        <Section label="input, references filled in">
-          <Value value={detail.input} cut={detail.input_truncated} size={detail.input_size} preview={detail.input_preview} href={href} base={undefined} name={`${node.block}-input`} label="Input" />
-        </Section>
+        <Filled detail={detail} href={href} name={`${node.block}-input`} />
       )}
     </>
   )
+}
+
+/** The params as they were filled in; programs and expressions as they are written, with what they read beside them. */
+function Filled({ detail, href, name }: { detail: NodeDetail; href: string; name: string }): ReactElement {
+  const read: JsonObject = {}
+  const shown = withSource(detail.input, read)
+  return (
+    <>
+      {Object.keys(read).length ? <Section label="read by its code"><ValueTree value={read} name={`${name}-read`} label="What its code read" height={240} /></Section> : null}
+      <Section label="input, references filled in">
+        <Value value={shown} cut={detail.input_truncated} size={detail.input_size} preview={detail.input_preview} href={href} base={undefined} name={name} label="Input" />
+      </Section>
+    </>
+  )
+}
+
+/** `{$code, values}` -> the code; its values go to `read`, where a reference means the same for the whole node. */
+function withSource(value: Json, read: JsonObject): Json {
+  if (typeof value !== 'object' || value === null) return value
+  if (Array.isArray(value)) return value.map((item) => withSource(item, read))
+  if (typeof value.$code === 'string' && typeof value.values === 'object' && value.values !== null) {
+    Object.assign(read, value.values)
+    return value.$code
+  }
+  return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, withSource(item, read)]))
 }
 
 export function OutputTab({ id, node }: TabProps): ReactElement {
@@ -58,8 +82,8 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
     <>
       {node.status === 'skipped' ? <Skipped node={node} /> : null}
       {node.status === 'waiting' && node.wait ? <p className="part__words">Waits{node.wait.title ? `: ${node.wait.title}` : ''}. What comes back will be its output.</p> : null}
-      {shownError ? <Section label={node.status === 'retrying' ? 'last error' : 'error'}><ErrorCard error={shownError} handled={node.handled && attempt === null} /></Section> : null}
       <Attempts attempts={node.attempts} shown={attempt} onShow={setAttempt} />
+      {shownError ? <Section label={node.status === 'retrying' ? 'last error' : 'error'}><ErrorCard error={shownError} handled={node.handled && attempt === null} /></Section> : null}
       {text !== undefined && !isDecided(node) ? <Section label="output · streaming"><pre className="rawvalue" aria-live="off">{text}<span className="caret" /></pre></Section> : null}
       {value !== undefined || detail?.output_truncated ? (
         <Section label="output">

@@ -106,7 +106,7 @@ function extensionsOf(options: CodeOptions, writable: Compartment, spoken: Compa
   const list: Extension[] = [
     history(), drawSelection(), indentUnit.of('  '), indentOnInput(), bracketMatching(), closeBrackets(), search({ top: true }), highlightSelectionMatches(),
     spoken.of(language === 'json' ? json() : []), syntaxHighlighting(HIGHLIGHT), THEME, tooltips({ position: 'fixed' }),
-    EditorView.contentAttributes.of({ 'aria-label': options.label }), writable.of(locked(options.readonly)),
+    EditorView.contentAttributes.of({ 'aria-label': options.label, tabindex: '0' }), writable.of(locked(options.readonly)),
     EditorView.updateListener.of((update) => {
       const outside = update.transactions.some((each) => each.annotation(fromOutside))
       if (update.docChanged && !outside) options.onChange(update.state.doc.toString())

@@ -5,7 +5,7 @@ import { addBlock, connect } from '../../canvas/edit'
 import { sentenceText } from '../../canvas/sentence'
 import { focusNode } from '../../canvas/view'
 import type { BlockSpec } from '../../net/types'
-import { docStore, specsStore } from '../../state/doc'
+import { dispatch, docStore, specsStore } from '../../state/doc'
 import { checkEdge, handlesOf, indexOf, namedHandles, nameOf, parentOf, readingOrder } from '../../state/document'
 import { useSelect } from '../../state/store'
 import { iconOf } from '../../ui/icons'
@@ -13,6 +13,8 @@ import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
 import { Overlay } from '../shell/Overlay'
 import { grouped, groupOf, search } from './groups'
 import { closePicker, openPicker, pickerStore, remember, type PickerRequest } from './picker'
+
+const AWAY = 'away '
 
 type Adding = Extract<PickerRequest, { mode: 'add' }>
 type Joining = Extract<PickerRequest, { mode: 'connect' }>
@@ -68,7 +70,7 @@ function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly 
   ]
 }
 
-/** First a handle (when there are several), then a target: the nearest first, and only those that may be joined. */
+/** First a handle (when there are several), then a target: only those that may be joined, then those that are. */
 function Join({ request }: { request: Joining }): ReactElement {
   const [query, setQuery] = useState('')
   const options = useMemo(() => (request.handle === null ? handleOptions(request.source) : targetOptions(request.source, request.handle)), [request])
@@ -82,7 +84,8 @@ function Join({ request }: { request: Joining }): ReactElement {
       onChoose={(option) => {
         if (request.handle === null) return openPicker({ ...request, handle: option.id })
         closePicker()
-        connect(request.source, request.handle, option.id)
+        if (option.id.startsWith(AWAY)) dispatch({ type: 'removeEdges', ids: [option.id.slice(AWAY.length)] })
+        else connect(request.source, request.handle, option.id)
         focusNode(request.source)
       }}
     />
@@ -101,10 +104,15 @@ function handleOptions(source: string): ListOption[] {
 function targetOptions(source: string, handle: string): ListOption[] {
   const { doc } = docStore.get()
   const { specs } = specsStore.get()
-  return readingOrder(doc).filter((target) => checkEdge(doc, { source, handle, target }, specs) === null).map((target) => {
+  const option = (target: string): ListOption => {
     const block = doc.blocks[target]!
-    return { id: target, label: nameOf(doc, target), icon: iconOf(block.type), detail: sentenceText(block, specs.get(block.type)).slice(0, 28) }
-  })
+    return { id: target, label: nameOf(doc, target), icon: iconOf(block.type), detail: sentenceText(block, specs.get(block.type)).slice(0, 24) }
+  }
+  const joined = (indexOf(doc).outOf.get(source) ?? []).filter((edge) => edge.handle === handle && doc.blocks[edge.target])
+  return [
+    ...readingOrder(doc).filter((target) => checkEdge(doc, { source, handle, target }, specs) === null).map(option),
+    ...joined.map((edge) => ({ ...option(edge.target), id: AWAY + edge.id, group: 'take the connection away' })),
+  ]
 }
 
 function cancel(): void {

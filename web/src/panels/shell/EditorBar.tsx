@@ -28,7 +28,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           <span data-testid="chip" className="bar__chip"><ConnectionChip /></span>
           <Button className="bar__wide" keys={keyText('tidy')} why={readonly ? 'This window is too small to edit.' : null} onClick={tidy}>Tidy</Button>
           <Button className="bar__wide" aria-pressed={view === 'outline'} title={keyText('outline')} onClick={() => uiStore.set({ view: view === 'outline' ? 'canvas' : 'outline' })}>Outline</Button>
-          <Button aria-pressed={view === 'json'} title={keyText('json')} onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}>JSON</Button>
+          <Button className="bar__mid" aria-pressed={view === 'json'} title={keyText('json')} onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}>JSON</Button>
           <RunButton />
         </>
       }

@@ -3,6 +3,7 @@
 import { api } from '../../net/api'
 import type { Document } from '../../net/types'
 import { pasteText, undoThis } from '../../canvas/edit'
+import { fit } from '../../canvas/view'
 import { navigate } from '../../routes'
 import { dispatch, docStore } from '../../state/doc'
 import { toast } from '../../ui/Toast'
@@ -30,7 +31,9 @@ export async function importText(text: string, name: string, at?: [number, numbe
     return toast(`${name} is not JSON.`, 'err')
   }
   if (isDocument(value)) {
-    if (dispatch({ type: 'replaceDoc', doc: value })) toast(`${name} is open here now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
+    const changed = dispatch({ type: 'replaceDoc', doc: value })
+    requestAnimationFrame(() => fit())
+    if (changed) toast(`${name} is open here now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
     else toast(`${name} is what is open already.`)
     return
   }

@@ -46,7 +46,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
     </button>
   )
   return (
-    <section className="drawer" aria-label="Run" data-open={pane ?? undefined}>
+    <section className="drawer" aria-label="Tape and trace" data-open={pane ?? undefined}>
       {pane ? (
         <Splitter label="Height of the drawer" orientation="horizontal" panel="after" value={height} min={PANE_MIN} max={640} onChange={(drawer) => setPanels({ drawer })} />
       ) : null}
@@ -118,7 +118,7 @@ function Controls({ axis, onAxis }: { axis: Axis; onAxis: (axis: Axis) => void }
       <Button kind="bare" icon="back" iconOnly why={empty} keys={keyText('previousEvent')} onClick={() => step(-1)}>Previous event</Button>
       <Button kind="bare" icon={playing ? 'pause' : 'play'} iconOnly why={empty} keys={keyText('play')} onClick={togglePlay}>{playing ? 'Pause' : 'Play'}</Button>
       <Button kind="bare" icon="chevron" iconOnly why={empty} keys={keyText('nextEvent')} onClick={() => step(1)}>Next event</Button>
-      <Button kind="bare" className="drawer__speed mono" aria-label={`Speed ${speed} times`} onClick={nextSpeed}>{`${speed}x`}</Button>
+      <Button kind="bare" className="drawer__speed mono" aria-label={`Speed ${speed}x`} onClick={nextSpeed}>{`${speed}x`}</Button>
       <button type="button" className="drawer__follow mono" aria-pressed={cursor === 'live'} title={keyText('live')} onClick={() => (pause(), seek('live'))}>
         {over ? 'at the end' : 'follow live'}
       </button>

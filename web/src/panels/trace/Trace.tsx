@@ -1,6 +1,6 @@
 // The trace: what ran, inside what, when and for how long. Selecting a row selects it on the canvas too.
 
-import { memo, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { memo, useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import type { Document } from '../../net/types'
 import { runStore } from '../../state/live'
 import { firstError, pathFor, type NodeState } from '../../state/run'
@@ -20,7 +20,8 @@ import './trace.css'
 const ROW_H = 24
 
 export default function Trace(): ReactElement {
-  const view = useSelect(runStore, (s) => s.view)
+  // Thousands of rows may follow the cursor a moment later; the Tape itself never waits for them.
+  const view = useDeferredValue(useSelect(runStore, (s) => s.view))
   const doc = useSelect(runStore, (s) => s.doc)
   const timeline = useSelect(runStore, (s) => s.timeline)
   const headSeq = useSelect(runStore, (s) => s.head.seq)

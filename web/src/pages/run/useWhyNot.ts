@@ -1,0 +1,13 @@
+// Why a run can not be changed at this moment.
+
+import { runStore } from '../../state/live'
+import { netStore } from '../../state/net'
+import { useSelect } from '../../state/store'
+
+/** null: it can. */
+export function useWhyNot(): string | null {
+  const live = useSelect(runStore, (s) => s.cursor === 'live')
+  const offline = useSelect(netStore, (s) => s.mode === 'offline')
+  if (!live) return 'Not in a replay: go back to live first'
+  return offline ? 'The server can not be reached' : null
+}

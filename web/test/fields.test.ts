@@ -1,0 +1,124 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { checkRefs } from '../src/panels/fields/check'
+import { hintOf, isShown, kindOf } from '../src/panels/fields/kind'
+import { fieldListOf, fieldsOf, propertiesOf, schemaOf } from '../src/panels/fields/properties'
+import { readNumber } from '../src/panels/fields/number'
+import { outlineRows, parentRow } from '../src/panels/outline/tree'
+import { asCurl, formSchema, inputProblems, startValues, triggersOf } from '../src/panels/run/input'
+import type { Document, Json } from '../src/net/types'
+import { recorded, specs } from './help'
+
+const DOC: Document = {
+  format: 'weft/1', variables: { status: 'open' }, input: { type: 'object', properties: { amount: { type: 'number' } } },
+  blocks: {
+    start: { type: 'start', name: 'Start', params: { fields: [{ name: 'amount', type: 'number', required: true }, { name: 'who', default: 'ada' }] } },
+    calc: { type: 'function', name: 'Calc', params: { code: 'return 1' } },
+    rounds: { type: 'loop', name: 'Rounds', params: { mode: 'for', count: 2 } },
+    inner: { type: 'set', name: 'Inner', parent: 'rounds', params: { value: 1 } },
+    after: { type: 'set', name: 'After', params: { value: 1 } },
+  },
+  edges: [{ source: 'start', target: 'calc' }, { source: 'calc', target: 'rounds' }, { source: 'rounds', handle: 'body', target: 'inner' }, { source: 'rounds', target: 'after' }],
+}
+const check = (text: string, block = 'after', env: string[] | null = null) => checkRefs(text, { doc: DOC, reader: { block }, specs, env })
+const fix = (text: string, block?: string): string | undefined => check(text, block)[0]?.fix
+
+test('references that are right, and text that is none', () => {
+  for (const text of ['<start.amount>', '<Calc.result.x[0] ?? 1>', '<workflow.status>', '<input.amount>', '<calc.error.message>', '<Calc.output.stdout>', '<start.other>']) {
+    assert.deepEqual(check(text).map((mark) => mark.ok), [true], text)
+  }
+  assert.deepEqual(check('a < b and c > d'), [])
+  assert.deepEqual(check('<b>bold</b>').filter((mark) => !mark.ok && mark.fix === undefined), [])
+  assert.equal(check('<loop.index>', 'inner')[0]!.ok, true)
+})
+
+test('what was probably meant', () => {
+  assert.equal(fix('<Strat.amount ?? 0>'), '<Start.amount ?? 0>')
+  assert.equal(fix('<start.amout>'), '<start.amount>')
+  assert.equal(fix('<calc.reslt[0].x>'), '<calc.result[0].x>')
+  assert.equal(fix('<workflow.statsu>'), '<workflow.status>')
+  assert.equal(fix('<loop.indx>', 'inner'), '<loop.index>')
+  assert.equal(check('${API_KYE}', 'after', ['API_KEY'])[0]!.fix, '${API_KEY}')
+})
+
+test('what does not run before, or is not there', () => {
+  assert.match(check('<after.value>', 'calc')[0]!.message!, /does not run before/)
+  assert.match(check('<loop.index>')[0]!.message!, /no loop/)
+  assert.match(check('<nothing.like.it>')[0]!.message!, /Nothing is called/)
+  assert.equal(check('${X}', 'after', null)[0]!.ok, true)
+  assert.equal(check('${X}', 'after', [])[0]!.ok, false)
+})
+
+test('every param of every block type has a control', () => {
+  const kinds: Record<string, string> = {}
+  for (const spec of specs.values()) for (const [name, schema] of Object.entries(spec.params.properties ?? {})) kinds[`${spec.type}.${name}`] = kindOf(schema, hintOf(spec.type, name, schema))
+  assert.equal(kinds['function.code'], 'code')
+  assert.equal(kinds['loop.condition'], 'expression')
+  assert.equal(kinds['start.fields'], 'inputs')
+  assert.equal(kinds['variables.assign'], 'assignments')
+  assert.equal(kinds['http.method'], 'select')
+  assert.equal(kinds['http.timeout_s'], 'number')
+  assert.equal(kinds['http.fail_on_status'], 'boolean')
+})
+
+test('the hints of a schema decide', () => {
+  assert.equal(kindOf({ type: 'array', items: { type: 'object', properties: {} }, 'x-ui': { widget: 'list', handles: 'id' } }, { widget: 'list', handles: 'id' }), 'cases')
+  assert.equal(kindOf({}, { widget: 'reference' }), 'value')
+  assert.equal(kindOf({ type: 'object' }, { widget: 'keyvalues' }), 'pairs')
+  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: 'each' }, undefined), false)
+  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: 'each' }, 3), true)
+  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: '<start.mode>' }, undefined), true)
+  assert.equal(isShown({ when: { method: ['POST'] } }, {}, undefined, { method: 'GET' }), false)
+})
+
+test('numbers, and text that stands for one', () => {
+  assert.equal(readNumber(' 12.5 '), 12.5)
+  assert.equal(readNumber('<start.amount>'), '<start.amount>')
+  assert.equal(readNumber(''), undefined)
+  assert.equal(readNumber('1.'), 1)
+  assert.equal(readNumber('0x10'), '0x10')
+})
+
+test('a form as rows and back', () => {
+  const schema = {
+    type: 'object', additionalProperties: false, required: ['a'],
+    properties: {
+      a: { type: 'number', title: 'A', minimum: 0, default: 1 }, b: { type: 'string', enum: ['x', 'y'] }, c: { type: 'string', format: 'date' },
+      d: { type: 'string', 'x-rows': 4 }, e: { type: 'object', properties: { f: { type: 'string' } } }, g: {},
+    },
+  }
+  assert.deepEqual(schemaOf(schema, propertiesOf(schema)), schema)
+  assert.equal(schemaOf(undefined, []), undefined)
+  const fields: Json = [{ name: 'a', type: 'number', title: 'A', default: 1, required: true }, { name: 'b', other: 1 }]
+  assert.deepEqual(fieldListOf(fieldsOf(fields)), fields)
+})
+
+test('the run form: workflow input and start fields together', () => {
+  assert.deepEqual(triggersOf(DOC, specs), [{ id: 'start', name: 'Start' }])
+  const schema = formSchema(DOC, 'start')
+  assert.deepEqual(Object.keys(schema.properties!), ['amount', 'who'])
+  assert.deepEqual(schema.required, ['amount'])
+  assert.deepEqual(startValues(schema), { who: 'ada' })
+  assert.deepEqual(inputProblems(schema, {}), { amount: 'Amount is needed.' })
+  assert.deepEqual(inputProblems(schema, { amount: 'x' }), { amount: 'Amount must be a number.' })
+  assert.deepEqual(inputProblems(schema, { amount: 3 }), {})
+  const limits = { type: 'object', properties: { n: { type: 'integer', minimum: 2 }, t: { type: 'string', pattern: '^a+$' } } }
+  assert.deepEqual(Object.keys(inputProblems(limits, { n: 1, t: 'b' })), ['n', 't'])
+  assert.deepEqual(inputProblems(limits, { n: 2.5 }), { n: 'N must be a whole number.' })
+})
+
+test('the command for a shell is quoted', () => {
+  const text = asCurl('http://h', 'd/1', { a: "it's" }, null)
+  assert.ok(text.includes(`'http://h/api/drafts/d%2F1/run'`))
+  assert.ok(text.includes(`it'\\''s`))
+})
+
+test('the outline: reading order, containers, connections', () => {
+  const rows = outlineRows(DOC, specs, new Set())
+  assert.deepEqual(rows.map((row) => `${row.depth} ${row.key}`), [
+    '0 start', '1 start:out>calc', '0 calc', '1 calc:out>rounds', '0 rounds', '1 rounds:body>inner', '1 rounds:out>after', '1 inner', '0 after',
+  ])
+  assert.equal(parentRow(rows, 7), 4)
+  assert.deepEqual(outlineRows(DOC, specs, new Set(['rounds'])).map((row) => row.key).includes('inner'), false)
+  assert.ok(outlineRows(recorded('nested').document, specs, new Set()).length > 6)
+})
