@@ -81,7 +81,9 @@ def _note(
         case "region.sized":
             view |= {"status": "succeeded", "output": {"count": data["count"]}}
         case "node.failed":
-            view |= {"status": "failed", "error": data["error"], "route": data.get("route")}
+            stopped = data["error"]["code"] == "cancelled" and data.get("route") is None
+            status = "cancelled" if stopped else "failed"
+            view |= {"status": status, "error": data["error"], "route": data.get("route")}
         case "node.skipped":
             view |= {"status": "skipped", "reason": data["reason"]}
         case "retry.scheduled":

@@ -37,6 +37,8 @@ import { GRID } from './size'
 import { focusNode, setEye, setPointer } from './view'
 
 const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
+/** Edges are joined by `endReconnecting`, which knows the rules; but without a handler here their ends can not be taken. */
+const NOT_BY_REACT_FLOW = (): void => undefined
 const NOTHING_LOCAL: Local = new Map()
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
 const EDGE_TYPES = { flow: FlowEdge }
@@ -181,9 +183,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
         snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={0.05} maxZoom={2} attributionPosition="bottom-left" ariaLabelConfig={SPOKEN} edgesFocusable={false} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
         connectionRadius={0} onlyRenderVisibleElements={count > CULL_FROM} connectionLineComponent={ConnectionLine} reconnectRadius={8}
         onNodeDrag={(event, _, moved) => onDrag(event, moved)} onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
-        onConnectStart={(_, { nodeId, handleId }) => nodeId && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
+        onConnectStart={(_, { nodeId, handleId }) => nodeId && connectStore.get().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
         onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
-        onReconnectStart={(_, edge, side) => side === 'source' && startConnecting(doc, specs, edge.source, edge.sourceHandle ?? 'out', edge.id)}
+        onReconnect={NOT_BY_REACT_FLOW} onReconnectStart={(_, edge, side) => side === 'source' && startConnecting(doc, specs, edge.source, edge.sourceHandle ?? 'out', edge.id)}
         onReconnectEnd={(event, edge) => endReconnecting(event, edge, toCanvas(pointOf(event)))}
         onEdgeMouseEnter={(_, edge) => overEdge(edge.id)} onEdgeMouseLeave={leaveEdge}
         onNodeDoubleClick={(event, node) => {

@@ -59,15 +59,23 @@ export function zoomBy(factor: number): void {
   if (eye) zoomTo(eye.zoom() * factor)
 }
 
-/** Move the view so that a box is seen; nothing moves when it is seen already. `at` and `size` in canvas pixels. */
+/** Move the view just so far that a box is seen; nothing moves when it is seen already. `at` and `size` in canvas pixels. */
 export function reveal(at: Point, size: Point): void {
   if (!eye) return
   const box = eye.box()
   const [left, top] = eye.toCanvas({ x: box.left, y: box.top })
   const [right, bottom] = eye.toCanvas({ x: box.right, y: box.bottom })
-  const margin = 24
-  const seen = at[0] >= left + margin && at[1] >= top + margin && at[0] + size[0] <= right - margin && at[1] + size[1] <= bottom - margin
-  if (!seen) eye.center([at[0] + size[0] / 2, at[1] + size[1] / 2], Math.max(eye.zoom(), 0.5), reducedMotion() ? 0 : 180)
+  const dx = shift(at[0], size[0], left, right)
+  const dy = shift(at[1], size[1], top, bottom)
+  if (dx || dy) eye.center([(left + right) / 2 + dx, (top + bottom) / 2 + dy], eye.zoom(), reducedMotion() ? 0 : 180)
+}
+
+const MARGIN = 48
+
+function shift(at: number, size: number, from: number, to: number): number {
+  const margin = Math.min(MARGIN, (to - from) / 8)
+  if (at < from + margin || size + margin * 2 > to - from) return at - margin - from
+  return Math.max(0, at + size + margin - to)
 }
 
 /** Give the keyboard to a block, or to the canvas itself. */

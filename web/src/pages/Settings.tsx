@@ -81,7 +81,7 @@ function Env({ env }: { env: EnvName }): ReactElement {
       <span role="cell" className="status" data-tone={env.set ? 'ok' : env.used_by.length ? 'err' : 'quiet'}>
         <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />{env.set ? (env.secret ? 'set, secret' : 'set') : 'not set'}
       </span>
-      <span role="cell">{env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">nothing</span>}</span>
+      <span role="cell">{env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">nothing reads it</span>}</span>
     </div>
   )
 }

@@ -259,11 +259,13 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   const caught = data.caught as [string, unknown[]] | null | undefined
   if (end) closeScopes(view, node, event.at, 'cancelled')
   const now = view.nodes.get(node.key) ?? node
+  // The journal has one word for both; an attempt that was stopped with its run has not failed.
+  const stopped = data.error?.code === 'cancelled'
   put(view, now, event, {
-    status: 'failed', ...ended(now, event, data.error), route, error: data.error ?? null, handled: route !== null || !!caught, dueAt: null,
+    status: stopped ? 'cancelled' : 'failed', ...ended(now, event, data.error), route, error: data.error ?? null, handled: route !== null || !!caught, dueAt: null,
   })
-  if (route === null && !caught) view.failures = [...view.failures, node.key]
-  bumpScopes(view, event.path, { failed: 1 })
+  if (route === null && !caught && !stopped) view.failures = [...view.failures, node.key]
+  if (!stopped) bumpScopes(view, event.path, { failed: 1 })
   if (caught?.[0] === 'branch') {
     const parts = event.path.split('/').slice(0, caught[1].length)
     closeScope(view, parts.join('/'), event.at, 'failed')

@@ -90,7 +90,7 @@ def test_checking_never_runs_anything(sandbox: Sandbox) -> None:
         looping = source.replace("evil()", "(() => { for (;;) {} })()").replace("evil(", "(() => { for (;;) {} })(")
         began = time.monotonic()
         sandbox.check_syntax(looping, kind)
-        assert time.monotonic() - began < 0.25
+        assert time.monotonic() - began < 5  # a loop that ran would not come back at all
 
 
 def test_a_text_too_long_is_refused_without_parsing(sandbox: Sandbox) -> None:

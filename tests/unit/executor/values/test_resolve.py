@@ -187,4 +187,5 @@ def test_a_join_of_two_thousand_outputs_is_linear(count: int, make_node: Callabl
         return took
 
     small = min(cost(count // 10) for _ in range(3))
-    assert min(cost(count) for _ in range(3)) < 40 * small + 0.05
+    # ten times the outputs: a quadratic join would cost a hundred times as much
+    assert min(cost(count) for _ in range(3)) < 60 * small + 0.5

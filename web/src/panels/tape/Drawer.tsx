@@ -58,14 +58,14 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
           {hasRun ? tab('events', 'Events') : null}
           {hasProblems ? tab('problems', problems ? `Problems ${problems}` : 'Problems') : null}
         </div>}
-        <Button
+        {phone ? null : <Button
           kind="bare" icon={open === null ? 'chevron' : 'down'} iconOnly aria-expanded={open !== null}
           onClick={() => uiStore.set({ drawer: open === null ? 'tape' : null })}
         >
           {open === null ? 'Open the drawer' : 'Close the drawer'}
-        </Button>
+        </Button>}
       </div>
-      {hasRun && open !== null ? <Tape axis={axis} /> : null}
+      {hasRun && (phone || open !== null) ? <Tape axis={axis} /> : null}
       {pane ? (
         <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} style={{ height }}>
           {pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}

@@ -1,0 +1,84 @@
+import assert from 'node:assert/strict'
+import { test } from 'node:test'
+import { containerAt, freeHandle, targetAt } from '../src/canvas/connect'
+import { deriver } from '../src/canvas/flow'
+import { presetOf } from '../src/canvas/presets'
+import { sentenceOf, sentenceText } from '../src/canvas/sentence'
+import type { Block, BlockSpec, Document } from '../src/net/types'
+import { handlesOf } from '../src/state/document'
+import { NOTHING } from '../src/state/ui'
+
+const spec = (type: string, sentence: string, params: BlockSpec['params'] = {}): BlockSpec =>
+  ({ type, title: type, description: `about ${type}`, category: 'action', params, handles: ['out'], container: null, trigger: false, output: null, effect: 'none', sentence }) as unknown as BlockSpec
+
+const doc: Document = {
+  format: 'weft/1',
+  blocks: {
+    start: { type: 'start', name: 'Start', at: [0, 0] },
+    review: { type: 'loop', name: 'Review', at: [272, 0], size: [400, 240], params: { mode: 'for', count: 2 } },
+    draft: { type: 'function', name: 'Draft', parent: 'review', at: [48, 64], params: { code: 'return 1' } },
+    check: { type: 'condition', name: 'Check', at: [736, 0], params: { cases: [{ id: 'yes', when: 'true' }, { id: 'else' }] } },
+  },
+  edges: [{ source: 'start', target: 'review' }, { source: 'review', handle: 'body', target: 'draft' }, { source: 'review', target: 'check' }],
+}
+const none = new Map<string, BlockSpec>()
+
+test('a sentence shows expressions as code and prose as words with references as chips', () => {
+  const condition = spec('condition', 'if {cases[0].when} | takes one of several ways', {
+    properties: { cases: { type: 'array', items: { type: 'object', properties: { when: { type: 'string', 'x-weft': 'expression' } } } } },
+  })
+  const one: Block = { type: 'condition', params: { cases: [{ id: 'big', when: '<start.amount> > 500' }, { id: 'else' }] } }
+  assert.deepEqual(sentenceOf(one, condition), [{ text: 'if ', code: false }, { text: '<start.amount> > 500', code: true }])
+  const ask: Block = { type: 'approval', params: { title: 'Expense of <start.amount> EUR' } }
+  assert.deepEqual(sentenceOf(ask, spec('approval', 'asks: {title} | asks a person')), [
+    { text: 'asks: ', code: false }, { text: 'Expense of ', code: false }, { text: '<start.amount>', code: true }, { text: ' EUR', code: false },
+  ])
+})
+
+test('the first wish with nothing empty counts, defaults count as given, and without any the description stands', () => {
+  const wait = spec('wait', 'waits {seconds} s | waits until {until} | waits')
+  assert.equal(sentenceText({ type: 'wait', params: { until: '2027-01-01' } }, wait), 'waits until 2027-01-01')
+  assert.equal(sentenceText({ type: 'wait' }, wait), 'waits')
+  const http = spec('http', '{method} {url}', { properties: { method: { default: 'GET' }, url: { type: 'string' } } })
+  assert.equal(sentenceText({ type: 'http', params: { url: '/a/<start.id>' } }, http), 'GET /a/<start.id>')
+  assert.equal(sentenceText({ type: 'http', params: { url: '' } }, http), 'about http')
+  assert.equal(sentenceText({ type: 'start', params: { fields: [{ name: 'a' }, { name: 'b' }] } }, spec('start', 'takes {fields[].name} | starts')), 'takes a, b')
+})
+
+test('an edge dropped on a card leads to it; the inside of its own container is empty space', () => {
+  assert.equal(targetAt(doc, none, [800, 40], 'review', 'out'), 'check')
+  assert.equal(targetAt(doc, none, [600, 200], 'draft', 'out'), null)
+  assert.equal(targetAt(doc, none, [600, 200], 'review', 'body'), null)
+  assert.equal(targetAt(doc, none, [600, 200], 'start', 'out'), 'review')
+  assert.equal(targetAt(doc, none, [20, 600], 'start', 'out'), null)
+})
+
+test('containers catch what is dropped into them, but not themselves', () => {
+  assert.equal(containerAt(doc, none, [600, 200]), 'review')
+  assert.equal(containerAt(doc, none, [600, 200], ['review']), '')
+  assert.equal(containerAt(doc, none, [20, 600]), '')
+})
+
+test('the free handle: named ones first, then out; never error', () => {
+  assert.equal(freeHandle(doc, none, 'start'), 'out')
+  assert.equal(freeHandle(doc, none, 'check'), 'yes')
+  const wired = { ...doc, edges: [...doc.edges, { source: 'check', handle: 'yes', target: 'draft' }] }
+  assert.equal(freeHandle(wired, none, 'check'), 'else')
+})
+
+test('what did not change stays the same object for the canvas; parents come before their children', () => {
+  const derive = deriver()
+  const before = derive.nodes(doc, none, NOTHING, new Map())
+  const moved = { ...doc, blocks: { ...doc.blocks, draft: { ...doc.blocks.draft!, at: [64, 64] as [number, number] } } }
+  const after = derive.nodes(moved, none, NOTHING, new Map())
+  const ids = after.map((node) => node.id)
+  assert.ok(ids.indexOf('review') < ids.indexOf('draft'))
+  for (const [i, node] of after.entries()) assert.equal(node === before[i], node.id !== 'draft')
+  assert.deepEqual(derive.edges(moved, none, NOTHING).map((edge) => edge.id), ['start:out>review', 'review:body>draft', 'review:out>check'])
+})
+
+test('new conditions, routers and approvals have their handles at once', () => {
+  assert.deepEqual(handlesOf({ type: 'condition', params: presetOf('condition') }), ['yes', 'else', 'error'])
+  assert.deepEqual(handlesOf({ type: 'router', params: presetOf('router') }), ['a', 'b', 'other', 'error'])
+  assert.deepEqual(handlesOf({ type: 'approval', params: presetOf('approval') }), ['out', 'approve', 'reject', 'error'])
+})
