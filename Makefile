@@ -17,11 +17,12 @@ INSTALLED_DEV := $(VENV)/.weft-installed-dev
 # What the interface is built from: an edit there builds it again.
 WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' 2>/dev/null)
 
-.PHONY: help serve install test lint format lock soak clean
+.PHONY: help serve install test browser lint format lock soak clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 (first time: about a minute to install)"
 	@echo "make test     run all tests"
+	@echo "make browser  test the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict, import rules"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
@@ -34,7 +35,11 @@ serve: $(INSTALLED)
 install: $(INSTALLED)
 
 test: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --ignore tests/browser $(ARGS)
+
+# The editor in a real Chromium: that of the machine, else one from npm.
+browser: $(INSTALLED_DEV)
+	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadgroup $(ARGS)
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .

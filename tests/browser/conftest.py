@@ -1,6 +1,7 @@
 """One server process and one browser for each worker; a fresh context for each test.
 
-A test fails when its pages wrote an error to the console, threw, or asked another host for anything, whatever else it looked
+A test fails when its pages wrote an error to the console, threw, or asked another host for anything, whatever else it
+looked
 at. Nothing here is skipped: without a browser, or without the built interface, every test fails and says what to do.
 """
 

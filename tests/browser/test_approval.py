@@ -1,0 +1,80 @@
+"""A run that asks somebody, and the page behind the link."""
+
+from __future__ import annotations
+
+from urllib.parse import urlsplit
+
+from playwright.sync_api import expect
+
+from tests.browser.conftest import Contexts
+from tests.browser.editor import Editor, document
+
+FIELDS = {
+    "type": "object",
+    "properties": {"note": {"type": "string", "title": "Why"}},
+    "required": ["note"],
+}
+DOC = document(
+    {
+        "ask": {
+            "type": "approval",
+            "name": "Manager",
+            "at": [288, 0],
+            "params": {"title": "Pay it?", "fields": FIELDS, "show": {"amount": 420}, "actions": ["approve", "reject"]},
+        },
+        "pay": {"type": "set", "at": [576, 0], "params": {"value": "<ask.note>"}},
+        "drop": {"type": "set", "at": [576, 160], "params": {"value": "no"}},
+    },
+    [("start", "ask"), ("ask", "approve", "pay"), ("ask", "reject", "drop")],
+)
+
+
+def test_check_22_approval_on_a_phone_goes_on_live(editor: Editor, contexts: Contexts) -> None:
+    run = editor.api.run(DOC, wait_s=20)
+    (wait,) = editor.api.waits(run)
+    editor.open_run(run)
+    editor.has_status("ask", "waiting")
+    expect(editor.at("run-page")).to_contain_text("Pay it?")
+    inbox = Editor(contexts().page(), editor.api.url)
+    inbox.page.goto(f"/approvals?wait={run}%20{wait['id']}")
+    mine = inbox.page.locator(".waits__card").filter(has=inbox.page.locator(f'a[href*="{run}"]'))
+    expect(mine).to_have_attribute("data-status", "pending")
+    waiting = len([each for each in editor.api.get("/api/waits")["waits"] if each["kind"] == "approval"])
+    expect(inbox.page.get_by_role("link", name="Approvals")).to_contain_text(str(waiting))
+    phone = contexts(viewport={"width": 390, "height": 844}, has_touch=True, is_mobile=True).page()
+    phone.goto(urlsplit(wait["link"]).path)
+    assert phone.evaluate("document.documentElement.scrollWidth") <= 390
+    expect(phone.get_by_text("420")).to_be_visible()
+    phone.get_by_label("Why").fill("it is due")
+    phone.get_by_role("button", name="Approve").tap()
+    expect(phone.get_by_role("status")).to_contain_text("was recorded")
+    editor.has_status("pay", "succeeded")
+    editor.has_status("drop", "skipped")
+
+
+def test_check_23_looking_changes_nothing_and_the_second_answer_hears_of_the_first(
+    editor: Editor, contexts: Contexts
+) -> None:
+    run = editor.api.run(DOC, wait_s=20)
+    (wait,) = editor.api.waits(run)
+    link = urlsplit(wait["link"]).path
+    one, watched = contexts(java_script_enabled=False).page(), contexts(java_script_enabled=False)
+    watched.allow("409")
+    other = watched.page()
+    for _ in range(5):
+        one.goto(link)
+        expect(one.get_by_role("button", name="Approve")).to_be_visible()
+    assert editor.api.status(run) == "waiting"
+    other.goto(link)
+    for page, who, choice in ((one, "Ada", "Approve"), (other, "Bob", "Reject")):
+        page.get_by_label("Why").fill(f"{who} says so")
+        page.get_by_label("Your name").fill(who)
+        page.get_by_role("button", name=choice).click()
+        expect(page.get_by_role("status")).to_be_visible()
+    expect(other.get_by_role("status")).to_contain_text("already answered by Ada")
+    expect(other.get_by_text("Recorded")).to_be_visible()
+    editor.api.until(run, "succeeded")
+    answers = [event for event in editor.api.events(run) if event["type"] == "wait.answered"]
+    assert len(answers) <= 1
+    output = editor.api.get(f"/api/runs/{run}/nodes/ask")["output"]
+    assert (output["action"], output["note"]) == ("approve", "Ada says so")
