@@ -40,6 +40,8 @@ async def build(store: Store, plan: Plan, row: RunRow) -> RunGraph:
             key = (number, record.path)
             states[key] = state
             data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+            if record.type == "node.failed" and data.get("route") is None and data["error"]["code"] == "cancelled":
+                states[key] = "cancelled"  # stopped with its run: the word the run's own view uses
             if record.type in ("node.succeeded", "region.sized", "region.exited"):
                 routes[key] = data.get("route", "out")
             elif record.type == "node.failed" or record.type == "node.skipped":
