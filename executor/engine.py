@@ -35,6 +35,7 @@ from executor.journal import Codec
 from executor.links import Links
 from executor.runtime.clock import Clock, SystemClock
 from executor.runtime.hub import Hub
+from executor.runtime.pages import Pages
 from executor.runtime.recover import Parts, keep_plan, load_plan
 from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
@@ -82,7 +83,6 @@ __all__ = [
 # Without a local signal a follower looks again: another process may own the run.
 FOLLOW_POLL_S = 1.0
 OWN_POLL_S = 15.0
-PAGE = 1_000
 WORKFLOW_NAME_MAX = 200
 
 
@@ -94,6 +94,7 @@ class Engine:
         self._parts = parts
         self._clock = parts.clock
         self._hub = parts.hub
+        self._pages = Pages(parts.store, parts.hub)
         self._worker = worker
         self._links = links
         self._compiled: dict[tuple[str, str | None], Compiled] = {}
@@ -400,21 +401,23 @@ class Engine:
 
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
         """The journal after seq `after`, in batches, then live; ends after run.finished."""
-        await self._run(run)
+        look = True  # at the row: it tells that a run has ended before `after`, or was deleted
         while True:
             signal = self._hub.watch(run)
             try:
-                records = await self.store.read_events(run, after, PAGE)
+                records = await self._pages.read(run, after)
                 if records:
                     after = records[-1].seq
                     yield records
                     if records[-1].type == "run.finished":
                         return
                     continue
-                row = await self._run(run)
-                if row.status in TERMINAL and after >= row.seq:
-                    return
-                await asyncio.wait([signal], timeout=OWN_POLL_S if self._worker.holds(run) else FOLLOW_POLL_S)
+                if look:
+                    row = await self._run(run)
+                    if row.status in TERMINAL and after >= row.seq:
+                        return
+                patience_s = OWN_POLL_S if self._worker.holds(run) else FOLLOW_POLL_S
+                look = not (await asyncio.wait([signal], timeout=patience_s))[0]
             finally:
                 signal.cancel()
 

@@ -6,14 +6,15 @@ makes its own reads late and costs nothing else; one that takes nothing for `str
 with Last-Event-ID. Journal events carry `id: seq`; token deltas (`node.delta`) are live only and carry none, so a
 reader that comes back does not ask for them.
 
-Cost: each record is encoded once for all readers (FrameCache), and everything that waits goes out as one chunk.
+Cost: a batch is read once (executor.runtime.pages) and encoded once (ChunkCache) for all readers, and goes out as one
+chunk.
 """
 
 from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine
+from collections.abc import AsyncIterator, Coroutine, Iterator
 from typing import Any, TypeVar
 
 import anyio
@@ -41,7 +42,7 @@ class Streams:
         self._open: dict[asyncio.Future[None], str] = {}
         self._per_run: dict[str, int] = {}
         self._closed = False
-        self.cache = FrameCache(limits.frame_cache_bytes)
+        self.cache = ChunkCache(limits.frame_cache_bytes, limits.stream_chunk_bytes)
 
     def enter(self, run: str) -> asyncio.Future[None]:
         """Count one more stream; the future is done when it must end. Raises TooManyStreams (503; 429 for one run)."""
@@ -77,27 +78,42 @@ class Streams:
         return len(self._open)
 
 
-class FrameCache:
-    """Encoded frames by (run, seq, preview), shared by the readers of a run; the least recently used leave first."""
+class ChunkCache:
+    """Encoded batches of records, shared by the readers of a run; those used longest ago leave first."""
 
-    def __init__(self, bytes_max: int) -> None:
+    def __init__(self, bytes_max: int, chunk_bytes: int) -> None:
         self._bytes_max = bytes_max
+        self._chunk_bytes = chunk_bytes
         self._size = 0
-        self._frames: OrderedDict[tuple[str, int, int | None], bytes] = OrderedDict()
+        self._batches: OrderedDict[tuple[str, int, int, int | None], tuple[list[bytes], int]] = OrderedDict()
 
-    def frame(self, run: str, record: Record, preview: int | None = None) -> bytes:
-        key = (run, record.seq, preview)
-        frame = self._frames.get(key)
-        if frame is not None:
-            self._frames.move_to_end(key)
-            return frame
-        data = encode_record(run, record, preview)
-        frame = b"id: %d\nevent: %s\ndata: %s\n\n" % (record.seq, record.type.encode(), data)
-        self._frames[key] = frame
-        self._size += len(frame)
+    def chunks(self, run: str, records: list[Record], preview: int | None = None) -> list[bytes]:
+        """Whole frames, joined to about `chunk_bytes` (one frame may be larger)."""
+        key = run, records[0].seq, records[-1].seq, preview  # seq is dense: this names the records
+        known = self._batches.get(key)
+        if known is not None:
+            self._batches.move_to_end(key)
+            return known[0]
+        chunks = list(self._join(run, records, preview))
+        size = sum(map(len, chunks))
+        self._batches[key] = chunks, size
+        self._size += size
         while self._size > self._bytes_max:
-            self._size -= len(self._frames.popitem(last=False)[1])
-        return frame
+            self._size -= self._batches.popitem(last=False)[1][1]
+        return chunks
+
+    def _join(self, run: str, records: list[Record], preview: int | None) -> Iterator[bytes]:
+        joined: list[bytes] = []
+        size = 0
+        for record in records:
+            data = encode_record(run, record, preview)
+            frame = b"id: %d\nevent: %s\ndata: %s\n\n" % (record.seq, record.type.encode(), data)
+            if joined and size + len(frame) > self._chunk_bytes:
+                yield b"".join(joined)
+                joined, size = [], 0
+            joined.append(frame)
+            size += len(frame)
+        yield b"".join(joined)
 
 
 class EventStream(EventSourceResponse):
@@ -117,7 +133,7 @@ class EventStream(EventSourceResponse):
         self._streams = streams
         self._closing = streams.enter(row.id)
         super().__init__(
-            _frames(engine, streams.cache, row, after, limits, self._closing, preview),
+            _frames(engine, streams.cache, row, after, self._closing, preview),
             headers=headers,
             ping=limits.stream_ping_s,
             sep="\n",
@@ -134,10 +150,9 @@ class EventStream(EventSourceResponse):
 
 async def _frames(
     engine: Engine,
-    cache: FrameCache,
+    cache: ChunkCache,
     row: RunRow,
     after: int,
-    limits: Limits,
     closing: asyncio.Future[None],
     preview: int | None,
 ) -> AsyncIterator[bytes]:
@@ -167,7 +182,7 @@ async def _frames(
                 records = batch.result()
                 if records is None:
                     return
-                for chunk in _chunks(cache, row.id, records, limits.stream_chunk_bytes, preview):
+                for chunk in cache.chunks(row.id, records, preview):
                     yield chunk
                 caught_up = True
                 batch = _start(_next(journal), f"sse-journal {row.id}")
@@ -199,25 +214,6 @@ async def _collect(
         if (left := until - loop.time()) > 0:
             await asyncio.wait([task], timeout=left)
     return task
-
-
-def _chunks(
-    cache: FrameCache, run: str, records: list[Record], chunk_bytes: int, preview: int | None = None
-) -> list[bytes]:
-    """The frames of `records`, joined into chunks of about `chunk_bytes` (one frame may be larger)."""
-    chunks: list[bytes] = []
-    joined: list[bytes] = []
-    size = 0
-    for record in records:
-        frame = cache.frame(run, record, preview)
-        if joined and size + len(frame) > chunk_bytes:
-            chunks.append(b"".join(joined))
-            joined, size = [], 0
-        joined.append(frame)
-        size += len(frame)
-    if joined:
-        chunks.append(b"".join(joined))
-    return chunks
 
 
 def _delta_frame(run: str, key: str, text: str) -> bytes:

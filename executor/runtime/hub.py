@@ -22,9 +22,11 @@ class Hub:
     def __init__(self) -> None:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
         self._deltas: dict[str, set[_Deltas]] = {}
+        self.signals = 0  # so far; a read that began at another count may have missed a commit
 
     def signal(self, run: str) -> None:
         """Something was committed for `run`."""
+        self.signals += 1
         for future in self._waiters.pop(run, ()):
             if not future.done():
                 future.set_result(None)

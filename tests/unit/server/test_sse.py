@@ -80,10 +80,10 @@ async def test_replay_comes_as_one_chunk(engine: Engine, streams: Streams, waiti
     await task
 
 
-async def test_large_replays_are_cut_into_chunks(engine: Engine, streams: Streams, waiting: RunRow) -> None:
+async def test_large_replays_are_cut_into_chunks(engine: Engine, waiting: RunRow) -> None:
     reader = Reader()
-    small = replace(LIMITS, stream_chunk_bytes=1)
-    task = asyncio.create_task(stream(engine, streams, waiting, 0, small)(SCOPE, reader.receive, reader.send))
+    streams = Streams(replace(LIMITS, stream_chunk_bytes=1))
+    task = asyncio.create_task(stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send))
     await reader.until(lambda data: b"id: %d\n" % waiting.seq in data)
     assert len(reader.chunks) == 1 + waiting.seq
     reader.gone.set()

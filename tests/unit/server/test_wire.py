@@ -3,7 +3,7 @@ from __future__ import annotations
 import orjson
 
 from executor.store.base import Record
-from server.sse import FrameCache
+from server.sse import ChunkCache
 from server.wire import encode_record
 
 
@@ -42,20 +42,31 @@ def test_an_event_is_one_line() -> None:
     assert orjson.loads(line)["data"] == {"a": "x\ny", "output": {}}
 
 
-def test_frames_are_shared_and_bounded() -> None:
-    cache = FrameCache(1_000)
-    record = Record(1, 5, "node.log", "n", "", 1)
-    frame = cache.frame("r", record)
-    assert frame.startswith(b"id: 1\nevent: node.log\ndata: {") and frame.endswith(b"}\n\n")
-    assert cache.frame("r", record) is frame
-    assert cache.frame("other", record) is not frame
+def test_chunks_are_shared_and_bounded() -> None:
+    cache = ChunkCache(1_000, 65_536)
+    records = [Record(1, 5, "node.log", "n", "", 1)]
+    chunks = cache.chunks("r", records)
+    assert len(chunks) == 1
+    assert chunks[0].startswith(b"id: 1\nevent: node.log\ndata: {") and chunks[0].endswith(b"}\n\n")
+    assert cache.chunks("r", records) is chunks
+    assert cache.chunks("other", records) is not chunks
+    assert cache.chunks("r", records, 10) is not chunks, "cut outputs are other bytes"
     for seq in range(2, 50):
-        cache.frame("r", Record(seq, 5, "node.log", "n", "", 1))
+        cache.chunks("r", [Record(seq, 5, "node.log", "n", "", 1)])
     assert cache._size <= 1_000
-    assert cache._size == sum(len(kept) for kept in cache._frames.values())
+    assert cache._size == sum(sum(map(len, kept)) for kept, _ in cache._batches.values())
 
 
-def test_a_frame_larger_than_the_cache_is_sent_all_the_same() -> None:
-    cache = FrameCache(10)
-    assert b"node.log" in cache.frame("r", Record(1, 5, "node.log", "n", "", 1))
+def test_a_batch_larger_than_the_cache_is_sent_all_the_same() -> None:
+    cache = ChunkCache(10, 65_536)
+    assert b"node.log" in cache.chunks("r", [Record(1, 5, "node.log", "n", "", 1)])[0]
     assert cache._size == 0
+
+
+def test_chunks_hold_whole_frames() -> None:
+    records = [Record(seq, 5, "node.log", "n", "", 1) for seq in range(1, 11)]
+    whole = ChunkCache(100_000, 65_536).chunks("r", records)
+    cut = ChunkCache(100_000, 300).chunks("r", records)
+    assert len(whole) == 1 and len(cut) > 2
+    assert all(chunk.startswith(b"id: ") and chunk.endswith(b"\n\n") for chunk in cut)
+    assert b"".join(cut) == whole[0]
