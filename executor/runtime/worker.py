@@ -31,6 +31,9 @@ CLAIM_BATCH = 64
 # Claims without a single append in between: the run takes its worker down each time.
 STALLS_MAX = 20
 RETRY_AFTER_ERROR_S = 1.0
+# The wall clock went back by more than this: it was set, not slewed.
+CLOCK_STEP_MS = 1_000
+LEASE_MAX_MS = 3_600_000  # no lease is longer, so one that ends later was written by another time
 
 
 class Worker:
@@ -45,6 +48,7 @@ class Worker:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._renewed_at_ms = 0
+        self._last_ms: int | None = None  # the clock when it was last looked at; None: never
         self._stopping = False
         self._background: list[asyncio.Task[None]] = []
 
@@ -101,6 +105,9 @@ class Worker:
         while not self._stopping:
             self._wake.clear()
             try:
+                if self._last_ms is None or clock.now_ms() < self._last_ms - CLOCK_STEP_MS:
+                    await self._mend_clock()
+                self._last_ms = clock.now_ms()
                 if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
                     # This process slept. It keeps what nobody took, instead of claiming its own runs from itself.
                     await self._renew()
@@ -120,6 +127,13 @@ class Worker:
                 idle_s = min(idle_s, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
             # jitter keeps several idle workers from looking at the same moment
             await self._sleep(idle_s * random.uniform(1.0, 1.05))
+
+    async def _mend_clock(self) -> None:
+        """At the start, and when the clock was set back: nothing may wait for a time that was only thought to come."""
+        await self._renew()  # own leases are of the new time then
+        mended = await self._parts.store.mend_clock(self._parts.clock.now_ms(), LEASE_MAX_MS)
+        if mended:
+            log.warning("the clock was set back: %d runs had leases or due times in the future", mended)
 
     async def _sleep(self, seconds: float) -> None:
         try:

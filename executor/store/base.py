@@ -300,6 +300,10 @@ class Store(Protocol):
         """A page and the count of all that match ignoring `after` and `limit`."""
 
     # facts from outside
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+        """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
+        was due at a time that has not come yet, but for runs that wait. Returns how many runs were mended."""
+
     async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
 
     async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:

@@ -259,6 +259,20 @@ class MemoryStore:
 
     async def append(self, append: Append) -> int:
         finished = append.finished or append.status in TERMINAL
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+        mended = 0
+        for run in self._open.values():
+            row = run.row
+            leased = row.lease_until_ms is not None and row.lease_until_ms > now_ms + lease_max_ms
+            due_ms = row.next_run_at_ms
+            late = due_ms is not None and due_ms > now_ms and (row.status != "waiting" or bool(run.inbox))
+            if leased:
+                row = replace(row, lease_owner=None, lease_until_ms=None)
+            if leased or late:
+                run.row = replace(row, next_run_at_ms=now_ms if due_ms is None else min(due_ms, now_ms))
+                mended += 1
+        return mended
+
         assert not finished or append.status in TERMINAL, f"run {append.run_id} can not finish as {append.status}"
         run = self._open.get(append.run_id)
         if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):

@@ -178,6 +178,9 @@ class SQLiteStore:
 
     # --- the journal
 
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+        return await self._writer.submit(writes.mend_clock, now_ms, lease_max_ms)
+
     async def append(self, append: Append) -> int:
         return await self._writer.submit(writes.append, append)
 

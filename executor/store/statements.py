@@ -102,6 +102,14 @@ NEXT_CLAIMABLE_AT = f"""
 SELECT {CLAIMABLE_AT} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} IS NOT NULL ORDER BY {CLAIMABLE_AT} LIMIT 1"""
 
 # --- the journal
+# A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
+MEND_CLOCK = f"""
+UPDATE runs SET next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now),
+       lease_owner = iif(lease_until_ms > :latest, NULL, lease_owner),
+       lease_until_ms = iif(lease_until_ms > :latest, NULL, lease_until_ms)
+ WHERE {OPEN} AND (lease_until_ms > :latest
+       OR (next_run_at_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id))))"""
+
 
 # The fence, in two forms. The short one, by far the most frequent, touches no indexed column. No row: fenced.
 ADVANCE = f"UPDATE runs SET seq = ?, stalls = 0 WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"

@@ -177,6 +177,10 @@ def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int
 
 def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
     change = {"id": run_id, "epoch": epoch, "seq": seq, "next_run_at": next_run_at_ms, "status": status}
+def mend_clock(tx: Tx, now_ms: int, lease_max_ms: int) -> int:
+    return tx.db.execute(sql.MEND_CLOCK, {"now": now_ms, "latest": now_ms + lease_max_ms}).rowcount
+
+
     return tx.db.execute(sql.RELEASE_LEASE, change).rowcount == 1
 
 

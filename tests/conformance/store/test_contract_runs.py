@@ -247,5 +247,26 @@ async def test_next_due_is_the_first_time_claim_finds_something(store: Store) ->
     assert len(await store.claim("w2", until, LEASE_MS)) == 1
 
 
+async def test_a_clock_set_back_keeps_no_run_from_being_claimed(store: Store) -> None:
+    """Written a day ahead: a lease, a fact, a new run. Only a pause that the workflow asked for keeps its time."""
+    ahead = T0 + 86_400_000
+    leased = await owned_run(store, "leased", now_ms=ahead)
+    parked = await owned_run(store, "parked")
+    assert await store.release(parked.id, parked.epoch, parked.seq, ahead, "waiting")
+    answered = await owned_run(store, "answered")
+    assert await store.release(answered.id, answered.epoch, answered.seq, None, "waiting")
+    assert await store.post_fact(answered.id, b"answer", ahead)
+    await store.create_run(new_run("queued", ahead))
+    held = await owned_run(store, "held")
+    assert await store.claim("w2", T0, LEASE_MS, limit=9) == []
+
+    assert await store.mend_clock(T0, LEASE_MS) == 3
+    assert {run.id for run in await store.claim("w2", T0, LEASE_MS, limit=9)} == {"leased", "answered", "queued"}
+    assert (await row(store, "leased")).epoch == leased.epoch + 1, "who held it is fenced"
+    assert (await row(store, parked.id)).next_run_at_ms == ahead
+    assert await row(store, held.id) == held, "a lease of now stays"
+    assert await store.mend_clock(T0, LEASE_MS) == 0
+
+
 async def test_ping(store: Store) -> None:
     await store.ping()

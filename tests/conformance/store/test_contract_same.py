@@ -12,7 +12,7 @@ from executor.errors import WeftError
 from executor.store.base import EventFilter, Store, WaitUpdate
 from executor.store.memory import MemoryStore
 from executor.store.sqlite import SQLiteStore
-from tests.conformance.store.given import T0, change, new_run, record, wait
+from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record, wait
 
 STEPS = 300
 RUN_IDS = ["a", "b", "c", "d"]
@@ -102,4 +102,6 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
         case 12:
             return await store.rebase_draft(f"d{n[1]}", n[2] + 1, "w", step), await store.count_runs("expense")
         case _:
+            if n[3] == 0:
+                return await store.mend_clock(now - 50_000 * n[0], LEASE_MS)
             return await store.next_due(now), await store.get_blob("sha-1"), await store.list_waits(run_id=run_id)

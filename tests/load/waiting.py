@@ -1,0 +1,65 @@
+"""A process that makes runs which wait for a person, and says as JSON what they cost it.
+
+python -m tests.load.waiting FILE RUNS
+"""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import json
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+from executor.engine import Engine
+from executor.runtime.clock import SystemClock
+from tests.load.world import ask, opened
+
+WARM = 300  # runs before the first look: caches, statements and thread stacks are there by then
+
+
+async def main(db: Path, runs: int) -> dict[str, Any]:
+    async with opened(db, SystemClock()) as engine:
+        await submit(engine, WARM)
+        before = resident()
+        await submit(engine, runs)
+        grown = resident() - before
+        tasks = len(asyncio.all_tasks())
+    began = time.perf_counter()
+    async with opened(db, SystemClock()) as engine:
+        counted = await engine.count_runs()
+        restart_s = time.perf_counter() - began
+        (wait, *_) = await engine.list_waits("pending", limit=1)
+        assert wait.link is not None
+        await engine.answer(wait.link.rpartition("/")[2], {}, action="approve", by="Ada")
+        status = (await engine.wait_finished(wait.run, 30)).status
+    return {
+        "bytes_per_run": grown / runs,
+        "tasks": tasks,
+        "waiting": counted["waiting"],
+        "restart_s": restart_s,
+        "answered": status,
+    }
+
+
+async def submit(engine: Engine, runs: int) -> None:
+    """Returns when all of them wait and have left memory."""
+    for start in range(0, runs, 100):
+        await asyncio.gather(*(engine.submit(ask()) for _ in range(min(100, runs - start))))
+        while engine._worker.active > 200:
+            await asyncio.sleep(0.05)
+    async with asyncio.timeout(60 + runs / 20):
+        while engine._worker.active or (await engine.count_runs())["queued"]:
+            await asyncio.sleep(0.1)
+
+
+def resident() -> int:
+    """Bytes of memory this process has."""
+    gc.collect()
+    return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+
+
+if __name__ == "__main__":
+    print(json.dumps(asyncio.run(main(Path(sys.argv[1]), int(sys.argv[2])))))

@@ -1,0 +1,51 @@
+"""An engine on a file and a clock of the test's choice, and the workflows that load it."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.runtime.clock import Clock
+from executor.sandbox import Sandbox
+from executor.services import Services
+from executor.store.sqlite import SQLiteStore
+
+SECRET = b"0123456789abcdef"
+
+
+@asynccontextmanager
+async def opened(db: Path, clock: Clock, lease_ms: int = 15_000) -> AsyncIterator[Engine]:
+    sandbox = Sandbox(threads=1)
+    services = Services(sandbox=sandbox, http=GuardedClient())
+    registry = Registry.load(sandbox=sandbox)
+    engine = await Engine.open(
+        SQLiteStore(db), registry=registry, services=services, secret=SECRET, clock=clock, lease_ms=lease_ms
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close(grace_s=5)
+
+
+def ask() -> dict[str, Any]:
+    return chain("ask", {"ask": {"type": "approval", "params": {"title": "Go on?"}}})
+
+
+def sleep(seconds: float) -> dict[str, Any]:
+    return chain("sleep", {"sleep": {"type": "wait", "params": {"seconds": seconds}}})
+
+
+def chain(name: str, blocks: dict[str, Any]) -> dict[str, Any]:
+    """start, the blocks in this order, and one that ends with the text `done`."""
+    ids = ["start", *blocks, "end"]
+    return {
+        "format": "weft/1",
+        "name": name,
+        "blocks": {"start": {"type": "start"}, **blocks, "end": {"type": "set", "params": {"value": "done"}}},
+        "edges": [{"source": a, "target": b} for a, b in zip(ids, ids[1:], strict=False)],
+    }
