@@ -34,7 +34,8 @@ from executor.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
 from executor.journal import Codec
 from executor.links import Links
 from executor.runtime.clock import Clock, SystemClock
-from executor.runtime.hub import Hub
+from executor.runtime.cursor import Cursor
+from executor.runtime.hub import Deltas, Hub
 from executor.runtime.pages import Pages
 from executor.runtime.recover import Parts, keep_plan, load_plan
 from executor.runtime.timers import Timers
@@ -80,9 +81,8 @@ __all__ = [
     "Why",
 ]
 
-# Without a local signal a follower looks again: another process may own the run.
-FOLLOW_POLL_S = 1.0
-OWN_POLL_S = 15.0
+# Without a local signal look again: another process may own the run.
+WAIT_POLL_S = 1.0
 WORKFLOW_NAME_MAX = 200
 
 
@@ -371,7 +371,7 @@ class Engine:
                     if row.status in TERMINAL or asleep:
                         signal.cancel()
                         break
-                    await asyncio.wait([signal], timeout=FOLLOW_POLL_S)
+                    await asyncio.wait([signal], timeout=WAIT_POLL_S)
         except TimeoutError:
             pass
         return await self.get_run(run)
@@ -401,28 +401,27 @@ class Engine:
 
     async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
         """The journal after seq `after`, in batches, then live; ends after run.finished."""
-        look = True  # at the row: it tells that a run has ended before `after`, or was deleted
+        cursor = self.cursor(run, after)
         while True:
-            signal = self._hub.watch(run)
+            signal = cursor.watch()
             try:
-                records = await self._pages.read(run, after)
+                records = await cursor.take()
+                if records is None:
+                    return
                 if records:
                     after = records[-1].seq
                     yield records
-                    if records[-1].type == "run.finished":
-                        return
-                    continue
-                if look:
-                    row = await self._run(run)
-                    if row.status in TERMINAL and after >= row.seq:
-                        return
-                patience_s = OWN_POLL_S if self._worker.holds(run) else FOLLOW_POLL_S
-                look = not (await asyncio.wait([signal], timeout=patience_s))[0]
+                else:
+                    await asyncio.wait([signal], timeout=cursor.patience_s)
             finally:
                 signal.cancel()
 
-    def deltas(self, run: str) -> AsyncIterator[tuple[str, str]]:
-        """Live-only (node key, text) pieces, as handlers emit them."""
+    def cursor(self, run: str, after: int = 0) -> Cursor:
+        """The same by hand, for a reader that waits for other things as well."""
+        return Cursor(self.store, self._hub, self._pages, self._worker.holds, run, after)
+
+    def deltas(self, run: str) -> Deltas:
+        """Live-only (node key, text) pieces, as handlers emit them. Close it."""
         return self._hub.deltas(run)
 
     async def find_events(self, run: str, where: EventFilter) -> tuple[list[Record], int]:

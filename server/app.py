@@ -221,6 +221,11 @@ def _bind(settings: Settings) -> socket.socket:
     try:
         listener.bind((settings.host.strip("[]"), settings.port))
         # From here callers queue instead of being refused: runs that go on at once may call this very server.
+    if hasattr(socket, "TCP_USER_TIMEOUT"):
+        # Connections inherit it. What a client leaves unread keeps a closed connection, and megabytes of the kernel's
+        # memory with it, for as long as the client's machine is up; so the kernel gives up on it (Linux).
+        unread_ms = round(settings.limits.stream_send_s * 1000)
+        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()

@@ -14,10 +14,8 @@ from __future__ import annotations
 
 import asyncio
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Coroutine, Iterator
-from typing import Any, TypeVar
+from collections.abc import AsyncIterator, Iterator
 
-import anyio
 import orjson
 from sse_starlette.sse import EventSourceResponse
 from starlette.types import Receive, Scope, Send
@@ -28,7 +26,6 @@ from server.errors import TooManyStreams
 from server.settings import Limits
 from server.wire import encode_record
 
-T = TypeVar("T")
 RETRY_HINT = b"retry: 2000\n\n"  # milliseconds after which EventSource reconnects
 CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
 DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person can not see 20 ms
@@ -158,87 +155,36 @@ async def _frames(
 ) -> AsyncIterator[bytes]:
     """Chunks of whole frames. A cursor beyond the end counts as the end."""
     yield RETRY_HINT
-    ended = row.status in TERMINAL
-    if ended and after >= row.seq:
-        return
-    # The deltas are joined before the journal is read, so that no token falls in between, but sent after the replay.
+    cursor = engine.cursor(row.id, min(after, row.seq))
+    # Joined before the journal is read, so that no token falls in between, but sent only once the replay is over.
+    deltas = None if row.status in TERMINAL else engine.deltas(row.id)
     caught_up = after >= row.seq
-    deltas = None if ended else engine.deltas(row.id)
-    journal = engine.follow(row.id, min(after, row.seq))
-    batch = _start(_next(journal), f"sse-journal {row.id}")
-    delta = _start(_next(deltas), f"sse-deltas {row.id}") if deltas else None
     try:
-        while True:
-            tasks = [t for t in (batch, closing, delta if caught_up else None) if t]
-            await asyncio.wait(tasks, return_when=asyncio.FIRST_COMPLETED)
-            if closing.done():
-                return
-            if caught_up and deltas and delta and delta.done():
-                texts: dict[str, list[str]] = {}
-                delta = await _collect(deltas, delta, texts, row.id)
-                if texts:
-                    yield b"".join(_delta_frame(row.id, key, "".join(parts)) for key, parts in texts.items())
-            if batch.done():
-                records = batch.result()
+        while not closing.done():
+            signal = cursor.watch()
+            try:
+                records = await cursor.take()
+                if deltas and caught_up and (texts := deltas.take()):
+                    yield b"".join(_delta_frame(row.id, key, text) for key, text in texts.items())
                 if records is None:
                     return
-                for chunk in cache.chunks(row.id, records, preview):
-                    yield chunk
-                caught_up = True
-                batch = _start(_next(journal), f"sse-journal {row.id}")
+                if records:
+                    for chunk in cache.chunks(row.id, records, preview):
+                        yield chunk
+                    caught_up = True
+                    continue
+                events = [signal, closing, *([deltas.watch()] if deltas and caught_up else [])]
+                await asyncio.wait(events, timeout=cursor.patience_s, return_when=asyncio.FIRST_COMPLETED)
+                if not signal.done() and not closing.done():
+                    await asyncio.wait([signal, closing], timeout=DELTA_JOIN_S, return_when=asyncio.FIRST_COMPLETED)
+            finally:
+                signal.cancel()
     finally:
-        # Shielded: in a cancelled anyio scope every further await is cancelled again, and the reads would stay behind.
-        with anyio.CancelScope(shield=True):
-            await _stop(batch, journal)
-            if delta and deltas:
-                await _stop(delta, deltas)
-
-
-async def _collect(
-    deltas: AsyncIterator[tuple[str, str]],
-    first: asyncio.Task[tuple[str, str] | None],
-    texts: dict[str, list[str]],
-    run: str,
-) -> asyncio.Task[tuple[str, str] | None] | None:
-    """Gather the tokens of the next moments by node key into `texts`. Returns the read that is under way, None at the
-    end."""
-    loop = asyncio.get_running_loop()
-    until = loop.time() + DELTA_JOIN_S
-    task = first
-    while task.done():
-        item = task.result()
-        if item is None:
-            return None
-        texts.setdefault(item[0], []).append(item[1])
-        task = _start(_next(deltas), f"sse-deltas {run}")
-        if (left := until - loop.time()) > 0:
-            await asyncio.wait([task], timeout=left)
-    return task
+        if deltas:
+            deltas.close()
 
 
 def _delta_frame(run: str, key: str, text: str) -> bytes:
     return b"event: node.delta\ndata: %s\n\n" % orjson.dumps(
         {"run": run, "type": "node.delta", "key": key, "text": text}
     )
-
-
-async def _next(items: AsyncIterator[T]) -> T | None:
-    try:
-        return await items.__anext__()
-    except StopAsyncIteration:
-        return None
-
-
-def _start(coroutine: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
-    return asyncio.create_task(coroutine, name=name)
-
-
-async def _stop(task: asyncio.Task[Any], items: AsyncIterator[Any]) -> None:
-    """Cancel the read that is under way, then let the iterator clean up."""
-    task.cancel()
-    await asyncio.wait([task])
-    if not task.cancelled():
-        task.exception()  # seen here, so that asyncio does not report it as lost
-    close = getattr(items, "aclose", None)
-    if close is not None:
-        await close()

@@ -4,24 +4,50 @@ from __future__ import annotations
 
 import asyncio
 from collections import deque
-from collections.abc import AsyncIterator
+from collections.abc import Callable
 
 # Deltas a slow reader may be behind before the oldest are dropped: they are a view of what the journal will hold.
 DELTAS_MAX = 1_000
 
 
-class _Deltas:
-    __slots__ = ("items", "ready")
+class Deltas:
+    """The live-only (node key, text) pieces of one run, for one reader, from when it was made until `close`."""
 
-    def __init__(self) -> None:
-        self.items: deque[tuple[str, str]] = deque(maxlen=DELTAS_MAX)
-        self.ready = asyncio.Event()
+    def __init__(self, leave: Callable[[Deltas], None]) -> None:
+        self._items: deque[tuple[str, str]] = deque(maxlen=DELTAS_MAX)
+        self._ready: asyncio.Future[None] | None = None
+        self._leave = leave
+
+    def put(self, key: str, text: str) -> None:
+        self._items.append((key, text))
+        if self._ready is not None and not self._ready.done():
+            self._ready.set_result(None)
+
+    def take(self) -> dict[str, str]:
+        """What came since the last call, joined by node key."""
+        texts: dict[str, list[str]] = {}
+        while self._items:
+            key, text = self._items.popleft()
+            texts.setdefault(key, []).append(text)
+        return {key: "".join(parts) for key, parts in texts.items()}
+
+    def watch(self) -> asyncio.Future[None]:
+        """Done as soon as there is something to take. The same one until then: not to be cancelled."""
+        if self._ready is None or self._ready.done():
+            self._ready = asyncio.get_running_loop().create_future()
+            if self._items:
+                self._ready.set_result(None)
+        return self._ready
+
+    def close(self) -> None:
+        self._leave(self)
 
 
 class Hub:
     def __init__(self) -> None:
         self._waiters: dict[str, set[asyncio.Future[None]]] = {}
-        self._deltas: dict[str, set[_Deltas]] = {}
+        self._deltas: dict[str, set[Deltas]] = {}
+        self.messages = asyncio.Event()  # there may be something to send
         self.signals = 0  # so far; a read that began at another count may have missed a commit
 
     def signal(self, run: str) -> None:
@@ -48,21 +74,17 @@ class Hub:
 
     def delta(self, run: str, key: str, text: str) -> None:
         for reader in self._deltas.get(run, ()):
-            reader.items.append((key, text))
-            reader.ready.set()
+            reader.put(key, text)
 
-    async def deltas(self, run: str) -> AsyncIterator[tuple[str, str]]:
-        """(node key, text) pieces as handlers emit them; ends when the reader is closed."""
-        reader = _Deltas()
-        self._deltas.setdefault(run, set()).add(reader)
-        try:
-            while True:
-                await reader.ready.wait()
-                reader.ready.clear()
-                while reader.items:
-                    yield reader.items.popleft()
-        finally:
-            readers = self._deltas[run]
+    def deltas(self, run: str) -> Deltas:
+        """What handlers emit from now on. Close it."""
+
+        def leave(reader: Deltas) -> None:
+            readers = self._deltas.get(run, set())
             readers.discard(reader)
             if not readers:
-                del self._deltas[run]
+                self._deltas.pop(run, None)
+
+        reader = Deltas(leave)
+        self._deltas.setdefault(run, set()).add(reader)
+        return reader

@@ -628,9 +628,12 @@ async def test_deltas_hide_a_secret_that_comes_in_pieces(speaking: Engine, size:
     heard: list[str] = []
 
     async def listen() -> None:
-        async for key, piece in speaking.deltas(submitted.run):
-            assert key == "say"
-            heard.append(piece)
+        deltas = speaking.deltas(submitted.run)
+        while True:
+            await deltas.watch()
+            for key, text in deltas.take().items():
+                assert key == "say"
+                heard.append(text)
 
     listener = asyncio.create_task(listen())
     run = await finished(speaking, submitted.run)

@@ -71,7 +71,7 @@ async def test_each_timer_fires_once_and_not_early_over_a_restart(tmp_path: Path
 
 
 async def test_a_clock_set_back_under_a_running_server_loses_nothing(tmp_path: Path) -> None:
-    """Forward a day: all are due. Back a day while they are being woken: what has fired stays, the rest waits its time."""
+    """Forward a day: all are due. Back a day while they are being woken: what fired stays, the rest waits its time."""
     db, clock = tmp_path / "weft.db", ManualClock()
     async with opened(db, clock) as engine:
         await submitted(engine)

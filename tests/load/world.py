@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -47,5 +48,5 @@ def chain(name: str, blocks: dict[str, Any]) -> dict[str, Any]:
         "format": "weft/1",
         "name": name,
         "blocks": {"start": {"type": "start"}, **blocks, "end": {"type": "set", "params": {"value": "done"}}},
-        "edges": [{"source": a, "target": b} for a, b in zip(ids, ids[1:], strict=False)],
+        "edges": [{"source": a, "target": b} for a, b in pairwise(ids)],
     }

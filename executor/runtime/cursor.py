@@ -1,0 +1,60 @@
+"""A reader's place in the journal of a run. It carries no queue: a slow reader costs nothing but its own reads."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from executor.errors import NotFound
+from executor.runtime.hub import Hub
+from executor.runtime.pages import Pages
+from executor.store.base import TERMINAL, Record, Store
+
+# Without a local signal a reader looks again: another process may own the run.
+POLL_S = 1.0
+OWN_POLL_S = 15.0
+
+
+class Cursor:
+    """Behind event `after` of `run`. Take `watch` BEFORE `take`, and wait for it when `take` found nothing: then
+    nothing falls in between. `holds(run)`: this process drives the run, so every commit to it is signalled here."""
+
+    def __init__(
+        self, store: Store, hub: Hub, pages: Pages, holds: Callable[[str], bool], run: str, after: int
+    ) -> None:
+        self._store = store
+        self._hub = hub
+        self._pages = pages
+        self._holds = holds
+        self._run = run
+        self._after = after
+        self._idle = True  # since the last take
+        self._ended = False
+
+    def watch(self) -> asyncio.Future[None]:
+        """Done at the next commit to the run. Cancel it when it is not needed any more."""
+        return self._hub.watch(self._run)
+
+    @property
+    def patience_s(self) -> float:
+        """How long to wait for a signal before looking again all the same."""
+        return OWN_POLL_S if self._holds(self._run) else POLL_S
+
+    async def take(self) -> list[Record] | None:
+        """The next batch; [] when there is nothing yet, None at the end. Raises NotFound: no such run (any more)."""
+        if self._ended:
+            return None
+        records = await self._pages.read(self._run, self._after)
+        if records:
+            self._after = records[-1].seq
+            self._idle = False
+            self._ended = records[-1].type == "run.finished"
+            return records
+        if self._idle:  # the row tells that the run had ended before `after`, or was deleted
+            row = await self._store.get_run(self._run)
+            if row is None:
+                raise NotFound(f"there is no run '{self._run}'", code="run_not_found")
+            if row.status in TERMINAL and self._after >= row.seq:
+                return None
+        self._idle = True
+        return records
