@@ -1,0 +1,133 @@
+"""Two servers on one database, each of them frozen again and again for longer than its lease: every result once."""
+
+from __future__ import annotations
+
+import asyncio
+import json
+import os
+import random
+import sqlite3
+from collections.abc import AsyncIterator
+from contextlib import closing, suppress
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.e2e.crash.process import ServerProcess, free_port
+from tests.e2e.crash.service import Service, serve
+from tests.e2e.crash.verify import Journal
+from tests.e2e.crash.workload import chain
+from tests.load.size import WHOLE, size
+
+RUNS, STEPS, LEASE_S = size(80, 2_000), 3, 1.0
+CALL_S = 0.05  # each call is held this long, so that a freeze finds some of them under way
+
+pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
+
+
+@pytest.fixture
+async def service() -> AsyncIterator[Service]:
+    async with serve() as made:
+        made.holds.update(f"/step/{number}" for number in range(1, STEPS + 1))
+        yield made
+
+
+async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, service: Service) -> None:
+    db, chance = tmp_path / "weft.db", random.Random(4)
+    environ = {"WEFT_LEASE_MS": str(round(LEASE_S * 1000)), "WEFT_ALLOW_PRIVATE": service.place, "WEFT_LOG": "warning"}
+    logs = [tmp_path / "first.log", tmp_path / "second.log"]
+    servers = []
+    for log in logs:
+        server = await ServerProcess.start(db, free_port(random.Random()), log, **environ)
+        servers.append(server)
+        await server.ready()
+    releasing = asyncio.create_task(_answer(service))
+    freezing = asyncio.create_task(_freeze(servers, chance))
+    try:
+        acknowledged = await _submit(servers, chain(service.url, STEPS), chance)
+        async with asyncio.timeout(60 + RUNS * STEPS / 10):
+            while _over(db) < RUNS:
+                await asyncio.sleep(0.5)
+    finally:
+        freezing.cancel()
+        with suppress(asyncio.CancelledError):
+            await freezing
+        releasing.cancel()
+        for server in servers:
+            server.thaw()
+    codes = [await server.stop(15) for server in servers]
+    assert codes == [0, 0]
+
+    journal = Journal(db)
+    journal.is_sound()
+    journal.is_dense()
+    journal.all_succeeded()
+    journal.results_are_recorded_once()
+    assert sorted(journal.runs) == sorted(acknowledged), "a run was lost, or made twice"
+    recorded = [
+        json.loads(row["output"])["body"]["serial"]
+        for rows in journal.events.values()
+        for row in rows
+        if row["type"] == "node.succeeded" and row["node"].startswith("step")
+    ]
+    assert len(recorded) == len(set(recorded)) == RUNS * STEPS
+    epochs = sum(row["epoch"] > 1 for row in journal.runs.values())
+    refused = sum("another worker has it" in log.read_text() for log in logs)
+    assert epochs, "no run changed its owner: nothing was tested"
+    print(
+        {
+            "runs": RUNS,
+            "changed hands": epochs,
+            "calls made again": len(service.calls) - len(recorded),
+            "processes that were refused": refused,
+            "load": os.getloadavg()[0],
+        }
+    )
+
+
+async def _answer(service: Service) -> None:
+    """Each call after a moment, as the world does."""
+    while True:
+        await asyncio.sleep(CALL_S)
+        service.release()
+
+
+async def _freeze(servers: list[ServerProcess], chance: random.Random) -> None:
+    """One after the other, for more than a lease, in the middle of whatever it does."""
+    while True:
+        for server in servers:
+            await asyncio.sleep(chance.uniform(0.2, 1.0))
+            server.freeze()
+            try:
+                await asyncio.sleep(LEASE_S * chance.uniform(1.2, 2.0))
+            finally:
+                server.thaw()
+
+
+async def _submit(servers: list[ServerProcess], document: object, chance: random.Random) -> list[str]:
+    """Ids of all runs. What a frozen server does not answer is asked again, of either server, with the same key."""
+    gate = asyncio.Semaphore(20)
+
+    async def one(number: int) -> str:
+        async with gate:
+            while True:
+                server = chance.choice(servers)
+                with suppress(httpx.TransportError):
+                    answer = await client.post(
+                        f"{server.url}/api/runs",
+                        json={"document": document},
+                        headers={"idempotency-key": f"run-{number}"},
+                    )
+                    assert answer.status_code in (200, 202), answer.text
+                    return str(answer.json()["run"])
+
+    async with httpx.AsyncClient(timeout=1.5) as client:
+        return await asyncio.gather(*(one(number) for number in range(RUNS)))
+
+
+def _over(db: Path) -> int:
+    with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:
+        (count,) = connection.execute("SELECT count(*) FROM runs WHERE status = 'succeeded'").fetchone()
+        assert isinstance(count, int)
+        return count
