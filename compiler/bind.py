@@ -283,6 +283,8 @@ class Binder:
             if spec is not None and spec.container:
                 fields = ("results", "last") if spec.container == "loop" else ("results",)
                 schema = {"properties": {field: {} for field in fields}}
+            elif (own := self._wiring.blocks[block].output_schema) is not None:
+                schema = own
             elif spec is not None:
                 schema = spec.output_from(self._wiring.blocks[block].params) if spec.output_from else spec.output
             self._schemas[block] = schema

@@ -3,7 +3,7 @@
 `params` is a JSON Schema (object). Two keywords of ours steer the compiler:
   "x-weft": "expression"  the text is a JavaScript expression: references are bound as values
   "x-weft": "code"        the text is a JavaScript program (same binding)
-  "x-weft": "literal"     the text is left alone: no references are looked for
+  "x-weft": "literal"     the text, or all of an object or list, is left alone: no references are looked for
 Everything else that is text may hold references.
 
 For the editor, each param has a title, a description and "x-ui", an object the compiler does not look at:
@@ -35,6 +35,15 @@ class Case(Struct, frozen=True):
     title: str = ""
 
 
+class Finding(Struct, frozen=True):
+    """What a block type finds in its params: `code` is one of compiler.diagnostics, `pointer` leads into the params."""
+
+    code: str
+    pointer: str
+    message: str
+    hint: str = ""
+
+
 class BlockSpec(Struct, frozen=True):
     """One block type.
 
@@ -42,11 +51,14 @@ class BlockSpec(Struct, frozen=True):
     cases       params -> named handles, in order. Must not raise on params of the wrong shape: return what can be read
     effect      none: pure; read: asks the world; write: may change it
     idempotent  a repeated attempt with the same idempotency key does no harm
+    pauses      the handler suspends: the output comes later, from outside
+    only_reads  params -> whether a block of effect `write` only asks the world, with these params. Must not raise
     inline      runs inside the run loop without a commit of its own (pure and quick)
     trigger     may start a run; has no in-edges
     container   loop or parallel: has a body
     output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
+    check       params -> what their schema can not say, such as a time zone that does not exist. Pure; must not raise
     attempts    default policy.retry.max_attempts
     sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
                 given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names
@@ -63,11 +75,14 @@ class BlockSpec(Struct, frozen=True):
     cases: Callable[[Params], tuple[Case, ...]] | None = None
     effect: Effect = "none"
     idempotent: bool = True
+    pauses: bool = False
+    only_reads: Callable[[Params], bool] | None = None
     inline: bool = False
     trigger: bool = False
     container: Literal["loop", "parallel"] | None = None
     output: dict[str, Any] | None = None
     output_from: Callable[[Params], dict[str, Any] | None] | None = None
+    check: Callable[[Params], tuple[Finding, ...]] | None = None
     attempts: int = 1
     timeout_ms: int = 300_000
     sentence: str = ""

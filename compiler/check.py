@@ -42,6 +42,7 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
         spec = wiring.specs[block.id]
         _name(block, spec, report)
         _policy(block, spec, wiring, report)
+        _output_schema(block, spec, report)
         _assign(block, report)
         if spec is None:
             _unknown_type(block, catalog, report)
@@ -118,6 +119,15 @@ def _params(block: BlockDoc, spec: BlockSpec, report: Report) -> None:
             block=block.id,
             field=problem.field,
         )
+    for found in spec.check(block.params) if spec.check is not None else ():
+        report.add(
+            found.code,
+            pointer_to(block.id, "params") + found.pointer,
+            f"block {block.id!r}: {found.message}",
+            hint=found.hint,
+            block=block.id,
+            field=found.pointer.split("/")[1] if found.pointer else None,
+        )
 
 
 def _policy(block: BlockDoc, spec: BlockSpec | None, wiring: Wiring, report: Report) -> None:
@@ -133,12 +143,41 @@ def _policy(block: BlockDoc, spec: BlockSpec | None, wiring: Wiring, report: Rep
             hint=lambda: suggest(group, groups),
             block=block.id,
         )
-    if policy.cache is not None:
-        message = "caching of results is not available yet; leave cache out"
-        report.add("not_available", pointer_to(block.id, "policy", "cache"), message, block=block.id)
+    why = _not_cached(block, spec) if policy.cache is not None and spec is not None else None
+    if why is not None:
+        message = f"the output of block {block.id!r} can not be cached: {why}"
+        report.add("cache_unfit", pointer_to(block.id, "policy", "cache"), message, block=block.id)
     if policy.skip_if and spec is not None and spec.container:
         message = "skip_if on a container is not available; lead around it with a condition"
         report.add("not_available", pointer_to(block.id, "policy", "skip_if"), message, block=block.id)
+
+
+def _not_cached(block: BlockDoc, spec: BlockSpec) -> str | None:
+    """Why an earlier output can not stand for a new one; None when it can."""
+    if spec.trigger:
+        return "a trigger puts out what this run was given"
+    if spec.container:
+        return "a container has no attempts of its own; cache the blocks in it"
+    if spec.pauses:
+        return "it comes from outside, each time anew"
+    if spec.inline:
+        return "running it costs less than looking for it"
+    if spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(block.params)):
+        return "the block may change something, and would not do so"
+    return None
+
+
+def _output_schema(block: BlockDoc, spec: BlockSpec | None, report: Report) -> None:
+    if block.output_schema is None:
+        return
+    where = pointer_to(block.id, "output_schema")
+    problem = schema_error(msgspec.json.encode(block.output_schema))
+    if problem:
+        message = f"output_schema of block {block.id!r} is not a JSON Schema: {problem[:300]}"
+        report.add("output_schema_invalid", where, message, block=block.id)
+    elif spec is not None and spec.container:
+        message = f"output_schema on a container is not available; give the blocks in {block.id!r} one"
+        report.add("not_available", where, message, block=block.id)
 
 
 def _assign(block: BlockDoc, report: Report) -> None:

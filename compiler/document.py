@@ -23,8 +23,8 @@ ID_PATTERN: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 JSON_DEPTH_MAX: Final = 64
 DOCUMENT_BYTES_MAX: Final = 1 << 20
 TEXT_LENGTH_MAX: Final = 1 << 20
-BLOCKS_MAX: Final = 500
-EDGES_MAX: Final = 2_000
+BLOCKS_MAX: Final = 2_000
+EDGES_MAX: Final = 8_000
 NESTING_MAX: Final = 10
 BRANCHES_MAX: Final = 100_000
 ITERATIONS_MAX: Final = 1_000_000
@@ -59,17 +59,27 @@ class RetryDoc(Struct, frozen=True):
     jitter: Annotated[float, Meta(ge=0, le=1)] = 0.25
 
 
+class CacheDoc(Struct, frozen=True):
+    """`key`: an expression; None: all params are the key. A number as version is a text like any other."""
+
+    key: str | None = None
+    version: str | int | float = ""
+    ttl_s: _Seconds | None = None
+    scope: Literal["run", "workflow", "global"] = "workflow"
+
+
 class PolicyDoc(Struct, frozen=True):
     retry: RetryDoc | None = None
     timeout_s: _Seconds | None = None
     on_error: Literal["fail", "continue"] | None = None
     group: str | None = None
     skip_if: str | None = None
-    cache: Any = None
+    cache: CacheDoc | None = None
+    on_lost: Literal["retry", "ask", "fail"] | None = None
 
 
 class BlockDoc(Struct, frozen=True):
-    """One block. `name` is its id when the document gives none."""
+    """One block. `name` is its id when the document gives none. `output_schema`: a JSON Schema its output must fit."""
 
     id: str
     type: str
@@ -79,6 +89,7 @@ class BlockDoc(Struct, frozen=True):
     policy: PolicyDoc = PolicyDoc()
     enabled: bool = True
     assign: str | None = None
+    output_schema: dict[str, Any] | None = None
 
 
 class EdgeDoc(Struct, frozen=True):
@@ -117,6 +128,7 @@ class _Block(Struct):
     params: dict[str, Any] = field(default_factory=dict)
     enabled: bool = True
     assign: str | None = None
+    output_schema: dict[str, Any] | None = None
 
 
 class _Edge(Struct):
@@ -137,6 +149,7 @@ _BLOCK = frozenset(
         "policy",
         "enabled",
         "assign",
+        "output_schema",
         "at",
         "size",
         "description",
@@ -147,6 +160,7 @@ _BLOCK = frozenset(
 _EDGE = frozenset(["source", "target", "handle", "id", "at", "label"])
 _POLICY = frozenset(PolicyDoc.__struct_fields__)
 _RETRY = frozenset(RetryDoc.__struct_fields__)
+_CACHE = frozenset(CacheDoc.__struct_fields__)
 _SETTINGS = frozenset(SettingsDoc.__struct_fields__)
 
 T = TypeVar("T")
@@ -266,6 +280,7 @@ def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | 
         policy = _convert(raw["policy"], PolicyDoc, f"{pointer}/policy", report, block_id) or policy
         _unknown_fields(raw["policy"], _POLICY, f"{pointer}/policy", report, block_id)
         _unknown_fields(policy.retry and raw["policy"]["retry"], _RETRY, f"{pointer}/policy/retry", report, block_id)
+        _unknown_fields(policy.cache and raw["policy"]["cache"], _CACHE, f"{pointer}/policy/cache", report, block_id)
     return BlockDoc(
         id=block_id,
         type=decoded.type,
@@ -275,6 +290,7 @@ def _block(block_id: str, raw: Any, pointer: str, report: Report) -> BlockDoc | 
         policy=policy,
         enabled=decoded.enabled,
         assign=decoded.assign,
+        output_schema=decoded.output_schema,
     )
 
 

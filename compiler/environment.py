@@ -41,8 +41,10 @@ def _names_of(block: Mapping[str, Any], catalog: Catalog, known: Collection[str]
             case _:
                 yield from _names_in_code(text, known)
     skip_if = policy.get("skip_if") if isinstance(policy, dict) else None
-    if isinstance(skip_if, str):
-        yield from _names_in_code(skip_if, known)
+    cache = policy.get("cache") if isinstance(policy, dict) else None
+    for source in (skip_if, cache.get("key") if isinstance(cache, dict) else None):
+        if isinstance(source, str):
+            yield from _names_in_code(source, known)
 
 
 def _names_in_code(source: str, known: Collection[str]) -> list[str]:

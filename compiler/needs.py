@@ -6,7 +6,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, Final, Literal
 
@@ -27,20 +27,21 @@ from compiler.wiring import Wiring
 Code = Literal["expression", "code"]
 
 # A document beyond these was not written by people; checking it would hold up everybody else.
-REFERENCES_PER_BLOCK_MAX: Final = 40  # on average
+REFERENCES_PER_BLOCK_MAX: Final = 20  # on average
 SOURCES_PER_BLOCK_MAX: Final = 2  # different ones, on average
-SOURCE_LENGTH_PER_BLOCK_MAX: Final = 1_000  # characters, on average
+SOURCE_LENGTH_PER_BLOCK_MAX: Final = 500  # characters, on average
 SYNTAX_ERRORS_MAX: Final = 50  # a text that is made to be slow to parse counts as one
 
 _WORD = re.compile(r"[\w$]+")
 
 
 class Needs(Struct):
-    """`refs`: by the top-level param that holds the reference ("" for skip_if), then by `Ref.text`. `code`: JSON
-    pointers into the params."""
+    """`refs`: by the top-level param that holds the reference ("" for the policy's expressions), then by `Ref.text`.
+    `code`, `literal`: JSON pointers into the params."""
 
     refs: dict[str, dict[str, Ref]]
     code: list[str]
+    literal: list[str]
 
     def of(self, params: Mapping[str, Any], with_skip_if: bool = True) -> tuple[Ref, ...]:
         """References of these params, each text once."""
@@ -81,8 +82,8 @@ class Gatherer:
     def needs_of(self, block: BlockDoc) -> Needs:
         spec = self._wiring.specs[block.id]
         params = block.params
-        needs = Needs({}, [])
         kinds = checker_of(spec).kinds(params) if spec is not None else {}
+        needs = Needs({}, [], outermost(pointer for pointer, kind in kinds.items() if kind == "literal"))
         outer = Reader(block.id, self._wiring.parent[block.id])
         for pointer, text, _ in texts(params, ()):
             kind = kinds.get(pointer)
@@ -105,6 +106,9 @@ class Gatherer:
         if block.policy.skip_if:
             where = pointer_to(block.id, "policy", "skip_if")
             self._code(block.policy.skip_if, "expression", outer, where, needs.refs.setdefault("", {}))
+        if block.policy.cache is not None and block.policy.cache.key:
+            where = pointer_to(block.id, "policy", "cache", "key")
+            self._code(block.policy.cache.key, "expression", outer, where, needs.refs.setdefault("", {}))
         return needs
 
     def _text(self, text: str, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
@@ -204,6 +208,18 @@ def declares(source: str, name: str) -> bool:
 def _uses(source: str) -> tuple[Counter[str], Counter[str]]:
     """How often each word, and each `${NAME}`, stands in the source."""
     return Counter(_WORD.findall(source)), Counter(ENV.findall(source))
+
+
+def outermost(pointers: Iterable[str]) -> list[str]:
+    """Those that do not lie below another one, sorted."""
+    all = set(pointers)
+    return sorted(pointer for pointer in all if not any(above in all for above in _above(pointer)))
+
+
+def _above(pointer: str) -> Iterator[str]:
+    while pointer:
+        pointer = pointer.rpartition("/")[0]
+        yield pointer
 
 
 def _top(pointer: str) -> str:

@@ -31,7 +31,9 @@ RegionKind = Literal["root", "loop", "parallel"]
 RefKind = Literal["block", "scope", "variable", "input", "env"]
 RefMode = Literal["current", "previous", "last"]
 OnError = Literal["fail", "continue"]
+OnLost = Literal["retry", "ask", "fail"]
 OnBranchError = Literal["fail", "continue", "collect"]
+CacheScope = Literal["run", "workflow", "global"]
 Effect = Literal["none", "read", "write"]
 
 
@@ -80,8 +82,20 @@ class Retry(Struct, frozen=True, omit_defaults=True):
     jitter: float = 0.25
 
 
+class Cache(Struct, frozen=True, omit_defaults=True):
+    """An earlier output may stand for a new one when all of this is equal: the scope (run: the same run; workflow: a
+    run of the same workflow; the block is then the same one, too; global: any block of the type), the version, the
+    output schema, and the value of the expression `key`, or of all params without one."""
+
+    key: str | None = None
+    version: str = ""
+    ttl_ms: int = 604_800_000  # a week
+    scope: CacheScope = "workflow"
+
+
 class Policy(Struct, frozen=True, omit_defaults=True):
-    """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group"."""
+    """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`:
+    what follows when the process of an attempt is gone and nobody knows how far it got; ask: a person says."""
 
     retry: Retry = Retry()
     timeout_ms: int = 300_000
@@ -89,6 +103,8 @@ class Policy(Struct, frozen=True, omit_defaults=True):
     group: int = 0
     skip_if: str | None = None
     assign: str | None = None
+    on_lost: OnLost = "retry"
+    cache: Cache | None = None
 
 
 class Node(Struct, frozen=True, omit_defaults=True):
@@ -98,7 +114,9 @@ class Node(Struct, frozen=True, omit_defaults=True):
     inline    pure control: runs inside the run loop, needs no commit of its own, takes no concurrency slot
     effect    what a repeated run could do to the world (`none` and `read` may be repeated freely)
     code      JSON pointers into params whose text is JavaScript: references there are bound, never pasted
-    needs     every reference in params, skip_if included, each text once
+    literal   JSON pointers into params: what they lead to is left alone
+    needs     every reference in params, skip_if and the key of the cache included, each text once
+    output_schema  JSON Schema the output must fit before it is recorded
     """
 
     id: str
@@ -114,6 +132,8 @@ class Node(Struct, frozen=True, omit_defaults=True):
     inline: bool = False
     effect: Effect = "write"
     code: tuple[str, ...] = ()
+    literal: tuple[str, ...] = ()
+    output_schema: dict[str, Any] | None = None
 
 
 class Region(Struct, frozen=True, omit_defaults=True):

@@ -15,10 +15,10 @@ from msgspec import Raw, Struct
 from compiler.bind import Places
 from compiler.catalog import BlockSpec
 from compiler.check import LOOP_MAX_DEFAULT, literal_count, mode_of, whole_number
-from compiler.document import BlockDoc
+from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
 from compiler.needs import Needs
-from compiler.plan import Edge, Node, OnBranchError, Policy, Region, Retry
+from compiler.plan import Cache, Edge, Node, OnBranchError, Policy, Region, Retry
 from compiler.wiring import ERROR, OUT, ROOT, Wiring
 
 CONCURRENCY_DEFAULT = 100
@@ -144,6 +144,8 @@ def _nodes(
         inline=spec.inline,
         effect=spec.effect,
         code=needs.code_in(block.params),
+        literal=tuple(needs.literal),
+        output_schema=block.output_schema,
     )
 
 
@@ -196,7 +198,14 @@ def _policy(block: BlockDoc, spec: BlockSpec, groups: Mapping[str, int]) -> Poli
         group=groups.get(doc.group, 0) if doc.group and not spec.inline else 0,
         skip_if=doc.skip_if if doc.skip_if and doc.skip_if.strip() else None,
         assign=block.assign,
+        cache=_cache(doc.cache) if doc.cache is not None else None,
+        on_lost=doc.on_lost or ("ask" if spec.effect == "write" and not spec.idempotent else "retry"),
     )
+
+
+def _cache(doc: CacheDoc) -> Cache:
+    ttl_ms = Cache().ttl_ms if doc.ttl_s is None else max(1, round(doc.ttl_s * 1000))
+    return Cache(doc.key if doc.key and doc.key.strip() else None, str(doc.version), ttl_ms, doc.scope)
 
 
 def _spec(wiring: Wiring, block: str) -> BlockSpec:

@@ -16,7 +16,7 @@ from msgspec import Struct
 
 from compiler.catalog import BlockSpec
 from compiler.diagnostics import Hint, suggest
-from compiler.references import escape, find
+from compiler.references import escape, find, texts
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -62,7 +62,8 @@ class Checker:
                 yield Problem("param_unread", f"/{escape(name)}", message, hint, name)
 
     def kinds(self, params: dict[str, Any]) -> dict[str, Kind]:
-        """JSON pointer -> kind, of every text value that the schema marks with `x-weft`."""
+        """JSON pointer -> kind, of every text value that the schema marks with `x-weft`; of an object or list that it
+        marks as literal, of the whole and of every text in it."""
         kinds: dict[str, Kind] = {}
         stack: list[tuple[str, Any, Any]] = [("", self._schema, params)]
         while stack:
@@ -71,7 +72,13 @@ class Checker:
                 continue
             for keyword in _OPTIONS:
                 stack.extend((pointer, option, value) for option in schema.get(keyword, ()))
-            if isinstance(value, str):
+            if schema.get(KEYWORD) == "literal" and isinstance(value, dict | list):
+                if not is_open(value):
+                    kinds[pointer] = "literal"
+                    kinds |= {pointer + place: "literal" for place, _, _ in texts(value, ())}
+            elif isinstance(value, str) and not _admits(schema, value):
+                pass  # of another option, as when an object is given by reference
+            elif isinstance(value, str):
                 if KEYWORD in schema:
                     kinds[pointer] = schema[KEYWORD]
             elif isinstance(value, dict):
@@ -85,6 +92,12 @@ class Checker:
                 for i, inner in enumerate(value):
                     stack.append((f"{pointer}/{i}", first[i] if i < len(first) else other, inner))
         return kinds
+
+
+def _admits(schema: Mapping[str, Any], value: Any) -> bool:
+    """Does `type` admit the value?"""
+    kind = schema.get("type")
+    return kind is None or any(_TYPES[name](value) for name in (kind if isinstance(kind, list) else [kind]))
 
 
 def accepts(schema: Any, value: Any) -> bool:

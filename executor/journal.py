@@ -139,12 +139,14 @@ _ROUTES: dict[str | None, bytes | None] = {"out": _OUT}
 
 def _succeeded(event: Any) -> bytes | None:
     """The hot one: a plain success has no data at all, other routes are encoded once."""
-    if event.reused or event.end_run:
+    if event.reused or event.end_run or event.cached:
         fields: dict[str, Any] = {"route": event.route}
         if event.reused:
             fields["reused"] = True
         if event.end_run:
             fields["end_run"] = True
+        if event.cached:
+            fields["cached"] = True
         return orjson.dumps(fields)
     if event.route not in _ROUTES and len(_ROUTES) < 10_000:
         _ROUTES[event.route] = orjson.dumps({"route": event.route})

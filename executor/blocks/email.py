@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import logging
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from email.errors import HeaderParseError
 from email.message import EmailMessage
 from email.policy import SMTP
@@ -21,7 +21,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.schema import invalid, text
 from executor.errors import BlockError
-from executor.services import MailSettings
+from executor.services import MailSettings, Services
 from executor.values.payload import render
 from executor.values.redact import Redactor
 
@@ -70,6 +70,7 @@ class Email:
             },
         },
         effect="write",
+        idempotent=False,  # the Message-ID lets a reader tell, and many do not
         output={
             "type": "object",
             "properties": {
@@ -89,23 +90,31 @@ class Email:
         those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
         mail_failed, retryable unless the server refused for good."""
         mail = ctx.services.mail
-        message, recipients = compose(ctx, mail.sender)
-        refused: list[str] = []
-        if mail.transport == "smtp":
-            refused = await _send(message, mail, recipients)
-        else:
-            shown = Redactor(ctx.services.env.values()).redact(f"{_heads(message)}\n{message.get_content()}")
-            _log.info("mail of %s (no mail server is set up):\n%s", ctx.key, shown)
+        message, recipients = compose(ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
+        refused = await post(message, recipients, ctx.services, ctx.key)
         transport = "smtp" if mail.transport == "smtp" else "log"
         output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
         return Done(output | {"refused": refused})
 
 
-def compose(ctx: Context, sender: str) -> tuple[EmailMessage, list[str]]:
+async def post(message: EmailMessage, recipients: list[str], services: Services, about: str) -> list[str]:
+    """Send it, or write it to the log when there is no mail server; `about` says there whose mail it is. Returns the
+    recipients that were refused while others were taken. Raises BlockError(mail_failed)."""
+    if services.mail.transport == "smtp":
+        return await _send(message, services.mail, recipients)
+    hidden = (value for value in services.env.values() if value != services.base_url)  # links stay readable
+    shown = Redactor(hidden).redact(f"{_heads(message)}\n{message.get_content()}")
+    _log.info("mail of %s (no mail server is set up):\n%s", about, shown)
+    return []
+
+
+def compose(
+    params: Mapping[str, Any], sender: str, idempotency_key: str, now_ms: int
+) -> tuple[EmailMessage, list[str]]:
     """The mail, and the bare addresses it goes to. Raises BlockError(params_invalid), also for line breaks in heads."""
-    senders = _addresses(text(ctx.params, "from") or sender, "from")
-    to, copies = _addresses(ctx.params.get("to"), "to"), _addresses(ctx.params.get("cc"), "cc")
-    subject = text(ctx.params, "subject") or ""
+    senders = _addresses(text(params, "from") or sender, "from")
+    to, copies = _addresses(params.get("to"), "to"), _addresses(params.get("cc"), "cc")
+    subject = text(params, "subject") or ""
     if "\r" in subject or "\n" in subject:
         raise invalid("subject must be one line")
     if len(senders) != 1:
@@ -115,16 +124,16 @@ def compose(ctx: Context, sender: str) -> tuple[EmailMessage, list[str]]:
     if len(to) + len(copies) > _RECIPIENTS_MAX:
         raise invalid(f"a mail may go to {_RECIPIENTS_MAX} addresses, this one goes to {len(to) + len(copies)}")
     message = EmailMessage(policy=SMTP)
-    digest = hashlib.sha256(ctx.idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
+    digest = hashlib.sha256(idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     try:
         message["From"] = _joined(senders)
         message["To"] = _joined(to)
         if copies:
             message["Cc"] = _joined(copies)
         message["Subject"] = subject
-        message["Date"] = formatdate(ctx.now_ms / 1000)
+        message["Date"] = formatdate(now_ms / 1000)
         message["Message-ID"] = f"<{digest}@{senders[0][1].rpartition('@')[2]}>"
-        body = ctx.params.get("body")
+        body = params.get("body")
         message.set_content("" if body is None else render(body))
     except (ValueError, HeaderParseError) as error:
         raise invalid(f"this can not be written as a mail: {error}") from None

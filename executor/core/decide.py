@@ -29,34 +29,38 @@ from executor.core.events import (
     NodeSucceeded,
     RegionExited,
     RegionSized,
+    RetryHastened,
     RetryScheduled,
     RunCancelling,
     RunEnd,
     RunFinished,
+    RunForked,
     RunParked,
     RunStarted,
     ScopesOpened,
     WaitClosed,
     WaitOpened,
 )
-from executor.core.evolve import LOST, evolve
+from executor.core.evolve import FORKED, LOST, evolve
 from executor.core.retry import delay_ms
 from executor.core.state import RunPhase, State
 
 # A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.
 PARK_MIN_MS = 2_000
-# A block that takes its process down with it must not do so for ever.
+# A block that takes its process down with it must not do so for ever: after so many losses a person is asked.
 LOST_ATTEMPTS_MAX = 10
 
 # A name of this module costs a tenth of a look-up in the enum (CPython 3.11: 0.01 and 0.1 us).
-_RUNNING, _FAILING, _CANCELLING, _FINISHED = (
+_RUNNING, _STOPPING, _FAILING, _CANCELLING, _FINISHED = (
     RunPhase.RUNNING,
+    RunPhase.STOPPING,
     RunPhase.FAILING,
     RunPhase.CANCELLING,
     RunPhase.FINISHED,
 )
 
 CANCELLED = ErrorInfo("cancelled", "nobody needs this any more")
+LOST_ERROR = ErrorInfo(LOST, "the process that ran this attempt is gone", retryable=True)
 
 _ATTEMPT_ENDED = (
     f.NodeDone,
@@ -126,12 +130,26 @@ class _Turn:
                 self.emit(RunCancelling(fact.error.code, fact.error))
             case f.TimerFired():
                 return self._timer_fired(fact)
-            case f.WaitAnswered():
-                wait = state.waits.get(fact.key)
-                if wait is None or wait.attempt != fact.attempt:
+            case f.WaitAnswered() | f.WaitFailed() | f.WaitRetried():
+                return self._wait_over(fact)
+            case f.RetryWanted():
+                attempt, due_ms = state.retries.get(fact.key, (0, 0))
+                if attempt != fact.attempt or due_ms <= self.at_ms:
                     return False
-                self.emit(WaitClosed(fact.key, fact.attempt, "answered", fact.by))
-                self.emit(NodeSucceeded(fact.key, fact.attempt, fact.route))
+                self.emit(RetryHastened(fact.key, attempt, self.at_ms))
+            case f.ForkMade():
+                self.emit(RunForked(fact.source, fact.seq))
+                error = ErrorInfo(FORKED, "the run was forked while this attempt was under way", retryable=True)
+                for key, attempt in list(state.running.items()):
+                    if state.scopes[key[0]].dead:  # it was only draining, and nobody needs it here either
+                        self._fail(key, attempt, CANCELLED)
+                    else:
+                        self.emit(RetryScheduled(key, attempt, self.at_ms, error))
+                for key, wait in list(state.waits.items()):
+                    if wait.kind == "child":  # that child run is the other run's
+                        self.emit(WaitClosed(key, wait.attempt, "answered"))
+                        self.emit(RetryScheduled(key, wait.attempt, self.at_ms, error))
+                return False  # nothing starts yet
             case _:
                 assert_never(fact)
         return True
@@ -152,7 +170,7 @@ class _Turn:
         match fact:
             case f.NodeDone():
                 ends = fact.end_run and not draining and self.state.phase is not _FAILING
-                self.emit(NodeSucceeded(key, attempt, fact.route, end_run=ends))
+                self.emit(NodeSucceeded(key, attempt, fact.route, end_run=ends, cached=fact.cached))
                 if ends:
                     self._close_waits()
                     self._finish("succeeded")
@@ -180,6 +198,23 @@ class _Turn:
                     self.emit(RegionExited(key, container.opened))
             case _:
                 assert_never(fact)
+
+    def _wait_over(self, fact: f.WaitAnswered | f.WaitFailed | f.WaitRetried) -> bool:
+        key, attempt = fact.key, fact.attempt
+        wait = self.state.waits.get(key)
+        if wait is None or wait.attempt != attempt:
+            return False
+        if isinstance(fact, f.WaitRetried) and wait.kind != "attention":
+            return False
+        self.emit(WaitClosed(key, attempt, "answered", fact.by))
+        match fact:
+            case f.WaitAnswered():
+                self.emit(NodeSucceeded(key, attempt, fact.route))
+            case f.WaitFailed():
+                self._erred(key, attempt, fact.error, None)
+            case f.WaitRetried():
+                self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR))
+        return True
 
     def _timer_fired(self, fact: f.TimerFired) -> bool:
         key = fact.key
@@ -219,11 +254,14 @@ class _Turn:
             self._fail(key, attempt, error)
 
     def _lost(self, key: NodeKey, attempt: int) -> None:
-        error = ErrorInfo(LOST, "the process that ran this attempt is gone", retryable=True)
-        if self._may_go_on(key) and self.state.lost.get(key, 0) < LOST_ATTEMPTS_MAX:
-            self.emit(RetryScheduled(key, attempt, self.at_ms, error))
+        on_lost = self.plan.nodes[key[1]].policy.on_lost
+        dead = self.state.phase not in (_RUNNING, _STOPPING) or self.state.scopes[key[0]].dead
+        if dead or on_lost == "fail":
+            self._fail(key, attempt, LOST_ERROR)
+        elif on_lost == "retry" and self._may_go_on(key) and self.state.lost.get(key, 0) < LOST_ATTEMPTS_MAX:
+            self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR))
         else:
-            self._fail(key, attempt, error)
+            self.emit(WaitOpened(key, attempt, "attention"))
 
     def _may_go_on(self, key: NodeKey) -> bool:
         return self.state.phase is _RUNNING and not self.state.scopes[key[0]].dead
@@ -423,6 +461,8 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
                 pass  # the other frequent ones: told apart early
             case RetryScheduled() if event.key in state.retries:
                 out.append(c.SetTimer(event.key, event.attempt + 1, event.due_ms))
+            case RetryHastened() if event.key in state.retries:
+                out.append(c.SetTimer(event.key, event.attempt, event.due_ms))
             case WaitOpened() if event.due_ms is not None:
                 out.append(c.SetTimer(event.key, event.attempt, event.due_ms))
             case RunCancelling():

@@ -13,7 +13,7 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey, Path
 
-WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child"]
+WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child", "attention"]
 RunEnd = Literal["succeeded", "failed", "cancelled"]
 Caught = tuple[Literal["branch", "container"], Path]
 
@@ -45,13 +45,15 @@ class NodeStarted(Struct, frozen=True, tag="node.started"):
 
 
 class NodeSucceeded(Struct, frozen=True, tag="node.succeeded", omit_defaults=True):
-    """`route` is the handle whose edges are live. `end_run`: a response block, the run ends with this output."""
+    """`route` is the handle whose edges are live. `end_run`: a response block, the run ends with this output.
+    `cached`: the output is an earlier one of the same params, the handler did not run."""
 
     key: NodeKey
     attempt: int
     route: str | None = "out"
     reused: bool = False
     end_run: bool = False
+    cached: bool = False
 
 
 class RegionSized(Struct, frozen=True, tag="region.sized"):
@@ -118,8 +120,17 @@ class RetryScheduled(Struct, frozen=True, tag="retry.scheduled"):
     error: ErrorInfo
 
 
+class RetryHastened(Struct, frozen=True, tag="retry.hastened"):
+    """Somebody does not want to wait: attempt `attempt`, which had a later time, may start at `due_ms`."""
+
+    key: NodeKey
+    attempt: int
+    due_ms: int
+
+
 class WaitOpened(Struct, frozen=True, tag="wait.opened", omit_defaults=True):
-    """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds)."""
+    """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds). "attention": the process of this
+    attempt is gone, and somebody has to say what became of it."""
 
     key: NodeKey
     attempt: int
@@ -164,6 +175,21 @@ class RunFinished(Struct, frozen=True, tag="run.finished", omit_defaults=True):
     error: ErrorInfo | None = None
 
 
+class RunForked(Struct, frozen=True, tag="run.forked"):
+    """All records before this one were copied from run `source`, whose first `seq` they are. What was under way there
+    starts anew here."""
+
+    source: str
+    seq: int
+
+
+class RunMigrated(Struct, frozen=True, tag="run.migrated"):
+    """From here on the run follows another version of its workflow; all records before this one fit it as well."""
+
+    version: int
+    plan_hash: str
+
+
 class NodeLog(Struct, frozen=True, tag="node.log"):
     """A line a handler wanted kept."""
 
@@ -182,11 +208,14 @@ Event = (
     | NodeFailed
     | NodeSkipped
     | RetryScheduled
+    | RetryHastened
     | WaitOpened
     | WaitClosed
     | VariablesPatched
     | RunParked
     | RunCancelling
     | RunFinished
+    | RunForked
+    | RunMigrated
     | NodeLog
 )

@@ -45,9 +45,12 @@ from executor.core.events import (
     NodeSucceeded,
     RegionExited,
     RegionSized,
+    RetryHastened,
     RetryScheduled,
     RunCancelling,
     RunFinished,
+    RunForked,
+    RunMigrated,
     RunParked,
     RunStarted,
     ScopesOpened,
@@ -57,7 +60,8 @@ from executor.core.events import (
 )
 from executor.core.state import Abort, AbortKey, Container, ContainerKey, RunPhase, Scope, State, Status, Wait
 
-LOST = "attempt_lost"  # ErrorInfo.code of an attempt whose process is gone: it does not count against max_attempts
+# ErrorInfo.code of attempts that do not count against max_attempts: the process is gone, or stayed with another run
+LOST, FORKED = "attempt_lost", "run_forked"
 
 # A node that was pruned by an event, and the node whose edge died last: decide tells about them with NodeSkipped.
 Pruned = list[tuple[NodeKey, NodeKey]]
@@ -136,8 +140,12 @@ def _node_started(plan: Plan, state: State, event: NodeStarted, pruned: Pruned) 
         del state.retries[key]
     else:
         queue = state.ready[group + 1]
-        assert queue and queue[0][1] == key, "nodes start in the order of their queue"
-        queue.popleft()
+        if queue and queue[0][1] == key:
+            queue.popleft()
+        else:  # a run that moved to another version: what was added there is ready too, and did not start
+            found = [entry for entry in queue if entry[1] == key]
+            assert found, "only a node that is ready starts"
+            queue.remove(found[0])
         state.executed += node.sentinel is None
     _set_status(plan, state, key, _STARTED)
     state.running[key] = event.attempt
@@ -256,10 +264,15 @@ def _node_skipped(plan: Plan, state: State, event: NodeSkipped, pruned: Pruned) 
 
 def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pruned) -> None:
     _leave(plan, state, event.key)
-    if event.error.code == LOST:
+    if event.error.code in (LOST, FORKED):
         state.lost[event.key] = state.lost.get(event.key, 0) + 1
     state.retries[event.key] = (event.attempt + 1, event.due_ms)
     _set_status(plan, state, event.key, Status.RETRYING)
+
+
+def _retry_hastened(plan: Plan, state: State, event: RetryHastened, pruned: Pruned) -> None:
+    assert event.key in state.retries, "only a retry that has its time can be hastened"
+    state.retries[event.key] = (event.attempt, event.due_ms)
 
 
 def _wait_opened(plan: Plan, state: State, event: WaitOpened, pruned: Pruned) -> None:
@@ -276,7 +289,9 @@ def _wait_closed(plan: Plan, state: State, event: WaitClosed, pruned: Pruned) ->
         _drained_one(plan, state, event.key[0], pruned)
 
 
-def _tells_only(plan: Plan, state: State, event: VariablesPatched | NodeLog, pruned: Pruned) -> None:
+def _tells_only(
+    plan: Plan, state: State, event: VariablesPatched | RunForked | RunMigrated | NodeLog, pruned: Pruned
+) -> None:
     """Kept for readers and for the values; control flow does not look at it."""
 
 
@@ -493,8 +508,11 @@ _APPLY: dict[type, Callable[[Plan, State, Any, Pruned], None]] = {
     NodeFailed: _node_failed,
     NodeSkipped: _node_skipped,
     RetryScheduled: _retry_scheduled,
+    RetryHastened: _retry_hastened,
     WaitOpened: _wait_opened,
     WaitClosed: _wait_closed,
     VariablesPatched: _tells_only,
+    RunForked: _tells_only,
+    RunMigrated: _tells_only,
     NodeLog: _tells_only,
 }

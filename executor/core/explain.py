@@ -22,16 +22,22 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
         case Status.READY:
             return "ready", _ready(plan, state, key)
         case Status.RUNNING:
-            return "running", (f"attempt {state.running[key]} is under way",)
+            return "running", (f"attempt {state.running[key]} is under way", *_losses(state, key))
         case Status.WAITING:
             wait = state.waits[key]
             until = "" if wait.due_ms is None else f"; it is due at {wait.due_ms} ms"
-            return "waiting", (f"waits for {_ANSWER[wait.kind]}{until}",)
+            word = "needs_attention" if wait.kind == "attention" else "waiting"
+            return word, (f"waits for {_ANSWER[wait.kind]}{until}", *_losses(state, key))
         case Status.RETRYING:
             attempt, due_ms = state.retries[key]
-            return "retrying", (f"attempt {attempt} starts at {due_ms} ms",)
+            return "retrying", (f"attempt {attempt} starts at {due_ms} ms", *_losses(state, key))
         case _:
             return status.name.lower(), ()
+
+
+def _losses(state: State, key: NodeKey) -> tuple[str, ...]:
+    lost = state.lost.get(key, 0)
+    return (f"{lost} earlier attempt{'s were' if lost > 1 else ' was'} lost",) if lost else ()
 
 
 _ANSWER = {
@@ -41,6 +47,7 @@ _ANSWER = {
     "signal": "a signal",
     "webhook": "a call from outside",
     "child": "a child run to end",
+    "attention": "somebody to say what became of its lost attempt",
 }
 
 

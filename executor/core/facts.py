@@ -23,13 +23,15 @@ class Recovered(Struct, frozen=True):
 
 
 class NodeDone(Struct, frozen=True):
-    """An attempt returned. `route`: the handle to follow, None for none. `end_run`: a response block."""
+    """An attempt returned. `route`: the handle to follow, None for none. `end_run`: a response block. `cached`: the
+    handler did not run, an earlier output stands for its own."""
 
     at_ms: int
     key: NodeKey
     attempt: int
     route: str | None = "out"
     end_run: bool = False
+    cached: bool = False
 
 
 class NodePassed(Struct, frozen=True):
@@ -89,6 +91,33 @@ class WaitAnswered(Struct, frozen=True):
     by: str | None = None
 
 
+class WaitFailed(Struct, frozen=True):
+    """The wait of `key` ended badly (a child run failed, a person gave a lost attempt up): as if the attempt raised."""
+
+    at_ms: int
+    key: NodeKey
+    attempt: int
+    error: ErrorInfo
+    by: str | None = None
+
+
+class WaitRetried(Struct, frozen=True):
+    """Somebody looked into a lost attempt and wants the block to run again. Only for waits of kind attention."""
+
+    at_ms: int
+    key: NodeKey
+    attempt: int
+    by: str | None = None
+
+
+class RetryWanted(Struct, frozen=True):
+    """Attempt `attempt` of `key`, which has its time, is wanted now."""
+
+    at_ms: int
+    key: NodeKey
+    attempt: int
+
+
 class TimerFired(Struct, frozen=True):
     """A retry, a timer wait or an expiry of `key` came due."""
 
@@ -103,6 +132,15 @@ class AttemptLost(Struct, frozen=True):
     at_ms: int
     key: NodeKey
     attempt: int
+
+
+class ForkMade(Struct, frozen=True):
+    """The journal so far is a copy of the first `seq` records of run `source`. Starts nothing: the copy has to be on
+    disk first, and then `Recovered` goes on."""
+
+    at_ms: int
+    source: str
+    seq: int
 
 
 class CancelRequested(Struct, frozen=True):
@@ -127,8 +165,12 @@ Fact = (
     | RegionSizeKnown
     | LoopTested
     | WaitAnswered
+    | WaitFailed
+    | WaitRetried
+    | RetryWanted
     | TimerFired
     | AttemptLost
+    | ForkMade
     | CancelRequested
     | RunAborted
 )

@@ -102,7 +102,7 @@ class State:
     slots: list[int] = field(default_factory=list)  # running non-inline nodes: [0] all, [g] those of group g
     waits: dict[NodeKey, Wait] = field(default_factory=dict)
     retries: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)  # next attempt, due_ms
-    lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that died with their process
+    lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: nobody knows how they ended
     opening: dict[ContainerKey, None] = field(default_factory=dict)  # may open more scopes now
     exits: dict[NodeKey, None] = field(default_factory=dict)  # end sentinels that leave without a test
     failed_ends: dict[NodeKey, ErrorInfo] = field(default_factory=dict)  # containers whose abort has drained

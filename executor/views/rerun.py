@@ -11,8 +11,10 @@ from typing import Any
 import orjson
 from msgspec import Struct
 
+from compiler.keys import NodeKey, parse_path
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
+from executor.journal import Codec
 from executor.store.base import Record, Store
 from executor.views import Rerun
 
@@ -68,6 +70,64 @@ async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
         tuple(block for block, what in fate.items() if what == wanted) for wanted in ("reused", "again", "skipped")
     )
     return Rerun(run, block, reused_blocks, again_blocks, skipped_blocks)
+
+
+async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple[int, bool] | None:
+    """The event by which node `key` first started, and whether all that was done after it follows from it: then going
+    on from just before it loses nothing else. None: it never started."""
+    codec = Codec(plan)
+    node, path = plan.nodes[key[1]].id, codec.path_text(key[0])
+    started: int | None = None
+    after = 0
+    while records := await store.read_events(run, after, PAGE):
+        for record in records:
+            if started is None:
+                if record.type == "node.started" and (record.node, record.path) == (node, path):
+                    started = record.seq
+            elif record.node is not None and _is_work(record):
+                number = plan.node_index(record.node)
+                assert number is not None, "the journal fits its plan"
+                if not _follows(plan, key, (parse_path(plan, record.path), number)):
+                    return started, False
+        after = records[-1].seq
+    return None if started is None else (started, True)
+
+
+def outermost_block(plan: Plan, key: NodeKey) -> str:
+    """The block at the root that the node is, or lies in."""
+    return plan.nodes[_root_of(plan, key[1])].block
+
+
+def _is_work(record: Record) -> bool:
+    """Whether going on from before this record would do something a second time, or not come to it."""
+    data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+    match record.type:
+        case "node.succeeded" | "region.sized" | "scope.opened" | "region.exited" | "variables.patched":
+            return True
+        case "node.failed":
+            return data.get("route") is not None
+        case "node.skipped":
+            return bool(data["reason"] != "pruned")
+        case "wait.closed":
+            return bool(data["outcome"] != "cancelled")
+        case _:
+            return False
+
+
+def _follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
+    """Whether `other` is `key`, or runs only after it: behind it in its scope, in a later iteration of a loop around
+    it, or behind a container around it."""
+    (path, number), (other_path, other_number) = key, other
+    depth = 0
+    while depth < min(len(path), len(other_path)) and path[depth] == other_path[depth]:
+        depth += 1
+    inside = depth < len(path)
+    if inside and depth < len(other_path) and path[depth][0] == other_path[depth][0]:
+        return plan.regions[path[depth][0]].kind == "loop" and other_path[depth][1] > path[depth][1]
+    here = plan.regions[path[depth][0]].end if inside else number
+    there = plan.regions[other_path[depth][0]].start if depth < len(other_path) else other_number
+    # Before the end of the container there is its start, which opens the iterations and branches that follow.
+    return there in _followers(plan, here) or (inside and there == plan.regions[path[depth][0]].start)
 
 
 def _root_node(plan: Plan, block: str) -> int:

@@ -6,6 +6,10 @@ import re
 from random import Random
 
 from compiler.plan import Plan
+from executor.core.cut import fork_point
+from executor.core.events import RunCancelling, RunFinished
+from executor.core.evolve import fold
+from executor.core.state import RunPhase
 from tests.simulation.document import compiled_plan
 from tests.simulation.drive import Drive, Faults
 from tests.simulation.generator import Table, Workflow, generate, plan_of
@@ -32,6 +36,8 @@ def simulate(seed: int, orders: int = ORDERS) -> list[Observed]:
             agree(verdict, observed)
             if not verdict.stops and not observed.cancelled and order:
                 run_again(workflow, plan, table, verdict, observed, rng)
+            if order % 2:  # one by hand, one compiled
+                fork(workflow, plan, table, verdict, observed, rng)
         except Exception as error:
             again = f"python -m tests.simulation --seed {seed}"
             raise AssertionError(f"seed {seed}, order {order}: {error}\nrun it again: {again}") from error
@@ -90,6 +96,16 @@ def run_again(workflow: Workflow, plan: Plan, table: Table, verdict: Verdict, fi
     expected.counts = dict.fromkeys(expected.decided, 0)  # a reused container opens nothing
     expected.counts |= {label: n for label, n in verdict.counts.items() if _outermost(label) in again}
     agree(expected, Drive(workflow, plan, table, order=9, faults=Faults.draw(rng), reuse=reuse).run())
+
+
+def fork(workflow: Workflow, plan: Plan, table: Table, verdict: Verdict, first: Observed, rng: Random) -> None:
+    """A run that goes on from any place in the journal of another one comes to what the other one should come to."""
+    copied = first.journal[: fork_point(first.journal, rng.randint(1, len(first.journal)))]
+    ended = [event for event in copied if isinstance(event, RunCancelling | RunFinished)]
+    require(not ended, f"a fork takes over the end of the other run: {ended}")
+    if fold(plan, copied).phase is not RunPhase.FAILING:
+        drive = Drive(workflow, plan, table, order=8, faults=Faults.draw(rng))
+        agree(verdict, drive.go_on(copied))
 
 
 def _outermost(label: str) -> str:

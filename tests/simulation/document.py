@@ -96,6 +96,7 @@ def _block(workflow: Workflow, block: Block, parent: str | None) -> dict[str, An
         made["params"] = {"mode": "count", "count": 3, "concurrency": block.limit, "on_branch_error": mode}
     elif type != "trigger":
         policy["retry"] = {"max_attempts": block.max_attempts, "initial_ms": 500}
+        policy["on_lost"] = block.on_lost
         if block.group:
             policy["group"] = f"g{block.group}"
     if type != "trigger":

@@ -4,7 +4,7 @@ It stands for the runtime and for the world. What a block does comes from the `T
 wrong around it, comes from the order seed:
   * stop and fold: the journal, encoded and decoded, is folded to a new state, which must equal the old one byte by
     byte; the run goes on from there, with nothing but `outstanding` to tell what was under way;
-  * crash: as before, and every attempt under way is lost;
+  * crash: as before, and every attempt under way is lost; of some of them somebody has to say what became of them;
   * facts that come twice, timers that come early, answers to waits that are closed: they must change nothing;
   * a request to cancel.
 `watch.py` reads the journal as it grows and checks what must hold at every moment.
@@ -87,6 +87,28 @@ class Drive:
 
     def run(self) -> Observed:
         self.feed(f.StartRequested(self.now_ms, f"run-{self.workflow.seed}", self.reuse))
+        return self._to_the_end()
+
+    def go_on(self, copied: list[e.Event]) -> Observed:
+        """A fork: the run that the copied events are the beginning of, a long time later."""
+        at_ms = self.now_ms = FAR_MS // 2
+        self.state = fold(self.plan, copied)
+        for event in copied:
+            self.journal.append(_encoder.encode(event))
+            if isinstance(event, e.WaitOpened) and event.kind == "attention":
+                self.watch.lost(event.key)
+            self.watch.event(event, at_ms)
+            if isinstance(event, e.RetryScheduled) and event.error.code == "scripted":
+                self.raised[event.key] += 1
+        self.feed(f.ForkMade(at_ms, "the first run", len(copied)))
+        self.watch.left_behind()
+        commands = outstanding(self.plan, self.state)
+        require(not any(isinstance(command, c.RunNode) for command in commands), "a fork begins with nothing running")
+        self.timers = {(t.key, t.attempt): t.due_ms for t in commands if isinstance(t, c.SetTimer)}
+        self.feed(f.Recovered(at_ms))
+        return self._to_the_end()
+
+    def _to_the_end(self) -> Observed:
         for step in range(STEPS_MAX):
             if self.watch.seen.status:
                 self._nothing_more()
@@ -135,7 +157,11 @@ class Drive:
 
     def _step(self) -> None:
         """One thing that may happen next: an attempt ends, a wait is answered, a timer comes due."""
-        answers = [key for key, wait in self.watch.waits.items() if self.act(key).wait == "answered"]
+        answers = [
+            key
+            for key, wait in self.watch.waits.items()
+            if wait.kind == "attention" or self.act(key).wait in ("answered", "child")
+        ]
         choices: list[tuple[str, NodeKey, int]] = [("end", key, attempt) for key, attempt in self.attempts.items()]
         choices += [("answer", key, self.watch.waits[key].attempt) for key in answers]
         choices += [
@@ -152,11 +178,29 @@ class Drive:
             self.feed(self._outcome(key, attempt))
             self.stopped.discard(key)
         elif kind == "answer":
-            self.feed(f.WaitAnswered(self.now_ms, key, attempt, self.act(key).route, "someone"))
+            self.feed(self._answer(key, attempt))
+        elif self.rng.random() < 0.1 and key in self.state.retries:
+            self.feed(f.RetryWanted(self.now_ms, key, attempt))
         else:
             due_ms = self.timers.pop((key, attempt))
             self.now_ms = max(self.now_ms, due_ms)
             self.feed(f.TimerFired(self.now_ms, key, attempt))
+
+    def _answer(self, key: NodeKey, attempt: int) -> f.Fact:
+        """How a wait ends. What a person says of a lost attempt is true: it fits what the block comes to."""
+        act, block = self.act(key), self.block_of(key)[0]
+        if self.watch.waits[key].kind == "attention":
+            hopeless = act.fails and (not act.retryable or act.fails >= block.max_attempts)
+            if hopeless and self.rng.random() < 0.3:
+                return f.WaitFailed(self.now_ms, key, attempt, e.ErrorInfo("attempt_lost", "given up"), "someone")
+            if block.kind == "plain" and not (hopeless or act.skip) and self.rng.random() < 0.3:
+                return f.WaitAnswered(self.now_ms, key, attempt, by="someone")
+            return f.WaitRetried(self.now_ms, key, attempt, "someone")
+        if self.raised[key] < act.fails:
+            self.raised[key] += 1
+            error = e.ErrorInfo("scripted", "the child run failed", retryable=act.retryable)
+            return f.WaitFailed(self.now_ms, key, attempt, error)
+        return f.WaitAnswered(self.now_ms, key, attempt, act.route, "someone")
 
     def _outcome(self, key: NodeKey, attempt: int) -> f.Fact:
         """What the attempt comes back with; one that was told to stop may still finish its work."""
@@ -168,6 +212,8 @@ class Drive:
             if act.test_fails_after and act.test_fails_after == turns:
                 return f.NodeErred(now_ms, key, attempt, e.ErrorInfo("test_failed", "the test raised", retryable=True))
             return f.LoopTested(now_ms, key, attempt, again=turns < act.count)
+        if act.wait == "child" and not (act.skip and self.raised[key] >= act.fails):
+            return f.NodeSuspended(now_ms, key, attempt, "child")
         if self.raised[key] < act.fails:
             self.raised[key] += 1
             error = e.ErrorInfo("scripted", "as the table says", retryable=act.retryable)
@@ -199,7 +245,14 @@ class Drive:
             fact: f.Fact = f.TimerFired(self.now_ms, key, attempt)
         elif self.watch.waits and self.rng.random() < 0.3:
             key, wait = self.rng.choice(list(self.watch.waits.items()))
-            fact = f.WaitAnswered(self.now_ms, key, wait.attempt - 1)
+            error = e.ErrorInfo("scripted", "too late")
+            fact = self.rng.choice(
+                (
+                    f.WaitAnswered(self.now_ms, key, wait.attempt - 1),
+                    f.WaitFailed(self.now_ms, key, wait.attempt - 1, error),
+                    f.WaitRetried(self.now_ms, key, wait.attempt - (wait.kind == "attention")),
+                )
+            )
         elif old:
             fact = msgspec.structs.replace(self.rng.choice(old), at_ms=self.now_ms)
         else:
@@ -215,8 +268,12 @@ class Drive:
             return False
         if isinstance(fact, f.TimerFired):
             return (fact.key, fact.attempt) not in self.timers
-        if isinstance(fact, f.WaitAnswered):
+        if isinstance(fact, f.WaitAnswered | f.WaitFailed | f.WaitRetried):
             return fact.key not in self.watch.waits
+        if isinstance(fact, f.RetryWanted):
+            return (fact.key, fact.attempt) not in self.timers
+        if isinstance(fact, f.ForkMade):
+            return False
         return self.attempts.get(fact.key) != fact.attempt
 
     def _stop_and_fold(self) -> None:
@@ -243,6 +300,7 @@ class Drive:
         self.stopped.clear()
         for key, attempt in lost.items():
             if self.state.running.get(key) == attempt:  # an earlier loss may have ended the run
+                self.watch.lost(key)
                 self.feed(f.AttemptLost(self.now_ms, key, attempt))
 
     def _nothing_more(self) -> None:

@@ -14,9 +14,23 @@ from functools import cached_property
 from random import Random
 from typing import Literal
 
-from compiler.plan import Edge, Effect, Group, Node, OnBranchError, OnError, Plan, Policy, Region, Retry, Settings
+from compiler.plan import (
+    Edge,
+    Effect,
+    Group,
+    Node,
+    OnBranchError,
+    OnError,
+    OnLost,
+    Plan,
+    Policy,
+    Region,
+    Retry,
+    Settings,
+)
 
 Kind = Literal["trigger", "plain", "choice", "wait", "response", "loop", "parallel"]
+Pause = Literal["timer", "answered", "expired", "child"]
 Place = tuple[tuple[str, int], ...]  # containers from the root inwards, each with its iteration or branch
 
 ALWAYS = 99  # more failing attempts than any policy allows
@@ -49,6 +63,7 @@ class Block:
     group: int = 0
     inline: bool = False
     effect: Effect = "none"
+    on_lost: OnLost = "retry"
     body: list[Block] = field(default_factory=list)
     limit: int = 1
     on_branch_error: OnBranchError = "fail"
@@ -70,6 +85,7 @@ class Rates:
     container: float
     error_edge: float
     catch: float
+    ask: float
 
 
 @dataclass
@@ -98,13 +114,14 @@ def every(blocks: list[Block]) -> Iterator[Block]:
 @dataclass(frozen=True)
 class Behaviour:
     """One execution of a block. `fails`: attempts that raise before one succeeds. `count`: iterations or branches.
-    `wait`: how the pause ends. `test_fails_after`: the loop's test raises after so many iterations (0: never)."""
+    `wait`: how the pause ends; a child run fails as often as `fails` says. `test_fails_after`: the loop's test raises
+    after so many iterations (0: never)."""
 
     fails: int = 0
     retryable: bool = False
     skip: bool = False
     route: str | None = "out"
-    wait: Literal["timer", "answered", "expired"] | None = None
+    wait: Pause | None = None
     on_expire: str = "fail"
     count: int = 0
     lazy: bool = False
@@ -143,11 +160,11 @@ class Table:
                 test_fails_after=rng.randint(1, count) if in_test else 0,
             )
         route: str | None = "out"
-        wait: Literal["timer", "answered", "expired"] | None = None
+        wait: Pause | None = None
         if block.kind == "choice":
             route = rng.choice([*CASES, *CASES, None])
         elif block.kind == "wait":
-            wait = rng.choice(("timer", "answered", "answered", "expired"))
+            wait = rng.choice(("timer", "answered", "answered", "expired", "child"))
             if wait == "answered":
                 route = action_route(block, rng.choice(("out", *ACTIONS)))
         on_expire = rng.choice(("skip", "continue", *ACTIONS, *(("fail",) if rates.fail else ())))
@@ -173,6 +190,7 @@ def generate(seed: int) -> Workflow:
         container=rng.choice((0.0, 0.2, 0.3, 0.5)),
         error_edge=rng.choice((0.0, 0.2, 0.4)),
         catch=rng.choice((0.0, 0.3, 0.6)),
+        ask=rng.choice((0.0, 0.3, 0.8)),
     )
     groups = [rng.randint(1, 2) for _ in range(rng.randint(0, 2))]
     blocks = _Grower(rng, rates, len(groups)).region(0, "")
@@ -229,6 +247,8 @@ class _Grower:
         block.max_attempts = rng.randint(1, 3)
         block.inline = block.kind == "choice" or (block.kind == "plain" and rng.random() < 0.15)
         block.effect = rng.choice(("none", "read", "write"))
+        # "fail" has no place here: whether it fails would hang on a crash, which the reference does not know
+        block.on_lost = "ask" if rng.random() < rates.ask else "retry"
         if self.groups and not block.inline and rng.random() < 0.5:
             block.group = rng.randint(1, self.groups)
         return block
@@ -302,7 +322,10 @@ def _node_ids(block: Block) -> tuple[str, ...]:
 def _nodes(workflow: Workflow, block: Block, number: dict[str, int], body_of: dict[str, int]) -> list[Node]:
     edges = [Edge(number[_node_ids(workflow.by_id[target])[0]], handle) for handle, target in block.out]
     policy = Policy(
-        retry=Retry(max_attempts=block.max_attempts, initial_ms=500), on_error=block.on_error, group=block.group
+        retry=Retry(max_attempts=block.max_attempts, initial_ms=500),
+        on_error=block.on_error,
+        group=block.group,
+        on_lost=block.on_lost,
     )
     if not block.body:
         return [

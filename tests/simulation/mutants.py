@@ -16,7 +16,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 LIST = Path(__file__).with_name("mutants.txt")
 SEEDS = 5000
-HANG_S = 300  # three times what that many seeds take
+HANG_S = 600  # some times what that many seeds take
 
 
 @dataclass

@@ -1,8 +1,9 @@
 """Reads the events of a run as they come and checks what must hold at every moment, whatever the workflow is.
 
 A node starts in an open scope, once, in no run or branch that is being given up; no retry or wait ends before its time;
-the limits of the run, its groups and its containers hold; a container leaves when all its scopes have closed; nothing
-is decided twice; there is one end, nothing comes after it, and at success nothing is undecided.
+a lost attempt that may have done harm is looked at before it runs again; the limits of the run, its groups and its
+containers hold; a container leaves when all its scopes have closed; nothing is decided twice; there is one end, nothing
+comes after it, and at success nothing is undecided.
 """
 
 from __future__ import annotations
@@ -46,6 +47,7 @@ class Watch:
         self.running: dict[NodeKey, int] = {}
         self.waits: dict[NodeKey, e.WaitOpened] = {}
         self.due: dict[NodeKey, int] = {}
+        self.unclear: set[NodeKey] = set()  # lost, and to be looked at before it runs again
         self.attempts: Counter[NodeKey] = Counter()
         self.opened: Counter[tuple[Path, int]] = Counter()
         self.undecided: dict[Path, int] = {ROOT: len(plan.regions[0].nodes)}
@@ -82,12 +84,18 @@ class Watch:
             case e.RetryScheduled():
                 self._over(event.key)
                 self.due[event.key] = event.due_ms
+            case e.RetryHastened():
+                require(event.key in self.due, "only what waits for its time can be hastened")
+                self.due[event.key] = event.due_ms
             case e.WaitOpened():
                 self._over(event.key)
                 require(not self.dying, "a wait opens in a run that is being given up")
+                require(not self._lost_cause(event.key[0]), "a wait opens in a branch that is being given up")
+                require(event.kind != "attention" or event.key in self.unclear, "nobody knows what there is to look at")
                 self.waits[event.key] = event
             case e.WaitClosed():
                 wait = self.waits.pop(event.key)
+                self.unclear.discard(event.key)
                 if event.outcome in ("fired", "expired"):
                     require(wait.due_ms is not None and wait.due_ms <= at_ms, "a wait ends before its time")
             case e.RunParked():
@@ -99,12 +107,24 @@ class Watch:
             case _:
                 pass
 
+    def lost(self, key: NodeKey) -> None:
+        """The process of this attempt is about to be reported gone."""
+        if self.plan.nodes[key[1]].policy.on_lost == "ask":
+            self.unclear.add(key)
+
+    def left_behind(self) -> None:
+        """The run was forked: what was under way stays with the other run."""
+        require(not self.running, "an attempt of the other run is still under way in this one")
+        require(all(w.kind != "child" for w in self.waits.values()), "this run waits for a child of the other one")
+        require(not any(self._lost_cause(path) for path, _ in self.waits), "a branch that is given up still waits")
+
     def _started(self, event: e.NodeStarted, at_ms: int) -> None:
         key, name = event.key, format_key(self.plan, event.key)
         require(not self.dying, f"{name} starts in a run that is being given up")
         require(not self._lost_cause(key[0]), f"{name} starts in a branch that is being given up")
         require(key[0] in self.undecided, f"{name} starts in a scope that is not open")
         require(key not in self.running and key not in self.waits, f"{name} starts twice")
+        require(key not in self.unclear, f"{name} starts again though nobody looked what became of it")
         require(name not in self.seen.decided, f"{name} starts after it was decided")
         if self.plan.nodes[key[1]].sentinel != "end":  # an end sentinel runs once per iteration
             self.attempts[key] += 1

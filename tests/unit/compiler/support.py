@@ -39,6 +39,7 @@ _CASE_LIST = {
         "properties": {"id": {"type": "string"}, "title": {"type": "string"}, "when": JS, "equals": {}},
     },
 }
+_LITERAL = {"type": "object", "x-weft": "literal"}
 _SIZE = {"mode": {}, "count": {}, "items": {}, "results": {"enum": ["ends", "all"]}}
 SPECS = [
     _spec("start", "trigger", {"fields": {"type": "array"}}, trigger=True, inline=True),
@@ -67,6 +68,7 @@ SPECS = [
             "auth": {"oneOf": [{"type": "object", "required": ["token"]}, {"type": "object", "required": ["user"]}]},
         },
         effect="write",
+        only_reads=lambda params: params.get("method") == "GET",
         attempts=3,
     ),
     _spec("condition", "flow", {"cases": _CASE_LIST, "carry": {}}, handles=(), cases=_cases("cases"), inline=True),
@@ -78,7 +80,16 @@ SPECS = [
         cases=_cases("routes"),
         inline=True,
     ),
-    _spec("approval", "people", cases=lambda p: tuple(Case(str(a)) for a in p.get("actions", ())), effect="none"),
+    _spec(
+        "approval",
+        "people",
+        cases=lambda p: tuple(Case(str(a)) for a in p.get("actions", ())),
+        effect="none",
+        pauses=True,
+    ),
+    _spec(
+        "call", "flow", {"doc": {"anyOf": [{"type": "object", "x-weft": "literal"}, {"type": "string"}]}, "input": {}}
+    ),
     _spec("wait", "people", {"seconds": {}, "until": {}}),
     _spec("response", "action", {"status": {}, "headers": {}, "body": {}}),
     _spec("break", "flow", inline=True),

@@ -92,6 +92,13 @@ def test_limits_are_settings() -> None:
     assert codes(compiled({"a": block(x="y" * 11)}, limits=Limits(text_length=10))) == ["text_too_long"]
 
 
+def test_the_largest_document_and_one_block_more() -> None:
+    blocks = {f"b{i}": block() for i in range(1_999)}
+    wires = "; ".join(f"start b{i}" for i in range(1_999))
+    assert codes(compiled(blocks, wires)) == []
+    assert codes(compiled({**blocks, "more": block()}, wires), "error")[0] == "too_many_blocks"
+
+
 def test_a_field_nobody_reads_gives_a_hint() -> None:
     result = compiled({"a": {"type": "task", "parrams": {}}})
     finding = only(result, "field_unknown")
@@ -150,7 +157,7 @@ def test_policy_mistakes() -> None:
         {"a": block(policy_={"group": "opnai", "cache": {"ttl_s": 3}})}, settings={"groups": {"openai": 1}}
     )
     assert only(result, "group_unknown").hint == "did you mean 'openai'?"
-    assert only(result, "not_available").pointer == "/blocks/a/policy/cache"
+    assert only(result, "cache_unfit").pointer == "/blocks/a/policy/cache"
     assert compiled({"a": block(policy_={"cache": None, "skip_if": None})}).plan is not None
 
 

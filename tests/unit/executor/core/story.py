@@ -64,7 +64,7 @@ class Story:
         max_concurrency: int = 100,
         on_failure: Literal["drain", "cancel"] = "drain",
     ) -> None:
-        rates = Rates(*[0.0] * 8)
+        rates = Rates(*[0.0] * 9)
         self.plan = plan_of(Workflow(0, rates, _blocks(shape), list(groups), max_concurrency, on_failure))
         self.state = State.new(self.plan)
         self.journal: list[e.Event] = []
@@ -105,6 +105,16 @@ class Story:
 
     def answered(self, name: str, route: str | None = "out", by: str = "ann") -> list[str]:
         return self.feed(f.WaitAnswered(self.at_ms, *self.attempt(name), route, by))
+
+    def wait_failed(self, name: str, retryable: bool = False) -> list[str]:
+        error = e.ErrorInfo("boom", "it broke over there", retryable)
+        return self.feed(f.WaitFailed(self.at_ms, *self.attempt(name), error))
+
+    def wait_retried(self, name: str) -> list[str]:
+        return self.feed(f.WaitRetried(self.at_ms, *self.attempt(name), "ann"))
+
+    def retry_wanted(self, name: str) -> list[str]:
+        return self.feed(f.RetryWanted(self.at_ms, *self.attempt(name)))
 
     def timer(self, name: str, at_ms: int, attempt: int | None = None) -> list[str]:
         """The clock moves to `at_ms`, then the timer of the node's wait or next attempt fires."""
@@ -178,6 +188,8 @@ class Story:
                 return f"{name} {event.reason}{because}"
             case e.RetryScheduled():
                 return f"{name} will retry"
+            case e.RetryHastened():
+                return f"{name} need not wait"
             case e.WaitOpened():
                 return f"{name} waits"
             case e.WaitClosed():

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import pytest
 
 from executor.core import events as e
@@ -248,7 +250,131 @@ def test_a_lost_attempt_runs_again_and_does_not_count_as_a_failure() -> None:
     s.start()
     for attempt in range(2, LOST_ATTEMPTS_MAX + 2):
         assert s.lost("a") == ["a will retry", f"a starts again ({attempt})"]
-    assert s.lost("a") == ["a fails", "run failed"]
+    assert s.lost("a") == ["a waits", "run parks"]
+    lost = f"{LOST_ATTEMPTS_MAX} earlier attempts were lost"
+    assert s.why("a") == ("needs_attention", ("waits for somebody to say what became of its lost attempt", lost))
+    assert s.wait_retried("a") == ["a wait answered", "a will retry", f"a starts again ({LOST_ATTEMPTS_MAX + 2})"]
+    assert s.lost("a") == ["a waits", "run parks"]
+
+
+def asking(out: str = "", **more: Any) -> Block:
+    return block(out, on_lost="ask", **more)
+
+
+def test_a_lost_attempt_that_may_have_done_harm_waits_for_somebody_to_look() -> None:
+    s = Story({"a": asking("b"), "b": ""})
+    s.start()
+    assert s.lost("a") == ["a waits", "run parks"]
+    assert s.state.waits[s.attempt("a")[0]].kind == "attention"
+    assert s.outstanding() == []
+    assert s.answered("a") == ["a wait answered", "a -> out", "b starts"]
+
+
+def test_a_lost_attempt_that_somebody_wants_again_is_not_counted() -> None:
+    s = Story({"a": asking(max_attempts=2)})
+    s.start()
+    s.lost("a")
+    assert s.wait_retried("a") == ["a wait answered", "a will retry", "a starts again (2)"]
+    assert s.wait_retried("a") == []
+    assert s.erred("a", retryable=True, retry_at_ms=T0) == ["a will retry", "a starts again (3)"]
+    assert s.erred("a", retryable=True) == ["a fails", "run failed"]
+
+
+def test_a_lost_attempt_that_somebody_gives_up_is_a_failure() -> None:
+    s = Story({"a": asking("b error:c"), "b": "", "c": ""})
+    s.start()
+    s.lost("a")
+    assert s.wait_failed("a") == ["a wait answered", "a fails -> error", "b pruned by a", "c starts"]
+
+
+def test_on_lost_fail_asks_nobody() -> None:
+    s = Story({"a": block("b error:c", on_lost="fail"), "b": "", "c": ""})
+    s.start()
+    assert s.lost("a") == ["a fails -> error", "b pruned by a", "c starts"]
+
+
+def test_nobody_is_asked_when_the_run_is_being_given_up() -> None:
+    s = Story({"go": "a b c", "a": asking(), "b": "", "c": asking()})
+    s.start()
+    s.done("go")
+    assert s.lost("a") == ["a waits"]
+    assert s.erred("b") == ["b fails", "a wait cancelled"]
+    assert s.wait_retried("a") == []
+    assert s.lost("c") == ["c fails", "run failed"]
+
+
+def test_nobody_is_asked_when_the_run_is_cancelled() -> None:
+    s = Story({"a": asking()})
+    s.start()
+    s.cancel()
+    assert s.lost("a") == ["a fails", "run cancelled"]
+
+
+def test_nobody_is_asked_in_a_branch_that_is_being_given_up() -> None:
+    fan = parallel({"a": asking(), "b": "", "c": asking()}, on_branch_error="continue")
+    s = Story({"fan": fan})
+    s.start()
+    s.sized("fan:start", 1)
+    assert s.lost("a@fan[0]") == ["a@fan[0] waits"]
+    assert s.erred("b@fan[0]") == ["b@fan[0] fails, caught by branch fan[0]", "a@fan[0] wait cancelled"]
+    assert s.lost("c@fan[0]") == ["c@fan[0] fails", "fan:end leaves after 1", "run succeeded"]
+
+
+def test_each_iteration_is_asked_for_by_itself() -> None:
+    s = Story({"l": loop({"a": asking()})})
+    s.start()
+    s.sized("l:start", 2)
+    assert s.lost("a@l#0") == ["a@l#0 waits", "run parks"]
+    assert s.answered("a@l#0") == ["a@l#0 wait answered", "a@l#0 -> out", "l:end starts"]
+    assert s.tested("l:end", again=True) == ["l opens 1", "a@l#1 starts"]
+    assert s.lost("a@l#1") == ["a@l#1 waits", "run parks"]
+
+
+def test_what_a_stopped_run_leaves_behind_asks_nobody() -> None:
+    s = Story({"go": "a b", "a": asking(), "b": ""})
+    s.start(stop_after="b")
+    s.done("go")
+    s.done("b")
+    assert s.lost("a") == ["a waits", "a wait cancelled", "run succeeded"]
+
+
+# --- waits that end badly, retries that are hastened -----------------------------------------------------------------
+
+
+def test_a_wait_that_fails_is_retried_like_an_attempt_that_raised() -> None:
+    s = Story({"a": block("b error:c", max_attempts=2), "b": "", "c": ""})
+    s.start()
+    assert s.suspended("a", "child") == ["a waits", "run parks"]
+    assert s.wait_failed("a", retryable=True)[:2] == ["a wait answered", "a will retry"]
+    due_ms = s.state.retries[s.attempt("a")[0]][1]
+    assert s.timer("a", due_ms) == ["a starts again (2)"]
+    assert s.suspended("a", "child") == ["a waits", "run parks"]
+    assert s.wait_failed("a", retryable=True) == ["a wait answered", "a fails -> error", "b pruned by a", "c starts"]
+
+
+def test_only_a_lost_attempt_can_be_wanted_again() -> None:
+    s = Story({"a": ""})
+    s.start()
+    s.suspended("a", "child")
+    assert s.wait_retried("a") == []
+
+
+def test_a_retry_that_is_wanted_now_does_not_wait() -> None:
+    s = Story({"a": block(max_attempts=2)})
+    s.start()
+    s.erred("a", retryable=True)
+    assert s.retry_wanted("a") == ["a need not wait", "a starts again (2)"]
+    assert s.retry_wanted("a") == []
+
+
+def test_a_retry_that_is_wanted_now_still_needs_its_slot() -> None:
+    s = Story({"go": "a b", "a": block(max_attempts=2), "b": ""}, max_concurrency=1)
+    s.start()
+    s.done("go")
+    assert s.erred("a", retryable=True) == ["a will retry", "b starts"]
+    assert s.retry_wanted("a") == ["a need not wait"]
+    assert s.commands() == ["timer a (2) +0"]
+    assert s.done("b") == ["b -> out", "a starts again (2)"]
 
 
 def test_losses_leave_the_retries_of_the_policy_as_they_were() -> None:

@@ -1,0 +1,241 @@
+"""Forks: a run that goes on from the beginning of another run's journal, with other outputs if wanted.
+
+What is copied: the records up to the fork point as they are, times included, and the rows of the waits among them, each
+with a token of its own. What was under way there starts anew here; what waited waits on, until the same time. Outputs
+are shared with the other run unless they are edited: then whatever a container around them put out is made anew. Blocks
+that had used an edited output keep what they made of it, as do variables; what runs from here on sees the new one.
+
+Signals that came early stay with the other run, and nobody is told again about a wait that was open there.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey, Path, format_key, parse_key
+from compiler.plan import Plan
+from executor.core import facts as f
+from executor.core.cut import fork_point
+from executor.core.decide import decide
+from executor.core.events import (
+    Event,
+    NodeFailed,
+    NodeSucceeded,
+    RegionExited,
+    RunStarted,
+    WaitClosed,
+    WaitOpened,
+)
+from executor.core.evolve import evolve
+from executor.core.state import RunPhase, State
+from executor.errors import BadRequest, BlockError, Conflict
+from executor.journal import Codec
+from executor.links import Links
+from executor.runtime.absorb import Absorber
+from executor.runtime.stored import output_of
+from executor.store.base import NewRun, Record, RunRow, Store, WaitRow
+from executor.values.output import check_output
+from executor.values.payload import encode, split
+from executor.values.schema import Matches
+from executor.values.scope import Values
+
+PAGE = 1_000
+
+
+class Copied(Struct, frozen=True):
+    """The beginning of a journal, decoded as well. `records[n]` is `events[n]`."""
+
+    records: list[Record]
+    events: list[Event]
+
+
+async def beginning(store: Store, plan: Plan, run: str, seq: int) -> Copied:
+    """What a fork of `run` at `seq` takes over; see `fork_point`."""
+    codec = Codec(plan)
+    records: list[Record] = []
+    events: list[Event] = []
+    while page := await store.read_events(run, len(records), PAGE):
+        records += page
+        events += [codec.to_event(record) for record in page]
+        if fork_point(events, seq) < len(events):  # else what belongs to it may go on
+            break
+    cut = fork_point(events, seq)
+    return Copied(records[:cut], events[:cut])
+
+
+async def fork(
+    store: Store,
+    plan: Plan,
+    row: RunRow,
+    copied: Copied,
+    outputs: Mapping[str, Any],
+    *,
+    id: str,
+    now_ms: int,
+    links: Links,
+    matches: Matches,
+    idempotency_key: str | None,
+    request_hash: str,
+) -> NewRun:
+    """The new run, to be created. `outputs`: by node key, in place of recorded ones. Raises BadRequest (nothing is
+    recorded under this key, or it can not put this out), Conflict (the run was failing)."""
+    codec = Codec(plan)
+    edits = await _checked(plan, copied, outputs, matches)
+    records, blobs = await _edited(store, plan, row, copied, edits)
+    started = copied.events[0]
+    assert isinstance(started, RunStarted)
+    # What it was told to take over from a third run is found there; it goes on where the other one was told to stop.
+    source = started.source_run if started.reuse else row.id
+    started = replace(started, run=id, source_run=source, stop_after=None)
+    records[0] = codec.to_record(1, records[0].at_ms, started)
+    state = State.new(plan)
+    for event in [started, *copied.events[1:]]:
+        evolve(plan, state, event)
+        if state.phase is RunPhase.FAILING:
+            raise _failing(plan, row.id, event, state.seq)
+    made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
+    records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
+    return NewRun(
+        id=id,
+        workflow=row.workflow,
+        version=row.version,
+        plan_hash=plan.hash,
+        plan=plan.encoded,
+        input=row.input,
+        records=tuple(records),
+        now_ms=now_ms,
+        idempotency_key=idempotency_key,
+        request_hash=request_hash,
+        document_hash=row.document_hash,
+        draft_id=row.draft_id,
+        draft_rev=row.draft_rev,
+        copied_from=row.id,
+        waits=tuple(await _waits(store, codec, row.id, [*copied.events, *made], id, links, now_ms)),
+        blobs=blobs,
+    )
+
+
+def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
+    assert isinstance(event, NodeFailed)
+    name = format_key(plan, event.key)
+    return Conflict(
+        f"run {run} was failing after event {seq}, where {name} failed: a fork there could only fail too",
+        code="fork_failing",
+        hint=f"fork at {seq - 1} or before, or retry {name}",
+        seq=seq - 1,
+        node=name,
+    )
+
+
+# --- edited outputs ---------------------------------------------------------------------------------------------------
+
+
+async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], matches: Matches) -> dict[NodeKey, bytes]:
+    """The wanted outputs as JSON, by key; a container by its end. Raises BadRequest."""
+    there = {event.key for event in copied.events if isinstance(event, NodeSucceeded | RegionExited)}
+    edits: dict[NodeKey, bytes] = {}
+    for text, value in outputs.items():
+        pointer = "/outputs/" + text.replace("~", "~0").replace("/", "~1")
+        key = _key(plan, text)
+        if key not in there:
+            raise BadRequest(
+                f"{text!r} has no output in the first {len(copied.events)} events",
+                code="output_not_recorded",
+                pointer=pointer,
+                hint="name a node key that has succeeded by then, send@review#5",
+            )
+        try:
+            edits[key] = encode(value)
+            await check_output(plan.nodes[key[1]], edits[key], matches)
+        except BlockError as error:
+            raise BadRequest(error.message, code=error.code, pointer=pointer, hint=error.hint) from error
+    return edits
+
+
+def _key(plan: Plan, text: str) -> NodeKey | None:
+    node, at, path = text.partition("@")
+    for name in (node, f"{node}:end"):
+        try:
+            return parse_key(plan, f"{name}{at}{path}")
+        except ValueError:
+            pass
+    return None
+
+
+async def _edited(
+    store: Store, plan: Plan, row: RunRow, copied: Copied, edits: Mapping[NodeKey, bytes]
+) -> tuple[list[Record], tuple[tuple[str, bytes], ...]]:
+    """The records with the edits in them and in the results of the containers around them, and the blobs of those."""
+    records = list(copied.records)
+    if not edits:
+        return records, ()
+    absorber = Absorber(
+        run_id=row.id,
+        epoch=0,
+        plan=plan,
+        values=Values(plan, orjson.loads(row.input), {}),
+        codec=Codec(plan),
+        token_hash=lambda run, wait, kind: "",
+        now_ms=lambda: 0,
+    )
+    blobs: dict[str, bytes] = {}
+    for index, (record, event) in enumerate(zip(copied.records, copied.events, strict=True)):
+        edit = edits.get(event.key) if isinstance(event, NodeSucceeded | RegionExited) else None
+        anew = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
+        output = edit if edit is not None else None if anew else await output_of(store, record)
+        made = absorber.replay(event, record, output)
+        if edit is not None or anew:
+            final = edit if edit is not None else made
+            assert final is not None
+            records[index] = _with_output(record, final, blobs)
+    return records, tuple(blobs.items())
+
+
+def _holds(plan: Plan, event: RegionExited, edits: Mapping[NodeKey, bytes]) -> bool:
+    """Whether an edited output lies in a scope of the container that left. A reused one has no scopes."""
+    path: Path = event.key[0]
+    body = plan.nodes[event.key[1]].body
+    return not event.reused and any(
+        len(p) > len(path) and p[: len(path)] == path and p[len(path)][0] == body for p, _ in edits
+    )
+
+
+def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Record:
+    data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+    data.pop("blob", None)
+    data.pop("size", None)
+    inline, blob = split(output)
+    if blob is not None:
+        blobs[blob] = output
+        data |= {"blob": blob, "size": len(output)}
+    return replace(record, output=inline, data=orjson.dumps(data) if data else None)
+
+
+# --- waits ------------------------------------------------------------------------------------------------------------
+
+
+async def _waits(
+    store: Store, codec: Codec, source: str, events: list[Event], run: str, links: Links, now_ms: int
+) -> list[WaitRow]:
+    """The rows of the waits among `events`: those that are still open are pending, whatever became of them there."""
+    opened: dict[str, bool] = {}
+    for event in events:
+        if isinstance(event, WaitOpened | WaitClosed):
+            opened[f"{codec.key_text(event.key)}!{event.attempt}"] = isinstance(event, WaitOpened)
+    rows = []
+    for id, is_open in opened.items():
+        row = await store.get_wait(source, id)
+        if row is None:
+            raise Conflict(f"run {source} has no wait '{id}' any more", code="wait_not_found")
+        row = replace(row, run_id=run, token_hash=links.hash_of(run, id, row.kind))
+        if is_open:
+            row = replace(row, status="pending", response=None, answered_by=None, answered_at_ms=None)
+        elif row.status == "pending" or row.kind == "child":
+            row = replace(row, status="answered", response=None, answered_by=None, answered_at_ms=now_ms)
+        rows.append(row)
+    return rows

@@ -1,0 +1,64 @@
+"""Lost attempts: what a person is asked when nobody knows how far an attempt got, and what the answers mean.
+
+The core opens a wait of kind attention when the process of an attempt is gone and running the block again might do harm
+(`policy.on_lost`), or when it was lost too often. Nothing here decides whether to ask.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final, Literal, assert_never, cast, get_args
+
+from compiler.keys import NodeKey
+from compiler.plan import Node
+from executor.blocks.base import Suspend
+from executor.core import facts as f
+from executor.core.events import ErrorInfo
+from executor.core.evolve import LOST
+
+Action = Literal["retry", "done", "fail"]
+ACTIONS: Final[tuple[str, ...]] = get_args(Action)
+
+_WHY: Final = {
+    "ask": "It may have done its work, or a part of it, or nothing: running it again may do it twice.",
+    "retry": "It was lost so often that it may be what takes its process down.",
+    "fail": "",
+}
+_TEXT: Final = (
+    "The process that ran this attempt is gone. {why} Look what became of it, then say how to go on. "
+    "retry: the block runs again. done: it is taken as done, with the output given here. fail: it is taken as failed."
+)
+_FORM: Final[dict[str, Any]] = {
+    "type": "object",
+    "properties": {
+        "output": {
+            "type": ["object", "array", "string", "number", "boolean", "null"],  # said, so that forms read JSON
+            "title": "Output",
+            "description": "For done: what the block is taken to have put out, as JSON. Left empty: null.",
+        }
+    },
+    "additionalProperties": False,
+}
+
+
+def question(node: Node, attempt: int) -> Suspend:
+    """What is shown and asked for a lost attempt of `node`."""
+    title = f"Attempt {attempt} of {node.name} was lost"
+    text = _TEXT.format(why=_WHY[node.policy.on_lost])
+    return Suspend("attention", {"title": title, "text": text}, _FORM, ACTIONS)
+
+
+def answer(
+    at_ms: int, key: NodeKey, attempt: int, action: str, fields: Mapping[str, Any], by: str | None
+) -> tuple[f.Fact, Any]:
+    """The fact that follows from an answer, and the output it gives the block (None unless it is done)."""
+    match cast(Action, action):
+        case "retry":
+            return f.WaitRetried(at_ms, key, attempt, by), None
+        case "done":
+            return f.WaitAnswered(at_ms, key, attempt, "out", by), fields.get("output")
+        case "fail":
+            error = ErrorInfo(LOST, f"the attempt was lost, and given up{f' by {by}' if by else ''}")
+            return f.WaitFailed(at_ms, key, attempt, error, by), None
+        case never:
+            assert_never(never)

@@ -1,0 +1,189 @@
+"""Moving an open run to another version of its workflow: whether it fits, and what becomes of what is under way.
+
+The journal stays as it is and is read with the new plan from now on. So it must fold under that plan to a state in
+which everything recorded is where it was: each block that has a record is there with the same id, type and containers,
+what started could have started, what was skipped stays skipped. Whatever has no record yet may differ in any way.
+
+Numbers of nodes and regions belong to a plan; ids do not. Attempts under way end under the plan they began with, and
+their results are carried over by id.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey
+from compiler.plan import Plan
+from executor.core.events import Event, NodeSkipped, NodeStarted, RunMigrated, RunStarted
+from executor.core.evolve import evolve
+from executor.core.explain import explain
+from executor.core.state import RunPhase, State, Status
+from executor.errors import BlockError, CorruptJournal
+from executor.journal import Codec
+from executor.runtime.absorb import Absorber
+from executor.runtime.launch import Result
+from executor.runtime.stored import output_of
+from executor.store.base import Append, Record, RunRow, Store
+from executor.store.lifecycle import Move
+from executor.values.scope import Values
+
+PAGE = 10_000
+
+
+class Misfit(Struct, frozen=True):
+    """`node` is a block id or a node key, None when it is about the run; `why` is said of it."""
+
+    node: str | None
+    why: str
+
+
+class Fit(Struct, frozen=True):
+    """`misfits` empty: the run may move, and `pruned` are the nodes that the new plan has skipped by now though no
+    record says so, each with the node whose edge died last."""
+
+    misfits: tuple[Misfit, ...] = ()
+    pruned: tuple[tuple[NodeKey, NodeKey], ...] = ()
+
+
+async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
+    """Whether the journal of `row`, made under `old`, is one of `new` as well."""
+    reader = _Reader(row, old, new)
+    misfits: dict[str | None, Misfit] = {}
+    after = 0
+    while after < row.seq:
+        records = await store.read_events(row.id, after, PAGE)
+        if not records:
+            raise CorruptJournal(f"run {row.id}: event {after + 1} is missing")
+        for record in records:
+            found = reader.place_of(record) or (None if misfits else await reader.take(store, record))
+            if found is not None:
+                misfits.setdefault(found.node, found)
+        after = records[-1].seq
+    if not misfits and reader.state.phase is not RunPhase.RUNNING:
+        misfits[None] = Misfit(None, f"the run is {reader.state.phase.name.lower()}: it is about to end")
+    return Fit(tuple(misfits.values()), () if misfits else tuple(reader.untold.items()))
+
+
+class _Reader:
+    """Reads the journal with the new plan, as recovery will."""
+
+    def __init__(self, row: RunRow, old: Plan, new: Plan) -> None:
+        self._old, self._new = old, new
+        self._codec = Codec(new)
+        self._absorber = Absorber(
+            run_id=row.id,
+            epoch=0,
+            plan=new,
+            values=Values(new, orjson.loads(row.input), {}),
+            codec=self._codec,
+            token_hash=lambda run, wait, kind: "",
+            now_ms=lambda: 0,
+        )
+        self.state = State.new(new)
+        self.untold: dict[NodeKey, NodeKey] = {}
+
+    def place_of(self, record: Record) -> Misfit | None:
+        """Is the node of this record in the new plan, and where it was?"""
+        if record.node is None:
+            return None
+        before, after = self._old.node_index(record.node), self._new.node_index(record.node)
+        assert before is not None, "the journal fits the plan it was made under"
+        block = self._old.nodes[before].block
+        if after is None:
+            gone = block not in {node.block for node in self._new.nodes}
+            return Misfit(block, "it has run, and is not there any more" if gone else "it is another kind of block now")
+        if self._old.nodes[before].type != self._new.nodes[after].type:
+            return Misfit(block, f"it ran as {self._old.nodes[before].type}, and is {self._new.nodes[after].type} now")
+        if _containers(self._old, before) != _containers(self._new, after):
+            return Misfit(block, "it has moved into or out of a loop or parallel")
+        return None
+
+    async def take(self, store: Store, record: Record) -> Misfit | None:
+        """Fold one record. After a misfit nothing more can be folded."""
+        try:
+            event = self._codec.to_event(record)
+            found = self._numbers_kept(event) if isinstance(event, RunStarted) else self._may_follow(event)
+            if found is None:
+                for key, because in evolve(self._new, self.state, event):
+                    self.untold[key] = because
+                if isinstance(event, NodeSkipped) and event.reason == "pruned":
+                    self.untold.pop(event.key, None)
+                self._absorber.replay(event, record, await output_of(store, record))
+        except (AssertionError, KeyError, IndexError, ValueError, BlockError, CorruptJournal) as error:
+            where = f"{record.node}@{record.path}" if record.path else record.node
+            return Misfit(where, f"event {record.seq} ({record.type}) could not have happened: {error}")
+        return found
+
+    def _may_follow(self, event: Event) -> Misfit | None:
+        """What would run differently, in words; the fold finds the rest."""
+        if not isinstance(event, NodeStarted | NodeSkipped):
+            return None
+        key = event.key
+        status = self.state.status_of(self._new, key)
+        if isinstance(event, NodeStarted) and key not in self.state.retries and status is not Status.READY:
+            state, reasons = explain(self._new, self.state, key)
+            why = f": {'; '.join(reasons)}" if reasons else ""
+            return Misfit(self._codec.key_text(key), f"it had started, where it would be {state} now{why}")
+        if isinstance(event, NodeSkipped) and event.reason == "pruned" and status not in (Status.SKIPPED, None):
+            return Misfit(self._codec.key_text(key), "it was skipped, and would not be skipped now")
+        return None
+
+    def _numbers_kept(self, event: RunStarted) -> Misfit | None:
+        """The first record names nodes by number."""
+        numbers = [*event.reuse, *(() if event.stop_after is None else (event.stop_after,))]
+        for number in numbers:
+            same = number < len(self._new.nodes) and self._new.nodes[number].id == self._old.nodes[number].id
+            if not same:
+                why = "the run was told at its start to take it over, or to stop after it: it must keep its place"
+                return Misfit(self._old.nodes[number].block, why)
+        return None
+
+
+def _containers(plan: Plan, number: int) -> list[tuple[str, str]]:
+    """The containers around a node, inner first."""
+    found: list[tuple[str, str]] = []
+    region = plan.region_of[number]
+    while region > 0:
+        found.append((plan.regions[region].id, plan.regions[region].kind))
+        region = plan.regions[region].parent
+    return found
+
+
+# --- done by the run's owner ------------------------------------------------------------------------------------------
+
+
+def move_append(row: RunRow, move: Move, new: Plan, fitted: Fit, seq: int, inbox: int, now_ms: int) -> Append:
+    """What moves the run: one append after event `seq`, fenced like any other. `inbox`: the request that it answers."""
+    codec = Codec(new)
+    events: list[Event] = [RunMigrated(move.version, move.plan_hash)]
+    events += [NodeSkipped(key, "pruned", because) for key, because in fitted.pruned]
+    return Append(
+        run_id=row.id,
+        epoch=row.epoch,
+        expected_seq=seq,
+        records=tuple(codec.to_record(seq + n, now_ms, event) for n, event in enumerate(events, 1)),
+        now_ms=now_ms,
+        consumed_inbox=(inbox,),
+        move=move,
+    )
+
+
+def translator(old: Plan, new: Plan) -> Callable[[NodeKey], NodeKey]:
+    """Keys of recorded nodes of `old` as keys of `new`."""
+
+    def translate(key: NodeKey) -> NodeKey:
+        path = tuple((new.region_index(old.regions[region].id), index) for region, index in key[0])
+        return path, new.node_index(old.nodes[key[1]].id)  # type: ignore[return-value]  # they are there: it fits
+
+    return translate
+
+
+def carried(result: Result, translate: Callable[[NodeKey], NodeKey]) -> Result:
+    """A result that came in under the old plan, for the new one."""
+    fact: Any = result.fact
+    return Result(replace(fact, key=translate(fact.key)), result.payload) if hasattr(fact, "key") else result

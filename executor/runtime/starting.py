@@ -1,0 +1,70 @@
+"""A plan, its input and where both come from, as a run to be created. Nothing is stored here."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Sequence
+from typing import Any
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.plan import Plan
+from executor.core import facts as f
+from executor.core.decide import decide
+from executor.core.state import State
+from executor.journal import Codec
+from executor.store.base import DraftHead, NewRun, Record
+
+
+class Origin(Struct, frozen=True):
+    """Where a run comes from: a version of a stored workflow, or a document (None with a hash: it is stored already),
+    which may be a draft's."""
+
+    workflow: str
+    version: int | None
+    document_hash: str | None = None
+    document: bytes | None = None
+    draft_id: str | None = None
+    draft_rev: int | None = None
+
+
+def origin_of(document: bytes, plan: Plan, draft: DraftHead | None = None) -> Origin:
+    """Of a document that is no version of a stored workflow."""
+    digest = hashlib.sha256(document).hexdigest()
+    name = (draft.name if draft else "") or plan.name
+    return Origin(name, None, digest, document, draft.id if draft else None, draft.rev if draft else None)
+
+
+def new_run(
+    plan: Plan,
+    start: f.StartRequested,
+    origin: Origin,
+    checked: Any,
+    *,
+    idempotency_key: str | None = None,
+    request_hash: str = "",
+    taken_over: Sequence[Record] = (),
+) -> NewRun:
+    """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one."""
+    started = decide(plan, State.new(plan), start)[0]
+    return NewRun(
+        id=start.run,
+        workflow=origin.workflow,
+        version=origin.version,
+        plan_hash=plan.hash,
+        plan=plan.encoded,
+        input=orjson.dumps(checked),
+        records=(
+            Codec(plan).to_record(1, start.at_ms, started),
+            *(replace(record, at_ms=start.at_ms) for record in taken_over),
+        ),
+        now_ms=start.at_ms,
+        idempotency_key=idempotency_key,
+        request_hash=request_hash,
+        document_hash=origin.document_hash,
+        document=origin.document,
+        draft_id=origin.draft_id,
+        draft_rev=origin.draft_rev,
+    )

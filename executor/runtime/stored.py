@@ -1,0 +1,42 @@
+"""Plans and outputs as they were stored."""
+
+from __future__ import annotations
+
+import orjson
+
+from compiler import plan as plans
+from compiler.plan import Plan
+from executor.errors import CorruptJournal
+from executor.store.base import Record, Store
+
+
+async def load_plan(store: Store, hash: str) -> Plan:
+    """By hash, cached: a plan never changes."""
+    cached = _plans.get(hash)
+    if cached is None:
+        data = await store.get_plan(hash)
+        if data is None:
+            raise CorruptJournal(f"plan {hash} is missing")
+        cached = plans.decode(data)
+        keep_plan(cached)
+    return cached
+
+
+def keep_plan(plan: Plan) -> None:
+    """Keep a plan at hand; the oldest goes when there are too many."""
+    if plan.hash not in _plans and len(_plans) >= PLANS_MAX:
+        _plans.pop(next(iter(_plans)))
+    _plans[plan.hash] = plan
+
+
+_plans: dict[str, Plan] = {}
+PLANS_MAX = 256
+
+
+async def output_of(store: Store, record: Record) -> bytes | None:
+    """The record's output, fetched from the blobs when it was too large for the row."""
+    if record.output is None and record.data and b'"blob"' in record.data:
+        blob = orjson.loads(record.data).get("blob")
+        if blob is not None:
+            return await store.get_blob(blob)
+    return record.output

@@ -1,0 +1,34 @@
+"""Runs made from other runs in memory. The contract is in `executor.store.lifecycle`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from msgspec.structs import replace
+
+from executor.errors import NotFound
+from executor.store.lifecycle import Move
+
+if TYPE_CHECKING:
+    from executor.store.memory import _Run
+
+
+class MemoryLifecycle:
+    """What MemoryStore does for this topic."""
+
+    _runs: dict[str, _Run]
+    _plans: dict[str, bytes]
+
+    async def put_plan(self, hash: str, plan: bytes) -> None:
+        self._plans.setdefault(hash, plan)
+
+    def _move(self, run: _Run, move: Move | None) -> None:
+        """Part of an append."""
+        if move is not None:
+            self._plans.setdefault(move.plan_hash, move.plan)
+            run.row = replace(run.row, plan_hash=move.plan_hash, version=move.version)
+
+    def _check_source(self, run: str | None) -> None:
+        """Part of creating a run, before anything is changed. Raises NotFound."""
+        if run is not None and run not in self._runs:
+            raise NotFound(f"there is no run '{run}' any more", code="run_not_found")

@@ -1,0 +1,94 @@
+"""`weft fork`, `weft retry`, `weft migrate`: mending runs."""
+
+from __future__ import annotations
+
+import json
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--at", "seq", type=click.IntRange(1), required=True, help="Take over the events up to this number.")
+@click.option(
+    "--set", "edits", metavar="KEY=JSON", multiple=True, help="Put out this instead of what was recorded; repeatable."
+)
+@click.option("--key", help="Idempotency key: the same key again gives the same run.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | None, as_json: bool) -> int:
+    """Start a new run that goes on from an event of RUN. `weft events RUN` numbers them."""
+    from server import cli
+
+    outputs: dict[str, Any] = {}
+    for edit in edits:
+        node, sign, text = edit.partition("=")
+        if not sign:
+            raise cli._Refused(
+                f"--set {edit} has no =", "Write --set 'NODE=JSON', for example --set 'draft={\"n\": 1}'."
+            )
+        outputs[node] = cli._parse(text, f"--set {node}")
+    made = cli._call(url, lambda client: client.fork(run_id, seq, outputs, idempotency_key=key))
+    if as_json:
+        click.echo(json.dumps(made, indent=2))
+        return cli.OK
+    click.echo(f"run {made['run']} goes on from event {made['seq']} of {run_id}")
+    return cli.OK
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("node")
+@click.option("--key", help="Idempotency key: the same key again gives the same run.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> int:
+    """Run NODE (a node key, send@review#5) of RUN again, and what follows it. A run that has ended stays as it is: a
+    new one takes over the rest. In an open run the next attempt of NODE is due now."""
+    from server import cli
+
+    made = cli._call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
+    if as_json:
+        click.echo(json.dumps(made, indent=2))
+        return cli.OK
+    told = {
+        "now": f"run {run_id}: the next attempt of {node} is due now",
+        "from_block": f"run {made['run']} runs {made['block']} and what follows it again",
+        "from_node": f"run {made['run']} runs {node} and what follows it again",
+        "whole_container": f"run {made['run']} runs all of {made['block']} again: more than {node} had gone on in it",
+    }
+    click.echo(told[made["how"]])
+    return cli.OK
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--version", type=click.IntRange(1), required=True, help="Of the workflow that it is a run of.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
+    """Move the open run RUN to another version of its workflow. What it has done must fit that version."""
+    from server import cli
+    from server.client import ApiError
+    from server.render_cli import plain
+
+    async def move(client: Any) -> dict[str, Any]:
+        try:
+            return dict(await client.migrate(run_id, version))
+        except ApiError as error:
+            for conflict in error.problem.get("conflicts") or []:
+                click.echo(plain(f"{conflict['node'] or 'the run'}: {conflict['why']}"), err=True)
+            raise
+
+    answer = cli._call(url, move)
+    if as_json:
+        click.echo(json.dumps(answer, indent=2))
+    elif answer["moved"]:
+        click.echo(f"run {run_id} follows version {version} now")
+    else:
+        click.echo(f"run {run_id} will move to version {version} when a worker has it, if it still fits", err=True)
+    return cli.OK
+
+
+COMMANDS = (fork, retry, migrate)

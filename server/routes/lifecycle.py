@@ -1,0 +1,91 @@
+"""Mending runs: a fork from any event, one node again, another version of the workflow."""
+
+from __future__ import annotations
+
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from server import wire
+from server.body import read_as
+from server.routes.runs import KEY, REFUSALS, idempotency_key
+from server.routes.table import Call, RouteSpec
+from server.wire import json_response
+from server.wire_lifecycle import (
+    ForkAccepted,
+    ForkRequest,
+    MigrateAnswer,
+    MigrateRequest,
+    RetryAccepted,
+    RetryRequest,
+)
+
+
+async def fork(call: Call) -> Response:
+    """A new run that goes on from event `seq`: all up to it is taken over, with the given outputs in place of recorded
+    ones. The run it is made from stays as it is, ended or not. 409: the run was failing at that event; `seq` is then
+    the last one that can go on."""
+    body = await read_as(call.request, call.settings.limits, ForkRequest)
+    source = call.path("id")
+    forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
+    answer = ForkAccepted(**asdict(wire.accepted(forked)), source=source, seq=forked.seq)
+    return _made(answer)
+
+
+async def retry(call: Call) -> Response:
+    """Of a run that has ended: a new run in which this node and what follows it run again. Of an open run: its next
+    attempt, if it waits for one, is due now (then `created` is false and the run is the same)."""
+    await read_as(call.request, call.settings.limits, RetryRequest)
+    source = call.path("id")
+    retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
+    return _made(
+        RetryAccepted(**asdict(wire.accepted(retried)), source=source, how=retried.how, block=retried.block),
+    )
+
+
+async def migrate(call: Call) -> Response:
+    """Move an open run to another version of its workflow. Everything it has recorded must fit that version; 409
+    otherwise, `conflicts` says what does not. 202: the run's owner has not answered within some seconds."""
+    body = await read_as(call.request, call.settings.limits, MigrateRequest)
+    found = await call.engine.lifecycle.migrate(call.path("id"), body.version)
+    answer = MigrateAnswer(found.run, found.version, found.plan_hash, found.moved)
+    return json_response(answer, 200 if found.moved else 202)
+
+
+def _made(answer: ForkAccepted | RetryAccepted) -> Response:
+    headers = {"Location": f"/api/runs/{answer.run}"}
+    return json_response(answer, 202 if answer.created else 200, headers)
+
+
+TABLE = (
+    RouteSpec(
+        "POST",
+        "/api/runs/{id}/fork",
+        fork,
+        "A new run from any event of this one",
+        body=ForkRequest,
+        answer=ForkAccepted,
+        status=202,
+        statuses=(200, 400, 404, *REFUSALS),
+        params=(KEY,),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/runs/{id}/nodes/{key}/retry",
+        retry,
+        "Run one node again",
+        body=RetryRequest,
+        answer=RetryAccepted,
+        status=202,
+        statuses=(200, 404, *REFUSALS),
+        params=(KEY,),
+    ),
+    RouteSpec(
+        "POST",
+        "/api/runs/{id}/migrate",
+        migrate,
+        "Move an open run to another version",
+        body=MigrateRequest,
+        answer=MigrateAnswer,
+        statuses=(202, 404, *REFUSALS),
+    ),
+)

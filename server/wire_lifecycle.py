@@ -1,0 +1,53 @@
+"""Forks, retries and migrations as they cross HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from msgspec import Meta, Struct
+
+from executor.lifecycle import How
+from server.wire import RunAccepted, Version
+
+
+class ForkRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones."""
+
+    seq: Annotated[int, Meta(ge=1)]
+    outputs: dict[str, Any] = {}
+
+
+class RetryRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/nodes/{key}/retry takes no fields."""
+
+
+class MigrateRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/migrate. `version` of the workflow the run is of."""
+
+    version: Version
+
+
+class ForkAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`seq`: how many events of `source` were taken over."""
+
+    source: str
+    seq: int
+
+
+class RetryAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`how` "now": the run is `source` itself, its next attempt need not wait. Else it is a new one: "from_block" and
+    "from_node": `block` and what follows it run again; "whole_container": `block` is the container around the node, and
+    runs again as a whole."""
+
+    source: str
+    how: How
+    block: str
+
+
+class MigrateAnswer(Struct, frozen=True):
+    """`moved` False: the run's owner has not answered yet; its version is what GET /api/runs/{id} says."""
+
+    run: str
+    version: int
+    plan_hash: str
+    moved: bool

@@ -1,0 +1,20 @@
+"""Whatever a test does to runs, the database it leaves holds every invariant."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+
+import pytest
+
+from executor.upkeep.invariants import check, open_read_only
+
+
+@pytest.fixture(autouse=True)
+def invariants_hold(tmp_path: Path) -> Iterator[None]:
+    yield
+    if not (tmp_path / "weft.db").exists():
+        return  # nothing ran
+    with closing(open_read_only(tmp_path / "weft.db")) as db:
+        assert list(check(db)) == []

@@ -1,0 +1,270 @@
+"""Forks: a new run goes on from any event of another one."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.errors import BadRequest, Conflict
+from executor.runtime.clock import ManualClock
+from tests.unit.executor.children.given import engine_on
+from tests.unit.executor.lifecycle.given import Step, chain, journal, looped, outputs, seq_of, settled, until
+
+Json = dict[str, Any]
+
+
+async def test_what_was_done_is_taken_over_and_the_rest_runs(tmp_path: Path) -> None:
+    step = Step()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        source = (await engine.submit(chain("a", "b", "c"), input={"x": 1})).run
+        await settled(engine, source)
+        before = await engine.store.read_events(source)
+        at = await seq_of(engine, source, "node.succeeded", "a")
+        forked = await engine.lifecycle.fork(source, at)
+        view = await settled(engine, forked.run)
+        assert (view.status, forked.seq, view.input) == ("succeeded", at, {"x": 1})
+        assert dict(step.ran) == {"a": 1, "b": 2, "c": 2}
+        assert await engine.store.read_events(source) == before
+        records = await engine.store.read_events(forked.run)
+        assert [(r.type, r.at_ms) for r in records[1:at]] == [(r.type, r.at_ms) for r in before[1:at]]
+        assert (records[at].type, (await engine.get_run(source)).status) == ("run.forked", "succeeded")
+
+
+async def test_an_edited_output_is_what_the_rest_sees(tmp_path: Path) -> None:
+    document = chain("a", "b", b={"params": {"value": "<a.value>"}})
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(document)).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "node.succeeded", "a")
+        big = "x" * 300_000  # goes to a blob
+        forked = await engine.lifecycle.fork(source, at, {"a": {"value": big}})
+        view = await settled(engine, forked.run)
+        assert outputs(view)["b"] == {"n": 2, "value": big}
+        assert outputs(view)["a"] == {"value": big}
+        again = await engine.lifecycle.fork(forked.run, forked.seq, {"a": {"value": "small"}})
+        assert outputs(await settled(engine, again.run))["b"] == {"n": 3, "value": "small"}
+
+
+@pytest.mark.parametrize("kind", ["loop", "parallel"])
+async def test_results_of_a_container_follow_an_edited_output_inside_it(tmp_path: Path, kind: str) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(looped(2, kind))).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "region.exited", "l:end")
+        where = "l#0" if kind == "loop" else "l[0]"
+        view = await settled(engine, (await engine.lifecycle.fork(source, at, {f"b@{where}": "edited"})).run)
+        assert outputs(view)["last"]["value"] == [["edited"], [{"n": 1, "value": 1}]]
+        view = await settled(engine, (await engine.lifecycle.fork(source, at, {"l": {"results": ["all"]}})).run)
+        assert outputs(view)["last"]["value"] == ["all"]
+
+
+async def test_a_fork_inside_a_loop_keeps_its_iterations(tmp_path: Path) -> None:
+    step = Step()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        source = (await engine.submit(looped(3))).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "node.succeeded", "a@l#1")
+        view = await settled(engine, (await engine.lifecycle.fork(source, at, {"a@l#1": {"value": "new"}})).run)
+        assert view.status == "succeeded"
+        assert [step.ran[key] for key in ("a@l#0", "b@l#0", "a@l#1", "b@l#1", "a@l#2", "last")] == [1, 1, 1, 2, 2, 2]
+        assert [value[0]["value"] for value in outputs(view)["last"]["value"]] == [0, "new", 2]
+
+
+async def test_what_was_under_way_starts_anew_and_is_not_lost(tmp_path: Path) -> None:
+    mail = Step("mail", careful=True)
+    mail.holding["mail"] = asyncio.Event()
+    async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
+        source = (await engine.submit(chain("mail", mail={"type": "mail"}))).run
+        at = await until(engine, source, "node.started", "mail")
+        free = mail.holding.pop("mail")
+        forked = await engine.lifecycle.fork(source, at)
+        view = await settled(engine, forked.run)
+        assert view.status == "succeeded"
+        assert [(n.key, n.attempt, n.lost) for n in view.nodes if n.key == "mail"] == [("mail", 2, 0)]
+        assert not (await engine.list_waits(None, forked.run))
+        assert (await engine.get_run(source)).status == "running"
+        free.set()
+        assert (await settled(engine, source)).status == "succeeded"
+
+
+async def test_an_open_wait_is_open_again_with_a_link_of_its_own(tmp_path: Path) -> None:
+    ask = {"type": "approval", "params": {"title": "OK?", "actions": ["yes", "no"]}}
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(chain("a", "ask", "b", ask=ask))).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "wait.opened", "ask")
+        forked = await engine.lifecycle.fork(source, at)
+        await settled(engine, forked.run)
+        [theirs], [ours] = await engine.list_waits(run=source), await engine.list_waits(run=forked.run)
+        assert (ours.id, ours.request, ours.opened_at_ms) == (theirs.id, theirs.request, theirs.opened_at_ms)
+        assert ours.link is not None and theirs.link is not None and ours.link != theirs.link
+        await engine.answer(ours.link.rpartition("/")[2], {}, "yes", by="Ada")
+        assert (await settled(engine, forked.run)).status == "succeeded"
+        assert (await engine.get_run(source)).status == "waiting"
+        await engine.answer(theirs.link.rpartition("/")[2], {}, "no")
+        await settled(engine, source)
+        # Forked before the answer, from a run that has it: the wait is open all the same.
+        again = await engine.lifecycle.fork(source, at)
+        assert (await settled(engine, again.run)).status == "waiting"
+        # And behind it, it is answered there too.
+        at = await seq_of(engine, source, "wait.closed", "ask")
+        behind = await engine.lifecycle.fork(source, at)
+        assert behind.seq == at + 1  # the wait's end and the node's are one step
+        assert outputs(await settled(engine, behind.run))["ask"]["action"] == "no"
+        assert [(w.status, w.answered_by) for w in await engine.list_waits(None, behind.run)] == [("answered", None)]
+
+
+async def test_a_timer_keeps_its_time(tmp_path: Path) -> None:
+    clock = ManualClock()
+    nap = {"type": "wait", "params": {"seconds": 3600}}
+    async with engine_on(tmp_path / "weft.db", Step(), clock=clock) as engine:
+        source = (await engine.submit(chain("nap", "b", nap=nap))).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "wait.opened", "nap")
+        clock.advance(1_800_000)
+        forked = await engine.lifecycle.fork(source, at)
+        assert (await settled(engine, forked.run)).status == "waiting"
+        clock.advance(1_800_001)
+        await until(engine, forked.run, "run.finished")
+
+
+async def test_variables_are_as_they_were_then(tmp_path: Path) -> None:
+    count = {"type": "variables", "params": {"assign": [{"name": "n", "op": "increment", "value": 1}]}}
+    document = chain("one", "two", "end", one=count, two=count, end={"params": {"value": "<workflow.n>"}})
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(document | {"variables": {"n": 0}})).run
+        await settled(engine, source)
+        for at in range(1, (await engine.get_run(source)).seq + 1):
+            view = await settled(engine, (await engine.lifecycle.fork(source, at)).run)
+            assert (view.status, view.variables, outputs(view)["end"]["value"]) == ("succeeded", {"n": 2}, 2), at
+
+
+async def test_the_end_of_a_run_is_not_copied(tmp_path: Path) -> None:
+    ask = {"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}}
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(chain("a", "ask", ask=ask))).run
+        await settled(engine, source)
+        await engine.cancel(source, "enough")
+        await until(engine, source, "run.finished")
+        end = (await engine.get_run(source)).seq
+        forked = await engine.lifecycle.fork(source, end)
+        assert forked.seq == await until(engine, source, "run.cancelling") - 1
+        view = await settled(engine, forked.run)
+        assert (view.status, [wait.status for wait in view.waits]) == ("waiting", ["pending"])
+
+        stopped = (await engine.submit(chain("a", "b", "c"), stop_after="a")).run
+        await settled(engine, stopped)
+        view = await settled(engine, (await engine.lifecycle.fork(stopped, (await engine.get_run(stopped)).seq)).run)
+        assert set(outputs(view)) == {"start", "a", "b", "c"}  # it goes on where the other one was told to stop
+
+
+async def test_a_run_that_was_failing_can_not_be_gone_on_with(tmp_path: Path) -> None:
+    step = Step()
+    step.failing.add("b")
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        source = (await engine.submit(chain("a", "b", "c"))).run
+        await settled(engine, source)
+        failed = await seq_of(engine, source, "node.failed", "b")
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.fork(source, failed + 1)
+        assert (refused.value.code, refused.value.extra["seq"], refused.value.extra["node"]) == (
+            "fork_failing",
+            failed - 1,
+            "b",
+        )
+        step.failing.clear()
+        assert (await settled(engine, (await engine.lifecycle.fork(source, failed - 1)).run)).status == "succeeded"
+
+
+async def test_a_run_from_a_block_can_be_forked_too(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        first = (await engine.submit(chain("a", "b", "c"))).run
+        await settled(engine, first)
+        second = (await engine.run_from(first, "c")).run
+        await settled(engine, second)
+        for at in range(1, (await engine.get_run(second)).seq + 1):
+            view = await settled(engine, (await engine.lifecycle.fork(second, at)).run)
+            assert view.status == "succeeded"
+            assert outputs(view)["a"] == {"n": 1, "value": None}
+
+
+async def test_a_child_run_is_the_other_runs_so_a_fork_calls_again(tmp_path: Path) -> None:
+    ask = chain("ask", name="child", ask={"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}})
+    call = {"type": "run_workflow", "params": {"workflow": "child"}}
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        await engine.save_workflow(ask)
+        source = (await engine.submit(chain("call", call=call))).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "wait.opened", "call")
+        forked = await engine.lifecycle.fork(source, at)
+        await until(engine, forked.run, "wait.opened", "call", count=2)
+        [child] = await engine.store.list_children(forked.run)
+        assert child.parent_key == "call!2"
+        await until(engine, child.id, "wait.opened", "ask")
+        [wait] = await engine.list_waits(run=child.id)
+        assert wait.link is not None
+        await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
+        await until(engine, forked.run, "run.finished")
+        assert (await engine.get_run(forked.run)).status == "succeeded"
+        assert (await engine.get_run(source)).status == "waiting"
+
+
+async def test_an_idempotency_key_makes_one_fork(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(chain("a", "b"))).run
+        await settled(engine, source)
+        first = await engine.lifecycle.fork(source, 3, idempotency_key="k")
+        again = await engine.lifecycle.fork(source, 3, idempotency_key="k")
+        assert (first.created, again.created, again.run) == (True, False, first.run)
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.fork(source, 4, idempotency_key="k")
+        assert refused.value.code == "idempotency_key_reused"
+
+
+@pytest.mark.parametrize(
+    ("given", "code", "pointer"),
+    [
+        ({"b": 1}, "output_not_recorded", "/outputs/b"),
+        ({"nobody": 1}, "output_not_recorded", "/outputs/nobody"),
+        ({"a@l#0/x": 1}, "output_not_recorded", "/outputs/a@l#0~1x"),
+        ({"a": float("nan")}, "payload_invalid", "/outputs/a"),
+        ({"a": "x" * (17 * 1024 * 1024)}, "payload_too_large", "/outputs/a"),
+        ({"typed": 1}, "output_invalid", "/outputs/typed"),
+    ],
+)
+async def test_outputs_are_checked_first(tmp_path: Path, given: Json, code: str, pointer: str) -> None:
+    document = chain("typed", "a", "b", typed={"output_schema": {"type": "object"}})
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(document)).run
+        await settled(engine, source)
+        at = await seq_of(engine, source, "node.succeeded", "a")
+        with pytest.raises(BadRequest) as refused:
+            await engine.lifecycle.fork(source, at, given)
+        assert (refused.value.code, refused.value.pointer) == (code, pointer)
+        assert len(await engine.list_runs()) == 1
+
+
+async def test_there_is_no_fork_behind_the_last_event(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(chain("a"))).run
+        seq = (await settled(engine, source)).seq
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.fork(source, seq + 1)
+        assert (refused.value.code, refused.value.extra["seq"]) == ("seq_not_found", seq)
+
+
+async def test_a_fork_of_a_fork_reads_like_a_run(tmp_path: Path) -> None:
+    step = Step()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        source = (await engine.submit(chain("a", "b", "c"))).run
+        await settled(engine, source)
+        one = await engine.lifecycle.fork(source, await seq_of(engine, source, "node.started", "b"))
+        await settled(engine, one.run)
+        two = await engine.lifecycle.fork(one.run, await seq_of(engine, one.run, "node.started", "c"))
+        assert (await settled(engine, two.run)).status == "succeeded"
+        types = [type for type, _, _ in await journal(engine, two.run)]
+        assert types.count("run.forked") == 2
+        assert types.count("run.finished") == 1

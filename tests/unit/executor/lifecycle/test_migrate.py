@@ -1,0 +1,276 @@
+"""Moving open runs to another version of their workflow."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.diagnostics import CompileError
+from executor.engine import Engine
+from executor.errors import Conflict, NotFound
+from tests.unit.executor.children.given import engine_on
+from tests.unit.executor.lifecycle.given import Step, chain, looped, outputs, settled, until
+
+Json = dict[str, Any]
+ASK = {"type": "approval", "params": {"title": "OK?", "actions": ["yes", "no"]}}
+
+
+async def waiting(engine: Engine, document: Json) -> str:
+    """A run of version 1 that waits at `ask`."""
+    await engine.save_workflow(document)
+    run = (await engine.submit(document["name"])).run
+    assert (await settled(engine, run)).status == "waiting"
+    return run
+
+
+async def say_yes(engine: Engine, run: str) -> None:
+    [wait] = await engine.list_waits(run=run)
+    assert wait.link is not None
+    await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
+    await until(engine, run, "run.finished")
+
+
+async def test_a_waiting_run_goes_on_with_the_new_version(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
+        await engine.save_workflow(chain("a", "ask", "b", "c", ask=ASK, b={"params": {"value": "new"}}))
+        moved = await engine.lifecycle.migrate(run, 2)
+        assert (moved.moved, moved.version) == (True, 2)
+        view = await settled(engine, run)
+        assert (view.version, view.status) == (2, "waiting")
+        assert (await engine.plan_of(run)).hash == moved.plan_hash
+        await say_yes(engine, run)
+        view = await engine.get_run(run)
+        assert view.status == "succeeded"
+        assert outputs(view)["b"]["value"] == "new"
+        assert "c" in outputs(view)
+        [event] = [r for r in await engine.store.read_events(run) if r.type == "run.migrated"]
+        assert event.data is not None and moved.plan_hash.encode() in event.data
+
+
+async def test_the_new_version_survives_a_restart(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
+        await engine.save_workflow(
+            chain("a", "x", "ask", "b", ask=ASK)
+            | {
+                "edges": [
+                    {"source": "start", "target": "a"},
+                    {"source": "start", "target": "x"},
+                    {"source": "a", "target": "ask"},
+                    {"source": "ask", "target": "b"},
+                    {"source": "x", "target": "b"},
+                ]
+            }
+        )
+        assert (await engine.lifecycle.migrate(run, 2)).moved
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        await say_yes(engine, run)
+        view = await engine.get_run(run)
+        assert view.status == "succeeded"
+        assert set(outputs(view)) == {"start", "a", "x", "ask", "b"}  # what was added beside ran, though late
+
+
+async def test_attempts_under_way_are_not_lost(tmp_path: Path) -> None:
+    mail, step = Step("mail", careful=True), Step()
+    mail.holding["mail"] = asyncio.Event()
+    old = chain("mail", "b", mail={"type": "mail"})
+    new = chain("mail", "b", mail={"type": "mail"})
+    new["blocks"] = {"extra": {"type": "step"}} | new["blocks"]  # other numbers for all nodes
+    new["edges"].append({"source": "start", "target": "extra"})
+    async with engine_on(tmp_path / "weft.db", mail, step) as engine:
+        await engine.save_workflow(old)
+        await engine.save_workflow(new)
+        run = (await engine.submit("chain", version=1)).run
+        await until(engine, run, "node.started", "mail")
+        assert (await engine.lifecycle.migrate(run, 2)).moved
+        await until(engine, run, "node.succeeded", "extra")
+        mail.holding["mail"].set()
+        await until(engine, run, "run.finished")
+        view = await engine.get_run(run)
+        assert (view.status, mail.ran["mail"], step.ran["b"]) == ("succeeded", 1, 1)
+        assert [(n.attempt, n.lost) for n in view.nodes if n.key == "mail"] == [(1, 0)]
+
+
+async def test_a_move_while_an_attempt_runs_can_be_followed_by_a_cancel(tmp_path: Path) -> None:
+    step = Step()
+    step.holding["a"] = asyncio.Event()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        await engine.save_workflow(chain("a", "b"))
+        await engine.save_workflow(chain("a", "b", "c"))
+        run = (await engine.submit("chain", version=1)).run
+        await until(engine, run, "node.started", "a")
+        assert (await engine.lifecycle.migrate(run, 2)).moved
+        assert (await engine.lifecycle.migrate(run, 1)).moved
+        await engine.cancel(run)
+        await until(engine, run, "run.finished")
+        assert (await engine.get_run(run)).status == "cancelled"
+
+
+async def test_a_loop_goes_on_where_it_was(tmp_path: Path) -> None:
+    old = looped(3, b=ASK)
+    new = looped(3, b=ASK, a={"params": {"value": "new"}})
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, old)
+        await engine.save_workflow(new)
+        assert (await engine.lifecycle.migrate(run, 2)).moved
+        for iteration in range(3):
+            await until(engine, run, "wait.opened", "b", count=iteration + 1)
+            [wait] = await engine.list_waits(run=run)
+            assert wait.link is not None
+            await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
+        await until(engine, run, "run.finished")
+        view = outputs(await engine.get_run(run))
+        assert [view[f"a@l#{n}"]["value"] for n in range(3)] == [0, "new", "new"]
+
+
+def _retyped(document: Json) -> Json:
+    document["blocks"]["a"] = {"type": "set", "params": {"value": 1}}
+    return document
+
+
+def _without(document: Json) -> Json:
+    del document["blocks"]["a"]
+    document["edges"] = [{"source": "start", "target": "ask"}, {"source": "ask", "target": "b"}]
+    return document
+
+
+def _swapped(document: Json) -> Json:
+    """`a` behind `ask`, though it has run before it."""
+    document["edges"] = [
+        {"source": "start", "target": "ask"},
+        {"source": "ask", "target": "a"},
+        {"source": "a", "target": "b"},
+    ]
+    return document
+
+
+def _inside(document: Json) -> Json:
+    document["blocks"]["l"] = {"type": "loop", "params": {"mode": "for", "count": 1}}
+    document["blocks"]["a"]["parent"] = "l"
+    document["edges"] = [
+        {"source": "start", "target": "l"},
+        {"source": "l", "handle": "body", "target": "a"},
+        {"source": "l", "target": "ask"},
+        {"source": "ask", "target": "b"},
+    ]
+    return document
+
+
+@pytest.mark.parametrize(
+    ("change", "node", "why"),
+    [
+        (_retyped, "a", "it ran as step, and is set now"),
+        (_without, "a", "it has run, and is not there any more"),
+        (_swapped, "a", "it had started, where it would be pending now"),
+        (_inside, "a", "it has moved into or out of a loop or parallel"),
+    ],
+)
+async def test_what_has_run_must_still_be_there(tmp_path: Path, change: Any, node: str, why: str) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
+        await engine.save_workflow(change(chain("a", "ask", "b", ask=ASK)))
+        before = await engine.run_row(run)
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.migrate(run, 2)
+        assert refused.value.code == "migration_conflict"
+        [conflict] = refused.value.extra["conflicts"]
+        assert conflict["node"] == node
+        assert conflict["why"].startswith(why)
+        assert await engine.run_row(run) == before
+        await say_yes(engine, run)
+        assert (await engine.get_run(run)).version == 1
+
+
+async def test_what_was_skipped_must_stay_skipped(tmp_path: Path) -> None:
+    choice = {"type": "condition", "params": {"cases": [{"id": "yes", "when": "true"}, {"id": "no"}]}}
+
+    def branching(*edges: Json) -> Json:
+        document = chain("pick", "b", "ask", pick=choice, ask=ASK)
+        document["edges"] = [
+            {"source": "start", "target": "pick"},
+            {"source": "pick", "handle": "yes", "target": "ask"},
+            *edges,
+        ]
+        return document
+
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, branching({"source": "pick", "handle": "no", "target": "b"}))
+        await engine.save_workflow(
+            branching(
+                {"source": "pick", "handle": "no", "target": "b"}, {"source": "pick", "handle": "yes", "target": "b"}
+            )
+        )
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.migrate(run, 2)
+        assert refused.value.extra["conflicts"] == [
+            {"node": "b", "why": "it was skipped, and would not be skipped now"}
+        ]
+
+
+async def test_what_the_new_version_has_skipped_by_now_is_told(tmp_path: Path) -> None:
+    choice = {"type": "condition", "params": {"cases": [{"id": "yes", "when": "true"}, {"id": "no"}]}}
+    old = chain("pick", "ask", pick=choice, ask=ASK)
+    old["edges"] = [{"source": "start", "target": "pick"}, {"source": "pick", "handle": "yes", "target": "ask"}]
+    new = chain("pick", "ask", "never", pick=choice, ask=ASK)
+    new["edges"] = [*old["edges"], {"source": "pick", "handle": "no", "target": "never"}]
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, old)
+        await engine.save_workflow(new)
+        assert (await engine.lifecycle.migrate(run, 2)).moved
+        view = await engine.get_run(run)
+        assert [(n.key, n.status, n.reason) for n in view.nodes if n.key == "never"] == [("never", "skipped", "pruned")]
+
+
+async def test_refusals_that_are_not_about_blocks(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", ask=ASK))
+        with pytest.raises(NotFound):
+            await engine.lifecycle.migrate(run, 9)
+        assert (await engine.lifecycle.migrate(run, 1)).moved  # where it is
+        await say_yes(engine, run)
+        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.migrate(run, 2)
+        assert refused.value.code == "run_ended"
+        loose = (await engine.submit(chain("ask", ask=ASK))).run
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.migrate(loose, 1)
+        assert refused.value.code == "run_has_no_version"
+
+
+async def test_the_trigger_of_the_run_must_be_there(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", ask=ASK))
+        other = chain("a", "ask", ask=ASK)
+        other["blocks"]["begin"] = other["blocks"].pop("start")
+        other["edges"][0]["source"] = "begin"
+        await engine.save_workflow(other)
+        with pytest.raises(CompileError):
+            await engine.lifecycle.migrate(run, 2)
+
+
+async def test_a_rerun_keeps_what_it_takes_over(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        first = await waiting(engine, chain("a", "ask", "b", ask=ASK))
+        await say_yes(engine, first)
+        run = (await engine.run_from(first, "ask")).run
+        await settled(engine, run)
+        await engine.save_workflow(chain("a", "ask", "b", "c", ask=ASK))
+        assert (await engine.lifecycle.migrate(run, 2)).moved
+        await say_yes(engine, run)
+        assert outputs(await engine.get_run(run))["a"] == {"n": 1, "value": None}
+
+
+async def test_nobody_works_and_the_answer_says_so(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", ask=ASK))
+        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+    async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
+        assert not (await front.lifecycle.migrate(run, 2, wait_s=0.3)).moved
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        await until(engine, run, "run.migrated")
+        assert (await engine.get_run(run)).version == 2
