@@ -1,0 +1,113 @@
+"""`schedule`: the trigger of runs that the clock starts. A version that is stored brings its schedules with it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import BlockSpec, Finding, Params
+from executor.blocks.base import Context, Done
+from executor.errors import WeftError
+from executor.triggers import cron
+
+_OUTPUT: dict[str, Any] = {
+    "type": "object",
+    "properties": {
+        "scheduled_at": {"type": "integer", "description": "The moment this run is for; Unix milliseconds"},
+        "fired_at": {"type": "integer", "description": "When it was started; later than scheduled_at if it was missed"},
+    },
+}
+
+
+def _output_of(params: Params) -> dict[str, Any]:
+    """With the fields of `input` as they are given: their values, and so their types, may be others in a run."""
+    given = params.get("input")
+    fields: dict[str, Any] = {name: {} for name in given} if isinstance(given, dict) else {}
+    return {**_OUTPUT, "properties": {**fields, **_OUTPUT["properties"]}, "additionalProperties": True}
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    expression, zone = params.get("cron"), params.get("tz", "UTC")
+    if not isinstance(expression, str) or not isinstance(zone, str):
+        return ()  # the schema says so
+    try:
+        cron.parse(expression, zone)
+    except WeftError as error:
+        return (Finding(error.code, error.pointer or "", error.message, error.hint),)
+    return ()
+
+
+class Schedule:
+    spec = BlockSpec(
+        type="schedule",
+        title="Schedule",
+        description="Starts the workflow at certain times. Its output is the time and the fields of its input.",
+        category="trigger",
+        params={
+            "type": "object",
+            "required": ["cron"],
+            "additionalProperties": False,
+            "properties": {
+                "cron": {
+                    "type": "string",
+                    "title": "Times",
+                    "description": "Minute, hour, day of the month, month, day of the week: 0 9 * * MON-FRI.",
+                    "minLength": 1,
+                    "maxLength": cron.EXPRESSION_LENGTH_MAX,
+                    "x-weft": "literal",
+                    "x-ui": {"order": 1, "widget": "text"},
+                },
+                "tz": {
+                    "type": "string",
+                    "title": "Time zone",
+                    "description": "A name such as Europe/Berlin. Summer time is taken care of.",
+                    "default": "UTC",
+                    "maxLength": 100,
+                    "x-weft": "literal",
+                    "x-ui": {"order": 2, "widget": "text"},
+                },
+                "input": {
+                    "type": "object",
+                    "title": "Input",
+                    "description": "What each run is given. References are not looked for.",
+                    "x-weft": "literal",
+                    "x-ui": {"order": 3, "widget": "json", "rows": 4},
+                },
+                "overlap": {
+                    "enum": ["skip", "queue", "allow"],
+                    "title": "While a run of it is open",
+                    "description": "skip: nothing starts. queue: one starts when that run ends. allow: it starts.",
+                    "default": "skip",
+                    "x-ui": {"order": 4, "widget": "select"},
+                },
+                "catch_up": {
+                    "enum": ["one", "none", "all"],
+                    "title": "After a standstill",
+                    "description": "Of the times that were missed: run one, none, or all (the last 100 at most).",
+                    "default": "one",
+                    "x-ui": {"order": 5, "widget": "select", "advanced": True},
+                },
+                "enabled": {
+                    "type": "boolean",
+                    "title": "Switched on",
+                    "description": "It can be switched without a new version, too.",
+                    "default": True,
+                    "x-ui": {"order": 6, "widget": "boolean"},
+                },
+            },
+        },
+        trigger=True,
+        inline=True,
+        output_from=_output_of,
+        check=_check,
+        sentence="starts at {cron} in {tz} | starts at certain times",
+        icon="schedule",
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        """Of a run that somebody started by hand the times are now."""
+        given = ctx.input if isinstance(ctx.input, dict) else {}
+        own = ctx.params.get("input") or {}
+        return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **given})
+
+
+block = Schedule()

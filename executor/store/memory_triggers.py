@@ -1,0 +1,185 @@
+"""Schedules and webhooks in memory. The contract is in `executor.store.triggers`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Coroutine
+from typing import TYPE_CHECKING, Any
+
+from msgspec.structs import replace
+
+from executor.store.triggers import (
+    DELIVERIES_KEPT,
+    DELIVERY_KEPT_MS,
+    FIRES_KEPT,
+    Declared,
+    DeliveryRow,
+    Fire,
+    Fired,
+    FireRow,
+    ScheduleRow,
+    WebhookRow,
+    merged_schedule,
+    merged_webhook,
+    outcome_of,
+)
+
+if TYPE_CHECKING:
+    from executor.store.base import NewRun, RunRow
+
+
+class MemoryTriggers:
+    """What MemoryStore can do with schedules and webhooks."""
+
+    _open: dict[str, Any]  # these two are the store's own
+    create_run: Callable[[NewRun], Coroutine[Any, Any, tuple[RunRow, bool]]]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._schedules: dict[str, ScheduleRow] = {}
+        self._fires: dict[str, list[FireRow]] = {}  # oldest first, as are deliveries
+        self._webhooks: dict[str, WebhookRow] = {}
+        self._deliveries: dict[str, list[DeliveryRow]] = {}
+
+    async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
+        merged = self._schedules[row.id] = merged_schedule(self._schedules.get(row.id), row)
+        return merged
+
+    async def get_schedule(self, id: str) -> ScheduleRow | None:
+        return self._schedules.get(id)
+
+    async def list_schedules(self, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
+        found = [row for row in self._schedules.values() if workflow in (None, row.workflow)]
+        return sorted(found, key=lambda row: row.id)[:limit]
+
+    async def switch_schedule(
+        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int
+    ) -> ScheduleRow | None:
+        row = self._schedules.get(id)
+        if row is None:
+            return None
+        row = self._schedules[id] = replace(
+            row,
+            enabled=enabled,
+            next_run_at_ms=next_run_at_ms if enabled else None,
+            queued_at_ms=row.queued_at_ms if enabled else None,
+            updated_at_ms=now_ms,
+        )
+        return row
+
+    async def delete_schedule(self, id: str) -> bool:
+        self._fires.pop(id, None)
+        return self._schedules.pop(id, None) is not None
+
+    async def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleRow]:
+        found = []
+        for row in self._schedules.values():
+            due = row.next_run_at_ms is not None and row.next_run_at_ms <= now_ms
+            if due or (row.queued_at_ms is not None and not self._has_open_run(row.id)):
+                found.append(row)
+        return sorted(found, key=lambda row: (_first_ms(row), row.id))[:limit]
+
+    async def next_schedule_ms(self) -> tuple[int | None, bool]:
+        rows = self._schedules.values()
+        next_ms = min((row.next_run_at_ms for row in rows if row.next_run_at_ms is not None), default=None)
+        return next_ms, any(row.queued_at_ms is not None for row in rows)
+
+    async def fire(self, fire: Fire) -> Fired | None:
+        id = fire.schedule_id
+        row = self._schedules.get(id)
+        if row is None:
+            return None
+        is_open, is_queued = self._has_open_run(id), row.queued_at_ms is not None
+        if fire.expects == "due":
+            if not row.enabled or row.next_run_at_ms != fire.expected_ms:
+                return None
+            row = replace(row, next_run_at_ms=fire.next_run_at_ms)
+        elif fire.expects == "queued":
+            if row.queued_at_ms != fire.expected_ms or is_open:
+                return None
+            row = replace(row, queued_at_ms=None)
+        outcome = outcome_of(fire, is_open, is_queued)
+        run = None
+        if outcome == "started":
+            assert fire.run is not None
+            run, _ = await self.create_run(fire.run)
+            row = replace(row, last_run_at_ms=fire.now_ms, last_run_id=run.id, error=None)
+        elif outcome == "queued":
+            row = replace(row, queued_at_ms=fire.due_ms)
+        elif outcome == "failed":
+            row = replace(row, error=fire.error)
+        self._schedules[id] = row
+        fires = self._fires.setdefault(id, [])
+        fires.append(FireRow(fire.due_ms, fire.now_ms, outcome, run.id if run else None, fire.error))
+        self._fires[id] = [*(old for old in fires[:-FIRES_KEPT] if old.run_id in self._open), *fires[-FIRES_KEPT:]]
+        return Fired(outcome, run)
+
+    def _has_open_run(self, schedule_id: str) -> bool:
+        return any(fire.run_id in self._open for fire in self._fires.get(schedule_id, ()))
+
+    async def list_fires(self, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
+        return self._fires.get(schedule_id, [])[::-1][:limit]
+
+    async def put_webhook(self, row: WebhookRow) -> WebhookRow:
+        merged = self._webhooks[row.id] = merged_webhook(self._webhooks.get(row.id), row)
+        return merged
+
+    async def get_webhook(self, id: str) -> WebhookRow | None:
+        return self._webhooks.get(id)
+
+    async def list_webhooks(self, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
+        found = [row for row in self._webhooks.values() if workflow in (None, row.workflow)]
+        return sorted(found, key=lambda row: row.id)[:limit]
+
+    async def switch_webhook(self, id: str, enabled: bool, now_ms: int) -> WebhookRow | None:
+        row = self._webhooks.get(id)
+        if row is not None:
+            row = self._webhooks[id] = replace(row, enabled=enabled, updated_at_ms=now_ms)
+        return row
+
+    async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
+        row = self._webhooks.get(id)
+        if row is not None:
+            row = self._webhooks[id] = replace(row, generation=generation, updated_at_ms=now_ms)
+        return row
+
+    async def delete_webhook(self, id: str) -> bool:
+        self._deliveries.pop(id, None)
+        return self._webhooks.pop(id, None) is not None
+
+    async def deliver(self, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+        all_known = self._deliveries.setdefault(delivery.webhook_id, [])
+        young = [old for old in all_known[:-DELIVERIES_KEPT] if old.at_ms > delivery.at_ms - DELIVERY_KEPT_MS]
+        known = self._deliveries[delivery.webhook_id] = [*young, *all_known[-DELIVERIES_KEPT:]]
+        for old in known:
+            if old.id == delivery.id or (old.digest is not None and old.digest == delivery.digest):
+                return old, None
+        row, _ = await self.create_run(run)
+        delivery = replace(delivery, run_id=row.id)
+        known.append(delivery)
+        hook = self._webhooks.get(delivery.webhook_id)
+        if hook is not None:
+            self._webhooks[hook.id] = replace(hook, last_run_at_ms=delivery.at_ms, last_run_id=row.id)
+        return delivery, row
+
+    async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
+        return self._deliveries.get(webhook_id, [])[::-1][:limit]
+
+    def _put_declared(self, workflow: str, declared: Declared) -> None:
+        """Part of storing a version: the triggers of its document take the place of those of the version before."""
+        schedules, webhooks = {row.id for row in declared.schedules}, {row.id for row in declared.webhooks}
+        for schedule in list(self._schedules.values()):
+            if (schedule.workflow, schedule.origin) == (workflow, "document") and schedule.id not in schedules:
+                del self._schedules[schedule.id]
+                self._fires.pop(schedule.id, None)
+        for hook in list(self._webhooks.values()):
+            if (hook.workflow, hook.origin) == (workflow, "document") and hook.id not in webhooks:
+                del self._webhooks[hook.id]
+                self._deliveries.pop(hook.id, None)
+        for new in declared.schedules:
+            self._schedules[new.id] = merged_schedule(self._schedules.get(new.id), new)
+        for new_hook in declared.webhooks:
+            self._webhooks[new_hook.id] = merged_webhook(self._webhooks.get(new_hook.id), new_hook)
+
+
+def _first_ms(row: ScheduleRow) -> int:
+    return min(ms for ms in (row.next_run_at_ms, row.queued_at_ms) if ms is not None)

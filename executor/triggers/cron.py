@@ -1,0 +1,146 @@
+"""Cron expressions with five fields in a time zone, as a function from moment to moment. Pure: no clock in here.
+
+When the clocks change, wall-clock time has a gap or an overlap. The rules:
+ 1. An expression that names hours goes by the wall clock: a time in the gap is taken at the gap's end, a time in the
+    overlap once, the first time it comes. `30 2 * * *` runs once on each day of the year.
+ 2. An expression for every hour (`*/15 * * * *`) goes by elapsed time: it keeps its rhythm through both.
+Moments strictly increase in either case. Fields, names and `L`, `LW`, `MON#2` are those of cronsim; a day of the month
+and a day of the week that are both given count as either-or, as in cron.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Iterator
+from datetime import UTC, datetime, timedelta, tzinfo
+from typing import Final
+from zoneinfo import ZoneInfo, available_timezones
+
+from cronsim import CronSim, CronSimError
+from msgspec import Struct
+
+from executor.errors import BadRequest
+
+EXPRESSION_LENGTH_MAX: Final = 200
+# The longest stretch that any zone's clocks were put back by since they are kept in hours: for looking backwards.
+OVERLAP_MAX: Final = timedelta(hours=3)
+# A schedule is for years to come; the calendar of Python ends in 9999, and arithmetic near its ends overflows.
+YEAR_MAX: Final = 9000
+
+
+class CronInvalid(BadRequest):
+    """This is no cron expression."""
+
+    code = "cron_invalid"
+    status = 422
+
+
+class ZoneUnknown(BadRequest):
+    """There is no such time zone."""
+
+    code = "timezone_unknown"
+    status = 422
+
+
+class Cron(Struct, frozen=True):
+    """Made by `parse`. Moments are Unix milliseconds, whole minutes."""
+
+    expression: str
+    zone: tzinfo
+    rhythm: bool  # every hour: by elapsed time
+
+    def next(self, after_ms: int) -> int | None:
+        """The first moment later than `after_ms`; None: none within fifty years."""
+        local = self._local(after_ms)
+        for found in self._moments(local):
+            if found > after_ms:
+                return found
+        return None
+
+    def previous(self, at_ms: int) -> int | None:
+        """The last moment that is not later than `at_ms`; None: none within fifty years."""
+        # Moments in an overlap come before the wall clock says so: begin to look behind it.
+        for found in self._moments(self._local(at_ms) + OVERLAP_MAX, reverse=True):
+            if found <= at_ms:
+                return found
+        return None
+
+    def upcoming(self, after_ms: int, count: int) -> list[int]:
+        """The next `count` moments."""
+        found: list[int] = []
+        while len(found) < count:
+            moment = self.next(found[-1] if found else after_ms)
+            if moment is None:
+                break
+            found.append(moment)
+        return found
+
+    def _local(self, at_ms: int) -> datetime:
+        moment = datetime.fromtimestamp(at_ms // 1000, self.zone)
+        return moment if self.rhythm else moment.replace(tzinfo=None)
+
+    def _moments(self, start: datetime, reverse: bool = False) -> Iterator[int]:
+        for found in CronSim(self.expression, start, reverse=reverse):
+            if found.year > YEAR_MAX:
+                return
+            yield _instant_ms(found if self.rhythm else _on_the_clock(found, self.zone))
+
+
+def parse(expression: str, zone: str = "UTC") -> Cron:
+    """Raises CronInvalid, ZoneUnknown."""
+    if zone not in zones():
+        hint = "use a name such as Europe/Berlin, or UTC"
+        if len(zones()) == 1:
+            hint = "this machine has no time zones but UTC: install its tzdata, or `pip install tzdata`"
+        raise ZoneUnknown(f"there is no time zone {zone[:80]!r}", pointer="/tz", hint=hint)
+    return _parsed(" ".join(expression.upper().split()), zone)
+
+
+@functools.lru_cache(maxsize=1024)
+def _parsed(expression: str, zone: str) -> Cron:
+    shown = repr(expression[:80])
+    if len(expression) > EXPRESSION_LENGTH_MAX:
+        raise _invalid(f"a cron expression has at most {EXPRESSION_LENGTH_MAX} characters")
+    if len(expression.split()) != 5:
+        raise _invalid(f"a cron expression has five fields, {shown} has {len(expression.split())}")
+    try:
+        found = CronSim(expression, datetime(2024, 1, 1))
+    except CronSimError as error:
+        raise _invalid(f"the cron expression {shown} can not be read: {str(error).lower()}") from None
+    cron = Cron(expression, UTC if zone == "UTC" else ZoneInfo(zone), rhythm=found.hours == set(range(24)))
+    if cron.next(0) is None:
+        raise _invalid(f"the cron expression {shown} names no day that ever comes")
+    return cron
+
+
+def _invalid(message: str) -> CronInvalid:
+    hint = "minute, hour, day of the month, month, day of the week: 0 9 * * MON-FRI is nine o'clock on weekdays"
+    return CronInvalid(message, pointer="/cron", hint=hint)
+
+
+@functools.cache
+def zones() -> frozenset[str]:
+    """IANA names this machine knows; UTC needs no file."""
+    return frozenset(available_timezones()) - {"localtime", "Factory"} | {"UTC"}
+
+
+def _on_the_clock(wall: datetime, zone: tzinfo) -> datetime:
+    """The moment at which clocks in `zone` show `wall` for the first time, or jump over it."""
+    early = wall.replace(tzinfo=zone, fold=0)
+    moment = early.astimezone(UTC)
+    if moment.astimezone(zone).replace(tzinfo=None) == wall:
+        return moment
+    # In a gap: the two readings lie on both sides of the jump, which is found by halving.
+    before, after = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
+    offset = after.astimezone(zone).utcoffset()
+    while after - before > timedelta(seconds=1):
+        middle = before + timedelta(seconds=(after - before) // timedelta(seconds=2))
+        if middle.astimezone(zone).utcoffset() == offset:
+            after = middle
+        else:
+            before = middle
+    return after
+
+
+def _instant_ms(moment: datetime) -> int:
+    return round(moment.timestamp()) * 1000

@@ -1,0 +1,151 @@
+"""The schedules and webhooks that a document declares, as rows. Storing a version stores them with it."""
+
+from __future__ import annotations
+
+import hashlib
+import re
+import secrets
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
+
+import orjson
+
+from compiler.diagnostics import CompileError
+from compiler.plan import Node, Plan
+from compiler.references import escape
+from executor.answers import check_input
+from executor.documents import as_ours
+from executor.errors import InputInvalid
+from executor.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.triggers import cron
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+
+TYPES: Final = frozenset({"schedule", "webhook"})
+# As it is, a name may be part of an address: no percent signs in what people copy.
+_PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
+SHORT: Final = 60
+WEBHOOK_TIMEOUT_S: Final = 30.0
+
+
+def trigger_id(workflow: str, block: str) -> str:
+    """`workflow:block`. A name that would need escaping in an address is shortened to what would not, and a hash."""
+    if not _PLAIN.fullmatch(workflow):
+        short = re.sub(r"[^A-Za-z0-9_.-]+", "-", workflow).strip("-")[:SHORT]
+        workflow = f"{short}~{hashlib.sha256(workflow.encode()).hexdigest()[:10]}"
+    return f"{workflow}:{block}"
+
+
+async def declared_by(engine: Engine, workflow: str, document: Any) -> Declared:
+    """What `document` declares, stored as `workflow`. Raises CompileError when one of its triggers can not start runs,
+    InputInvalid when the input of a schedule does not fit: a schedule that can only fail is no version."""
+    now_ms = engine.now_ms()
+    schedules: list[ScheduleRow] = []
+    webhooks: list[WebhookRow] = []
+    for block, kind, params in _blocks(document):
+        compiled = await engine.compile(document, block)
+        if compiled.plan is None:
+            raise CompileError(list(compiled.diagnostics))
+        id = trigger_id(workflow, block)
+        if kind == "schedule":
+            schedules.append(_schedule(engine, compiled.plan, id, workflow, block, params, now_ms))
+        else:
+            webhooks.append(_webhook(id, workflow, block, params, now_ms))
+    return Declared(tuple(schedules), tuple(webhooks))
+
+
+class StartOf(NamedTuple):
+    """A stored workflow as one trigger starts it: what it is stored as, its plan, and the trigger's node."""
+
+    workflow: str
+    version: int
+    plan: Plan
+    node: Node
+
+    @property
+    def params(self) -> dict[str, Any]:
+        params: dict[str, Any] = orjson.loads(bytes(self.node.params))
+        return params
+
+
+async def start_of(engine: Engine, row: ScheduleRow | WebhookRow) -> StartOf:
+    """What `row` starts, as things are now. Raises NotFound, CompileError."""
+    stored = await engine.get_workflow(row.workflow, row.version)
+    compiled = await engine.compile(stored.document, row.trigger)
+    plan = compiled.plan
+    if plan is None:
+        raise CompileError(list(compiled.diagnostics))
+    return StartOf(stored.name, stored.version, plan, plan.nodes[plan.regions[0].entries[0]])
+
+
+def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
+    """Id, type and params of enabled trigger blocks that become rows. The document compiles."""
+    blocks = as_ours(document).document.get("blocks") if isinstance(document, Mapping) else None
+    return [
+        (id, block["type"], block.get("params") or {})
+        for id, block in (blocks.items() if isinstance(blocks, Mapping) else ())
+        if isinstance(block, Mapping) and block.get("type") in TYPES and block.get("enabled", True)
+    ]
+
+
+def new_generation() -> int:
+    """Random: a webhook that is made anew under an old id must not get a secret back that was given up."""
+    return secrets.randbits(62)
+
+
+def _schedule(
+    engine: Engine, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
+) -> ScheduleRow:
+    given = params.get("input") or {}
+    try:
+        check_input(plan, given, engine.services.sandbox.matches)
+    except InputInvalid as error:
+        inside = (error.pointer or "").removeprefix("/input")
+        raise InputInvalid(
+            f"block {block!r}: {error.message}",
+            code=error.code,
+            pointer=f"/blocks/{escape(block)}/params/input{inside}",
+            hint=error.hint,
+            **error.extra,
+        ) from error
+    enabled = bool(params.get("enabled", True))
+    expression, zone = str(params["cron"]), str(params.get("tz", "UTC"))
+    return ScheduleRow(
+        id=id,
+        workflow=workflow,
+        version=None,
+        trigger=block,
+        cron=expression,
+        tz=zone,
+        input=orjson.dumps(given),
+        enabled=enabled,
+        declared=enabled,
+        overlap=params.get("overlap", "skip"),
+        catch_up=params.get("catch_up", "one"),
+        origin="document",
+        next_run_at_ms=cron.parse(expression, zone).next(now_ms),
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+    )
+
+
+def _webhook(id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int) -> WebhookRow:
+    enabled = bool(params.get("enabled", True))
+    return WebhookRow(
+        id=id,
+        workflow=workflow,
+        version=None,
+        trigger=block,
+        auth=params.get("auth", "hmac"),
+        secret_env=params.get("secret_env"),
+        generation=new_generation(),
+        respond=params.get("respond", "immediate"),
+        timeout_ms=round(float(params.get("timeout_s", WEBHOOK_TIMEOUT_S)) * 1000),
+        headers=orjson.dumps(params.get("headers") or []),
+        enabled=enabled,
+        declared=enabled,
+        origin="document",
+        created_at_ms=now_ms,
+        updated_at_ms=now_ms,
+    )

@@ -1,0 +1,185 @@
+"""A request that wants to start a run: is it from who it should be from, and what of it does the run see?
+
+Pure functions over names, texts and bytes; how they came here is the server's business. The schemes:
+
+hmac    X-Weft-Timestamp: Unix seconds, at most 300 from now. X-Weft-Signature: `v1=` and the hexadecimal HMAC-SHA256 of
+        timestamp, a dot, and the body as it was sent, keyed with the secret's text. X-Weft-Delivery: a name, optional
+github  X-Hub-Signature-256: `sha256=` and the hexadecimal HMAC-SHA256 of the body. X-GitHub-Delivery: a name
+token   Authorization: Bearer and the secret. X-Weft-Delivery: a name, optional
+none    nothing is asked for
+
+The sender's name for a delivery is not signed, so it proves nothing: a signed delivery is the same again when its
+signature is.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import re
+from collections.abc import Iterable, Mapping, Sequence
+from typing import Any, Final
+
+import orjson
+from msgspec import Struct
+
+from executor.errors import BadRequest, WeftError
+from executor.store.triggers import Auth
+
+SKEW_S_MAX: Final = 300
+DELIVERY_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")
+QUERY_FIELDS_MAX: Final = 200
+# Headers that runs see without being asked for by name.
+PASSED: Final = frozenset(
+    [
+        "ce-id", "ce-source", "ce-subject", "ce-time", "ce-type", "content-type", "idempotency-key", "user-agent",
+        "x-event-type", "x-github-delivery", "x-github-event", "x-github-hook-id", "x-gitlab-event", "x-request-id",
+        "x-weft-delivery", "x-weft-timestamp",
+    ]
+)  # fmt: skip
+# Inputs of runs are stored and shown: what lets somebody in must not be among them.
+_SECRETIVE: Final = re.compile(r"authorization|cookie|signature|secret|token|password|api-?key|credential")
+_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+
+
+class Refused(WeftError):
+    """The request does not prove that it may start a run."""
+
+    code = "signature_invalid"
+    status = 401
+
+
+class Received(Struct, frozen=True):
+    """A request as it came: header names in lower case, the query's fields in order, the body's bytes."""
+
+    method: str
+    headers: Mapping[str, str]
+    query: Sequence[tuple[str, str]]
+    body: bytes
+
+
+class Proof(Struct, frozen=True):
+    """`delivery`: the sender's name for it, None: he gave none. `digest`: of the signature, None: it has none."""
+
+    delivery: str | None
+    digest: str | None
+
+
+def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Proof:
+    """Raises Refused, and BadRequest for a delivery's name that is none. `secret` None: it is not known here, and
+    nothing can be proved with it."""
+    headers = request.headers
+    match auth:
+        case "none":
+            return Proof(_delivery(headers, "x-weft-delivery"), None)
+        case "token":
+            scheme, _, given = headers.get("authorization", "").partition(" ")
+            if secret is None or scheme.lower() != "bearer" or not _same(given.strip(), secret):
+                raise Refused("the bearer token is missing or wrong", code="token_invalid")
+            return Proof(_delivery(headers, "x-weft-delivery"), None)
+        case "hmac":
+            stamp = headers.get("x-weft-timestamp", "")
+            signature = _signature(headers, "x-weft-signature", "v1=")
+            if not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
+                raise Refused(
+                    "the header X-Weft-Timestamp is missing, or not in Unix seconds", code="signature_missing"
+                )
+            _compare(signature, secret, stamp.encode() + b"." + request.body)
+            # Only now: who can not sign need not know our clock.
+            if abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
+                raise Refused(
+                    f"the request was signed more than {SKEW_S_MAX} seconds from now",
+                    code="signature_expired",
+                    hint="sign it when it is sent, and check the sender's clock",
+                )
+            return Proof(_delivery(headers, "x-weft-delivery"), _digest(auth, signature))
+        case "github":
+            signature = _signature(headers, "x-hub-signature-256", "sha256=")
+            _compare(signature, secret, request.body)
+            return Proof(_delivery(headers, "x-github-delivery"), _digest(auth, signature))
+
+
+def sign(secret: str, body: bytes, timestamp_s: int) -> str:
+    """The value of X-Weft-Signature."""
+    return "v1=" + hmac.new(secret.encode(), b"%d." % timestamp_s + body, hashlib.sha256).hexdigest()
+
+
+def envelope(request: Received, more_headers: Iterable[str], delivery: str, now_ms: int) -> dict[str, Any]:
+    """What a `webhook` block puts out. Raises BadRequest for a body that says it is JSON and is not."""
+    passed = PASSED | {name.lower() for name in more_headers if header_problem(name) is None}
+    return {
+        "body": body_of(request),
+        "headers": {name: value for name, value in request.headers.items() if name in passed},
+        "query": _fields(request.query),
+        "method": request.method,
+        "delivery": delivery,
+        "received_at": now_ms,
+    }
+
+
+def body_of(request: Received) -> Any:
+    """The JSON in it, else its text; None when there is none. Raises BadRequest."""
+    if not request.body:
+        return None
+    media = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media == "application/json" or media.endswith("+json"):
+        try:
+            return orjson.loads(request.body)
+        except orjson.JSONDecodeError as error:
+            raise BadRequest(f"the body is not JSON: {error}", code="malformed_json", pointer="") from None
+    try:
+        return request.body.decode()
+    except UnicodeDecodeError:
+        hint = "send JSON, or text in UTF-8; put files where a block can fetch them"
+        raise BadRequest("the body is not text in UTF-8", code="body_not_text", hint=hint) from None
+
+
+def header_problem(name: str) -> str | None:
+    """Why runs can not see this header; None when they can."""
+    if not _HEADER_NAME.fullmatch(name):
+        return f"{name[:80]!r} can not be the name of a header"
+    if _SECRETIVE.search(name.lower()):
+        return f"header {name!r} lets somebody in: it is not passed on to runs, whose input is stored and shown"
+    return None
+
+
+def _fields(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
+    if len(query) > QUERY_FIELDS_MAX:
+        raise BadRequest(f"the query has more than {QUERY_FIELDS_MAX} fields", code="query_too_long")
+    fields: dict[str, Any] = {}
+    for name, value in query:
+        if name not in fields:
+            fields[name] = value
+        elif isinstance(fields[name], list):
+            fields[name].append(value)
+        else:
+            fields[name] = [fields[name], value]
+    return fields
+
+
+def _delivery(headers: Mapping[str, str], name: str) -> str | None:
+    given = headers.get(name)
+    if given is not None and not DELIVERY_NAME.fullmatch(given):
+        raise BadRequest(f"the header {name} must have 1 to 200 visible characters", code="delivery_invalid")
+    return given
+
+
+def _signature(headers: Mapping[str, str], name: str, prefix: str) -> str:
+    given = headers.get(name, "")
+    if not given.startswith(prefix):
+        raise Refused(f"the header {name} is missing, or does not begin with {prefix!r}", code="signature_missing")
+    return given.removeprefix(prefix).strip().lower()
+
+
+def _compare(signature: str, secret: str | None, signed: bytes) -> None:
+    if secret is None or not _same(signature, hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()):
+        raise Refused("the signature is not one of this body with this webhook's secret")
+
+
+def _same(given: str, wanted: str) -> bool:
+    """Constant time over both, whatever their lengths."""
+    return hmac.compare_digest(hashlib.sha256(given.encode()).digest(), hashlib.sha256(wanted.encode()).digest())
+
+
+def _digest(auth: str, signature: str) -> str:
+    return hashlib.sha256(f"{auth}\0{signature}".encode()).hexdigest()

@@ -1,0 +1,139 @@
+"""When schedules are due: one task of the engine that sleeps until the earliest moment and deals with what has come.
+
+Any number of processes may do so on one database: a moment is dealt with by whoever takes it first (store rule 16). The
+database is looked at every 5 seconds at least, as other processes write schedules, too. Times come from the engine's
+clock. If that is put back, what was started is not started again: the next moment stays where it is.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+import random
+from typing import Final, Protocol
+
+from executor.errors import StoreError
+from executor.runtime.clock import Clock
+from executor.store.triggers import Fire, Fired, ScheduleRow, TriggerStore
+from executor.triggers import cron
+
+log = logging.getLogger("weft.triggers")
+
+IDLE_MAX_S: Final = 5.0
+QUEUED_POLL_S: Final = 1.0  # a moment waits for the end of a run, which may be another process's
+RETRY_AFTER_ERROR_S: Final = 1.0
+BATCH: Final = 100
+# A moment that is dealt with later than this was missed: nobody was there.
+LATE_MS: Final = 60_000
+CATCH_UP_MAX: Final = 100
+
+
+class Starter(Protocol):
+    async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
+        """Make the run of a moment and take the moment. None: somebody else has. Raises StoreError."""
+
+
+class Scheduler:
+    def __init__(self, store: TriggerStore, clock: Clock, starter: Starter) -> None:
+        self._store = store
+        self._clock = clock
+        self._starter = starter
+        self._wake = asyncio.Event()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._clock.on_jump(self._wake.set)
+        self._task = asyncio.create_task(self._run(), name="scheduler")
+
+    async def stop(self) -> None:
+        """What is being dealt with is finished or left for the next process; nothing is half done."""
+        task, self._task = self._task, None
+        if task is not None:
+            task.cancel()
+            await asyncio.gather(task, return_exceptions=True)
+
+    def wake(self) -> None:
+        """Schedules have changed."""
+        self._wake.set()
+
+    async def _run(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                due, done = await self.deal_with_due()
+                if done:
+                    continue
+                idle_s = RETRY_AFTER_ERROR_S if due else await self._idle_s()
+            except StoreError as error:
+                log.error("schedules could not be looked at: %s", error)
+                idle_s = RETRY_AFTER_ERROR_S
+            try:
+                # jitter keeps several processes from looking at the same moment
+                async with asyncio.timeout(idle_s * random.uniform(1.0, 1.05)):
+                    await self._wake.wait()
+            except TimeoutError:
+                pass
+
+    async def deal_with_due(self) -> tuple[int, int]:
+        """One round over what is due now: how many schedules were, and with how many something was done. Raises
+        StoreError."""
+        now_ms = self._clock.now_ms()
+        rows = await self._store.due_schedules(now_ms, BATCH)
+        # All at once: what is due at the full hour shares a few commits.
+        results = await asyncio.gather(*(self._deal_with(row, now_ms) for row in rows), return_exceptions=True)
+        done = 0
+        for row, result in zip(rows, results, strict=True):
+            if isinstance(result, StoreError):
+                raise result
+            if isinstance(result, BaseException):
+                log.error("schedule %s was left out", row.id, exc_info=result)  # the others go on
+            else:
+                done += result
+        return len(rows), done
+
+    async def _deal_with(self, row: ScheduleRow, now_ms: int) -> bool:
+        done = False
+        if row.queued_at_ms is not None:
+            queued = Fire(row.id, "queued", row.queued_at_ms, None, row.queued_at_ms, now_ms, row.overlap)
+            done = await self._starter.start(queued, row) is not None
+        expected_ms = row.next_run_at_ms
+        if expected_ms is None or expected_ms > now_ms:
+            return done
+        try:
+            times = cron.parse(row.cron, row.tz)
+        except (cron.CronInvalid, cron.ZoneUnknown) as error:  # the machine's time zones are others than they were
+            lost = Fire(row.id, "due", expected_ms, None, expected_ms, now_ms, row.overlap, error=error.message)
+            return await self._store.fire(lost) is not None or done
+        last_ms = max(expected_ms, times.previous(now_ms) or 0)
+        moments = _before(times, last_ms, expected_ms) if row.catch_up == "all" else [last_ms]
+        after = [*moments[1:], times.next(now_ms)]
+        for due_ms, next_ms in zip(moments, after, strict=True):
+            fire = Fire(row.id, "due", expected_ms, next_ms, due_ms, now_ms, row.overlap)
+            if row.catch_up == "none" and now_ms - due_ms > LATE_MS:
+                fired = await self._store.fire(fire)
+            else:
+                fired = await self._starter.start(fire, row)
+            if fired is None:
+                return done  # another process is at it
+            done = True
+            if next_ms is not None:
+                expected_ms = next_ms
+        return done
+
+    async def _idle_s(self) -> float:
+        next_ms, queued = await self._store.next_schedule_ms()
+        idle_s = QUEUED_POLL_S if queued else IDLE_MAX_S
+        if next_ms is not None:
+            idle_s = min(idle_s, max(0.0, (next_ms - self._clock.now_ms()) / 1000) + 0.001)
+        return idle_s
+
+
+def _before(times: cron.Cron, last_ms: int, first_ms: int) -> list[int]:
+    """The moments from `first_ms` to `last_ms`, oldest first; of more than 100 the last 100."""
+    found = [last_ms]
+    while len(found) < CATCH_UP_MAX:
+        earlier = times.previous(found[-1] - 1)
+        if earlier is None or earlier < first_ms:
+            break
+        found.append(earlier)
+    return found[::-1]

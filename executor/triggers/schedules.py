@@ -1,0 +1,243 @@
+"""Schedules as people see them, and how one of their moments becomes a run; `engine.schedules`. When they are due is
+the business of `scheduler.py`."""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+from msgspec import Struct
+from msgspec.structs import replace
+
+from compiler.diagnostics import CompileError
+from executor.answers import check_input
+from executor.core import facts as f
+from executor.errors import BadRequest, Conflict, NotFound, StoreError, WeftError
+from executor.runtime.clock import Clock
+from executor.runtime.recover import keep_plan
+from executor.runtime.starting import Origin, new_run
+from executor.store.base import NewRun
+from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
+from executor.triggers import cron
+from executor.triggers.declared import start_of
+from executor.triggers.scheduler import Scheduler
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+    from executor.triggers.declared import StartOf
+
+log = logging.getLogger("weft.triggers")
+
+UPCOMING: Final = 5
+FIRES_SHOWN: Final = 50
+ERROR_CHARS_MAX: Final = 500
+# What people name through the API. Those of documents have a colon in them.
+API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
+
+
+class ScheduleSpec(Struct, forbid_unknown_fields=True):
+    """PUT /api/schedules/{id}. Without a version the newest runs, without a trigger the one the workflow starts at."""
+
+    workflow: str
+    cron: str
+    tz: str = "UTC"
+    version: int | None = None
+    trigger: str | None = None
+    input: dict[str, Any] = {}
+    enabled: bool = True
+    overlap: Overlap = "skip"
+    catch_up: CatchUp = "one"
+
+
+class ScheduleView(Struct, frozen=True):
+    """Times are Unix milliseconds. `origin` document: the block `trigger` of the workflow declares it. `queued_at`: a
+    moment that waits for an open run to end. `error`: why the last moment started nothing. `upcoming`: the next five
+    moments, none while it is switched off."""
+
+    id: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    cron: str
+    tz: str
+    input: Any
+    enabled: bool
+    overlap: Overlap
+    catch_up: CatchUp
+    origin: str
+    next_run_at: int | None
+    queued_at: int | None
+    last_run_at: int | None
+    last_run_id: str | None
+    error: str | None
+    created_at: int
+    updated_at: int
+    upcoming: tuple[int, ...]
+
+
+class Schedules:
+    """See the module text. Every method that changes something returns after the change is on disk."""
+
+    def __init__(self, engine: Engine, clock: Clock) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self.scheduler = Scheduler(self._store, clock, self)
+
+    async def all(self, workflow: str | None = None) -> list[ScheduleView]:
+        return [_view(row) for row in await self._store.list_schedules(workflow)]
+
+    async def get(self, id: str) -> ScheduleView:
+        return _view(await self._row(id))
+
+    async def fires(self, id: str) -> list[FireRow]:
+        """What became of its last moments, newest first."""
+        return await self._store.list_fires((await self._row(id)).id, FIRES_SHOWN)
+
+    async def put(self, id: str, spec: ScheduleSpec) -> tuple[ScheduleView, bool]:
+        """Make or change one of the API's own; second value: made now. Raises BadRequest, NotFound, CompileError,
+        InputInvalid, and Conflict for one that a document declares."""
+        if not API_ID.fullmatch(id) and ":" not in id:
+            raise BadRequest(
+                f"{id[:80]!r} can not be the id of a schedule", code="id_invalid", hint="letters, digits, _ . - only"
+            )
+        old = await self._store.get_schedule(id)
+        if ":" in id or (old is not None and old.origin == "document"):
+            raise _of_document(id)
+        now_ms = self._engine.now_ms()
+        row = ScheduleRow(
+            id=id,
+            workflow=spec.workflow,
+            version=spec.version,
+            trigger=spec.trigger,
+            cron=spec.cron,
+            tz=spec.tz,
+            input=orjson.dumps(spec.input),
+            enabled=spec.enabled,
+            declared=None,
+            overlap=spec.overlap,
+            catch_up=spec.catch_up,
+            origin="api",
+            next_run_at_ms=cron.parse(spec.cron, spec.tz).next(now_ms),
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        self._run_of(row, await start_of(self._engine, row), now_ms, None)  # it can be started: else say why now
+        row = await self._store.put_schedule(row)
+        self.scheduler.wake()
+        return _view(row), old is None
+
+    async def delete(self, id: str) -> None:
+        """Raises NotFound, and Conflict for one that a document declares. Its runs stay."""
+        if (await self._row(id)).origin == "document":
+            raise _of_document(id)
+        await self._store.delete_schedule(id)
+
+    async def switch(self, id: str, enabled: bool) -> ScheduleView:
+        """On: the next moment is the first from now. Switching on what is on changes nothing. Raises NotFound."""
+        row = await self._row(id)
+        if row.enabled != enabled:
+            now_ms = self._engine.now_ms()
+            next_ms = cron.parse(row.cron, row.tz).next(now_ms) if enabled else None
+            switched = await self._store.switch_schedule(id, enabled, next_ms, now_ms)
+            row = switched or row
+            self.scheduler.wake()
+        return _view(row)
+
+    async def run_now(self, id: str) -> str:
+        """A run beside the moments of the schedule, whether it is switched on or not, and whatever else is open.
+        Returns the run's id. Raises NotFound, CompileError, InputInvalid."""
+        row = await self._row(id)
+        now_ms = self._engine.now_ms()
+        start = await start_of(self._engine, row)
+        run = self._run_of(row, start, now_ms, f"cron:{id}:now:{secrets.token_hex(8)}")
+        fired = await self._fire(Fire(id, None, 0, None, now_ms, now_ms, row.overlap, run), start)
+        if fired is None or fired.run is None:
+            raise _not_found(id)
+        return fired.run.id
+
+    def preview(self, expression: str, zone: str) -> tuple[int, ...]:
+        """Its next five moments. Raises CronInvalid, ZoneUnknown."""
+        return tuple(cron.parse(expression, zone).upcoming(self._engine.now_ms(), UPCOMING))
+
+    async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
+        """Deal with a moment, for the scheduler: the run is made here, and why there is none is noted. None: another
+        process has dealt with it. Raises StoreError."""
+        key = f"cron:{row.id}:{fire.due_ms}"
+        try:
+            start = await start_of(self._engine, row)
+            run = self._run_of(row, start, fire.due_ms, key)
+        except StoreError:
+            raise
+        except (WeftError, CompileError) as error:
+            log.warning("schedule %s could not start a run: %s", row.id, error)
+            return await self._store.fire(replace(fire, error=str(error)[:ERROR_CHARS_MAX]))
+        except Exception:
+            log.exception("schedule %s could not start a run", row.id)
+            error_text = "something went wrong inside weft; its log says what"
+            return await self._store.fire(replace(fire, error=error_text))
+        return await self._fire(replace(fire, run=run), start)
+
+    async def _fire(self, fire: Fire, start: StartOf) -> Fired | None:
+        fired = await self._store.fire(fire)
+        if fired is not None and fired.run is not None:
+            keep_plan(start.plan)
+            self._engine.wake(fired.run.id)
+        return fired
+
+    def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
+        """The input is the schedule's; a `schedule` block is also told the times. Raises InputInvalid."""
+        now_ms = self._engine.now_ms()
+        checked = check_input(start.plan, orjson.loads(row.input), self._engine.services.sandbox.matches)
+        if start.node.type == "schedule":
+            checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
+        requested = f.StartRequested(now_ms, secrets.token_hex(16))
+        return new_run(start.plan, requested, Origin(start.workflow, start.version), checked, idempotency_key=key)
+
+    async def _row(self, id: str) -> ScheduleRow:
+        row = await self._store.get_schedule(id)
+        if row is None:
+            raise _not_found(id)
+        return row
+
+
+def _view(row: ScheduleRow) -> ScheduleView:
+    upcoming: tuple[int, ...] = ()
+    if row.next_run_at_ms is not None:
+        rest = cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1)
+        upcoming = (row.next_run_at_ms, *rest)
+    return ScheduleView(
+        id=row.id,
+        workflow=row.workflow,
+        version=row.version,
+        trigger=row.trigger,
+        cron=row.cron,
+        tz=row.tz,
+        input=orjson.loads(row.input),
+        enabled=row.enabled,
+        overlap=row.overlap,
+        catch_up=row.catch_up,
+        origin=row.origin,
+        next_run_at=row.next_run_at_ms,
+        queued_at=row.queued_at_ms,
+        last_run_at=row.last_run_at_ms,
+        last_run_id=row.last_run_id,
+        error=row.error,
+        created_at=row.created_at_ms,
+        updated_at=row.updated_at_ms,
+        upcoming=upcoming,
+    )
+
+
+def _not_found(id: str) -> NotFound:
+    return NotFound(f"there is no schedule '{id}'", code="schedule_not_found")
+
+
+def _of_document(id: str) -> Conflict:
+    return Conflict(
+        f"schedule '{id}' belongs to a block of its workflow",
+        code="declared_by_document",
+        hint="change the block and store the next version; switching it on and off works here",
+    )

@@ -1,0 +1,302 @@
+"""Webhooks as people see them, and how a request to one becomes a run; `engine.webhooks`. What proves a request is in
+`requests.py`.
+
+A request names a webhook and brings data, nothing else: what runs was stored by somebody who may.
+"""
+
+from __future__ import annotations
+
+import logging
+import re
+import secrets
+from collections import deque
+from typing import TYPE_CHECKING, Annotated, Any, Final
+
+import orjson
+from msgspec import Meta, Struct
+
+from compiler.diagnostics import CompileError
+from executor.answers import check_input
+from executor.core import facts as f
+from executor.errors import BadRequest, Conflict, InputInvalid, NotFound, StoreError, WeftError
+from executor.runtime.recover import keep_plan
+from executor.runtime.starting import Origin, new_run
+from executor.store.triggers import Auth, DeliveryRow, Respond, WebhookRow
+from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, new_generation, start_of
+from executor.triggers.requests import Received, body_of, envelope, header_problem, prove
+from executor.triggers.schedules import API_ID
+from executor.views import Submitted
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+
+log = logging.getLogger("weft.triggers")
+
+DELIVERIES_SHOWN: Final = 50
+ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+
+
+class SwitchedOff(WeftError):
+    """This webhook is switched off."""
+
+    code = "webhook_disabled"
+    status = 410
+
+
+class NotReady(WeftError):
+    """What this webhook starts can not be started now."""
+
+    code = "webhook_not_ready"
+    status = 503
+
+
+class WebhookSpec(Struct, forbid_unknown_fields=True):
+    """PUT /api/webhooks/{id}. Without a version the newest runs, without a trigger the one the workflow starts at. A
+    trigger of type `webhook` is given the request, every other one its body."""
+
+    workflow: str
+    version: int | None = None
+    trigger: str | None = None
+    auth: Auth = "hmac"
+    secret_env: str | None = None
+    respond: Respond = "immediate"
+    timeout_s: Annotated[float, Meta(gt=0, le=60)] = WEBHOOK_TIMEOUT_S
+    headers: Annotated[list[str], Meta(max_length=50)] = []
+    enabled: bool = True
+
+
+class WebhookView(Struct, frozen=True):
+    """Times are Unix milliseconds. `origin` document: the block `trigger` of the workflow declares it. `problem`: why
+    no request can get through."""
+
+    id: str
+    url: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    auth: Auth
+    secret_env: str | None
+    respond: Respond
+    timeout_s: float
+    headers: list[str]
+    enabled: bool
+    origin: str
+    last_run_at: int | None
+    last_run_id: str | None
+    problem: str | None
+    created_at: int
+    updated_at: int
+
+
+class DeliveryView(Struct, frozen=True):
+    """`outcome`: started, or the code of what was wrong with it. Those that were refused are remembered by the process
+    that refused them, not stored: strangers do not get to write into the database. `run` of a copy is the run that the
+    first one started."""
+
+    at: int
+    outcome: str
+    delivery: str | None
+    run: str | None
+
+
+class Delivered(Struct, frozen=True):
+    """`timeout_s` None: the sender does not wait for the run."""
+
+    delivery: str
+    submitted: Submitted
+    timeout_s: float | None
+
+
+class Webhooks:
+    """See the module text. Every method that changes something returns after the change is on disk."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._refused: dict[str, deque[DeliveryView]] = {}
+
+    async def all(self, workflow: str | None = None) -> list[WebhookView]:
+        return [self._view(row) for row in await self._store.list_webhooks(workflow)]
+
+    async def get(self, id: str) -> WebhookView:
+        return self._view(await self._row(id))
+
+    async def secret(self, id: str) -> str | None:
+        """What senders sign with, or send as token; None when the environment has it, or nobody needs one."""
+        row = await self._row(id)
+        made_here = row.auth != "none" and row.secret_env is None
+        return self._engine.links.webhook_secret(row.id, row.generation) if made_here else None
+
+    async def deliveries(self, id: str) -> list[DeliveryView]:
+        """The last ones, newest first."""
+        stored = await self._store.list_deliveries((await self._row(id)).id, DELIVERIES_SHOWN)
+        found = [DeliveryView(row.at_ms, "started", row.id, row.run_id) for row in stored]
+        return sorted([*found, *self._refused.get(id, ())], key=lambda one: one.at, reverse=True)[:DELIVERIES_SHOWN]
+
+    async def put(self, id: str, spec: WebhookSpec) -> tuple[WebhookView, bool]:
+        """Make or change one of the API's own; second value: made now. Raises BadRequest, NotFound, CompileError, and
+        Conflict for one that a document declares."""
+        if ":" in id:
+            raise _of_document(id)
+        if not API_ID.fullmatch(id):
+            raise BadRequest(
+                f"{id[:80]!r} can not be the id of a webhook", code="id_invalid", hint="letters, digits, _ . - only"
+            )
+        _check(spec)
+        old = await self._store.get_webhook(id)
+        now_ms = self._engine.now_ms()
+        row = WebhookRow(
+            id=id,
+            workflow=spec.workflow,
+            version=spec.version,
+            trigger=spec.trigger,
+            auth=spec.auth,
+            secret_env=spec.secret_env,
+            generation=new_generation(),
+            respond=spec.respond,
+            timeout_ms=max(1, round(spec.timeout_s * 1000)),
+            headers=orjson.dumps(spec.headers),
+            enabled=spec.enabled,
+            declared=None,
+            origin="api",
+            created_at_ms=now_ms,
+            updated_at_ms=now_ms,
+        )
+        await start_of(self._engine, row)  # it can be started: else say why now
+        return self._view(await self._store.put_webhook(row)), old is None
+
+    async def delete(self, id: str) -> None:
+        """Raises NotFound, and Conflict for one that a document declares. Its runs stay."""
+        if (await self._row(id)).origin == "document":
+            raise _of_document(id)
+        await self._store.delete_webhook(id)
+        self._refused.pop(id, None)
+
+    async def switch(self, id: str, enabled: bool) -> WebhookView:
+        """Raises NotFound."""
+        row = await self._row(id)
+        if row.enabled != enabled:
+            row = await self._store.switch_webhook(id, enabled, self._engine.now_ms()) or row
+        return self._view(row)
+
+    async def rotate(self, id: str) -> str:
+        """A new secret; the old one counts no more. Raises NotFound, and Conflict when there is none to rotate."""
+        row = await self._row(id)
+        if row.auth == "none" or row.secret_env is not None:
+            where = f"it is the value of {row.secret_env}" if row.secret_env else "it asks for none"
+            raise Conflict(f"the secret of webhook '{id}' is not weft's: {where}", code="no_own_secret")
+        row = await self._store.rotate_webhook(id, new_generation(), self._engine.now_ms()) or row
+        return self._engine.links.webhook_secret(row.id, row.generation)
+
+    async def receive(self, id: str, request: Received) -> Delivered:
+        """Start the run that a request asks for. Raises NotFound; Refused for one that proves nothing; SwitchedOff;
+        BadRequest, InputInvalid; Conflict (delivery_replayed, `run`) for a copy; NotReady."""
+        row = await self._row(id)
+        try:
+            return await self._receive(row, request)
+        except StoreError:
+            raise
+        except WeftError as error:
+            refused = self._refused.setdefault(id, deque(maxlen=DELIVERIES_SHOWN))
+            refused.append(
+                DeliveryView(self._engine.now_ms(), error.code, error.extra.get("delivery"), error.extra.get("run"))
+            )
+            raise
+
+    async def _receive(self, row: WebhookRow, request: Received) -> Delivered:
+        now_ms = self._engine.now_ms()
+        proof = prove(row.auth, self._known_secret(row), request, now_ms)
+        if not row.enabled:
+            raise SwitchedOff()
+        try:
+            start = await start_of(self._engine, row)
+        except (NotFound, CompileError) as error:
+            # A stranger need not know what is in the workflow.
+            log.error("webhook %s can not start its workflow: %s", row.id, error)
+            raise NotReady() from error
+        delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
+        checked = self._input_of(row, start, request, delivery, now_ms)
+        requested = f.StartRequested(now_ms, secrets.token_hex(16))
+        run = new_run(start.plan, requested, Origin(start.workflow, start.version), checked)
+        first, stored = await self._store.deliver(DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id), run)
+        if stored is None:
+            raise Conflict(
+                f"this was delivered before and started run {first.run_id}",
+                code="delivery_replayed",
+                hint="each delivery counts once; sign it anew, with a body of its own, to start another run",
+                run=first.run_id,
+                delivery=first.id,
+            )
+        keep_plan(start.plan)
+        self._engine.wake(stored.id)
+        submitted = Submitted(stored.id, stored.workflow, stored.version, stored.status, True)
+        return Delivered(first.id, submitted, row.timeout_ms / 1000 if row.respond == "run" else None)
+
+    def _input_of(self, row: WebhookRow, start: StartOf, request: Received, delivery: str, now_ms: int) -> Any:
+        """Raises BadRequest, and InputInvalid with a pointer into the body."""
+        whole = start.node.type == "webhook"
+        given = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
+        try:
+            return check_input(start.plan, given, self._engine.services.sandbox.matches)
+        except InputInvalid as error:
+            pointer = (error.pointer or "").removeprefix("/input").removeprefix("/body" if whole else "")
+            raise InputInvalid(
+                error.message,
+                code=error.code,
+                pointer=pointer,
+                hint="the workflow says what the body must be like",
+                errors=error.extra.get("errors", []),
+            ) from error
+
+    def _known_secret(self, row: WebhookRow) -> str | None:
+        if row.auth == "none":
+            return None
+        if row.secret_env is not None:
+            return self._engine.services.env.get(row.secret_env) or None
+        return self._engine.links.webhook_secret(row.id, row.generation)
+
+    async def _row(self, id: str) -> WebhookRow:
+        row = await self._store.get_webhook(id)
+        if row is None:
+            raise NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
+        return row
+
+    def _view(self, row: WebhookRow) -> WebhookView:
+        missing = row.auth != "none" and self._known_secret(row) is None
+        return WebhookView(
+            id=row.id,
+            url=self._engine.links.webhook_url(row.id),
+            workflow=row.workflow,
+            version=row.version,
+            trigger=row.trigger,
+            auth=row.auth,
+            secret_env=row.secret_env,
+            respond=row.respond,
+            timeout_s=row.timeout_ms / 1000,
+            headers=orjson.loads(row.headers),
+            enabled=row.enabled,
+            origin=row.origin,
+            last_run_at=row.last_run_at_ms,
+            last_run_id=row.last_run_id,
+            problem=f"the environment of this server has no value {row.secret_env}" if missing else None,
+            created_at=row.created_at_ms,
+            updated_at=row.updated_at_ms,
+        )
+
+
+def _check(spec: WebhookSpec) -> None:
+    for i, name in enumerate(spec.headers):
+        problem = header_problem(name)
+        if problem is not None:
+            raise BadRequest(problem, code="param_invalid", pointer=f"/headers/{i}")
+    if spec.secret_env is not None and (spec.auth == "none" or not ENV_NAME.fullmatch(spec.secret_env)):
+        what = "without auth there is no secret" if spec.auth == "none" else "this can not be the name of a value"
+        raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="leave it out")
+
+
+def _of_document(id: str) -> Conflict:
+    return Conflict(
+        f"webhook '{id}' belongs to a block of its workflow",
+        code="declared_by_document",
+        hint="change the block and store the next version; switching it on and off and rotating its secret work here",
+    )

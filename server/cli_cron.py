@@ -1,0 +1,240 @@
+"""`weft cron` and `weft hooks`: what starts runs without a person."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator, Mapping
+from datetime import datetime
+from typing import Any
+from zoneinfo import ZoneInfo
+
+import click
+
+Json = Mapping[str, Any]
+
+
+@click.group()
+def cron() -> None:
+    """Schedules: runs that the clock starts.
+
+    Those that a stored workflow declares in a `schedule` block are listed and switched here, and changed there.
+    """
+
+
+@cron.command()
+@click.argument("workflow", metavar="NAME")
+@click.option("--cron", "expression", required=True, help="Minute, hour, day, month, weekday: '0 9 * * MON-FRI'.")
+@click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
+@click.option("--input", "input_text", metavar="JSON|@FILE", help="Input of each run: JSON, or @ and a file.")
+@click.option("--trigger", help="Id of the block the runs start at, when there are several.")
+@click.option("--overlap", type=click.Choice(["skip", "queue", "allow"]), help="While a run of it is open; skip.")
+@click.option("--catch-up", type=click.Choice(["one", "none", "all"]), help="Of the times that were missed; one.")
+@click.option("--id", "schedule", help="Name of the schedule; that of the workflow without it.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def add(
+    url: str,
+    workflow: str,
+    expression: str,
+    tz: str,
+    input_text: str | None,
+    trigger: str | None,
+    overlap: str | None,
+    catch_up: str | None,
+    schedule: str | None,
+    as_json: bool,
+) -> int:
+    """Run the stored workflow NAME at certain times. The same id again changes the schedule."""
+    from server import cli
+
+    spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": cli._read_input(input_text)}
+    spec |= {"trigger": trigger, "overlap": overlap, "catch_up": catch_up}
+    given = {name: value for name, value in spec.items() if value is not None}
+    made = cli._call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), given))
+    _show(made, as_json, _schedule_lines(made))
+    return cli.OK
+
+
+@cron.command(name="ls")
+@click.option("--workflow", help="Only those of this workflow.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
+    """List schedules with their next time."""
+    from server import cli
+
+    found = cli._call(url, lambda client: client.schedules(workflow))
+    _show(found, as_json, (_schedule_line(one) for one in found))
+    if not found:
+        click.echo("No schedules. Make one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
+    return cli.OK
+
+
+@cron.command(name="show")
+@click.argument("schedule", metavar="ID")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def show_schedule(url: str, schedule: str, as_json: bool) -> int:
+    """Show a schedule, its next times and what became of its last ones."""
+    from server import cli
+
+    found = cli._call(url, lambda client: client.schedule(schedule))
+    _show(found, as_json, _schedule_lines(found))
+    return cli.OK
+
+
+@cron.command(name="rm")
+@click.argument("schedule", metavar="ID")
+@click.pass_obj
+def remove_schedule(url: str, schedule: str) -> int:
+    """Delete a schedule. Its runs stay."""
+    from server import cli
+
+    cli._call(url, lambda client: client.delete_schedule(schedule))
+    click.echo(f"{schedule} is deleted.")
+    return cli.OK
+
+
+@cron.command()
+@click.argument("schedule", metavar="ID")
+@click.pass_obj
+def enable(url: str, schedule: str) -> int:
+    """Switch a schedule on: its next time is the first from now."""
+    return _switch(url, schedule, "enable")
+
+
+@cron.command()
+@click.argument("schedule", metavar="ID")
+@click.pass_obj
+def disable(url: str, schedule: str) -> int:
+    """Switch a schedule off. Nothing is made up for later."""
+    return _switch(url, schedule, "disable")
+
+
+@cron.command(name="run")
+@click.argument("schedule", metavar="ID")
+@click.pass_obj
+def run_now(url: str, schedule: str) -> int:
+    """Start a run of a schedule now, beside its times."""
+    from server import cli
+
+    started = cli._call(url, lambda client: client.run_schedule(schedule))
+    click.echo(f"run {started['run']} {started['status']}")
+    return cli.OK
+
+
+@click.group()
+def hooks() -> None:
+    """Webhooks: runs that requests of other systems start.
+
+    Those that a stored workflow declares in a `webhook` block are listed and switched here, and changed there.
+    """
+
+
+@hooks.command(name="ls")
+@click.option("--workflow", help="Only those of this workflow.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
+    """List webhooks with their addresses."""
+    from server import cli
+
+    found = cli._call(url, lambda client: client.webhooks(workflow))
+    _show(found, as_json, (f"{_id(one)}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found))
+    if not found:
+        click.echo("No webhooks. A workflow with a `webhook` block brings one when it is stored.", err=True)
+    return cli.OK
+
+
+@hooks.command(name="show")
+@click.argument("hook", metavar="ID")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def show_hook(url: str, hook: str, as_json: bool) -> int:
+    """Show a webhook with its secret and what came in lately."""
+    from server import cli
+
+    found = cli._call(url, lambda client: client.webhook(hook))
+    _show(found, as_json, _hook_lines(found))
+    return cli.OK
+
+
+@hooks.command()
+@click.argument("hook", metavar="ID")
+@click.pass_obj
+def rotate(url: str, hook: str) -> int:
+    """Print a new secret. The old one counts no more."""
+    from server import cli
+
+    click.echo(cli._call(url, lambda client: client.rotate_webhook(hook))["secret"])
+    return cli.OK
+
+
+def _switch(url: str, schedule: str, how: str) -> int:
+    from server import cli
+
+    _show(found := cli._call(url, lambda client: client.switch_schedule(schedule, how)), False, [_schedule_line(found)])
+    return cli.OK
+
+
+def _show(value: Any, as_json: bool, lines: Any) -> None:
+    if as_json:
+        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
+        return
+    for line in lines:
+        click.echo(line)
+
+
+def _schedule_line(one: Json) -> str:
+    next_text = _moment(one["next_run_at"], one["tz"]) if one["next_run_at"] else "-"
+    line = f"{_id(one)}  {_text(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}"
+    return f"{line}  {click.style(_text(one['error']), fg='red')}" if one["error"] else line
+
+
+def _schedule_lines(one: Json) -> Iterator[str]:
+    yield _schedule_line(one)
+    yield from (f"  at {_moment(at, one['tz'])}" for at in one["upcoming"][1:])
+    for fire in one["fires"][:10]:
+        rest = fire["run"] or fire["error"] or ""
+        yield f"  {_moment(fire['due'], one['tz'])}  {fire['outcome']:<7}  {_text(rest)}".rstrip()
+
+
+def _hook_lines(one: Json) -> Iterator[str]:
+    yield f"{_id(one)}  {one['auth']}  {_mark(one)}"
+    yield f"  address   {_text(one['url'])}"
+    yield f"  starts    {_text(one['workflow'])}" + (f" at {_text(one['trigger'])}" if one["trigger"] else "")
+    if one["secret"]:
+        yield f"  secret    {one['secret']}"
+    elif one["secret_env"]:
+        yield f"  secret    the value of {one['secret_env']}"
+    if one["problem"]:
+        yield f"  {click.style(_text(one['problem']), fg='red')}"
+    for delivery in one["deliveries"][:10]:
+        yield f"  {_moment(delivery['at'])}  {delivery['outcome']}  {_text(delivery['run'] or '')}".rstrip()
+
+
+def _moment(at_ms: int, tz: str | None = None) -> str:
+    """On the clocks of the zone, or of this machine."""
+    return f"{datetime.fromtimestamp(at_ms / 1000, ZoneInfo(tz) if tz else None):%Y-%m-%d %H:%M}"
+
+
+def _mark(one: Json) -> str:
+    return click.style("on", fg="green") if one["enabled"] else click.style("off", fg="bright_black")
+
+
+def _id(one: Json) -> str:
+    return _text(one["id"])
+
+
+def _text(value: str) -> str:
+    from server.render_cli import plain
+
+    return plain(value)
+
+
+def _plain_id(workflow: str) -> str:
+    """The workflow's name, as the id of a schedule may be written."""
+    return "".join(char if char.isascii() and (char.isalnum() or char in "_.-") else "-" for char in workflow)[:128]
+
+
+COMMANDS = (cron, hooks)

@@ -1,0 +1,118 @@
+"""Schedules: what is due when, and what became of it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from executor.errors import BadRequest
+from executor.triggers.schedules import ScheduleSpec, ScheduleView
+from server import wire
+from server.body import read_as
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+from server.wire_triggers import CronPreview, FireView, ScheduleDetail, ScheduleList, TriggerDeleted
+
+
+async def list_all(call: Call) -> Response:
+    return json_response(ScheduleList(await call.engine.schedules.all(call.query("workflow"))))
+
+
+async def read(call: Call) -> Response:
+    return json_response(await _detail(call, await call.engine.schedules.get(call.path("id"))))
+
+
+async def put(call: Call) -> Response:
+    """201 for a new one, 200 for a change. Those that a document declares are changed there: 409."""
+    spec = await read_as(call.request, call.settings.limits, ScheduleSpec)
+    view, created = await call.engine.schedules.put(call.path("id"), spec)
+    return json_response(await _detail(call, view), 201 if created else 200)
+
+
+async def delete(call: Call) -> Response:
+    """Its runs stay. Those that a document declares are taken out there: 409."""
+    await call.engine.schedules.delete(call.path("id"))
+    return json_response(TriggerDeleted(call.path("id"), True))
+
+
+async def enable(call: Call) -> Response:
+    """The next moment is the first from now."""
+    return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), True)))
+
+
+async def disable(call: Call) -> Response:
+    """Nothing starts, and nothing is made up for later."""
+    return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), False)))
+
+
+async def run_now(call: Call) -> Response:
+    """A run beside its moments, whether it is switched on or not, and whatever else is open."""
+    run = await call.engine.schedules.run_now(call.path("id"))
+    row = await call.engine.run_row(run)
+    accepted = wire.RunAccepted(row.id, row.workflow, row.version, row.status, True, wire.run_urls(row.id))
+    return json_response(accepted, 202, {"Location": f"/api/runs/{run}"})
+
+
+async def preview(call: Call) -> Response:
+    """The next five moments of an expression."""
+    expression, zone = call.query("expr"), call.query("tz") or "UTC"
+    if expression is None:
+        raise BadRequest("The query parameter expr is missing.", hint="GET /api/cron?expr=0+9+*+*+MON-FRI&tz=UTC")
+    return json_response(CronPreview(expression, zone, call.engine.schedules.preview(expression, zone)))
+
+
+async def _detail(call: Call, view: ScheduleView) -> dict[str, Any]:
+    fires = await call.engine.schedules.fires(view.id)
+    return {**asdict(view), "fires": [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]}
+
+
+WORKFLOW = Param("workflow", "Only those of this workflow.")
+_EXPR = Param("expr", "Minute, hour, day of the month, month, day of the week.")
+_TZ = Param("tz", "An IANA name such as Europe/Berlin; UTC without it.")
+_ONE = "/api/schedules/{id}"
+
+TABLE = (
+    RouteSpec("GET", "/api/schedules", list_all, "All schedules", "triggers", answer=ScheduleList, params=(WORKFLOW,)),
+    RouteSpec(
+        "GET", _ONE, read, "A schedule and what became of it", "triggers", answer=ScheduleDetail, statuses=(404,)
+    ),
+    RouteSpec(
+        "PUT",
+        _ONE,
+        put,
+        "Make or change a schedule",
+        "triggers",
+        body=ScheduleSpec,
+        answer=ScheduleDetail,
+        statuses=(201, 400, 404, 409, 422),
+    ),
+    RouteSpec("DELETE", _ONE, delete, "Delete a schedule", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
+    RouteSpec(
+        "POST", f"{_ONE}/enable", enable, "Switch a schedule on", "triggers", answer=ScheduleDetail, statuses=(404,)
+    ),
+    RouteSpec(
+        "POST", f"{_ONE}/disable", disable, "Switch a schedule off", "triggers", answer=ScheduleDetail, statuses=(404,)
+    ),
+    RouteSpec(
+        "POST",
+        f"{_ONE}/run",
+        run_now,
+        "Start a run of a schedule now",
+        "triggers",
+        answer=wire.RunAccepted,
+        status=202,
+        statuses=(404, 422),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/cron",
+        preview,
+        "When an expression would be due",
+        "triggers",
+        answer=CronPreview,
+        statuses=(400, 422),
+        params=(_EXPR, _TZ),
+    ),
+)

@@ -1,0 +1,102 @@
+"""Webhooks: their addresses, their secrets, and what came in. What comes in is the business of `hooks.py`."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from executor.triggers.webhooks import WebhookSpec, WebhookView
+from server.body import read_as
+from server.routes.schedules import WORKFLOW
+from server.routes.table import Call, RouteSpec
+from server.wire import json_response
+from server.wire_triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
+
+
+async def list_all(call: Call) -> Response:
+    """Without their secrets."""
+    return json_response(WebhookList(await call.engine.webhooks.all(call.query("workflow"))))
+
+
+async def read(call: Call) -> Response:
+    return json_response(await _detail(call, await call.engine.webhooks.get(call.path("id"))))
+
+
+async def put(call: Call) -> Response:
+    """201 for a new one, 200 for a change. Those that a document declares are changed there: 409."""
+    spec = await read_as(call.request, call.settings.limits, WebhookSpec)
+    view, created = await call.engine.webhooks.put(call.path("id"), spec)
+    return json_response(await _detail(call, view), 201 if created else 200)
+
+
+async def delete(call: Call) -> Response:
+    """Its runs stay. Those that a document declares are taken out there: 409."""
+    await call.engine.webhooks.delete(call.path("id"))
+    return json_response(TriggerDeleted(call.path("id"), True))
+
+
+async def enable(call: Call) -> Response:
+    return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), True)))
+
+
+async def disable(call: Call) -> Response:
+    """Whoever can prove who he is gets 410 from then on."""
+    return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), False)))
+
+
+async def rotate(call: Call) -> Response:
+    """A new secret; the old one counts no more. 409 when the secret is not weft's."""
+    return json_response(WebhookRotated(call.path("id"), await call.engine.webhooks.rotate(call.path("id"))))
+
+
+async def _detail(call: Call, view: WebhookView) -> dict[str, Any]:
+    webhooks = call.engine.webhooks
+    return {
+        **asdict(view),
+        "secret": await webhooks.secret(view.id),
+        "deliveries": await webhooks.deliveries(view.id),
+    }
+
+
+_ONE = "/api/webhooks/{id}"
+
+TABLE = (
+    RouteSpec("GET", "/api/webhooks", list_all, "All webhooks", "triggers", answer=WebhookList, params=(WORKFLOW,)),
+    RouteSpec(
+        "GET",
+        _ONE,
+        read,
+        "A webhook with its secret and its last deliveries",
+        "triggers",
+        answer=WebhookDetail,
+        statuses=(404,),
+    ),
+    RouteSpec(
+        "PUT",
+        _ONE,
+        put,
+        "Make or change a webhook",
+        "triggers",
+        body=WebhookSpec,
+        answer=WebhookDetail,
+        statuses=(201, 400, 404, 409, 422),
+    ),
+    RouteSpec("DELETE", _ONE, delete, "Delete a webhook", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
+    RouteSpec(
+        "POST", f"{_ONE}/enable", enable, "Switch a webhook on", "triggers", answer=WebhookDetail, statuses=(404,)
+    ),
+    RouteSpec(
+        "POST", f"{_ONE}/disable", disable, "Switch a webhook off", "triggers", answer=WebhookDetail, statuses=(404,)
+    ),
+    RouteSpec(
+        "POST",
+        f"{_ONE}/rotate",
+        rotate,
+        "Give a webhook a new secret",
+        "triggers",
+        answer=WebhookRotated,
+        statuses=(404, 409),
+    ),
+)

@@ -1,0 +1,81 @@
+"""The shapes of schedules and webhooks that cross HTTP. Times are Unix milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from executor.store.triggers import FireOutcome
+from executor.triggers.schedules import ScheduleView
+from executor.triggers.webhooks import DeliveryView, WebhookView
+
+
+class ScheduleList(Struct, frozen=True):
+    """By id."""
+
+    schedules: list[ScheduleView]
+
+
+class FireView(Struct, frozen=True):
+    """What became of the moment `due`, at `at`."""
+
+    due: int
+    at: int
+    outcome: FireOutcome
+    run: str | None
+    error: str | None
+
+
+class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
+    """`fires`: the last 50 moments, newest first."""
+
+    fires: list[FireView]
+
+
+class CronPreview(Struct, frozen=True):
+    expr: str
+    tz: str
+    upcoming: tuple[int, ...]
+
+
+class TriggerDeleted(Struct, frozen=True):
+    id: str
+    deleted: bool
+
+
+class WebhookList(Struct, frozen=True):
+    """By id."""
+
+    webhooks: list[WebhookView]
+
+
+class WebhookDetail(WebhookView, frozen=True, kw_only=True):
+    """`secret`: what senders sign with, or send as token; null when the environment has it or nobody needs one.
+    `deliveries`: the last 50, newest first."""
+
+    secret: str | None
+    deliveries: list[DeliveryView]
+
+
+class WebhookRotated(Struct, frozen=True):
+    id: str
+    secret: str
+
+
+class HookStarted(Struct, frozen=True):
+    """202: the run is stored. `status_url` asks for the server's token if it has one."""
+
+    run: str
+    status: str
+    delivery: str
+    status_url: str
+
+
+class HookResult(Struct, frozen=True):
+    """200: the run has succeeded."""
+
+    run: str
+    status: str
+    delivery: str
+    output: Any

@@ -1,0 +1,62 @@
+"""Engines on one SQLite file, with a clock that stands still until it is advanced."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Awaitable, Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.runtime.clock import ManualClock
+from executor.sandbox import Sandbox
+from executor.services import Services
+from executor.store.sqlite import SQLiteStore
+
+SECRET = b"a secret for tests of triggers!!"
+MONDAY = 1_800_000_000_000 - 1_800_000_000_000 % 86_400_000  # a midnight in UTC, 2027-01-15
+
+Open = Callable[..., Awaitable[Engine]]
+
+
+@pytest.fixture
+def clock() -> ManualClock:
+    return ManualClock(MONDAY)
+
+
+@pytest.fixture
+async def open_engine(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Open]:
+    """Opens engines, all on one file unless `db` names another; those still open at the end are closed."""
+    opened: list[Engine] = []
+
+    async def open(db: str = "weft.db", **options: Any) -> Engine:
+        sandbox = Sandbox()
+        env = options.pop("env", {})
+        engine = await Engine.open(
+            SQLiteStore(tmp_path / db),
+            registry=Registry.load(sandbox=sandbox),
+            services=Services(sandbox=sandbox, http=GuardedClient(), env=env, secrets=frozenset(env)),
+            secret=SECRET,
+            clock=options.pop("clock", clock),
+            **options,
+        )
+        opened.append(engine)
+        return engine
+
+    yield open
+    for engine in opened:
+        await engine.close()
+
+
+async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = 20) -> Any:
+    """What `condition` gives once it is true; fails when that takes too long."""
+    async with asyncio.timeout(seconds):
+        while True:
+            found = await condition()
+            if found:
+                return found
+            await asyncio.sleep(0.01)

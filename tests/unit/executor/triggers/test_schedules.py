@@ -1,0 +1,389 @@
+"""Schedules in an engine: each moment starts one run, over restarts, over several processes and over clock steps."""
+
+from __future__ import annotations
+
+import asyncio
+from typing import Any
+
+import pytest
+
+from compiler.diagnostics import CompileError
+from executor.engine import Engine
+from executor.errors import BadRequest, Conflict, InputInvalid, NotFound
+from executor.runtime.clock import ManualClock
+from executor.triggers.cron import CronInvalid, ZoneUnknown
+from executor.triggers.declared import trigger_id
+from executor.triggers.schedules import ScheduleSpec
+from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually
+
+HOUR, DAY = 3_600_000, 86_400_000
+Json = dict[str, Any]
+
+
+def nightly(**params: Any) -> Json:
+    return {
+        "format": "weft/1",
+        "name": "nightly",
+        "blocks": {
+            "night": {"type": "schedule", "params": {"cron": "0 3 * * *", **params}},
+            "note": {"type": "set", "params": {"value": {"at": "<night.scheduled_at>"}}},
+        },
+        "edges": [{"source": "night", "target": "note"}],
+    }
+
+
+def waiting(**params: Any) -> Json:
+    """A run of it stays open until it is cancelled."""
+    document = nightly(**params)
+    document["blocks"]["note"] = {"type": "wait", "params": {"seconds": 300_000_000}}
+    document["settings"] = {"timeout_s": 31_536_000}  # the clock may be advanced before the run is asleep
+    return document
+
+
+async def ended(engine: Engine, count: int) -> list[Any]:
+    """Outputs of `count` ended runs, oldest first; there are no others."""
+
+    async def look() -> bool:
+        return (await engine.count_runs())["succeeded"] == count
+
+    await eventually(look)
+    runs = [await engine.get_run(row.id) for row in await engine.list_runs()]
+    assert len(runs) == count
+    return [run.output for run in reversed(runs)]
+
+
+async def outcomes(engine: Engine, id: str = "nightly:night") -> list[str]:
+    return [fire.outcome for fire in reversed(await engine.schedules.fires(id))]
+
+
+async def dealt_with(engine: Engine, count: int, id: str = "nightly:night") -> list[str]:
+    async def look() -> list[str] | None:
+        found = await outcomes(engine, id)
+        return found if len(found) >= count else None
+
+    found: list[str] = await eventually(look)
+    return found
+
+
+async def settled(engine: Engine) -> None:
+    """Rounds until nothing is due, made by hand: whatever the engine's own task does is done as well."""
+    while (await engine.schedules.scheduler.deal_with_due())[0]:
+        await asyncio.sleep(0)
+
+
+# --- one moment, one run ---
+
+
+async def test_a_stored_version_brings_its_schedule(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    saved = await engine.save_workflow(nightly(tz="Europe/Berlin", input={"kind": "full"}))
+    (schedule,) = await engine.schedules.all("nightly")
+    assert (schedule.id, schedule.trigger, schedule.version, schedule.origin) == (
+        "nightly:night",
+        "night",
+        saved.version,
+        "document",
+    )
+    assert schedule.next_run_at == MONDAY + 2 * HOUR, "three o'clock in Berlin"
+    assert schedule.upcoming == tuple(MONDAY + 2 * HOUR + n * DAY for n in range(5))
+    clock.advance(2 * HOUR)
+    assert await ended(engine, 1) == [{"at": MONDAY + 2 * HOUR}]
+    schedule = await engine.schedules.get("nightly:night")
+    assert schedule.next_run_at == MONDAY + 2 * HOUR + DAY
+    run = await engine.get_run(schedule.last_run_id or "")
+    assert run.input == {"kind": "full", "scheduled_at": MONDAY + 2 * HOUR, "fired_at": MONDAY + 2 * HOUR}
+    assert run.version == saved.version
+    row = await engine.run_row(run.id)
+    assert row.idempotency_key == f"cron:nightly:night:{MONDAY + 2 * HOUR}"
+
+
+async def test_never_early(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly())
+    clock.advance(3 * HOUR - 1)
+    await settled(engine)
+    assert await engine.list_runs() == []
+    clock.advance(1)
+    assert await ended(engine, 1) == [{"at": MONDAY + 3 * HOUR}]
+
+
+async def test_a_restart_between_due_and_fire(open_engine: Open, clock: ManualClock) -> None:
+    first = await open_engine(work=False)
+    await first.save_workflow(nightly())
+    clock.advance(3 * HOUR + 5)  # nobody is at work: it is due and not dealt with
+    await settled_as_front(first)
+    second = await open_engine()
+    assert await ended(second, 1) == [{"at": MONDAY + 3 * HOUR}]
+    third = await open_engine()
+    await settled(third)
+    assert len(await third.list_runs()) == 1
+
+
+async def settled_as_front(engine: Engine) -> None:
+    """An engine that does not work starts nothing."""
+    await asyncio.sleep(0.05)
+    assert await engine.list_runs() == []
+
+
+async def test_two_engines_on_one_file_fire_once(open_engine: Open, clock: ManualClock) -> None:
+    engines = [await open_engine(), await open_engine()]
+    await engines[0].save_workflow(nightly(cron="* * * * *", overlap="allow"))
+    engines[1].schedules.scheduler.wake()
+    for _ in range(20):
+        clock.advance(60_000)
+        for engine in engines:
+            await engine.schedules.scheduler.deal_with_due()
+    found = await ended(engines[0], 20)
+    assert sorted(output["at"] for output in found) == [MONDAY + n * 60_000 for n in range(1, 21)]
+    assert await dealt_with(engines[1], 20) == ["started"] * 20
+
+
+@pytest.mark.parametrize("step", [-DAY, -HOUR, HOUR, DAY])
+async def test_clock_steps_start_nothing_twice(open_engine: Open, clock: ManualClock, step: int) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly(cron="0 * * * *", overlap="allow"))
+    moments = set()
+    for n in range(6):
+        clock.advance(step if n == 3 else HOUR)
+        await settled(engine)
+    for row in await engine.list_runs():
+        run = await engine.get_run(row.id)
+        assert run.input["scheduled_at"] not in moments
+        assert run.input["scheduled_at"] <= run.input["fired_at"]
+        moments.add(run.input["scheduled_at"])
+    schedule = await engine.schedules.get("nightly:night")
+    assert moments and schedule.next_run_at is not None and schedule.next_run_at > max(moments)
+    clock.advance(schedule.next_run_at - engine.now_ms())
+    await settled(engine)
+    assert len(await engine.list_runs()) == len(moments) + 1, "it goes on"
+
+
+# --- after a standstill ---
+
+
+@pytest.mark.parametrize(
+    ("catch_up", "expected"),
+    [("one", [4]), ("none", []), ("all", [0, 1, 2, 3, 4])],
+)
+async def test_what_was_missed(open_engine: Open, clock: ManualClock, catch_up: str, expected: list[int]) -> None:
+    engine = await open_engine(work=False)
+    await engine.save_workflow(nightly(catch_up=catch_up, overlap="allow"))
+    clock.advance(3 * HOUR + 4 * DAY + HOUR)
+    engine = await open_engine()
+    assert await dealt_with(engine, max(1, len(expected))) == (["started"] * len(expected) or ["missed"])
+    found = await ended(engine, len(expected))
+    assert sorted(output["at"] for output in found) == [MONDAY + 3 * HOUR + n * DAY for n in expected]
+    schedule = await engine.schedules.get("nightly:night")
+    assert schedule.next_run_at == MONDAY + 3 * HOUR + 5 * DAY
+
+
+async def test_a_moment_that_is_a_little_late_is_not_missed(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine(work=False)
+    await engine.save_workflow(nightly(catch_up="none"))
+    clock.advance(3 * HOUR + 59_000)
+    engine = await open_engine()
+    assert await ended(engine, 1) == [{"at": MONDAY + 3 * HOUR}]
+
+
+async def test_of_many_that_were_missed_the_last_hundred_run(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine(work=False)
+    await engine.save_workflow(nightly(cron="* * * * *", catch_up="all", overlap="allow"))
+    clock.advance(3 * DAY)
+    while (await engine.schedules.scheduler.deal_with_due())[0]:
+        pass
+    runs = [await engine.get_run(row.id) for row in await engine.list_runs(limit=1000)]
+    assert sorted(run.input["scheduled_at"] for run in runs) == [
+        MONDAY + 3 * DAY - n * 60_000 for n in range(99, -1, -1)
+    ]
+
+
+# --- while a run is open ---
+
+
+async def test_skipped_while_a_run_is_open(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(waiting())
+    for n in range(3):
+        clock.advance(DAY if n else 3 * HOUR)
+        await dealt_with(engine, n + 1)
+    assert await outcomes(engine) == ["started", "skipped", "skipped"]
+    (row,) = await engine.list_runs()
+    await cancelled(engine, row.id)
+    clock.advance(DAY)
+    assert await dealt_with(engine, 4) == ["started", "skipped", "skipped", "started"]
+
+
+async def test_one_is_queued_and_starts_when_the_open_run_ends(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(waiting(overlap="queue"))
+    for n in range(3):
+        clock.advance(DAY if n else 3 * HOUR)
+        await dealt_with(engine, n + 1)
+    assert await outcomes(engine) == ["started", "queued", "skipped"]
+    assert (await engine.schedules.get("nightly:night")).queued_at == MONDAY + 3 * HOUR + DAY
+    (row,) = await engine.list_runs()
+    await cancelled(engine, row.id)
+    assert await dealt_with(engine, 4) == ["started", "queued", "skipped", "started"]
+    newest = await engine.get_run((await engine.list_runs())[0].id)
+    assert newest.input["scheduled_at"] == MONDAY + 3 * HOUR + DAY
+    assert newest.input["fired_at"] == MONDAY + 3 * HOUR + 2 * DAY
+
+
+async def cancelled(engine: Engine, run: str) -> None:
+    await engine.cancel(run)
+
+    async def look() -> bool:
+        return (await engine.run_row(run)).status == "cancelled"
+
+    await eventually(look)
+
+
+# --- what goes wrong ---
+
+
+async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    document = nightly()
+    document["blocks"]["start"] = {"type": "start", "params": {"fields": [{"name": "who", "required": True}]}}
+    await engine.save_workflow(document, "w")
+    spec = ScheduleSpec(workflow="w", cron="0 5 * * *", trigger="start", input={"who": "Ada"})
+    await engine.schedules.put("daily", spec)
+    # The next version has no such trigger; the schedule is not of that document and stays.
+    await engine.save_workflow(nightly(enabled=False), "w")
+    clock.advance(5 * HOUR)
+    assert await dealt_with(engine, 1, "daily") == ["failed"]
+    broken = await engine.schedules.get("daily")
+    assert broken.error is not None and "start" in broken.error
+    assert broken.next_run_at == MONDAY + 5 * HOUR + DAY
+    await engine.save_workflow({**document, "description": "again"}, "w")
+    clock.advance(DAY)
+    await dealt_with(engine, 2, "daily")
+    mended = await engine.schedules.get("daily")
+    assert mended.error is None and mended.last_run_id is not None
+
+
+async def test_a_document_with_a_broken_schedule_is_no_version(open_engine: Open) -> None:
+    engine = await open_engine()
+    for params, code in (({"cron": "99 * * * *"}, "cron_invalid"), ({"tz": "Mars/Olympus"}, "timezone_unknown")):
+        document = nightly(**params)
+        document["blocks"]["start"] = {"type": "start"}  # without a trigger named, this one is compiled
+        document["edges"].append({"source": "start", "target": "note"})
+        with pytest.raises(CompileError) as refused:
+            await engine.save_workflow(document)
+        found = [finding for finding in refused.value.diagnostics if finding.code == code]
+        assert [finding.severity for finding in found] == ["error"]
+        pointer = f"/blocks/night/params/{'cron' if code == 'cron_invalid' else 'tz'}"
+        assert (found[0].pointer, found[0].block) == (pointer, "night") and found[0].hint
+    document = nightly(input={"amount": "much"})
+    document["input"] = {"type": "object", "properties": {"amount": {"type": "number"}}}
+    with pytest.raises(InputInvalid) as unfit:
+        await engine.save_workflow(document)
+    assert unfit.value.pointer == "/blocks/night/params/input/amount"
+    assert await engine.schedules.all() == []
+
+
+async def test_references_in_the_input_are_left_alone(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    text = "see <night.scheduled_at> and ${SECRET}"
+    document = nightly(input={"deep": {"list": [text]}})
+    document["blocks"]["note"]["params"]["value"] = "<night.deep.list[0]>"
+    await engine.save_workflow(document)
+    clock.advance(3 * HOUR)
+    assert await ended(engine, 1) == [text]
+
+
+# --- switching, changing, asking ---
+
+
+async def test_switching_off_and_on(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly())
+    off = await engine.schedules.switch("nightly:night", False)
+    assert (off.enabled, off.next_run_at, off.upcoming) == (False, None, ())
+    clock.advance(2 * DAY + HOUR)
+    await settled(engine)
+    assert await engine.list_runs() == []
+    on = await engine.schedules.switch("nightly:night", True)
+    assert on.next_run_at == MONDAY + 2 * DAY + 3 * HOUR, "from now on: what lies behind is not made up for"
+    await engine.save_workflow({**nightly(), "description": "changed"})
+    await engine.schedules.switch("nightly:night", False)
+    saved = await engine.save_workflow({**nightly(cron="0 4 * * *"), "description": "changed again"})
+    kept = await engine.schedules.get("nightly:night")
+    assert (kept.enabled, kept.cron, kept.version) == (False, "0 4 * * *", saved.version)
+
+
+async def test_a_block_that_is_gone_takes_its_schedule_with_it(open_engine: Open) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly())
+    document = nightly()
+    document["blocks"]["night"]["enabled"] = False
+    document["blocks"]["start"] = {"type": "start"}
+    document["blocks"]["note"]["params"] = {"value": 1}
+    document["edges"] = [{"source": "start", "target": "note"}]
+    await engine.save_workflow(document)
+    assert await engine.schedules.all() == []
+
+
+async def test_a_run_now(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly(input={"kind": "full"}, enabled=False))
+    clock.advance(17)
+    run = await engine.schedules.run_now("nightly:night")
+    assert await ended(engine, 1) == [{"at": MONDAY + 17}]
+    schedule = await engine.schedules.get("nightly:night")
+    assert (schedule.last_run_id, schedule.next_run_at) == (run, None)
+    assert await outcomes(engine) == ["started"]
+
+
+async def test_one_of_the_api(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    document = {
+        "format": "weft/1",
+        "name": "greet",
+        "input": {"type": "object", "properties": {"who": {"type": "string"}}, "additionalProperties": False},
+        "blocks": {"start": {"type": "start"}, "say": {"type": "set", "params": {"value": "hello <start.who>"}}},
+        "edges": [{"source": "start", "target": "say"}],
+    }
+    await engine.save_workflow(document)
+    spec = ScheduleSpec(workflow="greet", cron="30 1 * * *", input={"who": "Ada"})
+    made, new = await engine.schedules.put("morning", spec)
+    assert new and made.origin == "api" and made.next_run_at == MONDAY + HOUR + HOUR // 2
+    again, new = await engine.schedules.put("morning", spec)
+    assert not new and again == made
+    clock.advance(2 * HOUR)
+    assert await ended(engine, 1) == ["hello Ada"]
+    await engine.schedules.delete("morning")
+    with pytest.raises(NotFound):
+        await engine.schedules.get("morning")
+    assert len(await engine.list_runs()) == 1
+
+
+async def test_what_the_api_refuses(open_engine: Open) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly())
+    put = engine.schedules.put
+    with pytest.raises(Conflict, match="belongs to a block"):
+        await put("nightly:night", ScheduleSpec(workflow="nightly", cron="* * * * *"))
+    with pytest.raises(Conflict, match="belongs to a block"):
+        await engine.schedules.delete("nightly:night")
+    for id in ("", "a b", "a/b", "x" * 129):
+        with pytest.raises(BadRequest):
+            await put(id, ScheduleSpec(workflow="nightly", cron="* * * * *"))
+    with pytest.raises(CronInvalid):
+        await put("a", ScheduleSpec(workflow="nightly", cron="* * *"))
+    with pytest.raises(ZoneUnknown):
+        await put("a", ScheduleSpec(workflow="nightly", cron="* * * * *", tz="Mars"))
+    with pytest.raises(NotFound):
+        await put("a", ScheduleSpec(workflow="other", cron="* * * * *"))
+    with pytest.raises(CompileError):
+        await put("a", ScheduleSpec(workflow="nightly", cron="* * * * *", trigger="note"))
+    assert [schedule.id for schedule in await engine.schedules.all()] == ["nightly:night"]
+
+
+def test_ids_need_no_escaping() -> None:
+    assert trigger_id("nightly", "night") == "nightly:night"
+    odd = trigger_id("Spesen & Reisen?", "a.b-c_d")
+    assert odd.startswith("Spesen-Reisen~") and odd.endswith(":a.b-c_d")
+    assert trigger_id("Spesen / Reisen", "b") != trigger_id("Spesen & Reisen", "b")
+    for name in ("Ü", "a b", "x" * 200, "a~b"):
+        assert set(trigger_id(name, "b")) <= set("abcdefghijklmnopqrstuvwxyz0123456789~:-.x_")
