@@ -10,19 +10,27 @@ import orjson
 
 from compiler.plan import Plan
 from executor.blocks.start import start_output
+from executor.core.events import ErrorInfo
 from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid
 from executor.store.base import WaitRow
 from executor.values.payload import encode
 from executor.values.schema import Matches, violations
 
 BOUNDS_HINT: Final = "values nest at most 64 deep and take at most 16 MiB"
+# Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
+ASK_PEOPLE: Final = frozenset({"approval", "form", "attention"})
+CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
 
 
 def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
     """The input with the schema's top-level defaults filled in. Raises InputInvalid, naming every field that does not
     fit: a run that could only fail at its first block is refused instead."""
     value: Any = {} if input is None else input
+    trigger = plan.nodes[plan.regions[0].entries[0]]
     schema = plan.input_schema
+    if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
+        body = orjson.loads(bytes(trigger.params)).get("body_schema")
+        schema = {"properties": {"body": body}, "required": ["body"]} if body else None
     if schema:
         value = copy.deepcopy(value)
         if isinstance(value, dict):
@@ -37,7 +45,6 @@ def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
                 hint="`input` of the workflow is the schema it is checked against",
                 errors=found,
             )
-    trigger = plan.nodes[plan.regions[0].entries[0]]
     if trigger.type == "start" and not trigger.needs:
         try:
             start_output(orjson.loads(bytes(trigger.params)), value)
@@ -98,6 +105,33 @@ def fact_of_answer(row: WaitRow, fields: dict[str, Any], action: str | None, by:
     return orjson.dumps(
         {"type": "answer", "wait": row.id, "fields": fields, "action": action, "by": by, "at_ms": at_ms}
     )
+
+
+def fact_of_callback(row: WaitRow, output: dict[str, Any], by: str | None, at_ms: int) -> bytes:
+    return orjson.dumps({"type": "answer", "wait": row.id, "output": output, "by": by, "at_ms": at_ms})
+
+
+def answer_output(fact: dict[str, Any]) -> dict[str, Any]:
+    """What the block puts out that waited for this answer."""
+    if "output" in fact:
+        return dict(fact["output"])
+    output = dict(fact.get("fields") or {})
+    output |= {"answered_by": fact.get("by"), "answered_at": fact["at_ms"]}
+    if fact.get("action") is not None:
+        output["action"] = fact["action"]
+    return output
+
+
+def fact_of_withdrawal(row: WaitRow, by: str | None, reason: str, at_ms: int) -> bytes:
+    """Somebody took the question back."""
+    return orjson.dumps({"type": "withdrawn", "wait": row.id, "by": by, "reason": reason, "at_ms": at_ms})
+
+
+def withdrawal_error(fact: dict[str, Any]) -> ErrorInfo:
+    """Why the block fails that waited."""
+    by = f" by {fact['by']}" if fact.get("by") else ""
+    reason = f": {fact['reason']}" if fact.get("reason") else ""
+    return ErrorInfo("wait_cancelled", f"the wait was cancelled{by}{reason}")
 
 
 def _sentence(what: str, found: list[dict[str, str]]) -> str:

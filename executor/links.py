@@ -1,12 +1,19 @@
-"""Resume links. A token is derived, not stored: HMAC-SHA256 over (run, wait id) with the installation's secret, so
-that the inbox
-can show a link again after a restart, while the database holds only its hash."""
+"""Links that answer waits. A token is derived, not stored: HMAC-SHA256 over (purpose, run, wait id) with the
+installation's secret, so that the inbox can show a link again after a restart, while the database holds only its hash.
+
+There are two purposes: `resume` links are for people, `callback` addresses for programs. A token of one is unknown to
+the other: both what is derived and what is looked for differ.
+"""
 
 from __future__ import annotations
 
 import base64
 import hashlib
 import hmac
+from typing import Literal
+
+Purpose = Literal["resume", "callback"]
+PATHS: dict[Purpose, str] = {"resume": "resume", "callback": "callbacks"}
 
 
 class Links:
@@ -15,14 +22,36 @@ class Links:
         self._secret = secret
         self._base_url = base_url.rstrip("/")
 
-    def token(self, run: str, wait: str) -> str:
+    def token(self, run: str, wait: str, purpose: Purpose = "resume") -> str:
         """43 characters of [A-Za-z0-9_-]. The wait id names scope and attempt, so every opening has its own token."""
-        digest = hmac.new(self._secret, f"resume\0{run}\0{wait}".encode(), hashlib.sha256).digest()
+        digest = hmac.new(self._secret, f"{purpose}\0{run}\0{wait}".encode(), hashlib.sha256).digest()
         return base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 
-    def hash(self, token: str) -> str:
-        """What the database knows of a token."""
-        return hashlib.sha256(token.encode()).hexdigest()
+    def hash(self, token: str, purpose: Purpose = "resume") -> str:
+        """What the database knows of a token. Resume links came first, theirs is of the token alone."""
+        known = token if purpose == "resume" else f"{purpose}\0{token}"
+        return hashlib.sha256(known.encode("utf-8", "surrogatepass")).hexdigest()
 
-    def url(self, run: str, wait: str) -> str:
-        return f"{self._base_url}/resume/{self.token(run, wait)}"
+    def hash_of(self, run: str, wait: str, kind: str) -> str:
+        """The hash that the token of a wait of this kind has."""
+        purpose = purpose_of(kind)
+        return self.hash(self.token(run, wait, purpose), purpose)
+
+    def url(self, run: str, wait: str, purpose: Purpose = "resume") -> str:
+        return f"{self._base_url}/{PATHS[purpose]}/{self.token(run, wait, purpose)}"
+
+    def signing_key(self) -> bytes:
+        """What requests to webhooks are signed with: 32 bytes that say nothing about the secret they come from."""
+        return hmac.new(self._secret, b"notifications", hashlib.sha256).digest()
+
+    def webhook_secret(self, id: str, generation: int) -> str:
+        """What senders sign with. Another generation has another one, and nobody has to store any."""
+        digest = hmac.new(self._secret, f"webhook\0{id}\0{generation}".encode(), hashlib.sha256).digest()
+        return "whsec_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
+
+    def webhook_url(self, id: str) -> str:
+        return f"{self._base_url}/hooks/{id}"
+
+
+def purpose_of(kind: str) -> Purpose:
+    return "callback" if kind == "webhook" else "resume"

@@ -4,12 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
-import orjson
-
 from compiler.catalog import BlockSpec, Case, Params
-from compiler.schema import schema_error
 from executor.blocks.base import Context, Suspend
-from executor.blocks.schema import EXPIRES_IN_S, HANDLE_PATTERN, ON_EXPIRE, expiry_ms, invalid, text
+from executor.blocks.schema import (
+    EXPIRES_IN_S,
+    HANDLE_PATTERN,
+    NOTIFY,
+    ON_EXPIRE,
+    expiry_ms,
+    form_schema,
+    invalid,
+    text,
+    told,
+)
 
 _ACTIONS = ("approve", "reject")
 _ANSWER: dict[str, Any] = {
@@ -61,6 +68,7 @@ _PARAMS: dict[str, Any] = {
             "description": "An action, as if somebody had chosen it; or fail, continue (output null), skip.",
             "x-ui": {"order": 9, "widget": "text"},
         },
+        "notify": NOTIFY,
     },
 }
 
@@ -93,6 +101,7 @@ class Approval:
         title="Approval",
         description="Waits for a person to decide, on a page with its own link, which works once.",
         category="people",
+        pauses=True,
         params=_PARAMS,
         cases=_cases,
         output_from=_output_schema,
@@ -117,23 +126,12 @@ class Approval:
         return Suspend(
             "approval" if actions else "form",
             request=request | {"actions": list(actions)},
-            schema=_form(ctx.params.get("fields")),
+            schema=form_schema(ctx.params.get("fields")),
             actions=actions,
             due_ms=expiry_ms(ctx.params, ctx.now_ms),
             on_expire=on_expire,
+            messages=told(ctx.params),
         )
-
-
-def _form(fields: Any) -> dict[str, Any] | None:
-    if not fields:
-        return None
-    if not isinstance(fields, dict):
-        raise invalid("fields must be a JSON Schema of an object")
-    schema = {"type": "object", **fields}
-    problem = schema_error(orjson.dumps(schema))
-    if problem is not None:
-        raise invalid(f"fields is no JSON Schema: {problem[:300]}")
-    return schema
 
 
 block = Approval()

@@ -26,6 +26,7 @@ class Signal:
         title="Signal",
         description="Waits until a signal of this name is sent to the run, for example by another system.",
         category="flow",
+        pauses=True,
         params={
             "type": "object",
             "required": ["name"],

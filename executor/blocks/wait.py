@@ -15,6 +15,7 @@ class Wait:
         title="Wait",
         description="Pauses for some seconds, or until a date and time. Holds no memory and no slot meanwhile.",
         category="flow",
+        pauses=True,
         params={
             "type": "object",
             "additionalProperties": False,

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
+from executor.answers import ASK_PEOPLE
 from executor.store.base import RunRow, WorkflowRow
 from executor.views import WaitView
 from server.pages.html import Html, el, join, moment, page, status_mark
@@ -49,7 +50,7 @@ def login() -> Response:
 
 
 def _waits(waits: Sequence[WaitView]) -> Html:
-    people = [wait for wait in waits if wait.link and wait.kind in ("approval", "form")]
+    people = [wait for wait in waits if wait.link and wait.kind in ASK_PEOPLE]
     if not people:
         return el("p", "Nobody is being asked anything right now.", class_="quiet")
     return el("ul", *[_wait(wait) for wait in people], class_="cards")

@@ -11,6 +11,8 @@ from executor.views import WaitView
 from server.pages.forms import form_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 
+_LOST: dict[str | None, str] = {"retry": "Run it again", "done": "It is done", "fail": "Take it as failed"}
+
 
 def ask(
     wait: WaitView,
@@ -22,15 +24,6 @@ def ask(
 ) -> Response:
     """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422). `script`: address
     of what makes the form nicer; it works without."""
-    if wait.kind == "webhook":
-        return page(
-            _title(wait),
-            el("h1", _title(wait)),
-            _asked(wait),
-            el("p", "A program answers here, with a POST of JSON."),
-            chrome=False,
-            live=False,
-        )
     errors = errors or {}
     wrong = bool(errors or error)
     trouble = (
@@ -115,8 +108,7 @@ def _closed(wait: WaitView, said: str, status: int, script: str | None) -> Respo
 
 
 def _title(wait: WaitView) -> str:
-    request = wait.request if isinstance(wait.request, dict) else {}
-    return str(request.get("title") or wait.label or wait.block)
+    return wait.title or wait.label or wait.block
 
 
 def _asked(wait: WaitView) -> Html:
@@ -132,14 +124,17 @@ def _asked(wait: WaitView) -> Html:
 
 def _buttons(wait: WaitView) -> list[Html]:
     actions: list[Any] = list(wait.actions) or [None]
+    request = wait.request if isinstance(wait.request, dict) else {}
+    # Of a lost attempt none of the answers is the usual one, and each says what it does.
+    words = _LOST if wait.kind == "attention" else {None: str(request.get("submit") or "Send")}
     return [
         el(
             "button",
-            _words(action) if action else "Send",
+            words.get(action) or _words(action),
             type="submit",
             name="action" if action else None,
             value=action,
-            class_="primary" if position == 0 else None,
+            class_="primary" if position == 0 and wait.kind != "attention" else None,
         )
         for position, action in enumerate(actions)
     ]

@@ -12,35 +12,26 @@ from urllib.parse import parse_qsl
 from msgspec.structs import asdict
 from starlette.responses import Response
 
-from executor.errors import AnswerInvalid, Conflict, NotFound
+from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound
 from executor.views import WaitView
 from server import ui, wire
-from server.body import convert, read_bytes, read_json
+from server.body import read_as, read_bytes
 from server.errors import BodyInvalid
 from server.pages import resume as pages
 from server.pages.forms import read_form, schema_fields
-from server.routes.params import choice, integer
-from server.routes.table import Call, Param, RouteSpec
+from server.rates import LinkRates
+from server.routes.table import Call, RouteSpec
 from server.wire import json_response
 
 FORM_FIELDS_MAX = 1000
 FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
-WAIT_STATUSES = ("pending", "answered", "cancelled", "expired", "all")
-
-
-async def list_waits(call: Call) -> Response:
-    """Open waits with their links, oldest first."""
-    status = choice(call, "status", WAIT_STATUSES, "pending")
-    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
-    waits = await call.engine.list_waits(None if status == "all" else status, call.query("run"), limit)
-    return json_response({"waits": [asdict(wait) for wait in waits]})
 
 
 async def show(call: Call) -> Response:
     if _wants_json(call):
         return await show_json(call)
     try:
-        wait = await call.engine.find_wait(call.path("token"))
+        wait = await _find(call)
     except NotFound:
         return pages.unknown()
     script = _script(call)
@@ -48,7 +39,7 @@ async def show(call: Call) -> Response:
 
 
 async def show_json(call: Call) -> Response:
-    return json_response(_public(await call.engine.find_wait(call.path("token"))))
+    return json_response(_public(await _find(call)))
 
 
 async def answer(call: Call) -> Response:
@@ -60,24 +51,20 @@ async def answer(call: Call) -> Response:
 
 
 async def answer_json(call: Call) -> Response:
-    """{"action", "fields", "by"}; what a webhook wait gets is the answer as it is."""
-    wait = await call.engine.find_wait(call.path("token"))
-    body = await read_json(call.request, call.settings.limits)
-    if wait.kind == "webhook":
-        given = wire.AnswerRequest(fields=body if isinstance(body, dict) else {"body": body})
-    else:
-        given = convert({} if body is None else body, wire.AnswerRequest)
+    """{"action", "fields", "by"}."""
+    await _find(call, answering=True)
+    given = await read_as(call.request, call.settings.limits, wire.AnswerRequest)
     try:
         taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
-    except Conflict as error:
-        raise _too_late(error, await call.engine.find_wait(call.path("token"))) from None
+    except AlreadyAnswered as error:
+        raise too_late(error) from None
     return json_response(_public(taken))
 
 
 async def _answer_form(call: Call) -> Response:
     token = call.path("token")
     try:
-        wait = await call.engine.find_wait(token)
+        wait = await _find(call, answering=True)
     except NotFound:
         return pages.unknown()
     given, script = _decode(await read_bytes(call.request, call.settings.limits)), _script(call)
@@ -94,6 +81,19 @@ async def _answer_form(call: Call) -> Response:
     except Conflict:
         return pages.closed(await call.engine.find_wait(token), 409, script)
     return pages.thanks(taken, action, script)
+
+
+async def _find(call: Call, answering: bool = False) -> WaitView:
+    """Raises NotFound, TooManyTries."""
+    rates: LinkRates = call.request.app.state.link_rates
+    try:
+        wait = await call.engine.find_wait(call.path("token"))
+    except NotFound:
+        rates.missed(call.address)
+        raise
+    if answering:
+        rates.answering(call.path("token"))
+    return wait
 
 
 def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, script: str | None) -> Response:
@@ -125,12 +125,12 @@ def _decode(data: bytes) -> dict[str, str]:
         raise BodyInvalid(f"The form can not be read: {error}", pointer="", hint=FORM_HINT) from None
 
 
-def _too_late(error: Conflict, wait: WaitView) -> Conflict:
+def too_late(error: AlreadyAnswered) -> Conflict:
     """The same conflict with who and when, or with what became of the wait."""
-    code = "already_answered" if wait.status == "answered" else f"wait_{wait.status}"
+    wait: WaitView = error.extra["wait"]
     return Conflict(
         error.message,
-        code=code,
+        code=error.code,
         wait_status=wait.status,
         answered_by=wait.answered_by,
         answered_at_ms=wait.answered_at_ms,
@@ -139,9 +139,9 @@ def _too_late(error: Conflict, wait: WaitView) -> Conflict:
 
 
 def _public(wait: WaitView) -> dict[str, Any]:
-    """Everything but the link: the caller has it."""
+    """Everything but the link, which the caller has, and who else was told."""
     shown = asdict(wait)
-    del shown["link"]
+    del shown["link"], shown["notifications"]
     return shown
 
 
@@ -149,32 +149,13 @@ def _wants_json(call: Call) -> bool:
     return call.accepts("application/json") and not call.accepts("text/html")
 
 
-_LIST_PARAMS = (
-    Param("status", "pending (default), answered, cancelled, expired or all.", {"enum": list(WAIT_STATUSES)}),
-    Param("run", "Only waits of this run."),
-    Param("limit", "At most this many.", {"type": "integer", "minimum": 1, "maximum": 1000}),
-)
-_LIST = {
-    "type": "object",
-    "required": ["waits"],
-    "properties": {"waits": {"type": "array", "items": {"type": "object"}}},
-}
 _BOTH = ("text/html", "application/json")
 _SHOW = "What a resume link asks; changes nothing"
 _ANSWER = "Answer, once"
 
 TABLE = (
     RouteSpec(
-        "GET",
-        "/api/waits",
-        list_waits,
-        "What runs wait for, with resume links",
-        "waits",
-        answer=_LIST,
-        params=_LIST_PARAMS,
-    ),
-    RouteSpec(
-        "GET", "/resume/{token}", show, _SHOW, "waits", public=True, answer=WaitView, statuses=(404,), media=_BOTH
+        "GET", "/resume/{token}", show, _SHOW, "waits", public=True, answer=WaitView, statuses=(404, 429), media=_BOTH
     ),
     RouteSpec(
         "POST",
@@ -185,10 +166,12 @@ TABLE = (
         public=True,
         body=wire.AnswerRequest,
         answer=WaitView,
-        statuses=(404, 409, 422),
+        statuses=(404, 409, 422, 429),
         media=_BOTH,
     ),
-    RouteSpec("GET", "/api/resume/{token}", show_json, _SHOW, "waits", public=True, answer=WaitView, statuses=(404,)),
+    RouteSpec(
+        "GET", "/api/resume/{token}", show_json, _SHOW, "waits", public=True, answer=WaitView, statuses=(404, 429)
+    ),
     RouteSpec(
         "POST",
         "/api/resume/{token}",
@@ -198,6 +181,6 @@ TABLE = (
         public=True,
         body=wire.AnswerRequest,
         answer=WaitView,
-        statuses=(404, 409, 422),
+        statuses=(404, 409, 422, 429),
     ),
 )

@@ -1,0 +1,150 @@
+"""`callback`: waits until another system posts to an address made for this one wait. `send` tells it the address.
+
+The address is sent after the wait is on disk, so an answer can not come too early.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import orjson
+
+from compiler.catalog import BlockSpec
+from compiler.schema import schema_error
+from executor.blocks.base import Context, Suspend
+from executor.blocks.response import header_texts
+from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, invalid, text, web_address
+
+_METHODS = ("POST", "PUT", "PATCH")
+# The client writes these itself, and the outbox those that tell what the message is.
+_OWN = frozenset(
+    {"connection", "content-length", "content-type", "host", "idempotency-key", "keep-alive", "te", "trailer",
+     "transfer-encoding", "upgrade", "x-weft-signature", "x-weft-timestamp"}
+)  # fmt: skip
+_SEND: dict[str, Any] = {
+    "type": "object",
+    "required": ["url"],
+    "additionalProperties": False,
+    "properties": {
+        "url": {
+            "type": "string",
+            "title": "URL",
+            "description": "http:// or https://",
+            "x-ui": {"order": 1, "widget": "text"},
+        },
+        "method": {
+            "type": "string",
+            "title": "Method",
+            "description": "How it is sent.",
+            "enum": list(_METHODS),
+            "default": "POST",
+            "x-ui": {"order": 2, "widget": "select"},
+        },
+        "headers": {
+            "type": "object",
+            "title": "Headers",
+            "description": "Names and texts. Take secrets from ${NAME}.",
+            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+            "x-ui": {"order": 3, "widget": "keyvalues"},
+        },
+        "body": {
+            "title": "Body",
+            "description": "An object gets callback_url added; anything else is data beside it.",
+            "x-ui": {"order": 4, "widget": "json", "rows": 6},
+        },
+    },
+    "title": "Send the address",
+    "description": '{"url", "method", "headers", "body"}: a request that carries callback_url. Left empty: the inbox '
+    "has the address.",
+    "x-ui": {"order": 2, "widget": "json", "rows": 8},
+}
+
+
+class Callback:
+    spec = BlockSpec(
+        type="callback",
+        title="Callback",
+        description="Waits until another system posts to an address of its own, which works once.",
+        category="flow",
+        pauses=True,
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {
+                "title": {
+                    "type": "string",
+                    "title": "Title",
+                    "description": "What is waited for, in one line.",
+                    "x-ui": {"order": 1, "widget": "text"},
+                },
+                "send": _SEND,
+                "schema": {
+                    "type": "object",
+                    "title": "Schema of the body",
+                    "description": "JSON Schema. A body that does not fit is refused, and the wait stays open.",
+                    "x-ui": {"order": 3, "widget": "schema"},
+                },
+                "expires_in_s": EXPIRES_IN_S,
+                "on_expire": ON_EXPIRE | {"enum": ["fail", "continue", "skip"]},
+            },
+        },
+        output={
+            "type": "object",
+            "properties": {
+                "body": {},
+                "headers": {"type": "object", "additionalProperties": True},
+                "received_at": {"type": "integer", "description": "Unix milliseconds"},
+            },
+        },
+        sentence="sends its address to {send.url} and waits | waits for {title} | waits for another system",
+        icon="signal",
+    )
+
+    async def run(self, ctx: Context) -> Suspend:
+        """Raises BlockError(params_invalid)."""
+        on_expire = text(ctx.params, "on_expire") or "fail"
+        if on_expire not in ("fail", "continue", "skip"):
+            raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")
+        return Suspend(
+            "webhook",
+            request={"title": text(ctx.params, "title") or ctx.name},
+            schema=_schema(ctx.params.get("schema")),
+            due_ms=expiry_ms(ctx.params, ctx.now_ms),
+            on_expire=on_expire,
+            messages=_sent(ctx.params.get("send")),
+        )
+
+
+def _schema(given: Any) -> dict[str, Any] | None:
+    if not given:
+        return None
+    if not isinstance(given, dict):
+        raise invalid("schema must be a JSON Schema")
+    problem = schema_error(orjson.dumps(given))
+    if problem is not None:
+        raise invalid(f"schema is no JSON Schema: {problem[:300]}")
+    return given
+
+
+def _sent(send: Any) -> tuple[tuple[str, bytes], ...]:
+    if send in (None, "", {}):
+        return ()
+    if not isinstance(send, Mapping):
+        raise invalid("send must be an object", hint='such as {"url": "https://example.org/jobs"}')
+    url = text(send, "url")
+    if url is None:
+        raise invalid("send needs a url")
+    method = (text(send, "method") or "POST").upper()
+    if method not in _METHODS:
+        raise invalid(f"send.method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
+    target = {
+        "url": web_address(url, "send.url"),
+        "method": method,
+        "headers": header_texts(send.get("headers"), _OWN),
+        "body": send.get("body"),
+    }
+    return (("request", orjson.dumps(target)),)
+
+
+block = Callback()

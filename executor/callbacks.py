@@ -1,0 +1,59 @@
+"""Answers of programs: a `callback` block waits until somebody posts to its address, once; `engine.callbacks`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import orjson
+
+from executor.answers import BOUNDS_HINT, fact_of_callback
+from executor.errors import AnswerInvalid, BlockError
+from executor.values.payload import encode
+from executor.values.schema import violations
+from executor.views import WaitView
+from executor.waits import answered_before
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+
+# What a block sees of the request's headers: nothing that lets one in, and nothing a proxy wrote.
+HEADERS: Final = frozenset(
+    {"content-type", "date", "idempotency-key", "user-agent", "x-correlation-id", "x-event-id", "x-request-id"}
+)
+BY_CHARS_MAX: Final = 200
+
+
+class Callbacks:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    async def receive(self, token: str, body: Any, headers: Mapping[str, str]) -> WaitView:
+        """Take `body` (any JSON value) as the answer. `headers`: names in lower case. Raises NotFound, AnswerInvalid
+        (it does not fit the block's schema, or the bounds; the wait is still open), AlreadyAnswered."""
+        engine = self._engine
+        row = await engine.waits.by_token(token, "callback")
+        if row.status != "pending":
+            raise answered_before(await engine.waits.view(row))
+        if row.schema is not None:
+            found = violations(orjson.loads(row.schema), body, engine.services.sandbox.matches)
+            if found:
+                raise AnswerInvalid(
+                    f"the body does not fit the schema{_at(found[0]['pointer'])}: {found[0]['message']}",
+                    pointer=found[0]["pointer"],
+                    hint="the address stays open: post again",
+                    errors=found,
+                )
+        now_ms = engine.now_ms()
+        kept = {name: value for name, value in headers.items() if name in HEADERS}
+        output = engine.redactor.redact_value({"body": body, "headers": kept, "received_at": now_ms})
+        try:
+            response = encode(output)
+        except BlockError as error:
+            raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
+        by = engine.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
+        return await engine.waits.settle(row, response, by, fact_of_callback(row, output, by, now_ms), now_ms)
+
+
+def _at(pointer: str) -> str:
+    return f" at {pointer}" if pointer else ""

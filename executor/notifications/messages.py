@@ -1,0 +1,92 @@
+"""Messages as they are written: whom a wait is told to, and what the mail or the request says.
+
+A message is stored without its wording and without the link, which is a credential: both are made when it is sent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import UTC, datetime
+from typing import Any, Final, Literal
+
+import orjson
+
+from executor.answers import ASK_PEOPLE
+from executor.services import NotifySettings
+from executor.store.base import WaitRow
+from executor.store.notifications import NotificationRow
+from executor.values.payload import render
+from executor.views import WaitView
+
+Channel = Literal["email", "webhook", "request"]
+
+# Sealed JSON: the addresses are those of the server, as they are when the message goes out.
+SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
+SHOWN_CHARS_MAX: Final = 20_000  # of what a mail shows; the page behind the link has the rest
+
+
+def rows(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
+    """The outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses."""
+    asked = list(own)
+    if wait.kind in ASK_PEOPLE:
+        asked += [("email", SERVER_WIDE)] if server.email else []
+        asked += [("webhook", SERVER_WIDE)] if server.webhook else []
+    return [
+        NotificationRow(wait.run_id, wait.id, n, channel, content, "pending", 0, wait.opened_at_ms, wait.opened_at_ms)
+        for n, (channel, content) in enumerate(asked, 1)
+    ]
+
+
+def webhook_body(wait: WaitView) -> dict[str, Any]:
+    """What a webhook is told; documented in docs/howto/approve-by-link.md."""
+    return {
+        "event": "wait.opened",
+        "run": wait.run,
+        "workflow": wait.workflow,
+        "wait": wait.id,
+        "kind": wait.kind,
+        "block": wait.label,
+        "title": wait.title,
+        "link": wait.link,
+        "actions": list(wait.actions),
+        "opened_at": wait.opened_at_ms,
+        "expires_at": wait.expires_at_ms,
+    }
+
+
+def request_body(wait: WaitView, given: Any) -> dict[str, Any]:
+    """What the `send` of a callback block posts: the object it was given and the callback's address with it."""
+    if isinstance(given, dict):
+        return {**given, "callback_url": wait.link}
+    return {"callback_url": wait.link, "run": wait.run, "wait": wait.id, "data": given}
+
+
+def mail_subject(wait: WaitView) -> str:
+    """One line, whatever the title is."""
+    return " ".join(f"{wait.title} ({wait.workflow})".split())[:200]
+
+
+def mail_body(wait: WaitView) -> str:
+    """Title, text, what is shown, the link."""
+    request = wait.request if isinstance(wait.request, dict) else {}
+    parts = [wait.title]
+    if isinstance(request.get("text"), str):
+        parts.append(request["text"])
+    if request.get("show") not in (None, {}, [], ""):
+        parts.append(_shown(request["show"])[:SHOWN_CHARS_MAX])
+    choices = f" ({', '.join(wait.actions)})" if wait.actions else ""
+    parts.append(f"Answer here{choices}:\n{wait.link}")
+    if wait.expires_at_ms is not None:
+        until = datetime.fromtimestamp(wait.expires_at_ms / 1000, UTC)
+        parts.append(f"Open until {until:%d %b %Y, %H:%M} UTC. The first answer counts.")
+    else:
+        parts.append("The first answer counts.")
+    parts.append(f"Workflow {wait.workflow}, block {wait.label}, run {wait.run}.")
+    return "\n\n".join(parts) + "\n"
+
+
+def _shown(value: Any) -> str:
+    """A line for each field of an object; anything else as it would stand in a text."""
+    if not isinstance(value, dict):
+        return render(value)
+    return "\n".join(f"{name}: {render(item)}" for name, item in value.items())

@@ -1,0 +1,225 @@
+"""The outbox at work: one task of the engine that takes what is due and sends it; `engine.notifications`.
+
+At least once: a message is claimed for LEASE_MS, sent, and settled. A process that dies in between leaves it to the
+next one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No
+run waits for a message, and a message that can not be sent fails nothing: it says so where its wait is shown.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import logging
+import random
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any, Final
+
+import httpx
+import orjson
+
+from executor.blocks.email import compose, post
+from executor.errors import BlockError, NotFound, StoreError
+from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
+from executor.notifications.seal import unseal
+from executor.runtime.clock import Clock
+from executor.store.notifications import NotificationRow
+from executor.values.redact import Redactor
+from executor.views import WaitView
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+
+log = logging.getLogger("weft.notifications")
+
+SENDING_MAX: Final = 16  # at the same time
+REQUEST_S: Final = 15.0
+LEASE_MS: Final = 90_000  # longer than any try takes: a mail server has 30 s for each step
+# 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours nobody is there.
+ATTEMPTS_MAX: Final = 8
+BACK_OFF_MS: Final = 5_000
+BACK_OFF_FACTOR: Final = 4
+BACK_OFF_MAX_MS: Final = 3_600_000
+JITTER: Final = 0.1
+IDLE_MAX_S: Final = 5.0  # another process may have written a message
+ERROR_CHARS_MAX: Final = 500
+_RETRYABLE: Final = frozenset({408, 425, 429})
+
+
+class Notifications:
+    """`written` is set when a run of this process has put something into the outbox."""
+
+    def __init__(self, engine: Engine, clock: Clock, written: asyncio.Event) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._clock = clock
+        self._wake = written
+        self._sending: set[asyncio.Task[None]] = set()
+        self._task: asyncio.Task[None] | None = None
+
+    def start(self) -> None:
+        self._clock.on_jump(self._wake.set)
+        self._task = asyncio.create_task(self._send_for_ever(), name="notifications")
+
+    async def stop(self) -> None:
+        """What is being sent is given up; it is tried again when its lease is over."""
+        tasks = [*([self._task] if self._task else []), *self._sending]
+        self._task = None
+        for task in tasks:
+            task.cancel()
+        await asyncio.gather(*tasks, return_exceptions=True)
+
+    # --- the loop ---
+
+    async def _send_for_ever(self) -> None:
+        while True:
+            self._wake.clear()
+            try:
+                room = SENDING_MAX - len(self._sending)
+                rows = await self._store.claim_notifications(self._clock.now_ms(), LEASE_MS, room) if room else []
+                due_ms = await self._store.next_notification_ms() if room and not rows else None
+            except StoreError as error:
+                log.error("the outbox can not be read: %s", error)
+                rows, due_ms = [], None
+            for row in rows:
+                task = asyncio.create_task(self._try(row), name=f"message {row.run_id}:{row.wait_id}:{row.n}")
+                self._sending.add(task)
+                task.add_done_callback(self._done)
+            if not rows:
+                idle_s = IDLE_MAX_S
+                if due_ms is not None:
+                    idle_s = min(idle_s, max(0.0, (due_ms - self._clock.now_ms()) / 1000) + 0.001)
+                await self._sleep(idle_s)
+
+    def _done(self, task: asyncio.Task[None]) -> None:
+        self._sending.discard(task)
+        self._wake.set()
+
+    async def _sleep(self, seconds: float) -> None:
+        try:
+            async with asyncio.timeout(seconds):
+                await self._wake.wait()
+        except TimeoutError:
+            pass
+
+    # --- one message ---
+
+    async def _try(self, row: NotificationRow) -> None:
+        """One attempt. What goes wrong with it is recorded; if even that fails, the lease brings the message back."""
+        try:
+            error = await self._attempt(row)
+            now_ms = self._clock.now_ms()
+            if error is None:
+                await self._settle(row, "sent", now_ms)
+                return
+            shown = self._engine.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
+            if error.retryable and row.attempts < ATTEMPTS_MAX:
+                await self._settle(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
+            else:
+                log.warning("a message about %s of run %s was given up: %s", row.wait_id, row.run_id, shown)
+                await self._settle(row, "failed", now_ms, None, shown)
+        except StoreError as failure:
+            log.error("a message about %s of run %s is not settled: %s", row.wait_id, row.run_id, failure)
+
+    async def _settle(
+        self, row: NotificationRow, status: Any, now_ms: int, due_ms: int | None = None, error: str | None = None
+    ) -> None:
+        await self._store.settle_notification(
+            row.run_id, row.wait_id, row.n, row.attempts, status, now_ms, due_ms, error
+        )
+
+    async def _attempt(self, row: NotificationRow) -> BlockError | None:
+        """Why it was not sent; None when it was. Raises StoreError."""
+        try:
+            wait = await self._engine.waits.get(row.run_id, row.wait_id)
+            if wait.status != "pending":
+                return BlockError("the wait was over before this could be sent", retryable=False)
+            target: dict[str, Any] = unseal(row.content, self._engine.services.env)
+            await self._send(row, wait, target)
+        except BlockError as error:
+            return error
+        except NotFound as error:  # its run was deleted meanwhile
+            return BlockError(error.message, retryable=False)
+        except StoreError:
+            raise
+        except Exception as error:
+            log.exception("a message about %s of run %s can not be sent", row.wait_id, row.run_id)
+            return BlockError(f"{type(error).__name__}: {error}", retryable=True)
+        return None
+
+    async def _send(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
+        """Raises BlockError."""
+        server = self._engine.services.notify
+        match row.channel:
+            case "email":
+                to = list(server.email) if target.get("server") else target["to"]
+                await self._mail(row, wait, to)
+            case "webhook":
+                url = (server.webhook or "") if target.get("server") else target["url"]
+                await self._request(row, url, "POST", {}, webhook_body(wait))
+            case "request":
+                body = request_body(wait, target.get("body"))
+                await self._request(row, target["url"], target["method"], target["headers"], body)
+            case other:
+                raise BlockError(f"there is no channel {other!r}", retryable=False)
+
+    async def _mail(self, row: NotificationRow, wait: WaitView, to: list[str]) -> None:
+        services = self._engine.services
+        params = {"to": to, "subject": mail_subject(wait), "body": mail_body(wait)}
+        key = f"{row.run_id}:{row.wait_id}:{row.n}"
+        message, recipients = compose(params, services.mail.sender, key, row.created_at_ms)
+        refused = await post(message, recipients, services, f"wait {row.wait_id}")
+        if refused:  # others got it, and must not get it again
+            raise BlockError(f"the mail server refused {', '.join(refused)}; the others got it", retryable=False)
+
+    async def _request(
+        self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
+    ) -> None:
+        content = orjson.dumps(body)
+        at_s = self._clock.now_ms() // 1000
+        own = {
+            "Content-Type": "application/json",
+            "Idempotency-Key": f"{row.run_id}:{row.wait_id}",
+            "X-Weft-Timestamp": str(at_s),
+            "X-Weft-Signature": sign(self._engine.links.signing_key(), at_s, content),
+        }
+        given = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
+        try:
+            answer = await self._engine.services.http.request(
+                method, url, headers={**given, **own}, content=content, timeout_s=REQUEST_S, max_bytes=64 * 1024
+            )
+        except BlockError as error:
+            if error.code == "response_too_large":
+                return  # it was taken; what it says does not matter
+            raise BlockError(_without_path(error.message, url), code=error.code, retryable=error.retryable) from None
+        if answer.status >= 400:
+            raise BlockError(
+                f"{_place(url)} answered {answer.status}",
+                code="http_status",
+                retryable=answer.status >= 500 or answer.status in _RETRYABLE,
+            )
+
+
+def sign(key: bytes, at_s: int, body: bytes) -> str:
+    """`v1=` and the hexadecimal HMAC-SHA256 of `<seconds>.<body>`."""
+    return "v1=" + hmac.new(key, b"%d." % at_s + body, hashlib.sha256).hexdigest()
+
+
+def back_off_ms(attempts: int, chance: float) -> int:
+    """The pause after attempt number `attempts`; `chance` in 0..1 spreads it."""
+    pause = float(min(BACK_OFF_MS * BACK_OFF_FACTOR ** (attempts - 1), BACK_OFF_MAX_MS))
+    return round(pause * (1 + JITTER * (2 * chance - 1)))
+
+
+def _place(url: str) -> str:
+    parsed = httpx.URL(url)
+    return f"{parsed.scheme}://{parsed.netloc.decode()}"
+
+
+def _without_path(text: str, url: str) -> str:
+    """Whoever has the address of a webhook may post to it: errors name its server alone."""
+    try:
+        parsed = httpx.URL(url)
+    except (httpx.InvalidURL, ValueError):
+        return text
+    return Redactor([url, parsed.path, parsed.raw_path.decode("ascii", "replace")]).redact(text)

@@ -1,0 +1,186 @@
+"""What runs wait for: the inbox over all runs, answers by link, questions taken back; `engine.waits`.
+
+The row of a wait decides who was first: an answer, an expiry or a withdrawal; the run then hears of it by a fact.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+import orjson
+from msgspec import Struct
+
+from executor.answers import ASK_PEOPLE, CANCELLABLE, check_answer, fact_of_answer, fact_of_withdrawal
+from executor.errors import AlreadyAnswered, Conflict, NotFound
+from executor.links import Purpose, purpose_of
+from executor.runtime.recover import load_plan
+from executor.store.base import RunRow, WaitRow, WaitStatus
+from executor.views import NotificationView, WaitView
+from executor.views import wait as wait_view
+
+if TYPE_CHECKING:
+    from executor.engine import Engine
+
+
+class WaitFilter(Struct, frozen=True):
+    """What of the inbox is wanted; None: any. `before` is the `next` of the page before."""
+
+    status: WaitStatus | None = "pending"
+    run: str | None = None
+    kind: str | None = None
+    workflow: str | None = None
+    before: str | None = None
+    limit: int = 200
+
+
+class WaitPage(Struct, frozen=True):
+    """Oldest first. `counts`: by status, of those that match the filter but for its status."""
+
+    waits: list[WaitView]
+    next: str | None
+    counts: dict[str, int]
+
+
+class Waits:
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+        self._store = engine.store
+        self._links = engine.links
+
+    async def page(self, where: WaitFilter) -> WaitPage:
+        """Cursors are `run/wait id`."""
+        before: tuple[str, str] | None = None
+        if where.before is not None:
+            run, _, wait = where.before.partition("/")
+            before = (run, wait)
+        rows = await self._store.list_waits(
+            where.status, where.run, where.limit, kind=where.kind, workflow=where.workflow, before=before
+        )
+        counts = await self._store.count_waits(where.run, where.kind, where.workflow)
+        return WaitPage(
+            await self.views(rows),
+            f"{rows[-1].run_id}/{rows[-1].id}" if len(rows) == where.limit else None,
+            dict.fromkeys(("pending", "answered", "expired", "cancelled"), 0) | counts,
+        )
+
+    async def find(self, token: str) -> WaitView:
+        """By the token of a resume link. Raises NotFound."""
+        return await self.view(await self.by_token(token, "resume"))
+
+    async def get(self, run: str, wait: str) -> WaitView:
+        """By its id, or by the key of the node that waits now. Raises NotFound."""
+        return await self.view(await self._row(run, wait))
+
+    async def answer(
+        self, token: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
+    ) -> WaitView:
+        """Answer a wait, once. Raises NotFound, AnswerInvalid (still open), AlreadyAnswered (`extra["wait"]` says by
+        whom)."""
+        engine = self._engine
+        row = await self.by_token(token, "resume")
+        now_ms = engine.now_ms()
+        if row.status != "pending" or row.kind not in ASK_PEOPLE:
+            raise answered_before(await self.view(row))
+        cleaned = check_answer(row, fields, action, engine.services.sandbox.matches)
+        response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
+        return await self.settle(row, response, by, fact_of_answer(row, cleaned, action, by, now_ms), now_ms)
+
+    async def settle(self, row: WaitRow, response: bytes, by: str | None, fact: bytes, now_ms: int) -> WaitView:
+        """The first answer to a pending wait wins; raises AlreadyAnswered for all others."""
+        answered = await self._store.answer_wait(row.token_hash, response, by, fact, now_ms)
+        assert answered is not None, "a wait is never deleted while its run is open"
+        if not answered.won:
+            raise answered_before(await self.view(answered.wait))
+        self._engine.wake(row.run_id)  # the run goes on while the reply is being made
+        return await self.view(answered.wait)
+
+    async def cancel(self, run: str, wait: str, by: str | None = None, reason: str = "") -> WaitView:
+        """Take a question back: the wait is cancelled and its block fails with `wait_cancelled`. `wait` as in `get`.
+        Raises NotFound, AlreadyAnswered, Conflict (wait_not_cancellable)."""
+        row = await self._row(run, wait)
+        if row.status != "pending":
+            raise answered_before(await self.view(row))
+        if row.kind not in CANCELLABLE:
+            raise Conflict(
+                f"a wait for a {row.kind} can not be cancelled by itself",
+                code="wait_not_cancellable",
+                hint="send the signal, cancel the child run, or cancel the whole run",
+            )
+        now_ms = self._engine.now_ms()
+        done = await self._store.cancel_wait(run, row.id, by, fact_of_withdrawal(row, by, reason, now_ms), now_ms)
+        assert done is not None, "a wait is never deleted while its run is open"
+        if not done.won:
+            raise answered_before(await self.view(done.wait))
+        self._engine.wake(run)
+        return await self.view(done.wait)
+
+    async def by_token(self, token: str, purpose: Purpose) -> WaitRow:
+        """Raises NotFound, also for a token of the other purpose."""
+        row = await self._store.find_wait(self._links.hash(token, purpose))
+        if row is None or purpose_of(row.kind) != purpose:
+            raise NotFound("this link is not valid", code="wait_not_found", hint="links are long: was it cut off?")
+        return row
+
+    async def _row(self, run: str, wait: str) -> WaitRow:
+        row = await self._store.get_wait(run, wait)
+        if row is None:
+            await self._engine.run_row(run)
+            open_rows = await self._store.list_waits("pending", run, limit=1_000)
+            row = next((one for one in open_rows if one.id.rpartition("!")[0] == wait), None)
+        if row is None:
+            raise NotFound(
+                f"run {run} has no wait {wait!r}",
+                code="wait_not_found",
+                hint="name the node that waits, such as ask@review#2, or the id of the wait from GET /api/waits",
+            )
+        return row
+
+    # --- views ---
+
+    async def view(self, row: WaitRow) -> WaitView:
+        return (await self.views([row]))[0]
+
+    async def views(self, rows: Sequence[WaitRow]) -> list[WaitView]:
+        runs: dict[str, RunRow] = {}
+        for run_id in {row.run_id for row in rows}:
+            runs[run_id] = await self._engine.run_row(run_id)
+        told = await self._notifications(rows)
+        now_ms = self._engine.now_ms()
+        return [
+            wait_view.build(
+                await load_plan(self._store, runs[row.run_id].plan_hash),
+                runs[row.run_id],
+                row,
+                now_ms,
+                self.link(row),
+                told.get((row.run_id, row.id), ()),
+            )
+            for row in rows
+        ]
+
+    def link(self, row: WaitRow) -> str | None:
+        """Where it is answered while it is pending; None when no link answers it."""
+        if row.status != "pending" or row.kind not in CANCELLABLE:
+            return None
+        return self._links.url(row.run_id, row.id, purpose_of(row.kind))
+
+    async def _notifications(self, rows: Sequence[WaitRow]) -> Mapping[tuple[str, str], Sequence[NotificationView]]:
+        told: dict[tuple[str, str], list[NotificationView]] = {}
+        keys = [(row.run_id, row.id) for row in rows if row.kind in CANCELLABLE]
+        server = self._engine.services.notify
+        for row in await self._store.list_notifications(keys) if keys else ():
+            told.setdefault((row.run_id, row.wait_id), []).append(wait_view.notification(row, server))
+        return told
+
+
+def answered_before(view: WaitView) -> AlreadyAnswered:
+    if view.status == "answered":
+        message = f"this was answered before by {view.answered_by or 'somebody who left no name'}"
+    elif view.status == "pending":
+        message = f"a wait for a {view.kind} takes no answer by a link"
+    else:
+        message = f"this wait is {view.status}: it takes no answer any more"
+    return AlreadyAnswered(
+        message, code="already_answered" if view.status == "answered" else f"wait_{view.status}", wait=view
+    )

@@ -1,0 +1,129 @@
+"""`weft inbox`, `weft signal`, `weft signals`, `weft withdraw`, `weft signing-key`: people and programs that runs wait
+for."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import Any
+
+import click
+
+
+@click.command()
+@click.option("--kind", type=click.Choice(["approval", "form", "attention", "signal", "webhook", "child", "timer"]))
+@click.option("--workflow", help="Only waits of runs of this workflow.")
+@click.option("--run", "run_id", metavar="RUN", help="Only waits of this run.")
+@click.option("--limit", type=click.IntRange(1, 1000), default=200, show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
+    """List what waits for an answer, oldest first, with the links that answer it. Timers and child runs only when asked
+    for."""
+    from server import cli
+    from server.render_cli import inbox_lines
+
+    page = cli._call(url, lambda client: client.waits_page(kind=kind, workflow=workflow, run=run_id, limit=limit))
+    waits: list[dict[str, Any]] = [wait for wait in page["waits"] if kind or wait["kind"] not in ("timer", "child")]
+    if as_json:
+        click.echo(json.dumps(waits, indent=2, ensure_ascii=False))
+        return cli.OK
+    for line in inbox_lines(waits):
+        click.echo(line)
+    if not waits:
+        click.echo("Nothing waits for an answer.", err=True)
+    elif page["next"]:
+        click.echo(
+            f"There are more: {page['counts']['pending']} wait in all. Narrow it down, or raise --limit.", err=True
+        )
+    return cli.OK
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("name")
+@click.option(
+    "--payload", metavar="JSON|@FILE", help="What the signal brings along: JSON, or @ and a file that has it."
+)
+@click.option("--correlation", help="Only a wait with the same correlation, or with none, takes it.")
+@click.option("--key", help="Dedupe key: the same key again is the same signal.")
+@click.option("--by", default=None, help="Name it is recorded under; your login name without it.")
+@click.pass_obj
+def signal(
+    url: str, run_id: str, name: str, payload: str | None, correlation: str | None, key: str | None, by: str | None
+) -> int:
+    """Send the signal NAME to RUN. It is kept until a block waits for it."""
+    from server import cli
+
+    value = cli._read_input(payload, "--payload")
+    sent = cli._call(
+        url,
+        lambda client: client.signal(
+            run_id, name, value, correlation=correlation, dedupe_key=key, by=by or cli._login()
+        ),
+    )
+    news = "sent" if sent["new"] else "had been sent before"
+    click.echo(f"Signal {sent['seq']} ({name}) to run {run_id} {news}.")
+    return cli.OK
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--name", help="Only signals of this name.")
+@click.option("--correlation", help="Only signals with this correlation.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
+    """List the signals that RUN was sent, and what took them."""
+    from server import cli
+    from server.render_cli import signal_lines
+
+    found = cli._call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return cli.OK
+    for line in signal_lines(found):
+        click.echo(line)
+    if not found:
+        click.echo("No signals.", err=True)
+    return cli.OK
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("wait")
+@click.option("--by", default=None, help="Name it is recorded under; your login name without it.")
+@click.option("--reason", default="", help="Kept in the error that the block fails with.")
+@click.pass_obj
+def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> int:
+    """Take back what RUN asks: WAIT is the node that waits, such as ask@review#2, or the id of the wait.
+
+    The block fails with wait_cancelled, which its error handle may catch.
+    """
+    from server import cli
+
+    done = cli._call(url, lambda client: client.withdraw(run_id, wait, by=by or cli._login(), reason=reason))
+    click.echo(f"Took back {done['label']!r} of run {run_id}.")
+    return cli.OK
+
+
+@click.command(name="signing-key")
+def signing_key() -> int:
+    """Print the key that notifications to webhooks are signed with.
+
+    Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
+    """
+    from executor.links import Links
+    from server import cli
+    from server.settings import SettingsError, load_settings, read_secret
+
+    try:
+        settings = load_settings(os.environ)
+        key = Links(read_secret(settings), settings.base_url).signing_key()
+    except SettingsError as error:
+        raise cli._Refused(str(error)) from None
+    click.echo(key.hex())
+    return cli.OK
+
+
+COMMANDS = (inbox, signal, signals, withdraw, signing_key)

@@ -1,0 +1,67 @@
+"""How often somebody may try links: guesses by address, answers by link.
+
+A link that exists always works, whoever else comes from the same address: behind a proxy all people do, and one of them
+must not be able to lock out the others. What is counted by address are links that do not exist.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from executor.errors import WeftError
+
+KEYS_MAX = 10_000  # the least recently used ones are forgotten, which only lets them try more
+MISSES, MISSES_PER_S = 30, 0.5
+# Fifty people may press at the same moment; a program that tries forms takes half a second of a processor each time.
+ANSWERS, ANSWERS_PER_S = 100, 0.5
+
+
+class TooManyTries(WeftError):
+    """Too many tries; wait a little."""
+
+    code = "too_many_tries"
+    status = 429
+
+
+class Buckets:
+    """For each key `burst` tries at once, and one more each 1 / `per_s` seconds."""
+
+    def __init__(self, burst: int, per_s: float, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._burst = burst
+        self._per_s = per_s
+        self._now_s = now_s
+        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # key -> tries left, as of when
+
+    def take(self, key: str) -> float:
+        """0 when this try is fine, else the seconds until the next one is."""
+        now_s = self._now_s()
+        left, at_s = self._left.pop(key, (float(self._burst), now_s))
+        left = min(self._burst, left + (now_s - at_s) * self._per_s)
+        fine = left >= 1
+        self._left[key] = (left - 1 if fine else left, now_s)
+        if len(self._left) > KEYS_MAX:
+            self._left.popitem(last=False)
+        return 0.0 if fine else (1 - left) / self._per_s
+
+
+class LinkRates:
+    def __init__(self) -> None:
+        self._misses = Buckets(MISSES, MISSES_PER_S)
+        self._answers = Buckets(ANSWERS, ANSWERS_PER_S)
+
+    def missed(self, address: str) -> None:
+        """Who calls from `address` asked for a link that does not exist. Raises TooManyTries."""
+        _refuse_after(self._misses.take(address), "Too many links that do not exist.")
+
+    def answering(self, token: str) -> None:
+        """Somebody posts to a link that exists. Raises TooManyTries."""
+        _refuse_after(self._answers.take(token), "Too many answers to this link.")
+
+
+def _refuse_after(wait_s: float, message: str) -> None:
+    if wait_s:
+        seconds = math.ceil(wait_s)
+        raise TooManyTries(message, hint=f"Try again in {seconds} s.", retry_after_s=seconds)

@@ -1,0 +1,92 @@
+"""Where other systems post what a `callback` block waits for. Public: the token in the address is the credential.
+
+The first POST that fits counts. Looking shows nothing: whoever has the address is a program that was given it.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+from msgspec.structs import replace
+from starlette.responses import Response
+
+from executor.errors import AlreadyAnswered, NotFound
+from server.body import parse_json, read_bytes
+from server.errors import UnsupportedMedia, problem
+from server.rates import LinkRates
+from server.routes.resume import too_late
+from server.routes.table import Call, RouteSpec
+from server.settings import Limits
+from server.wire import json_response
+from server.wire_waits import CallbackTaken
+
+BODY_BYTES_MAX = 1024 * 1024
+HINT = "Post the answer here, as JSON or as text. It is taken once."
+
+
+async def receive(call: Call) -> Response:
+    """Any JSON or text. 202: taken. 409: an answer was taken before; `answered_by` and `answered_at_ms` say whose and
+    when. 422: it does not fit what the workflow wants, and the address stays open."""
+    rates: LinkRates = call.request.app.state.link_rates
+    token = call.path("token")
+    headers = {name.lower(): value for name, value in call.request.headers.items()}
+    limits = replace(call.settings.limits, request_bytes=BODY_BYTES_MAX)
+    body = _body(await read_bytes(call.request, limits), headers.get("content-type", ""), limits)
+    try:
+        await call.engine.waits.by_token(token, "callback")
+    except NotFound:
+        rates.missed(call.address)
+        raise
+    rates.answering(token)
+    try:
+        wait = await call.engine.callbacks.receive(token, body, headers)
+    except AlreadyAnswered as error:
+        late = too_late(error)
+        del late.extra["answer"]  # whoever was first did not mean it for the others
+        raise late from None
+    return json_response(CallbackTaken(True, wait.answered_at_ms or 0), 202)
+
+
+async def look(call: Call) -> Response:
+    """The same for every token, so that looking tells nothing."""
+    detail = "This is an address for a program to answer at."
+    return problem(405, "method_not_allowed", detail, hint=HINT, headers={"Allow": "POST"})
+
+
+def _body(data: bytes, content_type: str, limits: Limits) -> Any:
+    """What declares itself JSON has to be it; what declares nothing is JSON if it can be read so, else text. Raises
+    MalformedBody (400), UnsupportedMedia (415)."""
+    media = content_type.partition(";")[0].strip().lower()
+    if not data.strip():
+        return None
+    if media == "application/json" or media.endswith("+json"):
+        return parse_json(data, limits)
+    if not media:
+        try:
+            orjson.loads(data)
+        except orjson.JSONDecodeError:
+            pass
+        else:
+            return parse_json(data, limits)
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise UnsupportedMedia("The body is neither JSON nor text in UTF-8.", hint=HINT) from None
+
+
+TABLE = (
+    RouteSpec("GET", "/callbacks/{token}", look, "Nothing to see", "waits", public=True, documented=False),
+    RouteSpec(
+        "POST",
+        "/callbacks/{token}",
+        receive,
+        "Answer a callback block, once",
+        "waits",
+        public=True,
+        body={},
+        answer=CallbackTaken,
+        status=202,
+        statuses=(400, 404, 409, 413, 415, 422, 429),
+    ),
+)

@@ -1,0 +1,96 @@
+"""Waits of all runs, for those who have the server's token: the inbox, one wait, a question taken back."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+from msgspec.structs import asdict
+from starlette.responses import Response
+
+from executor.store.base import WaitStatus
+from executor.views import WaitView
+from executor.waits import WaitFilter
+from server.body import read_as
+from server.routes.params import choice, integer
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+from server.wire_waits import WithdrawRequest
+
+STATUSES: tuple[WaitStatus | Literal["all"], ...] = ("pending", "answered", "cancelled", "expired", "all")
+KINDS = ("approval", "form", "timer", "signal", "webhook", "child", "attention")
+
+
+async def list_waits(call: Call) -> Response:
+    """Open waits with their links, oldest first. `counts`: by status, of the same run, kind and workflow."""
+    status = choice(call, "status", STATUSES, "pending")
+    kind = choice(call, "kind", KINDS, KINDS[0]) if call.query("kind") else None
+    where = WaitFilter(
+        status=None if status == "all" else status,
+        run=call.query("run"),
+        kind=kind,
+        workflow=call.query("workflow"),
+        before=call.query("before"),
+        limit=integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200,
+    )
+    page = await call.engine.waits.page(where)
+    return json_response({"waits": [asdict(w) for w in page.waits], "next": page.next, "counts": page.counts})
+
+
+async def read(call: Call) -> Response:
+    return json_response(asdict(await call.engine.waits.get(call.path("id"), call.path("key"))))
+
+
+async def withdraw(call: Call) -> Response:
+    """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: it was over before, or waits for
+    something that nobody can take back (a time, a signal, a child run)."""
+    body = await read_as(call.request, call.settings.limits, WithdrawRequest)
+    wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
+    return json_response(asdict(wait))
+
+
+_LIST_PARAMS = (
+    Param("status", "pending (default), answered, cancelled, expired or all.", {"enum": list(STATUSES)}),
+    Param("kind", "Only waits of this kind; webhook is what a callback block waits for.", {"enum": list(KINDS)}),
+    Param("workflow", "Only waits of runs of this workflow."),
+    Param("run", "Only waits of this run."),
+    Param("before", "`next` of the page before."),
+    Param("limit", "Waits on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+)
+_LIST = {
+    "type": "object",
+    "required": ["waits", "next", "counts"],
+    "properties": {
+        "waits": {"type": "array", "items": {"type": "object"}},
+        "next": {"type": ["string", "null"]},
+        "counts": {
+            "type": "object",
+            "required": list(STATUSES[:-1]),
+            "properties": {status: {"type": "integer"} for status in STATUSES[:-1]},
+        },
+    },
+}
+
+TABLE = (
+    RouteSpec(
+        "GET", "/api/waits", list_waits, "What runs wait for, with links", "waits", answer=_LIST, params=_LIST_PARAMS
+    ),
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/waits/{key}",
+        read,
+        "One wait, by its id or by the key of the node that waits",
+        "waits",
+        answer=WaitView,
+        statuses=(404,),
+    ),
+    RouteSpec(
+        "DELETE",
+        "/api/runs/{id}/waits/{key}",
+        withdraw,
+        "Take a question back",
+        "waits",
+        body=WithdrawRequest,
+        answer=WaitView,
+        statuses=(404, 409),
+    ),
+)

@@ -1,0 +1,30 @@
+"""The shapes of waits, callbacks and signals that cross HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+from executor.views import SignalView
+from server.wire import PersonName
+
+
+class WithdrawRequest(Struct, forbid_unknown_fields=True):
+    """DELETE /api/runs/{id}/waits/{wait}. Both are kept in the error that the block fails with."""
+
+    by: PersonName | None = None
+    reason: Annotated[str, Meta(max_length=500)] = ""
+
+
+class CallbackTaken(Struct, frozen=True):
+    """POST /callbacks/{token}: this request was the one that counts."""
+
+    accepted: bool
+    received_at: int
+
+
+class SignalList(Struct, frozen=True):
+    """In order of arrival, those that were taken too."""
+
+    signals: list[SignalView]

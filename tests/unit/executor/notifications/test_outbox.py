@@ -1,0 +1,348 @@
+"""Messages about waits, sent by a real engine to real servers: what they say, that they are signed, retried, given up,
+withheld when nobody needs them any more, and that none of it holds up a run or shows a secret."""
+
+from __future__ import annotations
+
+import asyncio
+import email
+import email.policy
+import hashlib
+import hmac
+import json
+import logging
+import sqlite3
+from collections.abc import AsyncIterator, Callable
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.notifications import outbox
+from executor.runtime.clock import ManualClock
+from executor.sandbox import Sandbox
+from executor.services import MailSettings, NotifySettings, Services
+from executor.store.sqlite import SQLiteStore
+from executor.views import NotificationView, WaitView
+from tests.unit.executor.blocks.serve import Request, Server, answer, http, smtp
+
+SECRET = b"0123456789abcdef"
+CANARY = 'c4nary-in-"the"-path'
+
+
+@asynccontextmanager
+async def engine_on(
+    db: Path, clock: ManualClock | None = None, *, work: bool = True, **services: Any
+) -> AsyncIterator[Engine]:
+    sandbox = Sandbox(threads=1)
+    given = Services(sandbox=sandbox, http=GuardedClient(allow_private=("127.0.0.1",)), **services)
+    engine = await Engine.open(
+        SQLiteStore(db), registry=Registry.load(sandbox=sandbox), services=given, secret=SECRET, clock=clock, work=work
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close(grace_s=1)
+
+
+def asking(type: str = "approval", **params: Any) -> dict[str, Any]:
+    blocks = {"start": {"type": "start"}, "ask": {"type": type, "name": "Boss", "params": params}}
+    return {"format": "weft/1", "name": "pay", "blocks": blocks, "edges": [{"source": "start", "target": "ask"}]}
+
+
+async def waiting(engine: Engine, document: dict[str, Any]) -> WaitView:
+    run = (await engine.submit(document)).run
+    view = await engine.wait_finished(run, 10)
+    assert view.status == "waiting", view.error
+    (wait,) = view.waits
+    return wait
+
+
+async def settled(engine: Engine, wait: WaitView, until: Callable[[NotificationView], bool] | None = None) -> Any:
+    """The messages of the wait, once all of them are."""
+    wanted = until or (lambda told: told.status != "pending")
+    async with asyncio.timeout(10):
+        while True:
+            told = (await engine.waits.get(wait.run, wait.id)).notifications
+            if told and all(wanted(one) for one in told):
+                return told
+            await asyncio.sleep(0.01)
+
+
+def signature(request: Request) -> str:
+    key = hmac.new(SECRET, b"notifications", hashlib.sha256).digest()
+    signed = request.headers["x-weft-timestamp"].encode() + b"." + request.body
+    return "v1=" + hmac.new(key, signed, hashlib.sha256).hexdigest()
+
+
+async def test_a_webhook_is_told_with_a_signature(tmp_path: Path) -> None:
+    async with http(lambda request: answer(204)) as server, engine_on(tmp_path / "db") as engine:
+        hook = f"{server.url}/hook?key=1"
+        wait = await waiting(engine, asking(title="Pay 5?", expires_in_s=60, notify={"webhook": hook}))
+        (told,) = await settled(engine, wait)
+    assert (told.channel, told.to, told.status, told.attempts, told.error) == ("webhook", server.url, "sent", 1, None)
+    (request,) = server.seen
+    assert (request.method, request.target) == ("POST", "/hook?key=1")
+    assert request.headers["x-weft-signature"] == signature(request)
+    assert request.headers["idempotency-key"] == f"{wait.run}:{wait.id}"
+    assert json.loads(request.body) == {
+        "event": "wait.opened",
+        "run": wait.run,
+        "workflow": "pay",
+        "wait": wait.id,
+        "kind": "approval",
+        "block": "Boss",
+        "title": "Pay 5?",
+        "link": wait.link,
+        "actions": ["approve", "reject"],
+        "opened_at": wait.opened_at_ms,
+        "expires_at": wait.expires_at_ms,
+    }
+
+
+async def test_a_mail_shows_what_is_asked_and_the_link(tmp_path: Path) -> None:
+    async with smtp() as server:
+        mail = MailSettings("smtp", "weft@example.org", "127.0.0.1", server.port)
+        async with engine_on(tmp_path / "db", mail=mail) as engine:
+            shown = {"invoice": "INV-1", "lines": [1, 2]}
+            params: dict[str, Any] = {"title": "Pay\n5 EUR?", "text": "It is late.", "show": shown}
+            wait = await waiting(engine, asking(**params, notify={"email": ["Ada <ada@example.org>", "bob@b.org"]}))
+            (told,) = await settled(engine, wait)
+    assert (told.status, told.to) == ("sent", "Ada <ada@example.org>, bob@b.org")
+    (sent,) = server.mails
+    assert (sent.sender, sent.recipients) == ("weft@example.org", ["ada@example.org", "bob@b.org"])
+    message = email.message_from_bytes(sent.data, policy=email.policy.default)
+    assert message["Subject"] == "Pay 5 EUR? (pay)"
+    text = message.get_content()
+    for line in ("It is late.", "invoice: INV-1", "lines: [1,2]", wait.link, "approve, reject", wait.run):
+        assert line and line in text.replace("\r\n", "\n"), line
+
+
+async def test_without_a_mail_server_it_is_in_the_log(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    with caplog.at_level(logging.INFO, "executor.blocks.email"):
+        env = {"WEFT_BASE_URL": "http://127.0.0.1:8765", "KEY": "what-is-asked"}
+        notify = NotifySettings(email=("ops@example.org",))
+        async with engine_on(tmp_path / "db", notify=notify, env=env) as engine:
+            wait = await waiting(engine, asking("form", text="${KEY}", fields={"properties": {"a": {}}}))
+            (told,) = await settled(engine, wait)
+    assert (told.status, told.to) == ("sent", "ops@example.org")
+    assert wait.link and wait.link in caplog.text and "To: ops@example.org" in caplog.text
+    assert "what-is-asked" not in caplog.text
+
+
+async def test_the_server_hears_of_waits_for_people_only(tmp_path: Path) -> None:
+    async with http(lambda request: answer(200)) as server:
+        notify = NotifySettings(webhook=f"{server.url}/all")
+        async with engine_on(tmp_path / "db", notify=notify) as engine:
+            first = await waiting(engine, asking(notify={"webhook": f"{server.url}/own"}))
+            told = await settled(engine, first)
+            assert [(one.channel, one.status) for one in told] == [("webhook", "sent")] * 2
+            for document in (asking("signal", name="go"), asking("wait", seconds=60), asking("callback")):
+                other = await waiting(engine, document)
+                assert other.notifications == ()
+    assert sorted(request.target for request in server.seen) == ["/all", "/own"]
+
+
+async def test_a_callback_sends_its_address_and_takes_the_answer(tmp_path: Path) -> None:
+    async with http(lambda request: answer(202)) as server, engine_on(tmp_path / "db") as engine:
+        send = {
+            "url": f"{server.url}/jobs",
+            "method": "PUT",
+            "headers": {"X-Team": "film"},
+            "body": {"job": "<start.job>"},
+        }
+        run = (await engine.submit(asking("callback", send=send), input={"job": 7})).run
+        (wait,) = (await engine.wait_finished(run, 10)).waits
+        await settled(engine, wait)
+        (request,) = server.seen
+        assert (request.method, request.target, request.headers["x-team"]) == ("PUT", "/jobs", "film")
+        assert request.headers["idempotency-key"] == f"{run}:{wait.id}"
+        assert request.headers["x-weft-signature"] == signature(request)
+        body = json.loads(request.body)
+        assert body == {"job": 7, "callback_url": wait.link} and "/callbacks/" in body["callback_url"]
+        await engine.callbacks.receive(body["callback_url"].rpartition("/")[2], {"frames": 10}, {"user-agent": "r"})
+        async for _ in engine.follow(run):
+            pass
+        assert (await engine.get_run(run)).output["body"] == {"frames": 10}
+
+
+async def test_data_that_is_no_object_goes_beside_the_address(tmp_path: Path) -> None:
+    async with http(lambda request: answer(202)) as server, engine_on(tmp_path / "db") as engine:
+        wait = await waiting(engine, asking("callback", send={"url": server.url, "body": [1, 2]}))
+        await settled(engine, wait)
+    assert json.loads(server.seen[0].body) == {
+        "callback_url": wait.link,
+        "run": wait.run,
+        "wait": wait.id,
+        "data": [1, 2],
+    }
+
+
+async def test_it_is_tried_again_with_pauses_and_the_same_key(tmp_path: Path) -> None:
+    clock = ManualClock()
+    replies = [answer(503), answer(429), answer(200)]
+    async with http(lambda request: replies.pop(0)) as server, engine_on(tmp_path / "db", clock) as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        for attempt, status in ((1, 503), (2, 429)):
+            said = f"{server.url} answered {status}"
+            (told,) = await settled(engine, wait, lambda one, said=said: one.error == said)  # type: ignore[misc]
+            assert (told.status, told.attempts) == ("pending", attempt)
+            assert told.due_at_ms is not None and told.due_at_ms > clock.now_ms()
+            clock.advance(told.due_at_ms - clock.now_ms())
+        (told,) = await settled(engine, wait)
+        assert (told.status, told.attempts, told.error) == ("sent", 3, None)
+    assert len({request.headers["idempotency-key"] for request in server.seen}) == 1
+
+
+async def test_it_is_given_up_after_so_many_tries_and_the_run_does_not_care(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with http(lambda request: answer(500)) as server, engine_on(tmp_path / "db", clock) as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        async with asyncio.timeout(20):
+            while (told := (await engine.waits.get(wait.run, wait.id)).notifications[0]).status == "pending":
+                if told.error and told.due_at_ms is not None:
+                    clock.advance(max(0, told.due_at_ms - clock.now_ms()))
+                await asyncio.sleep(0.01)
+        assert (told.status, told.attempts, len(server.seen)) == ("failed", outbox.ATTEMPTS_MAX, outbox.ATTEMPTS_MAX)
+        assert told.error == f"{server.url} answered 500"
+        assert wait.link
+        await engine.answer(wait.link.rpartition("/")[2], {}, action="approve")
+        async for _ in engine.follow(wait.run):
+            pass
+        assert (await engine.get_run(wait.run)).status == "succeeded"
+
+
+@pytest.mark.parametrize("status", [400, 404, 410])
+async def test_what_will_never_work_is_given_up_at_once(tmp_path: Path, status: int) -> None:
+    async with http(lambda request: answer(status)) as server, engine_on(tmp_path / "db") as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        (told,) = await settled(engine, wait)
+    assert (told.status, told.attempts, len(server.seen)) == ("failed", 1, 1)
+
+
+async def test_private_addresses_are_not_told(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "db") as engine:
+        wait = await waiting(engine, asking(notify={"webhook": "http://169.254.169.254/latest/meta-data/iam"}))
+        (told,) = await settled(engine, wait)
+    assert told.status == "failed" and told.error and "meta-data" not in told.error
+
+
+async def test_who_answered_is_not_told_any_more(tmp_path: Path) -> None:
+    """The receiver was down; by the time it is back the wait has been answered."""
+    clock = ManualClock()
+    async with http(lambda request: answer(503)) as server, engine_on(tmp_path / "db", clock) as engine:
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        await settled(engine, wait, lambda one: one.error is not None)
+        assert wait.link
+        await engine.answer(wait.link.rpartition("/")[2], {}, action="approve")
+        clock.advance(10_000)
+        (told,) = await settled(engine, wait)
+        assert told.status == "cancelled"
+    assert len(server.seen) == 1
+
+
+async def test_a_process_that_died_leaves_its_messages_to_the_next(tmp_path: Path) -> None:
+    clock = ManualClock()
+    asked = asyncio.Event()
+
+    async def never(request: Request) -> bytes:
+        asked.set()
+        await asyncio.sleep(60)
+        return answer(200)
+
+    async def once(request: Request) -> bytes:
+        return answer(200) if asked.is_set() else await never(request)
+
+    async with http(once) as server:
+        async with engine_on(tmp_path / "db", clock) as engine:
+            wait = await waiting(engine, asking(notify={"webhook": server.url}))
+            await asyncio.wait_for(asked.wait(), 10)
+        async with engine_on(tmp_path / "db", clock) as engine:
+            await asyncio.sleep(0.05)
+            assert len(server.seen) == 1, "nobody can know yet whether it got out"
+            clock.advance(outbox.LEASE_MS)
+            (told,) = await settled(engine, wait)
+            assert (told.status, told.attempts) == ("sent", 2)
+    assert len(server.seen) == 2
+
+
+async def test_two_processes_send_it_once(tmp_path: Path) -> None:
+    async with (
+        http(lambda request: answer(200)) as server,
+        engine_on(tmp_path / "db") as engine,
+        engine_on(tmp_path / "db") as other,
+    ):
+        waits = [await waiting(engine, asking(notify={"webhook": f"{server.url}/{n}"})) for n in range(20)]
+        other.notifications._wake.set()
+        for wait in waits:
+            await settled(engine, wait)
+    assert sorted(request.target for request in server.seen) == sorted(f"/{n}" for n in range(20))
+
+
+async def test_a_slow_receiver_holds_nobody_up(tmp_path: Path) -> None:
+    async def slow(request: Request) -> bytes:
+        await asyncio.sleep(60)
+        return answer(200)
+
+    async with http(slow) as hole, http(lambda request: answer(200)) as server, engine_on(tmp_path / "db") as engine:
+        await waiting(engine, asking(notify={"webhook": hole.url}))
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        async with asyncio.timeout(5):
+            await settled(engine, wait)
+
+
+async def test_no_secret_is_stored_or_shown_and_yet_it_arrives(tmp_path: Path) -> None:
+    from urllib.parse import quote
+
+    env = {"HOOK": quote(CANARY), "KEY": "another-c4nary-4711"}
+
+    def told_of(server: Server) -> dict[str, Any]:
+        return asking(
+            "callback", send={"url": server.url + "/${HOOK}", "headers": {"X-Key": "${KEY}"}, "body": {"k": "${KEY}"}}
+        )
+
+    async with (
+        http(lambda request: answer(200)) as server,
+        http(lambda request: answer(404)) as refusing,
+        engine_on(tmp_path / "db", env=env, secrets=frozenset(env)) as engine,
+    ):
+        waits = [await waiting(engine, told_of(server)), await waiting(engine, told_of(refusing))]
+        shown = [str(await settled(engine, wait)) for wait in waits]
+        token = engine.links.token(waits[0].run, waits[0].id, "callback")
+        await engine.callbacks.receive(token, {"echo": env["KEY"]}, {"x-request-id": env["KEY"]})
+        async for _ in engine.follow(waits[0].run):
+            pass
+        shown.append(str((await engine.get_run(waits[0].run)).output))
+    (request,) = server.seen
+    assert request.target == f"/{quote(CANARY)}"
+    assert (request.headers["x-key"], json.loads(request.body)["k"]) == (env["KEY"], env["KEY"])
+    assert "[redacted]" in shown[2]
+    for text in shown:
+        assert "c4nary" not in text
+    for file in tmp_path.iterdir():
+        assert b"c4nary" not in file.read_bytes(), file
+
+
+async def test_the_outbox_survives_a_restart_without_a_worker(tmp_path: Path) -> None:
+    """A front that does not work only writes; what it wrote is sent by who works."""
+    async with http(lambda request: answer(200)) as server:
+        async with engine_on(tmp_path / "db", notify=NotifySettings()) as engine:
+            await engine.notifications.stop()
+            wait = await waiting(engine, asking(notify={"webhook": server.url}))
+            assert wait.notifications == () or wait.notifications[0].status == "pending"
+        with sqlite3.connect(tmp_path / "db") as db:
+            assert db.execute("SELECT status, attempts FROM notifications").fetchall() == [("pending", 0)]
+        db.close()
+        async with engine_on(tmp_path / "db") as engine:
+            (told,) = await settled(engine, wait)
+            assert told.status == "sent"
+    assert len(server.seen) == 1
+
+
+def test_pauses_grow_to_an_hour() -> None:
+    pauses = [outbox.back_off_ms(attempt, 0.5) for attempt in range(1, outbox.ATTEMPTS_MAX)]
+    assert pauses == [5_000, 20_000, 80_000, 320_000, 1_280_000, 3_600_000, 3_600_000]
+    assert outbox.back_off_ms(1, 0) == 4_500 and outbox.back_off_ms(1, 1) == 5_500

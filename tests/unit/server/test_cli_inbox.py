@@ -1,0 +1,94 @@
+"""The commands for waits and signals, against a server in this process."""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import click
+import httpx
+import pytest
+from click.testing import CliRunner
+from starlette.applications import Starlette
+
+from server import cli
+from server.client import ClientError, WeftClient
+
+
+@pytest.fixture
+def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs a command in a thread: it has an event loop of its own, the server has that of the test."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def call(url: str, action: Any, *, with_token: bool = True) -> Any:
+        async def go() -> Any:
+            async with WeftClient(url, transport=httpx.ASGITransport(app=app)) as client:
+                return await action(client)
+
+        try:
+            return asyncio.run_coroutine_threadsafe(go(), loops[-1]).result(20)
+        except ClientError as error:
+            raise cli._refused(error) from None
+
+    monkeypatch.setattr(cli, "_call", call)
+
+    async def run(*arguments: str) -> Any:
+        loops.append(asyncio.get_running_loop())
+        return await asyncio.to_thread(CliRunner().invoke, cli.weft, arguments)
+
+    return run
+
+
+async def test_the_inbox_and_a_question_taken_back(
+    weft: Callable[..., Any], started: Callable[..., Any], asking: dict[str, Any]
+) -> None:
+    run = (await started(asking))["run"]
+    shown = await weft("inbox")
+    head, row, link = click.unstyle(shown.stdout).splitlines()
+    assert head.split() == ["AGE", "KIND", "WORKFLOW", "NODE", "QUESTION"]
+    assert row.split("  ")[1] == "approval" and "Ask: Pay <b>now</b>?  [approve, reject]" in row
+    assert "/resume/" in link
+    (as_json,) = json.loads((await weft("inbox", "--json", "--workflow", "asking")).stdout)
+    assert as_json["run"] == run
+    assert "Nothing waits" in (await weft("inbox", "--kind", "form")).stderr
+
+    refused = await weft("withdraw", run, "nothing")
+    assert refused.exit_code != 0 and "no wait 'nothing'" in refused.stderr
+    done = await weft("withdraw", run, "ask", "--by", "Ada", "--reason", "asked twice")
+    assert (done.exit_code, done.stdout) == (0, f"Took back 'Ask' of run {run}.\n")
+    again = await weft("withdraw", run, as_json["id"])
+    assert again.exit_code != 0 and "cancelled" in again.stderr
+
+
+async def test_signals_are_sent_once_and_listed(
+    weft: Callable[..., Any], started: Callable[..., Any], asking: dict[str, Any], tmp_path: Path
+) -> None:
+    run = (await started(asking))["run"]
+    first = await weft(
+        "signal", run, "paid", "--payload", '{"eur": 5}', "--correlation", "o-1", "--key", "k", "--by", "x"
+    )
+    assert first.stdout == f"Signal 1 (paid) to run {run} sent.\n"
+    file = tmp_path / "payload.json"
+    file.write_text("[1]")
+    again = await weft("signal", run, "paid", "--payload", f"@{file}", "--key", "k")
+    assert again.stdout == f"Signal 1 (paid) to run {run} had been sent before.\n"
+    wrong = await weft("signal", run, "paid", "--payload", "{eur}")
+    assert wrong.exit_code != 0 and "--payload is not JSON" in wrong.stderr
+    assert (await weft("signals", run)).stdout == '   1  paid of o-1  kept  {"eur": 5}\n'
+    (listed,) = json.loads((await weft("signals", run, "--json", "--name", "paid")).stdout)
+    assert (listed["received_by"], listed["dedupe_key"]) == ("x", "k")
+    assert "No signals" in (await weft("signals", run, "--name", "none")).stderr
+
+
+def test_the_signing_key_is_that_of_the_server(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_SECRET_KEY", "a secret for tests only")
+    monkeypatch.setenv("WEFT_DB", str(tmp_path / "weft.db"))
+    ran = CliRunner().invoke(cli.weft, ["signing-key"])
+    secret = hashlib.sha256(b"a secret for tests only").digest()
+    assert ran.stdout.strip() == hmac.new(secret, b"notifications", hashlib.sha256).hexdigest()
+    assert list(tmp_path.iterdir()) == []
