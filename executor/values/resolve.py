@@ -38,23 +38,27 @@ def compile_template(node: Node) -> Template:
     if node.sentinel == "end":
         params = {key: value for key, value in params.items() if key not in _SETTLED_AT_START}
     known = {ref.text: ref for ref in node.needs}
-    skip = node.policy.skip_if
+    skip, cache = node.policy.skip_if, node.policy.cache
     return Template(
         orjson.dumps(params),
-        [(place, slot) for place, slot in _slots(params, known, frozenset(node.code))],
+        [(place, slot) for place, slot in _slots(params, known, frozenset(node.code), frozenset(node.literal))],
         _Code(skip, known) if skip else None,
+        _Code(cache.key, known) if cache is not None and cache.key else None,
     )
 
 
 class Template:
     """The params of one plan node. Holds no values: one Template serves every run of the plan."""
 
-    __slots__ = ("_params", "_skip", "_slots")
+    __slots__ = ("_cache_key", "_params", "_skip", "_slots")
 
-    def __init__(self, params: bytes, slots: list[tuple[_Place, _Slot]], skip: _Code | None) -> None:
+    def __init__(
+        self, params: bytes, slots: list[tuple[_Place, _Slot]], skip: _Code | None, cache_key: _Code | None
+    ) -> None:
         self._params = params
         self._slots = slots
         self._skip = skip
+        self._cache_key = cache_key
 
     def fill(self, values: Values, path: Path) -> dict[str, Any]:
         """The params for a run of the node in scope `path`; the caller may change them. An end sentinel gets no
@@ -71,6 +75,10 @@ class Template:
     def skip_if(self, values: Values, path: Path) -> Bound | None:
         """The policy's skip_if with its references bound; None when there is none."""
         return self._skip.fill(values, path) if self._skip is not None else None
+
+    def cache_key(self, values: Values, path: Path) -> Bound | None:
+        """The key of the policy's cache with its references bound; None when the params are the key."""
+        return self._cache_key.fill(values, path) if self._cache_key is not None else None
 
 
 class _Whole:
@@ -148,11 +156,15 @@ class _Variable:
 _Slot = _Whole | _Text | _Code | _Variable
 
 
-def _slots(params: dict[str, Any], known: Mapping[str, Ref], code: Collection[str]) -> Iterator[tuple[_Place, _Slot]]:
+def _slots(
+    params: dict[str, Any], known: Mapping[str, Ref], code: Collection[str], literal: Collection[str]
+) -> Iterator[tuple[_Place, _Slot]]:
     """Every place in `params` that has to be filled, depth first in document order."""
     stack: list[tuple[_Place, str, Any]] = [((), "", params)]
     while stack:
         place, pointer, value = stack.pop()
+        if pointer in literal:
+            continue
         if isinstance(value, str):
             slot = _slot(value, known, pointer in code)
             if slot is not None:

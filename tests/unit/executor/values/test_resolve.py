@@ -189,3 +189,8 @@ def test_a_join_of_two_thousand_outputs_is_linear(count: int, make_node: Callabl
     small = min(cost(count // 10) for _ in range(3))
     # ten times the outputs: a quadratic join would cost a hundred times as much
     assert min(cost(count) for _ in range(3)) < 60 * small + 0.5
+
+
+def test_what_is_literal_stays_as_it_is() -> None:
+    raw = {"a": ["<s>", {"$ref": "$.v"}]}
+    assert fill({"raw": raw, "read": "<s>"}, 5, {"v": 6}, literal=("/raw",)) == {"raw": raw, "read": 5}

@@ -1,0 +1,114 @@
+"""`run_workflow`: runs another workflow as a run of its own and waits for its end. Its output is that run's output.
+
+The workflow is a stored one, by name, or a document: written here, or one that another block has put together.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import orjson
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import ChildRequest, Context, Suspend
+from executor.blocks.schema import invalid, text
+from executor.values.coerce import coerce
+
+_PARAMS: dict[str, Any] = {
+    "type": "object",
+    "additionalProperties": False,
+    "properties": {
+        "workflow": {
+            "type": "string",
+            "title": "Workflow",
+            "description": "Name of a stored workflow.",
+            "maxLength": 200,
+            "x-ui": {"order": 1, "widget": "text"},
+        },
+        "version": {
+            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}],
+            "title": "Version",
+            "description": "Left empty: the newest when the run is started, which then keeps it.",
+            "x-ui": {"order": 2, "widget": "number", "advanced": True},
+        },
+        "definition": {
+            "anyOf": [{"type": "object", "x-weft": "literal"}, {"type": "string"}],
+            "title": "Document",
+            "description": "Instead of a name: a workflow as data. References in it are the child's own.",
+            "x-ui": {"order": 3, "widget": "json", "advanced": True},
+        },
+        "input": {
+            "title": "Input",
+            "description": "What the run is started with; checked against its input schema.",
+            "x-ui": {"order": 4, "widget": "keyvalues"},
+        },
+        "trigger": {
+            "type": "string",
+            "title": "Trigger",
+            "description": "Id of the block that starts it, when it has several.",
+            "x-ui": {"order": 5, "widget": "text", "advanced": True},
+        },
+    },
+}
+
+
+class RunWorkflow:
+    spec = BlockSpec(
+        type="run_workflow",
+        title="Run workflow",
+        description="Runs another workflow and waits for its end. Cancelling this run cancels that one.",
+        category="flow",
+        params=_PARAMS,
+        effect="write",
+        idempotent=True,  # an attempt that is lost has started nothing: child and wait come in one commit
+        pauses=True,
+        sentence="runs {workflow} with {input} | runs {workflow} | runs a workflow it is given | runs a workflow",
+        icon="play",
+    )
+
+    async def run(self, ctx: Context) -> Suspend:
+        """Raises BlockError: params_invalid, and what ChildRuns.prepare raises."""
+        request = ChildRequest(
+            workflow=text(ctx.params, "workflow"),
+            definition=_definition(ctx.params.get("definition")),
+            version=_version(ctx.params.get("version")),
+            trigger=text(ctx.params, "trigger"),
+            input=ctx.params.get("input"),
+        )
+        if (request.workflow is None) == (request.definition is None):
+            raise invalid("give either the name of a workflow, or a definition")
+        if request.version is not None and request.workflow is None:
+            raise invalid("only a stored workflow has versions")
+        if ctx.prepare_child is None:
+            raise invalid("there is nothing here that can start runs")
+        child = await ctx.prepare_child(request)
+        shown: dict[str, Any] = {"title": f"Run of {child.workflow}", "run": child.id, "workflow": child.workflow}
+        if child.version is not None:
+            shown["version"] = child.version
+        return Suspend("child", request=shown, child=child)
+
+
+def _definition(value: Any) -> dict[str, Any] | None:
+    """An object, or one as JSON text, as language models write it."""
+    if value is None or value == "":
+        return None
+    if isinstance(value, str):
+        try:
+            value = orjson.loads(value)
+        except orjson.JSONDecodeError as error:
+            raise invalid(f"definition is text, but not JSON: {error.msg}") from None
+    if not isinstance(value, dict):
+        raise invalid("definition must be a workflow document: an object")
+    return value
+
+
+def _version(value: Any) -> int | None:
+    number = coerce("integer", value)
+    if number is None or number == "":
+        return None
+    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
+        raise invalid(f"version must be a whole number from 1, not {str(number)[:40]!r}")
+    return number
+
+
+block = RunWorkflow()

@@ -1,0 +1,122 @@
+"""Child runs: what a `run_workflow` block starts, and what its end means to the block.
+
+A child is made in the append that opens its parent's wait, so there is one for each wait whatever crashes in between;
+its own last append puts a fact into the parent's inbox, so its end can not be lost while the parent sleeps. Whatever
+else closes the wait (the parent is cancelled, fails, answers early) tells the child to stop, in the same append.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Awaitable, Callable
+from typing import Any, Final
+
+import orjson
+
+from compiler.compile import Compiled
+from compiler.plan import Plan
+from executor.answers import check_input
+from executor.blocks.base import ChildRequest
+from executor.core import facts as f
+from executor.core.events import ErrorInfo
+from executor.errors import BadRequest, BlockError
+from executor.runtime.clock import Clock
+from executor.runtime.starting import Origin, new_run, origin_of
+from executor.store.base import NewRun, Store
+from executor.values.schema import Matches
+
+# A workflow that calls itself stops here. Runs that people meant to nest go three or four deep.
+DEPTH_MAX: Final = 25
+# A failure climbs through up to 25 messages; the first and the last say most.
+MESSAGE_MAX: Final = 1_000
+FINDINGS_SHOWN: Final = 3
+
+
+class ChildRuns:
+    """Makes children; of one process. `compile` is the engine's, with its cache."""
+
+    def __init__(
+        self, store: Store, clock: Clock, matches: Matches, compile: Callable[[Any, str | None], Awaitable[Compiled]]
+    ) -> None:
+        self._store = store
+        self._clock = clock
+        self._matches = matches
+        self._compile = compile
+
+    async def prepare(self, parent: str, request: ChildRequest) -> NewRun:
+        """The run to be created as a child of run `parent`; whoever opens the wait says for which one. Raises
+        BlockError: limit_depth, workflow_not_found, child_invalid, input_invalid."""
+        above = await self._store.list_ancestors(parent, DEPTH_MAX)
+        if len(above) >= DEPTH_MAX:
+            raise BlockError(
+                f"runs call each other more than {DEPTH_MAX} deep",
+                code="limit_depth",
+                retryable=False,
+                hint="does the workflow call itself without an end? a loop repeats blocks without new runs",
+            )
+        if request.workflow is not None:
+            row = await self._store.get_workflow(request.workflow, request.version)
+            if row is None:
+                which = f"version {request.version} of workflow" if request.version is not None else "workflow"
+                raise BlockError(
+                    f"there is no {which} {request.workflow[:200]!r}", code="workflow_not_found", retryable=False
+                )
+            plan = await self._plan(row.document, request.trigger)
+            origin = Origin(row.name, row.version)
+        else:
+            document = orjson.dumps(request.definition)
+            plan = await self._plan(document, request.trigger)
+            origin = origin_of(document, plan)
+        try:
+            checked = check_input(plan, request.input, self._matches)
+        except BadRequest as error:
+            raise BlockError(
+                f"workflow {origin.workflow!r}: {error.message}",
+                code="input_invalid",
+                retryable=False,
+                hint=error.hint,
+            ) from error
+        start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16))
+        return new_run(plan, start, origin, checked)
+
+    async def _plan(self, document: bytes, trigger: str | None) -> Plan:
+        compiled = await self._compile(document, trigger)
+        if compiled.plan is not None:
+            return compiled.plan
+        errors = [found for found in compiled.diagnostics if found.severity == "error"]
+        shown = "; ".join(f"{error.pointer or '/'}: {error.message}" for error in errors[:FINDINGS_SHOWN])
+        more = f" (and {len(errors) - FINDINGS_SHOWN} more)" if len(errors) > FINDINGS_SHOWN else ""
+        raise BlockError(
+            f"the workflow has errors: {shown}{more}", code="child_invalid", retryable=False, hint=errors[0].hint
+        )
+
+
+def fact_of_end(wait: str, run: str, status: str, output: bytes | None, error: bytes | None) -> bytes:
+    """What the parent's owner finds in the inbox. `wait`: the parent's wait; the output is spliced as it is."""
+    fact: dict[str, Any] = {"type": "child", "wait": wait, "run": run, "status": status}
+    if status == "succeeded":
+        fact["output"] = orjson.Fragment(output or b"null")
+    elif error is not None:
+        fact["error"] = orjson.Fragment(error)
+    return orjson.dumps(fact)
+
+
+def fact_of_cancel(parent: str) -> bytes:
+    """What a child finds in its inbox whose parent needs it no longer."""
+    return orjson.dumps({"type": "cancel", "reason": f"run {parent}, which started this one, needs it no longer"})
+
+
+def error_of_end(fact: dict[str, Any]) -> ErrorInfo:
+    """Why the block fails whose child did not succeed. Another attempt is another child: the block's retry policy
+    says whether there is one, unless somebody cancelled the child by hand."""
+    run = fact["run"]
+    if fact["status"] == "cancelled":
+        return ErrorInfo("child_cancelled", f"child run {run} was cancelled", hint=f"look into run {run}")
+    error = fact.get("error") or {}
+    code, message = error.get("code", "failed"), str(error.get("message", "it does not say why"))
+    told = message if code == "child_failed" else f"{code}: {message}"
+    where = f" at block {error['block']!r}" if error.get("block") else ""
+    text = f"child run {run} failed{where}: {told}"
+    if len(text) > MESSAGE_MAX:
+        text = f"{text[: MESSAGE_MAX // 2]} ... {text[-MESSAGE_MAX // 2 :]}"
+    return ErrorInfo("child_failed", text, retryable=True, hint=f"look into run {run}")

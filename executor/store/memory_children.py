@@ -1,0 +1,80 @@
+"""Child runs in memory. The contract is in `executor.store.children`."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING
+
+from executor.errors import Conflict
+from executor.store.base import TERMINAL, NewRun, WaitRow
+from executor.store.children import ChildRow
+
+if TYPE_CHECKING:
+    from executor.store.memory import _Run
+
+
+class MemoryChildren:
+    """What MemoryStore can tell of child runs."""
+
+    _runs: dict[str, _Run]
+
+    def __init__(self) -> None:
+        super().__init__()
+        self._by_parent: dict[str, dict[str, str]] = {}  # parent run -> parent key -> child run
+
+    def _note_parent(self, id: str, parent: str | None, key: str | None) -> None:
+        """Part of creating a run."""
+        if parent is not None and key is not None:
+            self._by_parent.setdefault(parent, {})[key] = id
+
+    def _check_children(self, children: Sequence[NewRun]) -> None:
+        """Part of an append, before anything is changed."""
+        keys = {(child.parent_run_id, child.parent_key) for child in children}
+        if len(keys) < len(children) or any(key in self._by_parent.get(run or "", {}) for run, key in keys):
+            raise Conflict("a wait has one child")
+
+    async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
+        rows = [_child(run) for run in self._children(run_id)]
+        return sorted(rows, key=lambda row: (row.created_at_ms, row.id), reverse=True)[:limit]
+
+    async def list_ancestors(self, run_id: str, limit: int = 100) -> list[str]:
+        above: list[str] = []
+        run = self._runs.get(run_id)
+        while run is not None and run.row.parent_run_id is not None and len(above) < limit:
+            above.append(run.row.parent_run_id)
+            run = self._runs.get(run.row.parent_run_id)
+        return above
+
+    async def list_waits_below(self, run_id: str, limit: int = 200) -> list[WaitRow]:
+        waits = [wait for run in self._below(run_id) for wait in run.waits.values()]
+        found = [wait for wait in waits if wait.status == "pending" and wait.kind != "child"]
+        return sorted(found, key=lambda wait: (wait.opened_at_ms, wait.run_id, wait.id))[:limit]
+
+    async def count_active_below(self, run_id: str, now_ms: int) -> int:
+        rows = [run.row for run in self._below(run_id)]
+        due = [row for row in rows if row.next_run_at_ms is not None and row.next_run_at_ms <= now_ms]
+        return len({row.id for row in rows if row.status != "waiting"} | {row.id for row in due})
+
+    def _children(self, run_id: str) -> list[_Run]:
+        return [self._runs[child] for child in self._by_parent.get(run_id, {}).values() if child in self._runs]
+
+    def _below(self, run_id: str) -> Iterator[_Run]:
+        for run in self._children(run_id):
+            if run.row.status not in TERMINAL:
+                yield run
+                yield from self._below(run.row.id)
+
+
+def _child(run: _Run) -> ChildRow:
+    row = run.row
+    assert row.parent_run_id is not None and row.parent_key is not None
+    return ChildRow(
+        row.id,
+        row.workflow,
+        row.version,
+        row.status,
+        row.parent_run_id,
+        row.parent_key,
+        row.created_at_ms,
+        row.finished_at_ms,
+    )

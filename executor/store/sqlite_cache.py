@@ -1,0 +1,55 @@
+"""Cached results in SQLite. The contract is in `executor.store.cache`."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.store.cache import CacheRow
+from executor.store.connection import Tx
+from executor.store.readers import Readers
+from executor.store.writer import Writer
+
+CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
+FIND = f"SELECT {CACHE} FROM cache WHERE key = ? AND expires_at_ms > ?"
+PUT = f"INSERT OR REPLACE INTO cache ({CACHE}) VALUES ({', '.join('?' * 11)})"
+CLEAR = "DELETE FROM cache"
+CLEAR_WORKFLOW = "DELETE FROM cache WHERE workflow = ?"
+DELETE_EXPIRED = """
+DELETE FROM cache WHERE key IN (SELECT key FROM cache WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"""
+
+
+class SQLiteCache:
+    """What SQLiteStore can do with cached results."""
+
+    _writer: Writer
+    _readers: Readers
+
+    async def find_cached(self, key: str, now_ms: int) -> CacheRow | None:
+        row = await self._readers.one(FIND, (key, now_ms))
+        return None if row is None else CacheRow(*row)
+
+    async def clear_cache(self, workflow: str | None = None) -> int:
+        return await self._writer.submit(_clear, workflow)
+
+    async def delete_expired_cache(self, now_ms: int, limit: int) -> int:
+        return await self._writer.submit(_delete_expired, now_ms, limit)
+
+
+def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
+    """Part of an append."""
+    for row in rows:
+        tx.db.execute(PUT, msgspec.structs.astuple(row))
+
+
+def _clear(tx: Tx, workflow: str | None) -> int:
+    if workflow is None:
+        return tx.db.execute(CLEAR).rowcount
+    return tx.db.execute(CLEAR_WORKFLOW, (workflow,)).rowcount
+
+
+def _delete_expired(tx: Tx, now_ms: int, limit: int) -> int:
+    return tx.db.execute(DELETE_EXPIRED, (now_ms, limit)).rowcount

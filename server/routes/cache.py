@@ -1,0 +1,26 @@
+"""Cached results: forget them."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from server import wire
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+
+
+async def clear(call: Call) -> Response:
+    """Blocks with a `policy.cache` run again the next time; runs that have taken over a result keep it."""
+    return json_response(wire.CacheCleared(await call.engine.cache.clear(call.query("workflow"))))
+
+
+TABLE = (
+    RouteSpec(
+        "DELETE",
+        "/api/cache",
+        clear,
+        "Forget cached results",
+        answer=wire.CacheCleared,
+        params=(Param("workflow", "Only what runs of this workflow left."),),
+    ),
+)
