@@ -1,0 +1,114 @@
+"""Deleting runs in memory. The contract is in `executor.store.upkeep`."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import islice
+from typing import TYPE_CHECKING, Any
+
+import orjson
+
+from executor.store.base import TERMINAL, RunRow
+from executor.store.upkeep import Orphans, Removable, blobs_of
+
+if TYPE_CHECKING:
+    from executor.store.memory import _Run
+
+
+class MemoryUpkeep:
+    """What MemoryStore can delete."""
+
+    _runs: dict[str, _Run]
+    _open: dict[str, _Run]
+    _plans: dict[str, bytes]
+    _documents: dict[str, bytes]
+    _blobs: dict[str, bytes]
+    _by_idempotency_key: dict[tuple[str, str], str]
+    _by_token: dict[str, tuple[str, str]]
+    _by_parent: dict[str, dict[str, str]]
+    _notifications: dict[tuple[str, str, int], Any]
+    _cache: dict[str, Any]
+
+    async def find_removable(
+        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+    ) -> list[Removable]:
+        rows = sorted((run.row for run in self._runs.values()), key=_age)
+        kept: set[str] = set()
+        if keep:
+            by_workflow: dict[str, list[str]] = {}
+            for row in rows:
+                if row.status in TERMINAL and row.parent_run_id is None:
+                    by_workflow.setdefault(row.workflow, []).append(row.id)
+            kept = {id for ids in by_workflow.values() for id in ids[-keep:]}
+        if after is not None:
+            last = self._runs.get(after)
+            rows = [row for row in rows if last is not None and _age(row) > _age(last.row)]
+        sources = self._sources()
+        found = (
+            Removable(row.id, row.workflow, row.seq, row.finished_at_ms)
+            for row in rows
+            if row.finished_at_ms is not None and row.finished_at_ms < ended_before_ms
+            if row.id not in kept and self._may_go(row, sources)
+        )
+        return list(islice(found, limit))
+
+    async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
+        gone = []
+        sources = self._sources()
+        for id in run_ids:
+            run = self._runs.get(id)
+            if run is None or not self._may_go(run.row, sources):
+                continue
+            del self._runs[id]
+            if run.row.idempotency_key is not None:
+                del self._by_idempotency_key[run.row.workflow, run.row.idempotency_key]
+            if run.row.parent_run_id is not None and run.row.parent_key is not None:
+                self._by_parent.get(run.row.parent_run_id, {}).pop(run.row.parent_key, None)
+            for wait in run.waits.values():
+                self._by_token.pop(wait.token_hash, None)
+            for key in [key for key in self._notifications if key[0] == id]:
+                del self._notifications[key]
+            for name in [name for name, row in self._cache.items() if row.run_id == id and row.scope == "run"]:
+                del self._cache[name]
+            gone.append(id)
+        return gone
+
+    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+        counts = []
+        for kept, used in self._kept_and_used():
+            orphans = [hash for hash in kept if hash not in used][:limit]
+            for hash in orphans:
+                del kept[hash]
+            counts.append(len(orphans))
+        return Orphans(*counts)
+
+    async def count_orphans(self) -> Orphans:
+        return Orphans(*(len(kept.keys() - used) for kept, used in self._kept_and_used()))
+
+    def _may_go(self, row: RunRow, sources: set[str]) -> bool:
+        children = self._by_parent.get(row.id, {}).values()
+        return (
+            row.status in TERMINAL
+            and not any(child in self._open for child in children)
+            and (row.parent_run_id is None or row.parent_run_id not in self._runs)
+            and row.id not in sources
+        )
+
+    def _sources(self) -> set[str]:
+        """Runs that open runs were started from a block of: stands in their first event."""
+        first = (orjson.loads(run.events[0].data or b"{}") for run in self._open.values() if run.events)
+        return {data["source_run"] for data in first if data.get("source_run")}
+
+    def _kept_and_used(self) -> list[tuple[dict[str, bytes], set[str]]]:
+        rows = [run.row for run in self._runs.values()]
+        blobs = {hash for run in self._runs.values() for hash in blobs_of(run.events)}
+        documents = {row.document_hash for row in rows if row.document_hash is not None}
+        return [
+            (self._plans, {row.plan_hash for row in rows}),
+            (self._documents, documents),
+            (self._blobs, blobs),
+        ]
+
+
+def _age(row: RunRow) -> tuple[int, str]:
+    return row.created_at_ms, row.id

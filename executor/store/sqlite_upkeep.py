@@ -1,0 +1,121 @@
+"""Deleting runs in SQLite. The contract is in `executor.store.upkeep`."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.store.base import Record
+from executor.store.connection import Tx
+from executor.store.readers import Readers
+from executor.store.statements import ENDED, OPEN
+from executor.store.upkeep import Orphans, Removable, blobs_of
+from executor.store.writer import Writer
+
+# A run that was started from a block of another one reads that one's outputs when it recovers. Which one, stands in its
+# first event.
+SOURCES = f"""
+SELECT json_extract(CAST(e.data AS TEXT), '$.source_run')
+  FROM runs AS o INDEXED BY runs_claimable JOIN events AS e ON e.run_id = o.id AND e.seq = 1
+ WHERE o.{OPEN} AND instr(e.data, '"source_run"') AND json_extract(CAST(e.data AS TEXT), '$.source_run') IS NOT NULL"""
+_MAY_GO = f"""
+ r.{ENDED} AND NOT EXISTS (SELECT 1 FROM runs AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
+   AND (r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM runs AS parent WHERE parent.id = r.parent_run_id))"""
+# Older than the newest so many of its workflow. Fewer than that: the comparison is with NULL, none of them goes.
+_NOT_KEPT = f"""
+   AND (r.parent_run_id IS NOT NULL OR (r.created_at_ms, r.id) < (
+       SELECT k.created_at_ms, k.id FROM runs AS k
+        WHERE k.workflow = r.workflow AND k.{ENDED} AND k.parent_run_id IS NULL
+        ORDER BY k.created_at_ms DESC, k.id DESC LIMIT 1 OFFSET ?))"""
+# No run ends before it was created, so the index by creation time has the oldest at its beginning.
+FIND_REMOVABLE = f"""
+SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM runs AS r INDEXED BY runs_by_time
+ WHERE r.created_at_ms < ? AND r.finished_at_ms < ? AND {_MAY_GO} AND r.id NOT IN ({SOURCES})"""
+BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM runs WHERE id = ?)"
+IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT ?"
+
+MAY_GO = f"SELECT r.id, r.workflow FROM runs AS r WHERE r.id = ? AND {_MAY_GO}"
+# Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
+DELETE_OWN = tuple(
+    f"DELETE FROM {table} WHERE run_id = ?"
+    for table in ("events", "waits", "inbox", "signals", "notifications", "blob_refs")
+)
+DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = ? AND run_id = ? AND scope = 'run'"
+DELETE_RUN = "DELETE FROM runs WHERE id = ?"
+
+_ORPHAN_PLAN = "NOT EXISTS (SELECT 1 FROM runs WHERE plan_hash = plans.hash)"
+_ORPHAN_DOCUMENT = "NOT EXISTS (SELECT 1 FROM runs WHERE document_hash = documents.hash)"
+_ORPHAN_BLOB = "NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.hash = blobs.hash)"
+_ORPHANS = (("plans", _ORPHAN_PLAN), ("documents", _ORPHAN_DOCUMENT), ("blobs", _ORPHAN_BLOB))
+FIND_ORPHANS = tuple(f"SELECT hash FROM {table} WHERE {orphan} LIMIT ?" for table, orphan in _ORPHANS)
+DELETE_ORPHANS = tuple(
+    f"DELETE FROM {table} WHERE hash IN (SELECT value FROM json_each(?)) AND {orphan}" for table, orphan in _ORPHANS
+)
+COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, orphan in _ORPHANS)
+
+ADD_BLOB_REF = "INSERT INTO blob_refs (run_id, hash) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+
+class SQLiteUpkeep:
+    """What SQLiteStore can delete."""
+
+    _writer: Writer
+    _readers: Readers
+
+    async def find_removable(
+        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+    ) -> list[Removable]:
+        query, values = FIND_REMOVABLE, [ended_before_ms, ended_before_ms]
+        given: list[int | str] = [*values]
+        if keep:
+            query += _NOT_KEPT
+            given.append(keep - 1)
+        if after is not None:
+            query += BEHIND
+            given.append(after)
+        rows = await self._readers.all(query + IN_ORDER, (*given, limit))
+        return [Removable(*row) for row in rows]
+
+    async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
+        return await self._writer.submit(_delete_runs, tuple(run_ids))
+
+    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+        """Found by a reader, so that the writer only looks at what may go."""
+        found = []
+        for query in FIND_ORPHANS:
+            hashes = [hash for (hash,) in await self._readers.all(query, (limit,))]
+            found.append(msgspec.json.encode(hashes).decode())
+        return await self._writer.submit(_delete_orphans, tuple(found))
+
+    async def count_orphans(self) -> Orphans:
+        row = await self._readers.one(COUNT_ORPHANS)
+        return Orphans() if row is None else Orphans(*row)
+
+
+def add_copied_blob_refs(tx: Tx, run_id: str, records: Sequence[Record]) -> None:
+    """Part of creating a run: its first records may be copies of another run's."""
+    for hash in sorted(blobs_of(records)):
+        tx.db.execute(ADD_BLOB_REF, (run_id, hash))
+
+
+def _delete_runs(tx: Tx, run_ids: tuple[str, ...]) -> list[str]:
+    gone = []
+    sources = {source for (source,) in tx.db.execute(SOURCES)}
+    for run in run_ids:
+        found = tx.db.execute(MAY_GO, (run,)).fetchall()
+        if not found or run in sources:
+            continue
+        for statement in DELETE_OWN:
+            tx.db.execute(statement, (run,))
+        tx.db.execute(DELETE_OWN_CACHE, (found[0][1], run))
+        tx.db.execute(DELETE_RUN, (run,))
+        gone.append(run)
+    return gone
+
+
+def _delete_orphans(tx: Tx, found: tuple[str, ...]) -> Orphans:
+    pairs = zip(DELETE_ORPHANS, found, strict=True)
+    return Orphans(*(tx.db.execute(statement, (hashes,)).rowcount for statement, hashes in pairs))

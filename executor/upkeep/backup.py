@@ -1,0 +1,196 @@
+"""A copy of the database while the server works, and a database from a copy.
+
+The copy is one moment of the database: a reader's snapshot is held for as long as it takes, and writers do not wait for
+readers. It goes page by page with pauses, so that the disk is not taken from the writer; meanwhile the WAL grows.
+The file is checked, on disk and complete before it has its name.
+
+What is not in it: the key file beside the database (`weft.key`). Resume links are made from it, and a thief of the copy
+shall not have them.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+import sqlite3
+import time
+from contextlib import closing, suppress
+from pathlib import Path
+
+from msgspec import Struct
+
+from executor.errors import Conflict, SchemaTooNew, StoreError
+from executor.store.migrate import packaged_migrations, version_of
+from executor.upkeep.invariants import open_read_only
+
+PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
+PAUSE_S = 0.002
+
+
+class BackupUnusable(StoreError):
+    """The file is not a database of weft."""
+
+    code = "backup_unusable"
+    status = 400
+
+
+class Backup(Struct, frozen=True):
+    """What is in a copy."""
+
+    path: str
+    bytes: int
+    schema: int
+    runs: int
+    open_runs: int
+    seconds: float = 0.0
+
+
+def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
+    """Copy `database` to `target`, mode 0600. Raises Conflict when there is such a file and it is not to be replaced,
+    sqlite3.Error, OSError, and BackupUnusable when the copy is not sound: then the database is not either."""
+    if target.exists() and not replace:
+        raise Conflict(f"{target} exists already", code="file_exists", hint="choose another name, or --force")
+    began = time.monotonic()
+    draft = _create(target)
+    try:
+        _copy(database, draft)
+        found = inspect(draft)
+        _sync(draft)
+        os.replace(draft, target)
+        _sync(target.parent)
+    finally:
+        _remove(draft)
+    return Backup(str(target), found.bytes, found.schema, found.runs, found.open_runs, time.monotonic() - began)
+
+
+def inspect(path: Path) -> Backup:
+    """Look whether this is a sound database of weft that this version can open. Raises BackupUnusable, SchemaTooNew."""
+    try:
+        with closing(open_read_only(path)) as db:
+            lines = [line for (line,) in db.execute("PRAGMA integrity_check(5)")]
+            if lines != ["ok"]:
+                raise BackupUnusable(f"{path} is damaged: {lines[0]}", hint="use another backup")
+            schema = version_of(db)
+            newest = packaged_migrations()[-1].number
+            if schema > newest:
+                raise SchemaTooNew(
+                    f"{path} has schema {schema}, this weft knows schemas up to {newest}",
+                    hint="use the weft that wrote it, or a newer one",
+                )
+            ended = "status IN ('succeeded', 'failed', 'cancelled')"
+            query = f"SELECT count(*), count(*) FILTER (WHERE NOT {ended}) FROM runs"  # noqa: S608 - constants
+            runs, still_open = db.execute(query).fetchone()
+    except sqlite3.Error as error:
+        raise BackupUnusable(f"{path} is not a database of weft: {error}", hint="use another backup") from error
+    return Backup(str(path), path.stat().st_size, schema, runs, still_open)
+
+
+def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Backup, Path | None]:
+    """Put the copy `source` in the place of `database`. What was there, if anything, is kept beside it; the second
+    value says where. Leases of the copy are freed, so that its runs go on when a server starts. Raises BackupUnusable,
+    SchemaTooNew, Conflict (there is a database and it is not to be replaced, or a process has it open), OSError."""
+    found = inspect(source)
+    if database.exists() and not replace:
+        raise Conflict(
+            f"{database} exists already",
+            code="file_exists",
+            hint="--force puts the backup in its place and keeps the present file beside it",
+        )
+    database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    draft = _create(database)
+    try:
+        _copy(source, draft)
+        with closing(sqlite3.connect(draft, isolation_level=None)) as db:
+            db.execute("UPDATE runs SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")
+            db.execute("DELETE FROM writers")
+        _sync(draft)
+        kept = _put_aside(database) if database.exists() else None
+        os.replace(draft, database)
+        _sync(database.parent)
+    finally:
+        _remove(draft)
+    return found, kept
+
+
+def in_use(database: Path) -> bool:
+    """Whether another process has this database open. Asks for it alone, which no other connection allows."""
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+        return not _have_it_alone(db)
+
+
+def vacuum(database: Path) -> None:
+    """Write the file anew without its empty pages. Needs it alone and as much free disk again. Raises Conflict."""
+    with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+        if not _have_it_alone(db):
+            raise _used(database)
+        db.execute("VACUUM")
+        db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+
+
+def _used(database: Path) -> Conflict:
+    return Conflict(f"a process has {database} open", code="database_in_use", hint="stop the server, then try again")
+
+
+def _have_it_alone(db: sqlite3.Connection) -> bool:
+    """With `locking_mode` exclusive the first access locks the whole file for as long as the connection is open."""
+    db.execute("PRAGMA locking_mode = EXCLUSIVE").fetchone()
+    try:
+        db.execute("BEGIN IMMEDIATE")
+        db.execute("ROLLBACK")
+    except sqlite3.OperationalError as error:
+        if error.sqlite_errorcode & 0xFF in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED):
+            return False
+        raise
+    return True
+
+
+def _put_aside(database: Path) -> Path:
+    """Rename the database, its WAL written back before if that is possible. A damaged one goes with its WAL."""
+    aside = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
+    try:
+        with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+            if not _have_it_alone(db):
+                raise _used(database)
+            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+            os.replace(database, aside)  # while nobody else can open it
+    except sqlite3.DatabaseError:  # too damaged even for this
+        os.replace(database, aside)
+    for end in ("-wal", "-shm"):
+        beside = database.with_name(database.name + end)
+        with suppress(FileNotFoundError):
+            os.replace(beside, aside.with_name(aside.name + end))
+    return aside
+
+
+def _copy(source: Path, draft: Path) -> None:
+    """Online backup of one snapshot. The result is one file: no WAL of its own."""
+    with closing(open_read_only(source)) as db, closing(sqlite3.connect(draft, isolation_level=None)) as copy:
+        # A read transaction of our own: without one every commit of the writer would start the copy anew.
+        db.execute("BEGIN")
+        db.execute("SELECT count(*) FROM sqlite_master").fetchone()
+        db.backup(copy, pages=PAGES_PER_STEP, progress=lambda status, left, total: time.sleep(PAUSE_S))
+        db.execute("ROLLBACK")
+        copy.execute("PRAGMA journal_mode = DELETE").fetchone()
+
+
+def _create(target: Path) -> Path:
+    """An empty file beside the target, for its owner only."""
+    draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
+    os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    return draft
+
+
+def _remove(draft: Path) -> None:
+    for path in (draft, draft.with_name(draft.name + "-journal")):
+        with suppress(FileNotFoundError):
+            path.unlink()
+
+
+def _sync(path: Path) -> None:
+    if os.name == "nt" and path.is_dir():
+        return  # directories can not be synced there
+    descriptor = os.open(path, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

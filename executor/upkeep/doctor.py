@@ -1,0 +1,198 @@
+"""`weft doctor`: everything that can be said about a database file while its server is at work.
+
+Two kinds of answers. Findings are broken promises (`invariants.py`): the data is not as it should be. Conditions are
+about the place the data lives in and the machine around it; those that cost nobody anything yet are warnings.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import sqlite3
+import stat
+from collections import Counter
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from executor.store.connection import FIXED_WAL_RESET, WAL_KEPT_BYTES
+from executor.store.migrate import packaged_migrations, version_of
+from executor.store.statements import OPEN
+from executor.upkeep.findings import INVARIANTS, Evidence, Finding
+from executor.upkeep.invariants import check, open_read_only
+
+FINDINGS_MAX = 500  # kept; more are only counted
+DISK_FREE_MIN_BYTES = 256 * 1024 * 1024
+WAL_LARGE_BYTES = 4 * WAL_KEPT_BYTES
+# Leases are taken over, messages sent and schedules kept within seconds: after this long nobody is at it.
+STUCK_MS = 120_000
+
+Level = Literal["ok", "warning", "error"]
+
+
+class Condition(Struct, frozen=True):
+    name: str
+    level: Level
+    what: str
+    mend: str = ""
+
+
+class Promise(Struct, frozen=True):
+    """One invariant. `findings` None: it was not asked, because it needs something this call did not have."""
+
+    id: str
+    title: str
+    findings: int | None
+
+
+class Report(Struct, frozen=True):
+    """`findings` holds the first FINDINGS_MAX of them."""
+
+    database: str
+    runs: dict[str, int]
+    events: int
+    promises: tuple[Promise, ...]
+    conditions: tuple[Condition, ...]
+    findings: tuple[Finding, ...]
+
+    @property
+    def healthy(self) -> bool:
+        return not any(promise.findings for promise in self.promises) and all(
+            condition.level != "error" for condition in self.conditions
+        )
+
+
+def examine(path: Path, now_ms: int, *, run: str | None = None, evidence: Evidence | None = None) -> Report:
+    """Everything about the file, or about one run of it. Raises sqlite3.Error when it can not be read at all,
+    LookupError when there is no such run."""
+    evidence = evidence or Evidence()
+    asked = [id for id in INVARIANTS if _can_be_asked(id, evidence, run)]
+    with closing(open_read_only(path)) as db:
+        newest = packaged_migrations()[-1].number
+        conditions = [*_machine(path), _schema(version_of(db), newest)]
+        if version_of(db) != newest:  # the tables are not those this code knows
+            promises = tuple(Promise(id, title, None) for id, title in INVARIANTS.items())
+            return Report(str(path), {}, 0, promises, tuple(conditions), ())
+        if run is not None and not db.execute("SELECT 1 FROM runs WHERE id = ?", (run,)).fetchall():
+            raise LookupError(run)
+        found: list[Finding] = []
+        counts: Counter[str] = Counter()
+        for finding in check(db, run=run, only=asked, evidence=evidence):
+            counts[finding.invariant] += 1
+            if len(found) < FINDINGS_MAX:
+                found.append(finding)
+        if run is None:
+            conditions += _work(db, now_ms)
+        runs = dict(db.execute("SELECT status, count(*) FROM runs GROUP BY status"))
+        (events,) = db.execute("SELECT coalesce(sum(seq), 0) FROM runs").fetchone()
+    return Report(
+        database=str(path),
+        runs=runs,
+        events=events,
+        promises=tuple(Promise(id, title, counts[id] if id in asked else None) for id, title in INVARIANTS.items()),
+        conditions=tuple(conditions),
+        findings=tuple(found),
+    )
+
+
+def _can_be_asked(invariant: str, evidence: Evidence, run: str | None) -> bool:
+    match invariant:
+        case "I10":
+            return bool(evidence.transcripts)
+        case "I11":
+            return bool(evidence.secrets)
+        case _:
+            return True
+
+
+# --- the file and the machine
+
+
+def _machine(path: Path) -> Iterator[Condition]:
+    version = sqlite3.sqlite_version
+    if sqlite3.sqlite_version_info < FIXED_WAL_RESET:
+        yield Condition(
+            "SQLite",
+            "warning",
+            f"version {version}: two processes that write and checkpoint at once may damage the file",
+            f"let one server at a time use the database, or use SQLite {'.'.join(map(str, FIXED_WAL_RESET))} or newer",
+        )
+    else:
+        yield Condition("SQLite", "ok", f"version {version}")
+    if os.name == "posix":
+        yield _permissions(path)
+    free = shutil.disk_usage(path.parent).free
+    yield Condition(
+        "disk",
+        "warning" if free < DISK_FREE_MIN_BYTES else "ok",
+        f"{_mib(free)} free, the database takes {_mib(path.stat().st_size)}",
+        "make room: without it the server answers 507" if free < DISK_FREE_MIN_BYTES else "",
+    )
+    wal = path.with_name(path.name + "-wal")
+    wal_bytes = wal.stat().st_size if wal.exists() else 0
+    large = wal_bytes > WAL_LARGE_BYTES
+    yield Condition(
+        "WAL",
+        "warning" if large else "ok",
+        f"{_mib(wal_bytes)}",
+        "a reader that stays, a backup under way for example, keeps it from being written back" if large else "",
+    )
+
+
+def _permissions(path: Path) -> Condition:
+    key = path.with_suffix(".key")
+    files = [path, *(path.with_name(path.name + end) for end in ("-wal", "-shm")), key]
+    open_to_others = [file for file in files if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077]
+    if open_to_others:
+        names = ", ".join(file.name for file in open_to_others)
+        mend = f"chmod 600 {' '.join(str(file) for file in open_to_others)}"
+        return Condition("permissions", "warning", f"others on this machine may open {names}", mend)
+    return Condition("permissions", "ok", "only its owner may open the file")
+
+
+def _schema(found: int, newest: int) -> Condition:
+    if found > newest:
+        what = f"the file has schema {found}, this weft knows schemas up to {newest}"
+        return Condition("schema", "error", what, "use the weft that wrote it, or a newer one")
+    if found < newest:
+        what = f"the file has schema {found}, this weft has {newest}"
+        return Condition("schema", "warning", what, "`weft serve` brings it up to date; back it up before")
+    return Condition("schema", "ok", f"schema {found}")
+
+
+# --- is somebody at work?
+
+
+_LAPSED = f"SELECT count(*) FROM runs WHERE {OPEN} AND lease_until_ms < ?"  # noqa: S608 - constants only
+_OVERDUE = f"SELECT count(*) FROM runs WHERE {OPEN} AND lease_until_ms IS NULL AND next_run_at_ms < ?"  # noqa: S608
+_UNSENT = "SELECT count(*) FROM notifications WHERE status = 'pending' AND due_at_ms < ?"
+_FAILED_MESSAGES = "SELECT count(*) FROM notifications WHERE status = 'failed'"
+_LATE_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled AND next_run_at_ms < ?"
+_FAILED_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled AND error IS NOT NULL"
+
+
+def _work(db: sqlite3.Connection, now_ms: int) -> Iterator[Condition]:
+    serve = "is `weft serve` running on this database?"
+    since = (now_ms - STUCK_MS,)
+    yield _count(db, "leases", _LAPSED, since, "runs have an owner that is gone, and nobody takes them over", serve)
+    yield _count(db, "due runs", _OVERDUE, since, "runs are due, and nobody takes them", serve)
+    yield _count(db, "messages", _UNSENT, since, "messages about waits are due and are not being sent", serve)
+    yield _count(
+        db, "failed messages", _FAILED_MESSAGES, (), "messages could not be delivered", "`weft inbox` has their links"
+    )
+    yield _count(db, "schedules", _LATE_SCHEDULES, since, "schedules are due and do not run", serve)
+    yield _count(
+        db, "failing schedules", _FAILED_SCHEDULES, (), "schedules failed the last time", "`weft cron ls` says why"
+    )
+
+
+def _count(db: sqlite3.Connection, name: str, query: str, values: tuple[int, ...], what: str, mend: str) -> Condition:
+    (count,) = db.execute(query, values).fetchone()
+    return Condition(name, "warning", f"{count} {what}", mend) if count else Condition(name, "ok", "none is stuck")
+
+
+def _mib(size: int) -> str:
+    return f"{size / 1024 / 1024:,.1f} MiB"

@@ -1,0 +1,97 @@
+"""Keeping a database small: what has ended long ago goes, in small transactions with pauses between them.
+
+Nothing goes by itself: without an age or a number to keep, runs are kept for ever. Cached results are the exception,
+they say themselves how long they are good for.
+"""
+
+from __future__ import annotations
+
+import asyncio
+
+from msgspec import Struct
+
+from executor.store.base import Store
+from executor.store.upkeep import Orphans, Removable
+
+# A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Somebody else's
+# commit may wait for it: about 30 ms on a busy machine with two cores (0.2 s with 5,000 events).
+EVENTS_PER_BATCH = 1_000
+RUNS_PER_BATCH = 100
+ROWS_PER_BATCH = 500
+PAUSE_S = 0.02  # between two transactions, for those who wait with their own
+
+
+class Collected(Struct):
+    """What went, or (`dry_run`) would go."""
+
+    runs: int = 0
+    events: int = 0
+    plans: int = 0
+    documents: int = 0
+    blobs: int = 0
+    cached: int = 0
+    dry_run: bool = False
+
+    def add(self, orphans: Orphans) -> None:
+        self.plans += orphans.plans
+        self.documents += orphans.documents
+        self.blobs += orphans.blobs
+
+
+async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
+    """Delete runs that ended more than `older_than_ms` ago (None: no run), but for the `keep` newest of each workflow,
+    children after their parents; then what only they referred to, and cached results that have expired."""
+    total = Collected()
+    while older_than_ms is not None:
+        found = await store.find_removable(now_ms - older_than_ms, keep, RUNS_PER_BATCH)
+        batch = _batch(found)
+        gone = set(await store.delete_runs([run.id for run in batch]))
+        if not gone:
+            break
+        total.runs += len(gone)
+        total.events += sum(run.seq for run in batch if run.id in gone)
+        await asyncio.sleep(PAUSE_S)
+    while (orphans := await store.delete_orphans(ROWS_PER_BATCH)).total:
+        total.add(orphans)
+        await asyncio.sleep(PAUSE_S)
+    while expired := await store.delete_expired_cache(now_ms, ROWS_PER_BATCH):
+        total.cached += expired
+        await asyncio.sleep(PAUSE_S)
+    return total
+
+
+async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
+    """What `collect` would delete of runs, and what nobody refers to already. Changes nothing."""
+    total = Collected(dry_run=True)
+    after: str | None = None
+    while older_than_ms is not None:
+        found = await store.find_removable(now_ms - older_than_ms, keep, RUNS_PER_BATCH, after)
+        if not found:
+            break
+        after = found[-1].id
+        for run in found:
+            total.runs += 1
+            total.events += run.seq
+            await _add_children(store, run.id, total)
+    total.add(await store.count_orphans())
+    return total
+
+
+async def _add_children(store: Store, run: str, total: Collected) -> None:
+    """They become removable when their parent is gone. All have ended: else their parent would not go."""
+    for child in await store.list_children(run, 1_000_000):
+        row = await store.get_run(child.id)
+        if row is not None:
+            total.runs += 1
+            total.events += row.seq
+            await _add_children(store, child.id, total)
+
+
+def _batch(found: list[Removable]) -> list[Removable]:
+    """As many from the beginning as one transaction takes."""
+    events = 0
+    for n, run in enumerate(found):
+        events += run.seq
+        if n and events > EVENTS_PER_BATCH:
+            return found[:n]
+    return found

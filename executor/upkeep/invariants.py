@@ -1,0 +1,336 @@
+"""The promises I1 to I12, asked of a database file. Works on a live one: read-only, one snapshot per run, one run in
+memory at a time and of its journal one event.
+
+    with closing(open_read_only(path)) as db:
+        findings = list(check(db))
+
+`findings.INVARIANTS` says what each number means. Some need `Evidence` from outside and say nothing without it: I10 and
+I11 altogether; of I1, whether a run that was acknowledged is there.
+"""
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections import OrderedDict
+from collections.abc import Collection, Iterator
+from contextlib import contextmanager
+from typing import Any
+from urllib.parse import quote
+
+import msgspec
+import orjson
+from msgspec import Struct
+
+from compiler import plan as plans
+from compiler.plan import Plan
+from executor.core.state import State
+from executor.store.base import TERMINAL, Record
+from executor.upkeep.findings import INVARIANTS, Evidence, Finding
+from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
+from executor.upkeep.secrets_scan import scan
+
+RUNS_PAGE = 500
+PLANS_MAX = 64
+INTEGRITY_MAX = 100  # findings of SQLite's own checks
+RESTORE = "restore a backup: `weft restore FILE`"
+
+_RUN_IDS = "SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT ?"
+_RUN = """
+SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
+       finished_at_ms, document_hash FROM runs WHERE id = ?"""
+# Without the outputs, which are most of the bytes and prove nothing.
+_EVENTS = "SELECT seq, at_ms, type, node, path, attempt, data FROM events WHERE run_id = ? ORDER BY seq"
+_DECIDED_TWICE = """
+SELECT node, path, count(*), group_concat(seq) FROM events
+ WHERE run_id = ? AND type IN ('node.succeeded', 'node.failed', 'node.skipped', 'region.sized', 'region.exited')
+ GROUP BY node, path HAVING count(*) > 1"""
+_RESUMED_TWICE = """
+SELECT node, path, count(*), group_concat(seq) FROM events
+ WHERE run_id = ? AND type = 'wait.closed' GROUP BY node, path, attempt HAVING count(*) > 1"""
+_CLOSED_WAITS = """
+SELECT e.seq, e.node, e.path, json_extract(CAST(e.data AS TEXT), '$.outcome'), w.status
+  FROM events AS e LEFT JOIN waits AS w
+    ON w.run_id = e.run_id AND w.id = e.node || iif(e.path = '', '', '@' || e.path) || '!' || e.attempt
+ WHERE e.run_id = ? AND e.type = 'wait.closed'"""
+_WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = ?"
+_INBOX = "SELECT fact FROM inbox WHERE run_id = ? ORDER BY n"
+# What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
+_ROW_AFTER = {
+    "answered": ("answered", "cancelled"),  # cancelled by a person: the block fails or goes on
+    "fired": ("answered",),
+    "expired": ("expired",),
+    "cancelled": ("cancelled", "answered", "expired"),
+}
+
+
+class _Run(Struct, frozen=True):
+    id: str
+    workflow: str
+    version: int | None
+    plan_hash: str
+    status: str
+    seq: int
+    epoch: int
+    lease_owner: str | None
+    lease_until_ms: int | None
+    next_run_at_ms: int | None
+    finished_at_ms: int | None
+    document_hash: str | None
+
+
+def open_read_only(path: str | os.PathLike[str], busy_timeout_ms: int = 5_000) -> sqlite3.Connection:
+    """A connection that can write nothing. Raises sqlite3.OperationalError when there is no such file."""
+    db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, isolation_level=None)
+    db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
+    db.execute("PRAGMA query_only = 1")
+    return db
+
+
+def check(
+    db: sqlite3.Connection,
+    *,
+    run: str | None = None,
+    only: Collection[str] = frozenset(INVARIANTS),
+    evidence: Evidence | None = None,
+) -> Iterator[Finding]:
+    """Every violation there is, as it is found. `run` narrows it to one run (and leaves out what is about the whole
+    file); `only` to some invariants. Raises sqlite3.Error when the file can not be read; that a part of it is damaged
+    is a finding, the last one."""
+    try:
+        for finding in _everything(db, run, frozenset(only), evidence or Evidence()):
+            if finding.invariant in only:
+                yield finding
+    except sqlite3.DatabaseError as error:
+        damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
+        if not damaged or "I12" not in only:
+            raise
+        yield Finding("I12", f"SQLite says: {error}; what lies behind it was not looked at", RESTORE)
+
+
+def run_ids(db: sqlite3.Connection) -> Iterator[str]:
+    """All of them, page by page: no long read."""
+    after = ""
+    while page := [id for (id,) in db.execute(_RUN_IDS, (after, RUNS_PAGE)).fetchall()]:
+        yield from page
+        after = page[-1]
+
+
+def _everything(db: sqlite3.Connection, run: str | None, only: frozenset[str], evidence: Evidence) -> Iterator[Finding]:
+    checker = _Checker(db)
+    if run is None and "I12" in only:
+        yield from _sound(db)
+    if "I1" in only:
+        yield from _acknowledged(db, evidence.acknowledged, run)
+    if only - {"I11"}:
+        for id in [run] if run is not None else run_ids(db):
+            with _snapshot(db):
+                yield from checker.run(id)
+    if "I10" in only:
+        for id, events in evidence.transcripts.items():
+            if run in (None, id):
+                with _snapshot(db):
+                    yield from _transcript(db, id, events)
+    if "I11" in only and evidence.secrets:
+        yield from scan(db, evidence.secrets, run)
+
+
+@contextmanager
+def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
+    """All reads inside see one moment. A caller who has a transaction open has chosen the moment."""
+    if db.in_transaction:
+        yield
+        return
+    db.execute("BEGIN")
+    try:
+        yield
+    finally:
+        db.execute("ROLLBACK")
+
+
+# --- the whole file
+
+
+def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
+    for (line,) in db.execute(f"PRAGMA integrity_check({INTEGRITY_MAX:d})"):
+        if line != "ok":
+            yield Finding("I12", f"SQLite says: {line}", RESTORE)
+    for count, (table, rowid, parent, _) in enumerate(db.execute("PRAGMA foreign_key_check")):
+        if count == INTEGRITY_MAX:
+            return
+        what = f"row {rowid} of {table} refers to a row of {parent} that is not there"
+        yield Finding("I12", what, RESTORE)
+
+
+def _acknowledged(db: sqlite3.Connection, ids: Collection[str], run: str | None) -> Iterator[Finding]:
+    for id in ids:
+        if run in (None, id) and not db.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchall():
+            yield Finding("I1", "it was acknowledged and is not there", OUR_BUG, id)
+
+
+def _transcript(db: sqlite3.Connection, run: str, events: Collection[Any]) -> Iterator[Finding]:
+    """The client may have left early: then its transcript is the beginning of the journal."""
+    rows = db.execute(_EVENTS, (run,))
+    for n, seen in enumerate(events, 1):
+        row = rows.fetchone()
+        if row is None:
+            yield Finding("I10", f"a client got {len(events)} events, the journal has {n - 1}", OUR_BUG, run)
+            return
+        stored = dict(zip(("seq", "at_ms", "type", "node", "path", "attempt"), row[:6], strict=True))
+        wrong = {name: value for name, value in stored.items() if name in seen and seen[name] != value}
+        if wrong:
+            got = {name: seen[name] for name in wrong}
+            yield Finding("I10", f"the {n}. event a client got has {got}, the journal has {wrong}", OUR_BUG, run)
+            return
+
+
+# --- one run
+
+
+class _Checker:
+    def __init__(self, db: sqlite3.Connection) -> None:
+        self._db = db
+        self._plans: OrderedDict[str, Plan | None] = OrderedDict()
+
+    def run(self, id: str) -> Iterator[Finding]:
+        """Everything about one run, in the snapshot of the caller. A run that is not there any more is no finding."""
+        row = self._db.execute(_RUN, (id,)).fetchone()
+        if row is None:
+            return
+        run = _Run(*row)
+        plan = self._plan(run.plan_hash)
+        yield from self._references(run, plan)
+        if plan is not None:
+            journal = JournalCheck(id, plan)
+            last = None
+            for values in self._db.execute(_EVENTS, (id,)):
+                last = Record(*values)
+                yield from journal.see(last)
+                yield from self._blob(run, last)
+            yield from journal.end(run.seq)
+            yield from self._end(run, last)
+            if journal.folds:
+                yield from self._folded(run, journal)
+        yield from self._twice(run)
+        yield from self._owner(run)
+
+    def _plan(self, hash: str) -> Plan | None:
+        if hash not in self._plans:
+            row = self._db.execute("SELECT ir FROM plans WHERE hash = ?", (hash,)).fetchone()
+            try:
+                self._plans[hash] = plans.decode(row[0]) if row else None
+            except msgspec.MsgspecError:
+                self._plans[hash] = None
+            if len(self._plans) > PLANS_MAX:
+                self._plans.popitem(last=False)
+        return self._plans[hash]
+
+    def _references(self, run: _Run, plan: Plan | None) -> Iterator[Finding]:
+        if plan is None:
+            yield Finding("I12", f"its plan {run.plan_hash} is missing or damaged", RESTORE, run.id)
+        if run.document_hash is not None and not self._there("documents", "hash", run.document_hash):
+            yield Finding("I12", f"its document {run.document_hash} is missing", RESTORE, run.id)
+        if run.version is not None:
+            query = "SELECT 1 FROM workflows WHERE name = ? AND version = ?"
+            if not self._db.execute(query, (run.workflow, run.version)).fetchall():
+                yield Finding("I12", f"version {run.version} of workflow '{run.workflow}' is missing", RESTORE, run.id)
+
+    def _blob(self, run: _Run, record: Record) -> Iterator[Finding]:
+        if record.data is None or b'"blob"' not in record.data:
+            return
+        hash = orjson.loads(record.data).get("blob")
+        if isinstance(hash, str) and not self._there("blobs", "hash", hash):
+            what = f"the output of event {record.seq} (blob {hash}) is missing"
+            yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
+
+    def _there(self, table: str, column: str, value: str) -> bool:
+        query = f"SELECT 1 FROM {table} WHERE {column} = ?"  # noqa: S608 - both are constants of this file
+        return bool(self._db.execute(query, (value,)).fetchall())
+
+    def _end(self, run: _Run, last: Record | None) -> Iterator[Finding]:
+        """The last event and the row say the same about the end."""
+        finished = None
+        if last is not None and last.type == "run.finished":
+            finished = orjson.loads(last.data or b"{}").get("status")
+        if finished is None and run.status in TERMINAL:
+            yield Finding("I2", f"its row says {run.status}, its journal has no end", OUR_BUG, run.id)
+        elif finished is not None and run.status != finished:
+            yield Finding("I2", f"its journal ends {finished}, its row says {run.status}", OUR_BUG, run.id)
+        if (run.finished_at_ms is not None) != (run.status in TERMINAL):
+            yield Finding(
+                "I2", f"its row says {run.status}, but finished_at_ms is {run.finished_at_ms}", OUR_BUG, run.id
+            )
+
+    def _twice(self, run: _Run) -> Iterator[Finding]:
+        for node, path, count, seqs in self._db.execute(_DECIDED_TWICE, (run.id,)):
+            what = f"it is decided {count} times, by events {seqs}"
+            yield Finding("I3", what, OUR_BUG, run.id, _key(node, path))
+        for node, path, count, seqs in self._db.execute(_RESUMED_TWICE, (run.id,)):
+            what = f"its wait was closed {count} times, by events {seqs}"
+            yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
+
+    def _owner(self, run: _Run) -> Iterator[Finding]:
+        held = run.lease_owner is not None
+        if held != (run.lease_until_ms is not None):
+            yield Finding("I7", "its lease has an owner without an end, or an end without an owner", OUR_BUG, run.id)
+        if held and run.status != "running":
+            yield Finding("I7", f"it is {run.status}, and {run.lease_owner} holds it", OUR_BUG, run.id)
+        if (run.status == "queued") != (run.epoch == 0) and run.status not in TERMINAL:
+            yield Finding("I7", f"it is {run.status} and was claimed {run.epoch} times", OUR_BUG, run.id)
+        if run.status in TERMINAL and run.next_run_at_ms is not None:
+            yield Finding("I7", f"it is {run.status}, and due at {run.next_run_at_ms} ms", OUR_BUG, run.id)
+
+    # --- the rows against the folded journal
+
+    def _folded(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
+        state = journal.state
+        facts = [orjson.loads(fact) for (fact,) in self._db.execute(_INBOX, (run.id,))]
+        if run.status == "waiting" and not state.parked:
+            yield Finding("I4", "its row says waiting, its journal does not end with run.parked", OUR_BUG, run.id)
+        if run.status in TERMINAL and facts:
+            what = f"it has ended, and {len(facts)} facts are left in its inbox"
+            yield Finding("I1", what, "they came when it ended and go with the run: `weft gc`", run.id)
+        yield from self._alarm(run, state, bool(facts))
+        yield from self._waits(run, journal, facts)
+
+    def _alarm(self, run: _Run, state: State, facts: bool) -> Iterator[Finding]:
+        """Somebody will come back to an open run: its owner, or the next claim."""
+        if run.status in TERMINAL:
+            return
+        wake = f"send it anything that wakes it, for example `weft signal {run.id} wake`"
+        due_ms = state.due_ms()
+        if run.next_run_at_ms is None:
+            if facts:
+                yield Finding("I1", "facts are in its inbox, and nothing wakes it", wake, run.id)
+            elif run.status != "waiting" or due_ms is not None:
+                until = "" if due_ms is None else f"; it is due at {due_ms} ms"
+                yield Finding("I8", f"it is {run.status}, and nothing wakes it{until}", wake, run.id)
+        elif run.lease_owner is None and state.parked and due_ms is not None and run.next_run_at_ms > due_ms:
+            late_ms = run.next_run_at_ms - due_ms
+            yield Finding("I8", f"its timer is due {late_ms} ms before the run is", wake, run.id)
+
+    def _waits(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
+        open_ids = {
+            f"{journal.codec.key_text(key)}!{wait.attempt}": journal.codec.key_text(key)
+            for key, wait in journal.state.waits.items()
+        }
+        on_the_way = {fact.get("wait") for fact in facts}
+        for id, node, path, status in self._db.execute(_WAITS, (run.id,)):
+            key = _key(node, path)
+            is_open = open_ids.pop(id, None) is not None
+            if status == "pending" and not is_open:
+                yield Finding("I9", f"wait {id} is pending, the journal does not have it open", OUR_BUG, run.id, key)
+            elif is_open and status != "pending" and id not in on_the_way:
+                what = f"wait {id} was {status}, and the run has not heard of it"
+                yield Finding("I1", what, SEE_JOURNAL.format(run=run.id), run.id, key)
+        for id, key in open_ids.items():
+            yield Finding("I9", f"wait {id} is open in the journal and has no row", OUR_BUG, run.id, key)
+        for seq, node, path, outcome, status in self._db.execute(_CLOSED_WAITS, (run.id,)):
+            copied = status is None and seq < journal.forked_at  # rows of waits stay with the run they were of
+            if not copied and status not in _ROW_AFTER.get(outcome, ()):
+                what = f"event {seq} closes its wait as {outcome}, the wait's row says {status or 'nothing'}"
+                yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
+
+
+def _key(node: str | None, path: str) -> str:
+    return f"{node or ''}@{path}" if path else node or ""

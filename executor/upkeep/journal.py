@@ -1,0 +1,148 @@
+"""The journal of one run under suspicion: it is folded under its plan, event by event, and everything the journal alone
+can prove is checked on the way (I2, I4, I5, I6, I8). What is kept is bounded by what is open in the run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from compiler.keys import Path
+from compiler.plan import Plan
+from executor.core.events import (
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeStarted,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RunForked,
+    RunStarted,
+    WaitClosed,
+)
+from executor.core.evolve import evolve
+from executor.core.state import State
+from executor.errors import CorruptJournal
+from executor.journal import Codec
+from executor.store.base import Record
+from executor.upkeep.findings import Finding
+from executor.upkeep.preconditions import complaint, not_ready
+
+SEE_JOURNAL = "look at `weft events {run}`; take the run from a backup, or run it again"
+OUR_BUG = "this is a bug of weft or a damaged file: keep the file and report it"
+
+
+class JournalCheck:
+    """Feed it the records in order. `state` is what they fold to, as long as `folds`."""
+
+    def __init__(self, run: str, plan: Plan) -> None:
+        self.state = State.new(plan)
+        self.folds = True
+        self.cancelling = False
+        self.forked_at = 0  # seq; what lies before it was copied from another run
+        self.codec = Codec(plan)
+        self._run = run
+        self._plan = plan
+        self._seq = 0
+        self._at_ms = 0
+        self._finished_at = 0  # seq
+        self._began_as = run
+        self._ended: dict[Path, dict[int, str | None]] = {}  # of open scopes: decided nodes and the handle they left by
+
+    def see(self, record: Record) -> Iterator[Finding]:
+        yield from self._in_line(record)
+        if not self.folds:
+            return
+        try:
+            event = self.codec.to_event(record)
+        except CorruptJournal as error:
+            self.folds = False
+            yield self._finding("I4", record, str(error), SEE_JOURNAL.format(run=self._run))
+            return
+        yield from self._in_time(record, event)
+        if isinstance(event, NodeStarted):
+            reason = not_ready(self._plan, self._ended.get(event.key[0], {}), event.key[1])
+            if reason is not None:
+                yield self._finding("I5", record, f"it starts at event {record.seq}, but {reason}", OUR_BUG)
+        reason = complaint(self._plan, self.state, event)
+        if reason is None:
+            reason = self._apply(event)
+        if reason is not None:
+            self.folds = False
+            yield self._finding("I4", record, f"event {record.seq} ({record.type}) can not follow: {reason}", OUR_BUG)
+            return
+        self._note(event)
+
+    def end(self, seq: int) -> Iterator[Finding]:
+        """After the last record; `seq` is what the run's row says."""
+        if self._seq != seq:
+            what = f"its row says {seq} events, the journal ends with {self._seq}"
+            yield Finding("I4", what, SEE_JOURNAL.format(run=self._run), self._run)
+        if self._began_as != self._run and not self.forked_at:
+            yield Finding("I4", f"its journal begins as that of run {self._began_as}", OUR_BUG, self._run)
+
+    def _in_line(self, record: Record) -> Iterator[Finding]:
+        """What needs no fold: order, time, and the two events that are the last of their kind."""
+        if record.seq != self._seq + 1:
+            what = f"event {record.seq} follows event {self._seq}"
+            yield self._finding("I4", record, what, SEE_JOURNAL.format(run=self._run))
+        self._seq = record.seq
+        if record.at_ms < self._at_ms:
+            yield self._finding("I4", record, f"event {record.seq} is dated before the one it follows", OUR_BUG)
+        self._at_ms = max(self._at_ms, record.at_ms)
+        if self._finished_at:
+            what = f"event {record.seq} ({record.type}) comes after run.finished (event {self._finished_at})"
+            yield self._finding("I2", record, what, OUR_BUG)
+        if record.type == "run.finished":
+            self._finished_at = self._finished_at or record.seq
+        if record.type == "run.cancelling":
+            self.cancelling = True
+        elif record.type == "node.started" and self.cancelling:
+            yield self._finding("I6", record, f"it starts at event {record.seq}, after run.cancelling", OUR_BUG)
+
+    def _in_time(self, record: Record, event: Event) -> Iterator[Finding]:
+        due_ms = None
+        if isinstance(event, WaitClosed) and event.outcome in ("fired", "expired"):
+            wait = self.state.waits.get(event.key)
+            if wait is not None and wait.due_ms is None:
+                yield self._finding("I8", record, f"event {record.seq}: a wait without a time {event.outcome}", OUR_BUG)
+            due_ms = wait.due_ms if wait is not None else None
+        elif isinstance(event, NodeStarted) and event.key in self.state.retries:
+            due_ms = self.state.retries[event.key][1]
+        if due_ms is not None and record.at_ms < due_ms:
+            what = f"event {record.seq} ({record.type}) is {due_ms - record.at_ms} ms too early"
+            yield self._finding("I8", record, what, OUR_BUG)
+
+    def _apply(self, event: Event) -> str | None:
+        try:
+            evolve(self._plan, self.state, event)
+        except (AssertionError, LookupError) as error:
+            return str(error) or type(error).__name__
+        return None
+
+    def _note(self, event: Event) -> None:
+        """Keep what later starts depend on, of scopes that are open."""
+        match event:
+            case RunStarted():
+                self._began_as = event.run
+                return
+            case RunForked():
+                self.forked_at = self._seq
+                return
+            case NodeSucceeded() | NodeFailed():
+                route = event.route
+            case RegionSized() | RegionExited():
+                route = "out"
+            case NodeSkipped():
+                route = None if event.reason == "pruned" else "out"
+            case _:
+                return
+        path, number = event.key
+        if path in self.state.scopes:
+            self._ended.setdefault(path, {})[number] = route
+        if len(self._ended) > 2 * len(self.state.scopes) + 16:
+            self._ended = {path: ended for path, ended in self._ended.items() if path in self.state.scopes}
+
+    def _finding(self, invariant: str, record: Record, what: str, mend: str) -> Finding:
+        node = record.node or ""
+        return Finding(invariant, what, mend, self._run, f"{node}@{record.path}" if record.path else node)

@@ -1,0 +1,135 @@
+"""What must hold before an event may follow: `evolve`'s rules, said a second time and strictly.
+
+`evolve` is fast because it believes its journal; a journal under suspicion is asked here first. What is said here does
+not use the counters of the state but where it can the plan and what was recorded before.
+"""
+
+from __future__ import annotations
+
+from compiler.keys import NodeKey
+from compiler.plan import Plan
+from executor.core.events import (
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeStarted,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RetryHastened,
+    RetryScheduled,
+    RunCancelling,
+    RunParked,
+    RunStarted,
+    ScopesOpened,
+    WaitClosed,
+    WaitOpened,
+)
+from executor.core.state import RunPhase, State, Status
+
+
+def complaint(plan: Plan, state: State, event: Event) -> str | None:
+    """Why `event` can not follow in `state`; None when it can."""
+    if state.phase is RunPhase.FINISHED:
+        return "it comes after run.finished"
+    if isinstance(event, RunStarted):
+        return None if state.phase is RunPhase.NEW else "the run has started already"
+    if state.phase is RunPhase.NEW:
+        return "it comes before run.started"
+    match event:
+        case RunParked():
+            return f"{len(state.running)} attempts are under way" if state.running else None
+        case RunCancelling():
+            return "the run is being cancelled already" if state.phase is RunPhase.CANCELLING else None
+        case ScopesOpened():
+            return _opening(plan, state, event)
+        case NodeStarted():
+            return _starting(state, event)
+        case NodeSucceeded():
+            reused = event.reused and (event.key in state.reusing or event.key in state.exits)
+            return None if reused else _ending(plan, state, event.key, event.attempt)
+        case RegionSized():
+            return None if event.key in state.reusing else _ending(plan, state, event.key, event.attempt)
+        case RegionExited():
+            return None if event.key in state.exits or event.key in state.running else "its container is not done"
+        case NodeFailed():
+            refused = any(queue and queue[0][1] == event.key for queue in state.ready)  # by a limit of the run
+            aborted = event.key in state.failed_ends
+            return None if refused or aborted else _ending(plan, state, event.key, event.attempt)
+        case NodeSkipped(reason="pruned"):
+            return None if state.status_of(plan, event.key) in (Status.SKIPPED, None) else "an in-edge is not dead"
+        case NodeSkipped() | RetryScheduled():
+            return _ending(plan, state, event.key, event.attempt)
+        case RetryHastened():
+            retry = state.retries.get(event.key)
+            return None if retry is not None and retry[0] == event.attempt else "this attempt is not to be retried"
+        case WaitOpened():
+            return None if state.running.get(event.key) == event.attempt else "this attempt is not under way"
+        case WaitClosed():
+            wait = state.waits.get(event.key)
+            return None if wait is not None and wait.attempt == event.attempt else "it has no open wait"
+        case _:  # tells only, or ends the run
+            return None
+
+
+def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | None:
+    """Why a node may not start yet: which of the nodes it depends on has no result, or that no edge to it is live.
+    `ended` maps the nodes of its scope that are decided to the handle they left by."""
+    region = plan.regions[plan.region_of[number]]
+    if number in region.entries:
+        return None
+    live = False
+    for offset, node in enumerate(region.nodes):
+        for edge in node.out:
+            if edge.target == number:
+                source = region.first + offset
+                if source not in ended:
+                    return f"'{node.id}' has not ended"
+                live |= ended[source] == edge.handle
+    return None if live else "no edge to it is live"
+
+
+def _opening(plan: Plan, state: State, event: ScopesOpened) -> str | None:
+    path, start = event.key
+    body = plan.nodes[start].body
+    container = state.containers.get((path, body))
+    if container is None:
+        return "its container is not open"
+    if container.opened != event.first:
+        return f"scope {container.opened} comes next, not {event.first}"
+    if event.count < 1:
+        return "it opens nothing"
+    if plan.regions[body].kind == "loop" and event.first and (path, plan.regions[body].end) not in state.running:
+        return "its end was not asked whether to go on"
+    return None
+
+
+def _starting(state: State, event: NodeStarted) -> str | None:
+    key = event.key
+    scope = state.scopes.get(key[0])
+    if scope is None:
+        return "its scope is not open"
+    if scope.dead:
+        return "its scope was given up"
+    if state.phase is not RunPhase.RUNNING:
+        return f"the run is {state.phase.name.lower()}"
+    retry = state.retries.get(key)
+    if retry is not None:
+        return None if retry[0] == event.attempt else f"attempt {retry[0]} comes next"
+    # Not: next in its queue. What another version of the workflow added, the run moved to it later, waits there too.
+    if not any(entry[1] == key for queue in state.ready for entry in queue):
+        return "it is not ready"
+    return None if event.attempt == 1 else "attempt 1 comes first"
+
+
+def _ending(plan: Plan, state: State, key: NodeKey, attempt: int) -> str | None:
+    """A node ends from an attempt that is under way, or from a wait that was just closed."""
+    running = state.running.get(key)
+    if running is not None:
+        return None if running == attempt else f"attempt {running} is under way, not {attempt}"
+    if key in state.waits:
+        return "its wait is still open"
+    status = state.status_of(plan, key)
+    if status is Status.WAITING:
+        return None
+    return "its scope is not open" if status is None else f"it is {status.name.lower()}"

@@ -1,0 +1,323 @@
+"""RunDiff: where two runs went different ways, and what came out differently.
+
+Two looks at the same two journals. In order: the first event that is not the same, leaving out what differs between any
+two runs (times, ids, who answered when). By node key: how each ended and what it put out. With parallel work the order
+of two runs may differ by chance; what came out of the nodes does not.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from itertools import islice
+from typing import Any
+
+import orjson
+from msgspec import Struct
+
+from compiler.plan import Plan
+from executor.runtime.stored import output_of
+from executor.store.base import Record, RunRow, Store
+
+PAGE = 1_000
+NODES_MAX = 200  # that differ; more are only counted
+VALUES_MAX = 50  # differences inside one output
+PREVIEW_CHARS = 200
+# Say nothing about where a run went: how often it slept, what it wanted to have noted, where it came from.
+_ASIDE = frozenset({"run.parked", "node.log", "run.forked", "run.migrated", "retry.hastened"})
+_FLEETING = frozenset({"run", "source_run", "due_ms", "wait", "child", "size", "by"})
+# Fields that a wait adds to its output by itself.
+_WAITS = frozenset({"approval", "form", "signal", "wait", "callback", "run_workflow"})
+_WAIT_FIELDS = frozenset({"answered_at", "received_at", "due_ms", "resumed_ms", "run"})
+_ENDS = {
+    "node.succeeded": "succeeded",
+    "region.sized": "succeeded",
+    "region.exited": "succeeded",
+    "node.failed": "failed",
+    "node.skipped": "skipped",
+}
+_STATUS = {"node.started": "running", "retry.scheduled": "retrying", "wait.opened": "waiting", **_ENDS}
+
+
+class RunHead(Struct, frozen=True):
+    run: str
+    workflow: str
+    version: int | None
+    status: str
+    seq: int
+
+
+class EventHead(Struct, frozen=True):
+    """`data` without what differs between any two runs; `output` is the beginning of its JSON."""
+
+    seq: int
+    type: str
+    key: str | None
+    attempt: int
+    data: dict[str, Any]
+    output: str | None
+
+
+class Divergence(Struct, frozen=True):
+    """The first events that are not the same. None: that journal has no more. `fields`: what differs about them."""
+
+    a: EventHead | None
+    b: EventHead | None
+    fields: tuple[str, ...]
+
+
+class ValueDiff(Struct, frozen=True):
+    """`pointer` is a JSON pointer, "" the whole value. `a` and `b` are beginnings of JSON; None: there is none."""
+
+    pointer: str
+    a: str | None
+    b: str | None
+
+
+class NodeHead(Struct, frozen=True):
+    status: str
+    attempt: int
+    route: str | None
+    error: str | None
+
+
+class NodeDiff(Struct, frozen=True):
+    """`output` holds at most VALUES_MAX differences; `more`: there are others."""
+
+    key: str
+    a: NodeHead
+    b: NodeHead
+    output: tuple[ValueDiff, ...]
+    more: bool = False
+
+
+class RunDiff(Struct, frozen=True):
+    """`same`: nothing differs but times and ids. `nodes`, `only_a`, `only_b` hold at most NODES_MAX each, `differing`
+    says how many there are."""
+
+    a: RunHead
+    b: RunHead
+    same: bool
+    same_plan: bool
+    diverged: Divergence | None
+    nodes: tuple[NodeDiff, ...]
+    only_a: tuple[str, ...]
+    only_b: tuple[str, ...]
+    equal: int
+    differing: int
+    input: tuple[ValueDiff, ...]
+    output: tuple[ValueDiff, ...]
+
+
+class _Node(Struct):
+    """The last word on a node key. `digest` is of its output without what is fleeting, which is in event `seq`."""
+
+    status: str = "running"
+    attempt: int = 0
+    route: str | None = None
+    error: str | None = None
+    digest: bytes = b""
+    seq: int = 0
+
+    @property
+    def head(self) -> NodeHead:
+        return NodeHead(self.status, self.attempt, self.route, self.error)
+
+
+async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> RunDiff:
+    diverged = await _diverged(store, a, plan_a, b, plan_b)
+    nodes_a, nodes_b = await _nodes(store, a, plan_a), await _nodes(store, b, plan_b)
+    both = [key for key in nodes_a if key in nodes_b]
+    differing = [key for key in both if _differ(nodes_a[key], nodes_b[key])]
+    only_a = [key for key in nodes_a if key not in nodes_b]
+    only_b = [key for key in nodes_b if key not in nodes_a]
+    found = [
+        await _node_diff(store, key, a, plan_a, nodes_a[key], b, plan_b, nodes_b[key]) for key in differing[:NODES_MAX]
+    ]
+    values = _value_diffs(_load(a.output), _load(b.output))[0]
+    return RunDiff(
+        a=_head(a),
+        b=_head(b),
+        same=diverged is None and not differing and not only_a and not only_b and a.status == b.status,
+        same_plan=a.plan_hash == b.plan_hash,
+        diverged=diverged,
+        nodes=tuple(found),
+        only_a=tuple(only_a[:NODES_MAX]),
+        only_b=tuple(only_b[:NODES_MAX]),
+        equal=len(both) - len(differing),
+        differing=len(differing) + len(only_a) + len(only_b),
+        input=_value_diffs(_load(a.input), _load(b.input))[0],
+        output=values,
+    )
+
+
+# --- in order
+
+
+async def _diverged(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> Divergence | None:
+    left, right = _journal(store, a, plan_a), _journal(store, b, plan_b)
+    try:
+        while True:
+            one, two = await anext(left, None), await anext(right, None)
+            if one is None and two is None:
+                return None
+            if one is None or two is None:
+                return Divergence(_shown(one), _shown(two), ())
+            fields = tuple(name for name in one[1] if one[1][name] != two[1][name])
+            if fields:
+                return Divergence(_shown(one), _shown(two), fields)
+    finally:
+        await left.aclose()
+        await right.aclose()
+
+
+_Seen = tuple[Record, dict[str, Any], bytes | None]
+
+
+async def _journal(store: Store, row: RunRow, plan: Plan) -> AsyncGenerator[_Seen]:
+    """(record, what counts of it, its output) of each event that counts."""
+    async for record in _records(store, row):
+        if record.type in _ASIDE:
+            continue
+        data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+        kept = {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"}
+        output = record.output if data.get("blob") is None else str(data["blob"]).encode()
+        counts = {
+            "type": record.type,
+            "node": _key(record),
+            "attempt": record.attempt,
+            "data": kept,
+            "output": _lasting(plan, record, output),
+        }
+        yield record, counts, output
+
+
+def _shown(seen: _Seen | None) -> EventHead | None:
+    if seen is None:
+        return None
+    record, counts, output = seen
+    text = None if output is None else output[: PREVIEW_CHARS * 4].decode(errors="replace")[:PREVIEW_CHARS]
+    return EventHead(record.seq, record.type, _key(record) or None, record.attempt, counts["data"], text)
+
+
+# --- by node
+
+
+async def _nodes(store: Store, row: RunRow, plan: Plan) -> dict[str, _Node]:
+    nodes: dict[str, _Node] = {}
+    async for record in _records(store, row):
+        status = _STATUS.get(record.type)
+        if status is None or record.node is None:
+            continue
+        data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+        node = nodes.setdefault(_key(record), _Node())
+        node.status = status
+        node.attempt = max(node.attempt, record.attempt)
+        if record.type in _ENDS:
+            succeeded = status == "succeeded"
+            node.route = data.get("route", "out" if succeeded else None)
+            node.error = data["error"]["code"] if "error" in data else None
+            output = record.output if data.get("blob") is None else str(data["blob"]).encode()
+            if record.type == "region.sized":
+                output = orjson.dumps({"count": data["count"]})
+            lasting = _lasting(plan, record, output)
+            node.digest = b"" if lasting is None else hashlib.sha256(lasting).digest()
+            node.seq = record.seq
+    return nodes
+
+
+def _differ(a: _Node, b: _Node) -> bool:
+    return (a.status, a.route, a.error, a.digest) != (b.status, b.route, b.error, b.digest)
+
+
+async def _node_diff(
+    store: Store, key: str, a: RunRow, plan_a: Plan, node_a: _Node, b: RunRow, plan_b: Plan, node_b: _Node
+) -> NodeDiff:
+    values: tuple[ValueDiff, ...] = ()
+    more = False
+    if node_a.digest != node_b.digest:
+        one, two = await _output(store, a, plan_a, node_a), await _output(store, b, plan_b, node_b)
+        values, more = _value_diffs(_load(one), _load(two))
+    return NodeDiff(key, node_a.head, node_b.head, values, more)
+
+
+async def _output(store: Store, row: RunRow, plan: Plan, node: _Node) -> bytes | None:
+    if not node.seq:
+        return None
+    (record,) = await store.read_events(row.id, node.seq - 1, 1)
+    if record.type == "region.sized":
+        return orjson.dumps({"count": orjson.loads(record.data or b"{}")["count"]})
+    return _lasting(plan, record, await output_of(store, record))
+
+
+def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
+    """The output without what a wait wrote into it about itself. A blob stands for itself by its hash."""
+    if output is None or record.type != "node.succeeded" or not output.startswith(b"{"):
+        return output
+    number = plan.node_index(record.node or "")
+    if number is None or plan.nodes[number].type not in _WAITS:
+        return output
+    value: dict[str, Any] = orjson.loads(output)
+    kept = {name: item for name, item in value.items() if name not in _WAIT_FIELDS}
+    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+
+
+# --- values
+
+
+class _Nothing:
+    """Where there is no value."""
+
+
+_NOTHING = _Nothing()
+
+
+def _load(data: bytes | None) -> Any:
+    return _NOTHING if data is None else orjson.loads(data)
+
+
+def _value_diffs(a: Any, b: Any) -> tuple[tuple[ValueDiff, ...], bool]:
+    """At most VALUES_MAX, and whether there are more."""
+    found = list(islice(_differences("", a, b), VALUES_MAX + 1))
+    return tuple(found[:VALUES_MAX]), len(found) > VALUES_MAX
+
+
+def _differences(pointer: str, a: Any, b: Any) -> Iterator[ValueDiff]:
+    """Depth first, in the order of `a`. Values nest at most 64 deep (executor.values.payload)."""
+    if isinstance(a, dict) and isinstance(b, dict):
+        for name in [*a, *(name for name in b if name not in a)]:
+            step = name.replace("~", "~0").replace("/", "~1")
+            yield from _differences(f"{pointer}/{step}", a.get(name, _NOTHING), b.get(name, _NOTHING))
+    elif isinstance(a, list) and isinstance(b, list):
+        for n in range(max(len(a), len(b))):
+            one, two = a[n] if n < len(a) else _NOTHING, b[n] if n < len(b) else _NOTHING
+            yield from _differences(f"{pointer}/{n}", one, two)
+    elif type(a) is not type(b) or a != b:
+        yield ValueDiff(pointer, _preview(a), _preview(b))
+
+
+def _preview(value: Any) -> str | None:
+    if value is _NOTHING:
+        return None
+    text = orjson.dumps(value).decode()
+    return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"
+
+
+# --- both
+
+
+async def _records(store: Store, row: RunRow) -> AsyncIterator[Record]:
+    after = 0
+    while records := await store.read_events(row.id, after, PAGE):
+        for record in records:
+            yield record
+        after = records[-1].seq
+
+
+def _key(record: Record) -> str:
+    node = record.node or ""
+    return f"{node}@{record.path}" if record.path else node
+
+
+def _head(row: RunRow) -> RunHead:
+    return RunHead(row.id, row.workflow, row.version, row.status, row.seq)

@@ -1,0 +1,155 @@
+"""RunState: a run as it stood after an event, from the fold that also runs it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import orjson
+from msgspec import Struct
+
+from compiler.keys import NodeKey
+from compiler.plan import Plan
+from executor.core.evolve import evolve
+from executor.core.state import RunPhase, State
+from executor.journal import Codec
+from executor.store.base import RunRow, Store
+from executor.values import variables as paths
+from executor.views import NodeView
+from executor.views.run import note
+
+PAGE = 1_000  # records folded without letting others have the event loop
+
+
+class OpenWait(Struct, frozen=True, omit_defaults=True):
+    """`due_ms`: when it ends (timer) or expires; None: it stays until it is answered."""
+
+    key: str
+    attempt: int
+    kind: str
+    due_ms: int | None
+    on_expire: str
+
+
+class DueRetry(Struct, frozen=True):
+    """Attempt `attempt` may start at `due_ms`."""
+
+    key: str
+    attempt: int
+    due_ms: int
+
+
+class OpenScope(Struct, frozen=True):
+    """An iteration or a branch that is open; "" is the whole run. `undecided` nodes have no result yet; `dead`: it was
+    given up and only drains."""
+
+    path: str
+    undecided: int
+    dead: bool
+
+
+class OpenContainer(Struct, frozen=True):
+    """A loop or parallel that was entered and not left. Of `count` scopes (a loop: known so far) `opened` were opened,
+    of which `closed` are done."""
+
+    key: str
+    kind: str
+    count: int
+    opened: int
+    closed: int
+
+
+class RunState(Struct, frozen=True):
+    """`seq`, `at_ms`: of the event it stood after; the journal goes on to `last_seq`. `status` as in RunView; `phase`:
+    running, stopping, failing, cancelling or finished. `nodes` come without outputs; `ready` may start next, in this
+    order; `due_ms` is the earliest timer."""
+
+    run: str
+    workflow: str
+    version: int | None
+    seq: int
+    last_seq: int
+    at_ms: int
+    status: str
+    phase: str
+    error: dict[str, Any] | None
+    nodes: tuple[NodeView, ...]
+    waits: tuple[OpenWait, ...]
+    retries: tuple[DueRetry, ...]
+    ready: tuple[str, ...]
+    scopes: tuple[OpenScope, ...]
+    containers: tuple[OpenContainer, ...]
+    variables: dict[str, Any]
+    due_ms: int | None
+
+
+async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunState:
+    """As it stood after event `seq`, at most the last one; None: now. Raises CorruptJournal, AssertionError."""
+    upto = row.seq if seq is None else min(seq, row.seq)
+    codec = Codec(plan)
+    state = State.new(plan)
+    nodes: dict[tuple[str, str], dict[str, Any]] = {}
+    variables: dict[str, Any] = orjson.loads(orjson.dumps(plan.variables))
+    at_ms = row.created_at_ms
+    while state.seq < upto:
+        records = await store.read_events(row.id, state.seq, min(PAGE, upto - state.seq))
+        if not records:
+            break
+        for record in records:
+            evolve(plan, state, codec.to_event(record))
+            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+            if record.type == "variables.patched":
+                paths.apply(variables, data["ops"])
+            elif record.node is not None:
+                note(plan, nodes, record, data, None)
+        at_ms = records[-1].at_ms
+    if state.ended is not None:
+        for view in nodes.values():
+            if view["status"] in ("running", "retrying", "waiting", "needs_attention"):
+                view["status"] = "cancelled"
+    return RunState(
+        run=row.id,
+        workflow=row.workflow,
+        version=row.version,
+        seq=state.seq,
+        last_seq=row.seq,
+        at_ms=at_ms,
+        status=row.status if state.seq == row.seq else _status(state),
+        phase=state.phase.name.lower(),
+        error=None if state.error is None else msgspec.to_builtins(state.error),
+        nodes=tuple(NodeView(**view) for view in nodes.values()),
+        waits=tuple(
+            OpenWait(codec.key_text(key), wait.attempt, wait.kind, wait.due_ms, wait.on_expire)
+            for key, wait in state.waits.items()
+        ),
+        retries=tuple(DueRetry(codec.key_text(key), *retry) for key, retry in state.retries.items()),
+        ready=_ready(codec, state),
+        scopes=tuple(OpenScope(codec.path_text(path), s.open, s.dead) for path, s in state.scopes.items()),
+        containers=tuple(
+            OpenContainer(
+                codec.key_text((path, plan.regions[region].start)).replace(":start", "", 1),
+                plan.regions[region].kind,
+                container.count,
+                container.opened,
+                container.closed,
+            )
+            for (path, region), container in state.containers.items()
+        ),
+        variables=variables,
+        due_ms=state.due_ms(),
+    )
+
+
+def _status(state: State) -> str:
+    """What the row said then: claims and leases are not in the journal, so the time between two of them counts as
+    running."""
+    if state.ended is not None:
+        return state.ended
+    if state.parked:
+        return "waiting"
+    return "queued" if state.phase is RunPhase.NEW or state.seq == 1 else "running"
+
+
+def _ready(codec: Codec, state: State) -> tuple[str, ...]:
+    waiting: list[tuple[int, NodeKey]] = sorted(entry for queue in state.ready for entry in queue)
+    return tuple(codec.key_text(key) for _, key in waiting)

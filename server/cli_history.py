@@ -1,0 +1,130 @@
+"""`weft state` and `weft diff`: looking back at runs."""
+
+from __future__ import annotations
+
+import json
+import time
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import click
+
+Json = Mapping[str, Any]
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N; without it as it stands.")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
+    """Show RUN as it stood after an event: what was done, under way, waited for, and the variables."""
+    from server import cli
+
+    found = cli._call(url, lambda client: client.state(run_id, seq))
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return cli.OK
+    for line in _state_lines(found):
+        click.echo(line)
+    return cli.OK
+
+
+@click.command()
+@click.argument("a", metavar="RUN")
+@click.argument("b", metavar="OTHER")
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def diff(url: str, a: str, b: str, as_json: bool) -> int:
+    """Show where two runs went different ways and what came out differently.
+
+    Times and ids do not count. Exit code 0: nothing differs; 1: something does.
+    """
+    from server import cli
+
+    found = cli._call(url, lambda client: client.diff(a, b))
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+    else:
+        for line in _diff_lines(found):
+            click.echo(line)
+    return cli.OK if found["same"] else cli.FAILED
+
+
+def _state_lines(found: Json) -> Iterator[str]:
+    from server.render_cli import plain, styled_status
+
+    clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["at_ms"] / 1000))
+    yield f"{found['run']}  {styled_status(found['status'])}  event {found['seq']} of {found['last_seq']}  {clock}"
+    if found["error"]:
+        yield f"  error: {plain(found['error']['message'])}"
+    for node in found["nodes"]:
+        tries = f", attempt {node['attempt']}" if node["attempt"] > 1 else ""
+        yield f"  {node['key']}  {styled_status(node['status'])}{tries}"
+    for wait in found["waits"]:
+        yield f"  {wait['key']} waits: {wait['kind']}{_until(wait['due_ms'])}"
+    for retry in found["retries"]:
+        yield f"  {retry['key']} is tried again (attempt {retry['attempt']}){_until(retry['due_ms'])}"
+    for container in found["containers"]:
+        done, count = container["closed"], container["count"]
+        yield f"  {container['key']} ({container['kind']}): {done} of {count} done, {container['opened'] - done} open"
+    if found["ready"]:
+        yield f"  starts next: {', '.join(found['ready'][:10])}"
+    for name, value in found["variables"].items():
+        yield f"  {plain(name)} = {plain(json.dumps(value, ensure_ascii=False))}"
+
+
+def _until(due_ms: int | None) -> str:
+    return "" if due_ms is None else time.strftime(", until %Y-%m-%d %H:%M:%S", time.localtime(due_ms / 1000))
+
+
+def _diff_lines(found: Json) -> Iterator[str]:
+    from server.render_cli import styled_status
+
+    for name in ("a", "b"):
+        run = found[name]
+        version = f" version {run['version']}" if run["version"] is not None else ""
+        yield f"{name}  {run['run']}  {styled_status(run['status'])}  {run['workflow']}{version}, {run['seq']} events"
+    if found["same"]:
+        yield "Nothing differs but times and ids."
+        return
+    if found["diverged"]:
+        yield "They part at"
+        yield from (f"  {name}  {_event(found['diverged'][name])}" for name in ("a", "b"))
+    yield from _values("input", found["input"])
+    yield from _values("output", found["output"])
+    for node in found["nodes"]:
+        yield f"{node['key']}  {_node(node['a'])} | {_node(node['b'])}"
+        yield from _values("", node["output"])
+    for name in ("a", "b"):
+        only = found[f"only_{name}"]
+        if only:
+            yield f"only in {name}: {', '.join(only[:20])}{' …' if len(only) > 20 else ''}"
+    yield f"{found['equal']} nodes are equal, {found['differing']} are not."
+
+
+def _event(event: Json | None) -> str:
+    if event is None:
+        return "(its journal ends)"
+    from server.render_cli import plain, short
+
+    detail = event["output"] if event["output"] is not None else short(event["data"]) if event["data"] else ""
+    return f"event {event['seq']}  {event['type']}  {event['key'] or ''}  {plain(detail)[:120]}".rstrip()
+
+
+def _node(node: Json) -> str:
+    from server.render_cli import styled_status
+
+    more = node["error"] or (node["route"] if node["route"] not in (None, "out") else "")
+    return styled_status(node["status"]) + (f" ({more})" if more else "")
+
+
+def _values(name: str, differences: list[Json]) -> Iterator[str]:
+    from server.render_cli import plain
+
+    for one in differences:
+        a, b = ("(nothing)" if one[side] is None else plain(one[side])[:80] for side in ("a", "b"))
+        yield f"    {name}{one['pointer'] or ('' if name else '(all of it)')}: {a} | {b}"
+
+
+COMMANDS = (state, diff)

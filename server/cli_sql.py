@@ -1,0 +1,107 @@
+"""`weft sql`: read-only SQL on the database file, beside a running server or without one."""
+
+from __future__ import annotations
+
+import csv
+import json
+import shutil
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import click
+
+from server.cli_upkeep import DATABASE, existing
+
+if TYPE_CHECKING:
+    from executor.upkeep.sql import Query, View
+
+CELL_CHARS_MAX = 60
+
+
+@click.command()
+@click.argument("query", required=False)
+@DATABASE
+@click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
+@click.option("--limit", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Rows at most.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="Seconds."
+)
+@click.option("--views", "list_views", is_flag=True, help="List the generated views and their columns.")
+def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: float, list_views: bool) -> int:
+    """Ask the database with one SQL statement (- for stdin). Nothing can be changed.
+
+    Tables and views are described in docs/reference/database.md. Each block with a known output has a view
+    out_WORKFLOW_BLOCK with a column for each property.
+    """
+    from executor.blocks.registry import Registry
+    from executor.errors import WeftError
+    from executor.upkeep import sql as reading
+    from server import cli
+
+    if query is None and not list_views:
+        raise cli._Refused("Which query?", "weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
+    path = existing(db)
+    try:
+        connection, views = reading.open_for_reading(path, Registry.load())
+        with closing(connection):
+            if list_views:
+                _print_views(views, form)
+                return cli.OK
+            text = sys.stdin.read() if query == "-" else query or ""
+            found = reading.query(connection, text, timeout_s=timeout_s, rows_max=limit)
+            _PRINT[form](found)
+    except WeftError as error:
+        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+    except sqlite3.Error as error:
+        raise cli._Refused(f"{path} can not be read: {error}.") from None
+    if found.more:
+        click.echo(f"There are more than {limit} rows; --limit shows more.", err=True)
+    return cli.OK
+
+
+def _print_views(views: list[View], form: str) -> None:
+    if form == "json":
+        click.echo(json.dumps([{n: getattr(v, n) for n in ("name", "workflow", "block", "columns")} for v in views]))
+        return
+    for view in views:
+        click.echo(f"{view.name}  ({', '.join(view.columns)})")
+    if not views:
+        click.echo("No stored workflow has a block whose output is known.", err=True)
+
+
+def _print_table(found: Query) -> None:
+    from server.render_cli import plain
+
+    rows = [[_cut(plain(_cell(value))) for value in row] for row in found]
+    widths = [max(len(line[n]) for line in [list(found.columns), *rows]) for n in range(len(found.columns))]
+    room = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else None
+    for line in [list(found.columns), ["-" * width for width in widths], *rows]:
+        text = "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        click.echo(text[:room])
+
+
+def _print_csv(found: Query) -> None:
+    writer = csv.writer(sys.stdout)
+    writer.writerow(found.columns)
+    writer.writerows(["" if value is None else value for value in row] for row in found)
+
+
+def _print_json(found: Query) -> None:
+    """An object a line: rows come out as they are read."""
+    for row in found:
+        click.echo(json.dumps(dict(zip(found.columns, row, strict=True)), ensure_ascii=False))
+
+
+def _cell(value: Any) -> str:
+    return "" if value is None else str(value)
+
+
+def _cut(text: str) -> str:
+    return text if len(text) <= CELL_CHARS_MAX else text[: CELL_CHARS_MAX - 1] + "…"
+
+
+_PRINT = {"table": _print_table, "csv": _print_csv, "json": _print_json}
+COMMANDS = (sql,)

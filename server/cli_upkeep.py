@@ -1,0 +1,264 @@
+"""`weft doctor`, `gc`, `backup`, `restore`: looking after a database. All but `gc` work on the file itself and need no
+server; `doctor` and `backup` do not mind one at work."""
+
+from __future__ import annotations
+
+import os
+import re
+import sqlite3
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+if TYPE_CHECKING:
+    from executor.upkeep.doctor import Report
+    from executor.upkeep.gc import Collected
+
+DEFAULT_DB = "./.weft/weft.db"
+SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
+SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
+T = TypeVar("T")
+
+DATABASE = click.option(
+    "--db", type=click.Path(dir_okay=False, path_type=Path), help=f"SQLite file (WEFT_DB, else {DEFAULT_DB})."
+)
+
+
+def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
+    """`30d`, `12h`, `90s`: seconds."""
+    if value is None:
+        return None
+    match = SPAN.fullmatch(value.strip())
+    if match is None:
+        raise click.BadParameter(f"{value!r} is no span of time: write 30d, 12h, 45m or 90s", ctx, param)
+    return float(match[1]) * SECONDS[match[2]]
+
+
+@click.command()
+@DATABASE
+@click.option("--run", "run_id", help="Look at one run alone.")
+@click.option("--json", "as_json", is_flag=True, help="The whole report as JSON.")
+def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
+    """Check a database: does it hold what weft promises?
+
+    Works beside a running server, reads only, and looks at one run at a time. Secrets that are set in the environment
+    here (WEFT_ENV_…, WEFT_SECRET_…) are looked for in the file. Exit code 1 when a promise is broken.
+    """
+    import msgspec
+
+    from executor.upkeep.doctor import examine
+    from executor.upkeep.findings import Evidence
+    from server import cli
+
+    path = existing(db)
+    evidence = Evidence(secrets=_secrets())
+    try:
+        report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
+    except sqlite3.Error as error:
+        raise cli._Refused(f"{path} can not be read: {error}.", "Restore a backup: weft restore FILE") from None
+    except LookupError:
+        raise cli._Refused(f"There is no run {run_id!r} in {path}.") from None
+    if as_json:
+        click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
+    else:
+        for line in _report_lines(report):
+            click.echo(line)
+    return cli.OK if report.healthy else cli.FAILED
+
+
+@click.command()
+@click.option("--older-than", "older_than_s", callback=span, metavar="SPAN", help="Runs that ended longer ago, as 30d.")
+@click.option("--keep", type=click.IntRange(0), default=0, metavar="N", help="Keep the N newest of each workflow.")
+@click.option("--dry-run", is_flag=True, help="Say what would go.")
+@click.option("--vacuum", is_flag=True, help="Give the room back to the disk; with --db only.")
+@click.option("--json", "as_json", is_flag=True)
+@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), help="Work on this file, with no server on it.")
+@click.pass_obj
+def gc(
+    url: str, older_than_s: float | None, keep: int, dry_run: bool, vacuum: bool, as_json: bool, db: Path | None
+) -> int:
+    """Delete runs that ended long ago, and what only they used.
+
+    The server does it, in small pieces beside its work. With --db this command does it itself, on a file that no server
+    has open. Without --older-than and --keep no run goes, only what no run refers to.
+    """
+    import json
+
+    from server import cli
+
+    if vacuum and db is None:
+        raise cli._Refused("--vacuum needs the file for itself.", "Stop the server and name the file: --db PATH")
+    older_than_ms = None if older_than_s is None else round(older_than_s * 1000)
+    if older_than_ms is None and keep:
+        older_than_ms = 0
+    if db is not None:
+        gone = _gc_file(existing(db), older_than_ms, keep, dry_run, vacuum)
+    else:
+        gone = cli._call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
+    if as_json:
+        click.echo(json.dumps(gone, indent=2))
+        return cli.OK
+    verb = "would go" if dry_run else "deleted"
+    click.echo(f"{cli._count(gone['runs'], 'run')} with {cli._count(gone['events'], 'event')} {verb}.")
+    rest = [
+        cli._count(gone[name], noun)
+        for name, noun in (
+            ("plans", "plan"),
+            ("documents", "document"),
+            ("blobs", "large output"),
+            ("cached", "cached result"),
+        )
+        if gone[name]
+    ]
+    if rest:
+        click.echo(f"{', '.join(rest)} that nothing refers to {verb}.")
+    return cli.OK
+
+
+@click.command()
+@click.argument("file", type=click.Path(dir_okay=False, path_type=Path))
+@DATABASE
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+def backup(file: Path, db: Path | None, force: bool) -> int:
+    """Copy the database to FILE, while the server works or not.
+
+    The copy is one moment of the database, checked and on disk when this returns.
+    """
+    from executor.upkeep import backup as copies
+    from server import cli
+
+    path = existing(db)
+    made = _told(lambda: copies.backup(path, file, replace=force))
+    click.echo(f"{made.path}: {cli._count(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
+    click.echo(_about_key(path.with_suffix(".key")), err=True)
+    return cli.OK
+
+
+@click.command()
+@click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
+@DATABASE
+@click.option("--force", is_flag=True, help="Replace the present database; it is kept beside the new one.")
+def restore(file: Path, db: Path | None, force: bool) -> int:
+    """Make FILE, a backup, the database. The server must be stopped.
+
+    Runs that were open when the copy was made go on when the server starts: what they did after it, they do again.
+    """
+    from executor.upkeep import backup as copies
+    from server import cli
+
+    path = db or Path(os.environ.get("WEFT_DB") or DEFAULT_DB)
+    if path.exists() and path.samefile(file):
+        raise cli._Refused(f"{file} is the database itself.")
+    found, kept = _told(lambda: copies.restore(file, path, replace=force))
+    click.echo(f"{path}: {cli._count(found.runs, 'run')}, {found.open_runs} of them open.")
+    if kept is not None:
+        click.echo(f"What was there before is {kept}.", err=True)
+    key = path.with_suffix(".key")
+    if not key.exists() and not os.environ.get("WEFT_SECRET_KEY"):
+        click.echo(
+            f"There is no {key}: resume links made before the backup will not work. Put the old key file there first.",
+            err=True,
+        )
+    return cli.OK
+
+
+def existing(db: Path | None) -> Path:
+    """The database file of this command. It is never created here: a wrong name would be an empty database."""
+    from server import cli
+
+    path = db or Path(os.environ.get("WEFT_DB") or DEFAULT_DB)
+    if not path.is_file():
+        raise cli._Refused(f"There is no database {path}.", "Name it with --db, or set WEFT_DB.")
+    return path
+
+
+def _secrets() -> list[str]:
+    """Values of the environment that nothing may record. Short ones would be found in ordinary words."""
+    from executor.values.redact import LENGTH_MIN
+    from server.settings import SettingsError, load_settings
+
+    try:
+        settings = load_settings()
+    except SettingsError as error:
+        click.echo(f"Secrets are not looked for: {error}", err=True)
+        return []
+    return [value for value in settings.unloggable if len(value) >= LENGTH_MIN]
+
+
+def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, vacuum: bool) -> dict[str, Any]:
+    import msgspec
+
+    from executor.upkeep import backup as copies
+    from server import cli
+
+    if _told(lambda: copies.in_use(path)):
+        raise cli._Refused(f"A process has {path} open.", "Leave --db away, so that the server does it, or stop it.")
+    gone = _told(lambda: cli._run(_collect(path, older_than_ms, keep, dry_run)))
+    if vacuum and not dry_run:
+        _told(lambda: copies.vacuum(path))
+    found: dict[str, Any] = msgspec.to_builtins(gone)
+    return found
+
+
+async def _collect(path: Path, older_than_ms: int | None, keep: int, dry_run: bool) -> Collected:
+    from executor.store.sqlite import SQLiteStore
+    from executor.upkeep.gc import collect, preview
+
+    store = SQLiteStore(path)
+    await store.open()
+    try:
+        return await (preview if dry_run else collect)(store, time.time_ns() // 1_000_000, older_than_ms, keep)
+    finally:
+        await store.close()
+
+
+def _told(work: Callable[[], T]) -> T:
+    """Errors of the file as one line and the next step."""
+    from executor.errors import WeftError
+    from server import cli
+
+    try:
+        return work()
+    except WeftError as error:
+        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+    except (OSError, sqlite3.Error) as error:
+        raise cli._Refused(f"It did not work: {error}.") from None
+
+
+def _about_key(key: Path) -> str:
+    if os.environ.get("WEFT_SECRET_KEY"):
+        return "WEFT_SECRET_KEY is not in it: keep it in another place, resume links need it."
+    return f"The key file {key} is not in it: copy it once to another place, resume links need it."
+
+
+def _report_lines(report: Report) -> Iterator[str]:
+    from server.render_cli import plain
+
+    runs = ", ".join(f"{count} {status}" for status, count in sorted(report.runs.items())) or "no runs"
+    yield f"{report.database}: {runs}; {report.events} events"
+    for promise in report.promises:
+        state = "—" if promise.findings is None else "ok" if not promise.findings else str(promise.findings)
+        yield f"{_coloured(state)} {promise.id:<4} {promise.title}"
+    for condition in report.conditions:
+        yield f"{_coloured(condition.level)} {condition.name}: {plain(condition.what)}"
+        if condition.mend:
+            yield f"{'':9}{plain(condition.mend)}"
+    for finding in report.findings:
+        place = " ".join(filter(None, (finding.run, finding.node)))
+        number = click.style(finding.invariant, fg="red", bold=True)
+        yield f"{number} {plain(place) or 'the file'}: {plain(finding.what)}"
+        yield f"    {plain(finding.mend)}"
+    hidden = sum(promise.findings or 0 for promise in report.promises) - len(report.findings)
+    if hidden:
+        yield f"… and {hidden} more"
+
+
+def _coloured(state: str) -> str:
+    colour = {"ok": "green", "—": "bright_black", "warning": "yellow"}.get(state, "red")
+    return click.style(f"{state:<8}", fg=colour)
+
+
+COMMANDS = (doctor, gc, backup, restore)

@@ -1,0 +1,46 @@
+"""Looking back: a run as it stood at any event, and two runs side by side."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.views.diff import RunDiff
+from executor.views.state import RunState
+from server.routes.params import integer
+from server.routes.table import Call, Param, RouteSpec
+from server.wire import json_response
+
+AT = Param("seq", "As it stood after this event; without it as it stands.", {"type": "integer", "minimum": 1})
+
+
+async def state(call: Call) -> Response:
+    """The fold of the journal up to an event: what was decided, under way, open and due, and the variables. A seq
+    behind the last event is the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
+    return json_response(await call.engine.history.state(call.path("id"), integer(call, "seq", minimum=1)))
+
+
+async def diff(call: Call) -> Response:
+    """The first event at which the two went different ways, leaving out times and ids, and every node that came out
+    differently. The runs may be of different versions: blocks are matched by id."""
+    return json_response(await call.engine.history.diff(call.path("id"), call.path("other")))
+
+
+TABLE = (
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/state",
+        state,
+        "A run as it stood after an event",
+        answer=RunState,
+        statuses=(400, 404),
+        params=(AT,),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/diff/{other}",
+        diff,
+        "Where two runs differ",
+        answer=RunDiff,
+        statuses=(404,),
+    ),
+)

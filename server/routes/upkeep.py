@@ -1,0 +1,36 @@
+"""Deleting runs that ended long ago."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.upkeep.gc import Collected
+from server.body import read_as
+from server.routes.table import Call, RouteSpec
+from server.wire import json_response
+from server.wire_upkeep import GcRequest
+
+
+async def gc(call: Call) -> Response:
+    """Deletes runs that ended long ago with all that is their own, then plans, documents and large outputs that no run
+    refers to, and cached results that have expired. Open runs stay, and so does what an open run needs. Answers when it
+    is done; with `dry_run` nothing goes, and the counts are what would."""
+    body = await read_as(call.request, call.settings.limits, GcRequest)
+    older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
+    if older_than_ms is None and body.keep:
+        older_than_ms = 0
+    return json_response(await call.engine.upkeep.collect(older_than_ms, body.keep, dry_run=body.dry_run))
+
+
+TABLE = (
+    RouteSpec(
+        "POST",
+        "/api/upkeep/gc",
+        gc,
+        "Delete old runs",
+        "upkeep",
+        body=GcRequest,
+        answer=Collected,
+        statuses=(400, 422),
+    ),
+)

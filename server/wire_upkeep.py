@@ -1,0 +1,16 @@
+"""The shapes of upkeep that cross HTTP."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+from msgspec import Meta, Struct
+
+
+class GcRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/upkeep/gc. `older_than_s`: runs that ended longer ago than this go, but for the `keep` newest of each
+    workflow. With `keep` alone all others go; with neither no run goes."""
+
+    older_than_s: Annotated[float, Meta(ge=0, le=10_000_000_000)] | None = None
+    keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 0
+    dry_run: bool = False

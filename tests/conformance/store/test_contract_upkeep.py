@@ -1,0 +1,213 @@
+"""Deleting runs: promises 19 to 21."""
+
+from __future__ import annotations
+
+import random
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+
+from executor.store.base import Append, NewRun, Store
+from executor.store.cache import CacheRow
+from executor.store.memory import MemoryStore
+from executor.store.notifications import NotificationRow
+from executor.store.sqlite import SQLiteStore
+from executor.store.upkeep import Orphans
+from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row, wait
+
+DAY_MS = 86_400_000
+
+
+async def ended(store: Store, id: str, at_ms: int = T0, **fields: Any) -> None:
+    await store.create_run(new_run(id, at_ms, **fields))
+    (run,) = await store.claim("w", at_ms, LEASE_MS, run_id=id)
+    await finish(store, run, now_ms=at_ms + 10)
+
+
+def big(text: str) -> bytes:
+    return orjson.dumps({"blob": f"hash of {text}", "size": len(text)})
+
+
+async def removable(store: Store, before_ms: int = T0 + DAY_MS, keep: int = 0) -> list[str]:
+    return [run.id for run in await store.find_removable(before_ms, keep)]
+
+
+async def test_only_what_ended_before_the_time_is_removable(store: Store) -> None:
+    await ended(store, "old")
+    await ended(store, "new", T0 + DAY_MS)
+    await store.create_run(new_run("open"))
+    assert await removable(store) == ["old"]
+    (found,) = await store.find_removable(T0 + DAY_MS)
+    assert (found.workflow, found.seq, found.finished_at_ms) == ("expense", 2, T0 + 10)
+    assert await removable(store, T0 + 10) == []  # a run that ended at the time is not older
+    assert await removable(store, T0 + 11) == ["old"]
+
+
+async def test_the_newest_of_each_workflow_can_be_kept(store: Store) -> None:
+    for n in range(4):
+        await ended(store, f"a{n}", T0 + n, workflow="a")
+    await ended(store, "b0", workflow="b")
+    assert await removable(store, keep=2) == ["a0", "a1"]
+    assert await removable(store, keep=4) == []
+    assert await removable(store, keep=1) == ["a0", "a1", "a2"]
+
+
+async def test_pages_go_on_behind_a_run(store: Store) -> None:
+    for n in range(5):
+        await ended(store, f"r{n}", T0 + n)
+    page = await store.find_removable(T0 + DAY_MS, limit=2)
+    assert [run.id for run in page] == ["r0", "r1"]
+    page = await store.find_removable(T0 + DAY_MS, limit=9, after="r1")
+    assert [run.id for run in page] == ["r2", "r3", "r4"]
+    assert await store.find_removable(T0 + DAY_MS, after="nobody") == []
+
+
+async def test_a_deleted_run_leaves_nothing(store: Store) -> None:
+    await store.create_run(new_run("gone", idempotency_key="once", plan_hash="p1", document_hash="d", document=b"{}"))
+    (run,) = await store.claim("w", T0, LEASE_MS, run_id="gone")
+    notification = NotificationRow("gone", "ask!1", 1, "email", b"{}", "pending", 0, T0, T0)
+    cached = CacheRow("k", "run", "expense", "gone", "b", "set", "", None, T0, T0 + DAY_MS, b"1")
+    shared = CacheRow("g", "global", "expense", "gone", "b", "set", "", None, T0, T0 + DAY_MS, b"2")
+    await store.append(
+        change(
+            run,
+            record(data=big("a")),
+            waits=(wait("gone"),),
+            blobs=(("hash of a", b"a"),),
+            notifications=(notification,),
+            cached=(cached, shared),
+        )
+    )
+    await store.post_signal("gone", "s", None, b"1", "dedupe", None, b"{}", T0)
+    await finish(store, run)
+
+    assert await store.delete_runs(["gone"]) == ["gone"]
+    assert await store.get_run("gone") is None
+    assert await store.read_events("gone") == []
+    assert await store.list_waits(None, "gone") == []
+    assert await store.find_wait("hash of gone/ask!1") is None
+    assert await store.read_inbox("gone") == []
+    assert await store.list_signals("gone") == []
+    assert await store.list_notifications([("gone", "ask!1")]) == []
+    assert await store.find_cached("k", T0) is None
+    assert await store.find_cached("g", T0) == shared
+    assert await store.delete_runs(["gone"]) == []
+
+    assert await store.count_orphans() == Orphans(plans=1, documents=1, blobs=1)
+    assert await store.delete_orphans() == Orphans(1, 1, 1)
+    assert await store.delete_orphans() == Orphans()
+    assert await store.get_plan("p1") is None
+    assert await store.get_document("d") is None
+    assert await store.get_blob("hash of a") is None
+    again, created = await store.create_run(new_run("next", idempotency_key="once"))
+    assert created and again.id == "next"
+
+
+async def test_what_another_run_refers_to_stays(store: Store) -> None:
+    for id in ("one", "two"):
+        await store.create_run(new_run(id, plan_hash="p", document_hash="d", document=b"{}"))
+        (run,) = await store.claim("w", T0, LEASE_MS, run_id=id)
+        await store.append(change(run, record(data=big("a")), blobs=(("hash of a", b"a"),)))
+        await finish(store, run)
+    # A run may begin with records copied from another one, whose blobs it does not bring along.
+    await ended(store, "copy", plan_hash="p", records=(record("run.started", None), record(data=big("a"))))
+    for id in ("one", "two"):
+        await store.delete_runs([id])
+        assert await store.delete_orphans() == Orphans(0, int(id == "two"), 0)
+        assert await store.get_blob("hash of a") == b"a"
+    await store.delete_runs(["copy"])
+    assert await store.delete_orphans() == Orphans(1, 0, 1)
+
+
+async def test_open_runs_are_never_deleted(store: Store) -> None:
+    await store.create_run(new_run("queued"))
+    await store.create_run(new_run("claimed"))
+    await store.claim("w", T0, LEASE_MS, run_id="claimed")
+    assert await store.delete_runs(["queued", "claimed", "nobody"]) == []
+    assert (await row(store, "claimed")).status == "running"
+
+
+async def test_a_child_goes_after_its_parent(store: Store) -> None:
+    await store.create_run(new_run("parent"))
+    (parent,) = await store.claim("w", T0, LEASE_MS, run_id="parent")
+    child = new_run("child", parent_run_id="parent", parent_key="call!1")
+    await store.append(change(parent, record("wait.opened"), children=(child,)))
+    await finish(store, parent)
+    assert await removable(store) == []  # the child is still open
+    assert await store.delete_runs(["parent"]) == []
+    (run,) = await store.claim("w", T0, LEASE_MS, run_id="child")
+    await finish(store, run)
+    assert await removable(store) == ["parent"]
+    assert await store.delete_runs(["child", "parent"]) == ["parent"]
+    assert await removable(store, keep=5) == ["child"]  # what is kept is counted without children
+    assert await store.delete_runs(["child"]) == ["child"]
+
+
+async def test_a_run_stays_while_an_open_run_takes_over_its_results(store: Store) -> None:
+    await ended(store, "source")
+    first = record("run.started", None, data=orjson.dumps({"run": "again", "source_run": "source"}))
+    await store.create_run(new_run("again", records=(first,)))
+    await store.create_run(new_run("other"))  # its first event names none
+    assert await removable(store) == []
+    assert await store.delete_runs(["source"]) == []
+    (run,) = await store.claim("w", T0, LEASE_MS, run_id="again")
+    await finish(store, run)
+    assert await store.delete_runs(["source"]) == ["source"]
+
+
+async def test_a_run_that_ends_takes_nothing_more(store: Store) -> None:
+    await store.create_run(new_run("run"))
+    (run,) = await store.claim("w", T0, LEASE_MS, run_id="run")
+    assert await store.post_fact("run", b'{"type":"cancel"}', T0)
+    await finish(store, run)
+    assert await store.read_inbox("run") == []
+
+
+@pytest.mark.parametrize("seed", range(6))
+async def test_both_backends_delete_the_same(seed: int, tmp_path: Path) -> None:
+    endings = []
+    for store in (MemoryStore(), SQLiteStore(tmp_path / "weft.db")):
+        await store.open()
+        endings.append(await _story(store, random.Random(seed)))
+        await store.close()
+    assert endings[0] == endings[1]
+
+
+async def _story(store: Store, chance: random.Random) -> list[Any]:
+    """Draws never depend on a reply."""
+    replies: list[Any] = []
+    for step in range(120):
+        now, id, other = T0 + step, f"r{chance.randrange(30)}", f"r{chance.randrange(30)}"
+        keep, name = chance.randrange(3), chance.choice("ab")
+        match chance.randrange(5):
+            case 0 | 1 if await store.get_run(id) is None:
+                fields: dict[str, Any] = {"plan_hash": f"p{chance.randrange(4)}"}
+                if chance.random() < 0.3:
+                    fields |= {"parent_run_id": other, "parent_key": f"k{step}"}
+                if chance.random() < 0.3:
+                    data = orjson.dumps({"source_run": other})
+                    fields["records"] = (record("run.started", None, data=data), record(data=big(name)))
+                await store.create_run(_new(id, now, name, fields))
+            case 2 | 3:
+                for run in await store.claim("w", now, LEASE_MS, run_id=id):
+                    blob = (f"hash of {name}", name.encode())
+                    await store.append(_append(run.id, run.epoch, run.seq, now, name, blob))
+            case _:
+                found = await store.find_removable(now, keep, limit=3)
+                replies.append(found)
+                replies.append(await store.delete_runs([run.id for run in found] + [id]))
+                replies.append(await store.count_orphans())
+                if chance.random() < 0.5:
+                    replies.append(await store.delete_orphans())
+    return [*replies, await store.list_runs(), [await store.get_plan(f"p{n}") for n in range(4)]]
+
+
+def _new(id: str, now: int, workflow: str, fields: dict[str, Any]) -> NewRun:
+    return new_run(id, now, workflow, **fields)
+
+
+def _append(run: str, epoch: int, seq: int, now: int, name: str, blob: tuple[str, bytes]) -> Append:
+    end = record("run.finished", None, now)
+    return Append(run, epoch, seq, (record(data=big(name)), end), now, blobs=(blob,), status="succeeded", finished=True)

@@ -1,0 +1,152 @@
+"""A database with a bit of everything in it, made once by a real engine; each test gets a copy to read or spoil."""
+
+from __future__ import annotations
+
+import asyncio
+import shutil
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.engine import Engine
+from executor.upkeep.invariants import open_read_only
+from server.app import build_engine
+from server.settings import Settings
+
+
+class Copy:
+    """A copy of the database. `run` names the runs in it; `spoil` changes it behind everybody's back."""
+
+    def __init__(self, path: Path, run: dict[str, str]) -> None:
+        self.path = path
+        self.run = run
+
+    def spoil(self, sql: str, *values: Any) -> None:
+        with closing(sqlite3.connect(self.path)) as db, db:
+            assert db.execute(sql, values).rowcount, "nothing was spoilt"
+
+    def read(self) -> sqlite3.Connection:
+        return open_read_only(self.path)
+
+
+@pytest.fixture(scope="session")
+def made(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, dict[str, str]]:
+    folder = tmp_path_factory.mktemp("made")
+    return folder / "weft.db", asyncio.run(_make(folder / "weft.db"))
+
+
+@pytest.fixture
+def copy(made: tuple[Path, dict[str, str]], tmp_path: Path) -> Copy:
+    path, run = made
+    shutil.copy(path, tmp_path / "weft.db")
+    return Copy(tmp_path / "weft.db", run)
+
+
+@pytest.fixture
+def db(copy: Copy) -> Iterator[sqlite3.Connection]:
+    with closing(copy.read()) as db:
+        yield db
+
+
+def document(name: str, blocks: dict[str, Any], *edges: str) -> dict[str, Any]:
+    """Edges as "source:handle target"."""
+    wired = []
+    for edge in edges:
+        source, target = edge.split()
+        block, _, handle = source.partition(":")
+        wired.append({"source": block, "target": target, **({"handle": handle} if handle else {})})
+    all_blocks = {"start": {"type": "start", "name": "Start"}, **blocks}
+    return {"format": "weft/1", "name": name, "blocks": all_blocks, "edges": wired}
+
+
+def block(
+    type: str, parent: str | None = None, policy: dict[str, Any] | None = None, /, **params: Any
+) -> dict[str, Any]:
+    return {
+        "type": type,
+        "name": type,
+        "params": params,
+        **({"parent": parent} if parent else {}),
+        **({"policy": policy} if policy else {}),
+    }
+
+
+async def _make(path: Path) -> dict[str, str]:
+    settings = Settings(db_path=str(path), secret_key="a secret for tests only", allow_private=("127.0.0.1:9",))
+    engine = await build_engine(settings)
+    try:
+        return {name: await _run(engine, name, data) for name, data in documents().items()}
+    finally:
+        await engine.close()
+
+
+async def _run(engine: Engine, name: str, data: dict[str, Any]) -> str:
+    stored = name in ("hello", "loops")
+    if stored:
+        await engine.save_workflow(data)
+    submitted = await engine.submit(name if stored else data)
+    view = await engine.wait_finished(submitted.run, 20)
+    if name == "answered":
+        (wait,) = view.waits
+        assert wait.link is not None
+        await engine.answer(wait.link.rpartition("/")[2], {}, "approve", "Ada")
+        view = await engine.wait_finished(submitted.run, 20)
+    if name == "cancelled":
+        assert view.status == "waiting"
+        await engine.cancel(submitted.run, "enough")
+        async for _ in engine.follow(submitted.run):
+            pass
+        view = await engine.get_run(submitted.run)
+    assert view.status in ENDINGS[name], (name, view.status, view.error)
+    return submitted.run
+
+
+ENDINGS = {
+    "hello": ("succeeded",),
+    "loops": ("succeeded",),
+    "big": ("succeeded",),
+    "failing": ("failed",),
+    "answered": ("succeeded",),
+    "asking": ("waiting",),
+    "sleeping": ("waiting",),
+    "signalled": ("waiting",),
+    "cancelled": ("cancelled",),
+}
+
+
+def documents() -> dict[str, dict[str, Any]]:
+    flaky = {"retry": {"max_attempts": 2, "initial_ms": 20, "jitter": 0}}
+    ask = block("approval", title="All right?")
+    return {
+        "hello": document("hello", {"greet": block("set", value={"text": "hello", "n": 3})}, "start greet"),
+        "loops": document(
+            "loops",
+            {
+                "each": block("loop", mode="for", count=3),
+                "say": block("set", "each", value="<loop.index>"),
+                "fan": block("parallel", count=3),
+                "work": block("function", "fan", code="return 1"),
+                "end": block("set", value="<each.results>"),
+            },
+            "start each",
+            "each:body say",
+            "each fan",
+            "fan:body work",
+            "fan end",
+        ),
+        "big": document("big", {"long": block("function", code="return 'x'.repeat(300000)")}, "start long"),
+        "failing": document(  # nobody listens on port 9
+            "failing", {"fail": block("http", None, flaky, url="http://127.0.0.1:9/")}, "start fail"
+        ),
+        "answered": document("answered", {"ask": ask, "then": block("set", value=1)}, "start ask", "ask:approve then"),
+        "asking": document("asking", {"ask": ask}, "start ask"),
+        "sleeping": document("sleeping", {"sleep": block("wait", seconds=86_400)}, "start sleep"),
+        "signalled": document("signalled", {"signal": block("signal", name="go")}, "start signal"),
+        "cancelled": document(
+            "cancelled", {"ask": ask, "after": block("set", value=1)}, "start ask", "ask:approve after"
+        ),
+    }

@@ -1,0 +1,85 @@
+"""Deleting old runs over HTTP: what goes, what is refused, and what is left for those who ask."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import httpx
+import pytest
+
+from executor.engine import Engine
+from tests.unit.executor.upkeep.conftest import block, document
+
+Json = dict[str, Any]
+
+
+async def gc(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
+    return await client.post("/api/upkeep/gc", json=body)
+
+
+async def test_old_runs_go_and_open_ones_stay(
+    client: httpx.AsyncClient, engine: Engine, hello: Json, asking: Json, started: Any
+) -> None:
+    done, waiting = (await started(hello))["run"], (await started(asking))["run"]
+    would = await gc(client, older_than_s=0, dry_run=True)
+    assert (would.json()["runs"], would.json()["dry_run"]) == (1, True)
+    assert (await client.get(f"/api/runs/{done}")).status_code == 200
+    gone = (await gc(client, older_than_s=0)).json()
+    assert (gone["runs"], gone["plans"], gone["documents"], gone["dry_run"]) == (1, 1, 1, False)
+    assert gone["events"] == would.json()["events"] > 3
+    for path in ("", "/events", "/state", "/why", "/nodes/greet", "/graph", "/document"):
+        assert (await client.get(f"/api/runs/{done}{path}")).status_code == 404, path
+    assert (await client.get(f"/api/runs/{waiting}")).json()["status"] == "waiting"
+
+
+async def test_nothing_said_is_nothing_deleted(client: httpx.AsyncClient, hello: Json, started: Any) -> None:
+    run = (await started(hello))["run"]
+    assert (await gc(client)).json()["runs"] == 0
+    assert (await gc(client, older_than_s=3600)).json()["runs"] == 0
+    assert (await gc(client, keep=1)).json()["runs"] == 0
+    assert (await client.get(f"/api/runs/{run}")).status_code == 200
+
+
+async def test_keep_alone_deletes_all_but_the_newest(client: httpx.AsyncClient, hello: Json, started: Any) -> None:
+    runs = [(await started(hello))["run"] for _ in range(3)]
+    assert (await gc(client, keep=1)).json()["runs"] == 2
+    left = (await client.get("/api/runs")).json()["runs"]
+    assert [run["id"] for run in left] == [runs[-1]]
+
+
+@pytest.mark.parametrize(
+    "body", [{"older_than_s": -1}, {"keep": -1}, {"keep": 1.5}, {"older_than": 1}, {"older_than_s": "30d"}]
+)
+async def test_what_is_no_age(client: httpx.AsyncClient, body: Json) -> None:
+    assert (await gc(client, **body)).status_code == 422
+
+
+async def test_it_needs_the_token(locked: httpx.AsyncClient) -> None:
+    assert (await gc(locked, older_than_s=0)).status_code == 401
+
+
+async def test_a_stream_whose_run_is_deleted_ends(
+    client: httpx.AsyncClient, engine: Engine, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The reader has the first page when the run goes: its stream ends, and when it comes back there is none."""
+    monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
+    run = (await started(document("a", {"x": block("set", value=1)}, "start x")))["run"]
+    cursor_of = engine.cursor
+
+    def cursor(run: str, after: int = 0) -> Any:
+        found = cursor_of(run, after)
+        take = found.take
+
+        async def take_and_delete() -> Any:
+            records = await take()
+            await engine.store.delete_runs([run])
+            return records
+
+        monkeypatch.setattr(found, "take", take_and_delete)
+        return found
+
+    monkeypatch.setattr(engine, "cursor", cursor)
+    answer = await client.get(f"/api/runs/{run}/events", headers={"accept": "text/event-stream"})
+    assert answer.status_code == 200
+    assert answer.text.count("id: ") == 3
+    assert (await client.get(f"/api/runs/{run}/events")).status_code == 404
