@@ -11,6 +11,7 @@ import pytest
 from executor.errors import WeftError
 from executor.store.base import EventFilter, Store, WaitUpdate
 from executor.store.memory import MemoryStore
+from executor.store.notifications import NotificationRow, NotificationStatus
 from executor.store.sqlite import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record, wait
 
@@ -35,7 +36,7 @@ async def tell(store: Store, chance: random.Random) -> list[Any]:
     now = T0
     for step in range(STEPS):
         now += chance.randrange(4)
-        action = chance.randrange(14)
+        action = chance.randrange(16)
         run_id = chance.choice(RUN_IDS)
         numbers = [chance.randrange(3) for _ in range(6)]
         try:
@@ -49,6 +50,9 @@ async def tell(store: Store, chance: random.Random) -> list[Any]:
         replies.append(await store.unconsumed_signals(run_id))
         replies.append(await store.find_events(run_id, EventFilter(node="n1", after=2, limit=3)))
     replies.append(await store.list_waits(None))
+    replies.append(await store.list_waits(None, workflow="expense", kind="approval", before=("a", "ask!1")))
+    replies.append(await store.count_waits(workflow="expense"))
+    replies.append(await store.list_notifications([(run, f"ask!{n}") for run in RUN_IDS for n in range(40)]))
     replies.append(await store.list_runs())
     replies.append(await store.list_drafts())
     replies.append(await store.list_inputs())
@@ -82,6 +86,7 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
                     consumed_inbox=tuple(fact.n for fact in inbox[: n[5]]),
                     consumed_signals=((n[5], "go!1"),),
                     blobs=((f"sha-{n[2]}", b"bytes"),),
+                    notifications=(message(run_id, f"ask!{step % 40}", now),) if n[3] else (),
                     status="failed" if step % 37 == 0 else None,
                     finished=step % 37 == 0,
                     output=b"%d" % step if n[4] == 2 else None,
@@ -101,7 +106,24 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
             return await store.delete_draft(f"d{n[1]}", n[2] or None)
         case 12:
             return await store.rebase_draft(f"d{n[1]}", n[2] + 1, "w", step), await store.count_runs("expense")
+        case 14:
+            return await store.cancel_wait(run_id, f"ask!{step % 40 - n[0]}", f"p{n[1]}", b"fact", now)
+        case 15:
+            claimed = await store.claim_notifications(now, 5, n[0])
+            status: NotificationStatus = "pending" if n[2] else "sent"
+            due = now + n[1] if n[2] else None
+            settled = [
+                await store.settle_notification(
+                    row.run_id, row.wait_id, row.n, row.attempts - (n[3] == 0), status, now, due
+                )
+                for row in claimed[:1]
+            ]
+            return claimed, settled, await store.next_notification_ms(), await store.list_signals(run_id, "paid")
         case _:
             if n[3] == 0:
                 return await store.mend_clock(now - 50_000 * n[0], LEASE_MS)
             return await store.next_due(now), await store.get_blob("sha-1"), await store.list_waits(run_id=run_id)
+
+
+def message(run_id: str, wait_id: str, now: int) -> NotificationRow:
+    return NotificationRow(run_id, wait_id, 1, "email", b"[]", "pending", 0, now, now)

@@ -114,3 +114,41 @@ def test_a_file_of_the_first_schema_keeps_its_runs(database: Database) -> None:
     assert found == [("r", "failed", None, None, None)]
     assert database.db.execute("PRAGMA foreign_key_check").fetchall() == []
     database.drop()
+
+
+def test_work_begins_on_a_connection_that_changed_no_schema(database: Database) -> None:
+    before = database.db
+    migrate(database, [ONE])
+    opened = database.db
+    assert opened is not before
+    migrate(database, [ONE])
+    assert database.db is opened
+    database.drop()
+
+
+def test_blobs_of_before_are_counted_and_left_over_facts_are_gone(database: Database) -> None:
+    """What 0006 makes of a database that was in use before it."""
+    migrations = packaged_migrations()
+    migrate(database, migrations[:5])
+    db = database.db
+    run = (
+        "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
+        " VALUES (?, 'w', 'p', ?, 2, 1, 0, '', 0, x'')"
+    )
+    for id, status in (("done", "succeeded"), ("open", "waiting")):
+        db.execute(run, (id, status))
+        db.execute("INSERT INTO inbox VALUES (?, 1, x'7b7d')", (id,))
+        for seq, data in (
+            (1, b'{"text":"\\"blob\\" is a word"}'),
+            (2, b'{"blob":"h","size":9}'),
+            (3, b'{"blob":"gone"}'),
+        ):
+            db.execute("INSERT INTO events VALUES (?, ?, 0, 'node.succeeded', 'n', '', 1, ?, NULL)", (id, seq, data))
+    db.execute("INSERT INTO blobs VALUES ('h', x'00')")
+    migrate(database, migrations)
+    assert database.db.execute("SELECT run_id, hash FROM blob_refs ORDER BY 1").fetchall() == [
+        ("done", "h"),
+        ("open", "h"),
+    ]
+    assert database.db.execute("SELECT run_id FROM inbox").fetchall() == [("open",)]
+    database.drop()

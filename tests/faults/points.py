@@ -1,0 +1,297 @@
+"""Every point at which a commit can fail, and what is done there.
+
+A first play counts how often each point is passed; then each (point, time) is a case of its own: a child process plays
+the scenario with the fault in it, another one plays it to its end, and the file is checked. Processes are forked from
+this one, which has everything imported and runs no thread.
+
+    python -m tests.faults.points [--every N] [--actions kill,raise,cancel,delay] [--jobs 2] [--count]
+"""
+
+from __future__ import annotations
+
+import argparse
+import asyncio
+import logging
+import os
+import shutil
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+import traceback
+from collections import Counter
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+from typing import Literal
+
+from msgspec import Struct
+
+from executor.store.connection import FaultPoint
+from executor.store.sqlite import SQLiteStore
+from tests.faults.check import violations
+from tests.faults.scenario import Acks, play
+
+Action = Literal["kill", "raise", "cancel", "delay"]
+ACTIONS: tuple[Action, ...] = ("kill", "raise", "cancel", "delay")
+DELAY_S = 0.6  # longer than a lease of the scenario
+SECOND_KILL_EVERY = 10
+# Asked for by the worker's own tasks, which are cancelled only when the process stops.
+NEVER_CANCELLED = ("write.claim", "write.renew", "write.mend_clock")
+PLAYED, KILLED, BROKEN = 0, -signal.SIGKILL, 3
+CHILD_S_MAX = 100
+
+
+class Case(Struct, frozen=True):
+    """`action` at the `number`th passing of `point`. `second`: kill the recovery too, at its commit of that number."""
+
+    point: str
+    number: int
+    action: Action
+    second: int | None = None
+
+    def __str__(self) -> str:
+        again = "" if self.second is None else f", and the recovery at its commit {self.second}"
+        return f"{self.action} at {self.point} no. {self.number}{again}"
+
+
+class Failed(Struct, frozen=True):
+    case: Case
+    what: list[str]
+
+
+class Summary(Struct):
+    """`reached` counts by action: timing decides how often some points are passed, so not every case comes to be."""
+
+    cases: int = 0
+    reached: Counter[str] = Counter()
+    failed: list[Failed] = []
+    seconds: float = 0
+
+
+# --- one case
+
+
+def run_case(case: Case, folder: Path) -> tuple[bool, list[str]]:
+    """(whether the fault happened, violations). `folder` is made anew."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    db, acks, mark = folder / "weft.db", folder / "acks", folder / "mark"
+    code = in_child(lambda: _play(db, acks, fault_of(case.point, case.number, case.action, mark), case), folder)
+    found = [] if code in (PLAYED, KILLED) else [f"the process ended with {code}", (folder / "error").read_text()]
+    if case.second is not None and code == KILLED:
+        second = in_child(lambda: _play(db, acks, nth_commit(case.second or 1)), folder)
+        if second not in (PLAYED, KILLED):
+            found += [f"the first recovery ended with {second}", (folder / "error").read_text()]
+    if db.exists():
+        found += violations(db, acks, complete=False)
+    code = in_child(lambda: _play(db, acks, lambda point: None), folder)
+    if code != PLAYED:
+        found += [f"the recovery ended with {code}", (folder / "error").read_text()]
+    else:
+        found += violations(db, acks, complete=True)
+    return mark.exists() or code == KILLED, found
+
+
+def fault_of(point: str, number: int, action: Action, mark: Path) -> FaultPoint:
+    """`mark` is made when it happens."""
+    passed = 0
+
+    def fault(name: str) -> None:
+        nonlocal passed
+        if name != point:
+            return
+        passed += 1
+        if passed != number:
+            return
+        mark.touch()
+        match action:
+            case "kill":
+                os.kill(os.getpid(), signal.SIGKILL)
+            case "raise" if not name.endswith("after_commit"):
+                error = sqlite3.OperationalError("database or disk is full" if number % 2 else "disk I/O error")
+                error.sqlite_errorcode = sqlite3.SQLITE_FULL if number % 2 else sqlite3.SQLITE_IOERR
+                raise error
+            case "delay":
+                time.sleep(DELAY_S)
+
+    return fault
+
+
+def nth_commit(number: int) -> FaultPoint:
+    """Kill at the commit of that number, whatever it is of."""
+    passed = 0
+
+    def fault(name: str) -> None:
+        nonlocal passed
+        passed += name.endswith("before_commit")
+        if passed == number:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    return fault
+
+
+def _play(db: Path, acks: Path, fault: FaultPoint, case: Case | None = None) -> None:
+    async def main() -> None:
+        store = SQLiteStore(db, fault=fault)
+        if case is not None and case.action == "cancel":
+            _cancel_waiter(store, case)
+        told = Acks(acks)
+        try:
+            await play(store, told)
+        finally:
+            told.close()
+
+    asyncio.run(main())
+
+
+def _cancel_waiter(store: SQLiteStore, case: Case) -> None:
+    """Who asked for the change of this name and number stops waiting for it, `number % 4` turns of the loop later."""
+    submit, passed = store._writer.submit, 0
+
+    def cancelling(write: Callable[..., object], /, *args: object) -> asyncio.Future[object]:
+        nonlocal passed
+        future = submit(write, *args)
+        if f"write.{write.__name__.lstrip('_')}" == case.point:
+            passed += 1
+            if passed == case.number:
+                turns = case.number % 4
+
+                def later() -> None:
+                    nonlocal turns
+                    turns -= 1
+                    if turns < 0:
+                        future.cancel()
+                    else:
+                        asyncio.get_running_loop().call_soon(later)
+
+                later()
+        return future
+
+    store._writer.submit = cancelling  # type: ignore[method-assign, assignment]
+
+
+def in_child(work: Callable[[], None], folder: Path) -> int:
+    """The exit code of a forked child, negative for a signal. What it raised is in `folder/error`."""
+    child = os.fork()
+    if child == 0:
+        code = BROKEN
+        try:
+            logging.disable(logging.CRITICAL)
+            work()
+            code = PLAYED
+        except BaseException:
+            (folder / "error").write_text(traceback.format_exc())
+        finally:
+            os._exit(code)
+    until = time.monotonic() + CHILD_S_MAX
+    while True:
+        done, status = os.waitpid(child, os.WNOHANG)
+        if done:
+            return os.waitstatus_to_exitcode(status)
+        if time.monotonic() > until:
+            os.kill(child, signal.SIGKILL)
+            os.waitpid(child, 0)
+            (folder / "error").write_text(f"it did not end within {CHILD_S_MAX} s")
+            return BROKEN
+        time.sleep(0.005)
+
+
+# --- all cases
+
+
+def count(folder: Path) -> Counter[str]:
+    """How often each point is passed when nothing fails."""
+    shutil.rmtree(folder, ignore_errors=True)
+    folder.mkdir(parents=True)
+    counted = folder / "points"
+
+    def counting() -> None:
+        passed: Counter[str] = Counter()
+
+        def fault(name: str) -> None:
+            passed[name] += 1
+
+        _play(folder / "weft.db", folder / "acks", fault)
+        counted.write_text("".join(f"{name} {times}\n" for name, times in passed.items()))
+
+    assert in_child(counting, folder) == PLAYED, (folder / "error").read_text()
+    return Counter({name: int(times) for name, times in (line.split() for line in counted.read_text().splitlines())})
+
+
+def cases(points: Counter[str], actions: Sequence[Action] = ACTIONS) -> Iterator[Case]:
+    """Each passing of each point. A second kill at every tenth. What can be cancelled is who waits for a change."""
+    for action in actions:
+        for point, times in sorted(points.items()):
+            if action == "raise" and point.endswith("after_commit"):
+                continue  # it is on disk: nothing can fail any more
+            if action == "cancel" and (not point.startswith("write.") or point in NEVER_CANCELLED):
+                continue
+            for number in range(1, times + 1):
+                second = number % 7 + 1 if action == "kill" and number % SECOND_KILL_EVERY == 0 else None
+                yield Case(point, number, action, second)
+
+
+def run_all(wanted: Sequence[Case], folder: Path, jobs: int, say: Callable[[str], None] = lambda text: None) -> Summary:
+    """In `jobs` processes side by side."""
+    summary, began = Summary(cases=len(wanted), reached=Counter(), failed=[]), time.monotonic()
+    running: dict[int, Case] = {}
+    waiting = list(reversed(wanted))
+    while waiting or running:
+        while waiting and len(running) < jobs:
+            case = waiting.pop()
+            running[_fork_case(case, folder / f"case-{len(waiting)}")] = case
+        child, status = os.wait()
+        case = running.pop(child)
+        code = os.waitstatus_to_exitcode(status)
+        place = folder / f"result-{child}"
+        reached, *what = place.read_text().split("\n\0") if place.exists() else ["", f"the case ended with {code}"]
+        place.unlink(missing_ok=True)
+        summary.reached[case.action] += reached == "reached"
+        if what:
+            summary.failed.append(Failed(case, what))
+            say(f"FAILED {case}\n  " + "\n  ".join(what))
+    summary.seconds = time.monotonic() - began
+    return summary
+
+
+def _fork_case(case: Case, folder: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        code = BROKEN
+        try:
+            reached, what = run_case(case, folder)
+            (folder.parent / f"result-{os.getpid()}").write_text("\n\0".join(["reached" if reached else "", *what]))
+            if not what:
+                shutil.rmtree(folder, ignore_errors=True)
+            code = PLAYED
+        except BaseException:
+            traceback.print_exc()
+        finally:
+            os._exit(code)
+    return child
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Break the scenario at each of its points.")
+    parser.add_argument("--every", type=int, default=1, help="only each Nth case")
+    parser.add_argument("--actions", default=",".join(ACTIONS))
+    parser.add_argument("--jobs", type=int, default=2)
+    parser.add_argument("--count", action="store_true", help="only say which points there are, and how often passed")
+    options = parser.parse_args()
+    actions = [action for action in ACTIONS if action in options.actions.split(",")]
+    with tempfile.TemporaryDirectory(ignore_cleanup_errors=True) as name:
+        points = count(Path(name) / "count")
+        if options.count:
+            print("".join(f"{point} {times}\n" for point, times in sorted(points.items())))
+            return 0
+        wanted = list(cases(points, actions))[:: options.every]
+        print(f"{len(points)} points, passed {points.total()} times; {len(wanted)} cases", flush=True)
+        summary = run_all(wanted, Path(name), options.jobs, lambda text: print(text, flush=True))
+    print(f"{summary.cases} cases in {summary.seconds:.0f} s, the fault came to be in {dict(summary.reached)}")
+    print(f"{len(summary.failed)} violations")
+    return 1 if summary.failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,72 @@
+"""The scenario, broken at its points. `python -m tests.faults.points` runs all of them; so does `make soak`."""
+
+from __future__ import annotations
+
+import ast
+import asyncio
+import re
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.load.size import WHOLE, size
+
+ROOT = Path(__file__).parents[2]
+EVERY = size(60, 1)
+# Changes the scenario has no use for, and where they are broken instead.
+ELSEWHERE = {
+    "ping": "it changes nothing: tests/conformance/store",
+    "cancel_wait": "as answer_wait, from which it differs in a status",
+    "expire_wait": "tests/e2e/crash/test_waits_later.py",
+    "delete_draft": "one row",
+    "rebase_draft": "one row",
+    "delete_webhook": "one row",
+    "change_webhook": "one row",
+    "fire": "tests/unit/executor/triggers: two engines, restarts",
+    "put_plan": "tests/unit/executor/lifecycle: runs that move to another version",
+    "clear": "cached results may go at any time",
+    "delete_expired": "cached results may go at any time",
+    "delete_runs": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
+    "delete_orphans": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
+    "renew": "a lease that is not renewed lapses: tests/e2e/crash/test_lease.py",
+}
+
+
+def submitted() -> set[str]:
+    """The names of all changes that the SQLite store asks its writer for."""
+    names = set()
+    for path in (ROOT / "executor" / "store").glob("sqlite*.py"):
+        for node in ast.walk(ast.parse(path.read_text())):
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "submit":
+                write = node.args[0]
+                names.add((write.attr if isinstance(write, ast.Attribute) else ast.unparse(write)).lstrip("_"))
+    return names
+
+
+async def run(*arguments: str) -> str:
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.faults.points", *arguments, stdout=asyncio.subprocess.PIPE, cwd=ROOT
+    )
+    out, _ = await process.communicate()
+    text = out.decode()
+    assert process.returncode == 0, text
+    return text
+
+
+async def test_the_scenario_passes_every_point_there_is() -> None:
+    passed = set(re.findall(r"write\.(\w+)", await run("--count")))
+    declared = submitted()
+    assert passed <= declared
+    assert declared - passed <= set(ELSEWHERE), "a change that no fault test knows"
+    assert set(ELSEWHERE) <= declared, "names of changes that are not there any more"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0 if WHOLE else 300)
+async def test_nothing_acknowledged_is_lost_wherever_it_breaks() -> None:
+    text = await run("--every", str(EVERY))
+    print(text)
+    assert text.endswith("\n0 violations\n")
+    reached = re.search(r"'kill': (\d+)", text)
+    assert reached is not None and int(reached[1]) > 0
