@@ -57,10 +57,10 @@ class Drafts:
             id, 0, _name(name, ours.document), data, self._engine.now_ms(), base_version
         )
         assert written and row is not None, "two drafts can not have one random id"
-        return self._view(row, ours.diagnostics)
+        return await self._view(row, ours.diagnostics)
 
     async def get(self, id: str) -> DraftView:
-        return self._view(await self._row(id))
+        return await self._view(await self._row(id))
 
     async def list(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
         """Newest change first."""
@@ -75,14 +75,14 @@ class Drafts:
         if row is None:
             raise _not_found(id)
         if not written and (row.rev, row.document, row.name) != (rev + 1, data, wanted):
-            raise self._changed(row, rev)
-        return self._view(row)
+            raise await self._changed(row, rev)
+        return await self._view(row)
 
     async def delete(self, id: str, rev: int | None = None) -> None:
         """Its runs and versions stay. Raises NotFound, Conflict (draft_changed)."""
         if not await self._store.delete_draft(id, rev):
             row = await self._row(id)
-            raise self._changed(row, rev)
+            raise await self._changed(row, rev)
 
     async def run(
         self,
@@ -122,10 +122,10 @@ class Drafts:
         if row is None:
             raise _not_found(id)
         if rev not in (None, row.rev):
-            raise self._changed(row, rev)
+            raise await self._changed(row, rev)
         return row
 
-    def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
+    async def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
         return DraftView(
             id=row.id,
             name=row.name,
@@ -136,15 +136,15 @@ class Drafts:
             base_rev=row.base_rev,
             created_at=row.created_at_ms,
             updated_at=row.updated_at_ms,
-            diagnostics=(*found, *self._engine.compile(row.document).diagnostics),
+            diagnostics=(*found, *(await self._engine.compile(row.document)).diagnostics),
         )
 
-    def _changed(self, row: DraftRow, rev: int | None) -> Conflict:
+    async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:
         return Conflict(
             f"the draft is at revision {row.rev} now, not {rev}",
             code="draft_changed",
             hint="`current` is what is stored; compare, then save for its revision",
-            current=self._view(row),
+            current=await self._view(row),
         )
 
 

@@ -14,34 +14,54 @@ import asyncio
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
+from functools import partial
 from typing import Any, Self, get_args
 
 import orjson
-from msgspec import Struct
-from msgspec.structs import replace
 
 from compiler.compile import Compiled, compile_document
 from compiler.diagnostics import CompileError, Diagnostic
 from compiler.plan import Plan
-from executor.answers import check_answer, check_input, check_payload, fact_of_answer
+from executor.answers import check_input
 from executor.blocks.registry import Registry
+from executor.cache import Cache
+from executor.callbacks import Callbacks
+from executor.children import Children
 from executor.core import facts as f
-from executor.core.decide import decide
-from executor.core.state import State
 from executor.drafts import Drafts
 from executor.environment import Environment, EnvName
-from executor.errors import AlreadyAnswered, BadRequest, Conflict, NotFound
-from executor.journal import Codec
+from executor.errors import BadRequest, Conflict, NotFound
+from executor.history import History
+from executor.lifecycle import Lifecycle
 from executor.links import Links
+from executor.notifications.outbox import Notifications
+from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock, SystemClock
 from executor.runtime.cursor import Cursor
 from executor.runtime.hub import Deltas, Hub
 from executor.runtime.pages import Pages
 from executor.runtime.recover import Parts, keep_plan, load_plan
+from executor.runtime.starting import Origin, new_run, origin_of
 from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
 from executor.services import Services
-from executor.store.base import TERMINAL, DraftHead, EventFilter, NewRun, Record, RunRow, RunStatus, Store, WorkflowRow
+from executor.signals import Signals
+from executor.store.base import (
+    TERMINAL,
+    DraftHead,
+    EventFilter,
+    NewRun,
+    Record,
+    RunRow,
+    RunStatus,
+    Store,
+    WaitStatus,
+    WorkflowRow,
+)
+from executor.triggers.declared import declared_by
+from executor.triggers.schedules import Schedules
+from executor.triggers.webhooks import Webhooks
+from executor.upkeep.task import Upkeep
 from executor.values.redact import Redactor
 from executor.views import (
     GraphEdge,
@@ -62,8 +82,7 @@ from executor.views import graph as graph_view
 from executor.views import node as node_view
 from executor.views import rerun as rerun_view
 from executor.views import run as run_view
-from executor.views import wait as wait_view
-from executor.views import why as why_view
+from executor.waits import Waits
 
 __all__ = [
     "Engine",
@@ -84,6 +103,8 @@ __all__ = [
 # Without a local signal look again: another process may own the run.
 WAIT_POLL_S = 1.0
 WORKFLOW_NAME_MAX = 200
+# About 100 blocks, which take 10 ms.
+COMPILE_ASIDE_BYTES = 16 * 1024
 
 
 class Engine:
@@ -96,10 +117,24 @@ class Engine:
         self._hub = parts.hub
         self._pages = Pages(parts.store, parts.hub)
         self._worker = worker
-        self._links = links
         self._compiled: dict[tuple[str, str | None], Compiled] = {}
         self._environment = Environment(parts.store, parts.registry, parts.services)
+        self.links = links
+        self.redactor = parts.redactor
+        parts.children = ChildRuns(parts.store, parts.clock, parts.services.sandbox.matches, self.compile)
+        parts.wake = self.wake
         self.drafts = Drafts(self)
+        self.lifecycle = Lifecycle(self, parts.hub)
+        self.history = History(self)
+        self.upkeep = Upkeep(self)
+        self.waits = Waits(self)
+        self.signals = Signals(self)
+        self.callbacks = Callbacks(self)
+        self.children = Children(self)
+        self.cache = Cache(self)
+        self.notifications = Notifications(self, parts.clock, parts.hub.messages)
+        self.schedules = Schedules(self, parts.clock)
+        self.webhooks = Webhooks(self)
 
     @classmethod
     async def open(
@@ -126,15 +161,20 @@ class Engine:
             timers=Timers(clock),
             hub=Hub(),
             redactor=Redactor(services.env[name] for name in services.secrets if name in services.env),
-            token_hash=lambda run, wait: links.hash(links.token(run, wait)),
+            token_hash=links.hash_of,
         )
         engine = cls(parts, Worker(parts, lease_ms=lease_ms), links)
         if work:
             engine._worker.start()
+            engine.notifications.start()
+            engine.schedules.scheduler.start()
         return engine
 
     async def stop_working(self, grace_s: float = 8.0) -> None:
         """Start nothing more, free the leases; everything else still works. Running handlers get `grace_s` to end."""
+        await self.schedules.scheduler.stop()
+        await self.notifications.stop()
+        await self.upkeep.stop()
         await self._worker.stop(grace_s)
 
     async def close(self, grace_s: float = 8.0) -> None:
@@ -146,24 +186,28 @@ class Engine:
 
     # --- workflows ---
 
-    def compile(self, document: Any, trigger: str | None = None) -> Compiled:
-        """Plan and diagnostics; never raises for what is wrong with the document."""
+    async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
+        """Plan and diagnostics; never raises for what is wrong with the document. A large one is compiled in a thread:
+        runs and other requests go on meanwhile."""
         data = document if isinstance(document, bytes) else orjson.dumps(document)
         cache_key = (hashlib.sha256(data).hexdigest(), trigger)
         compiled = self._compiled.get(cache_key)
         if compiled is None:
-            compiled = compile_document(data, self.registry, trigger=trigger, env_names=frozenset(self.services.env))
+            work = partial(
+                compile_document, data, self.registry, trigger=trigger, env_names=frozenset(self.services.env)
+            )
+            compiled = await asyncio.to_thread(work) if len(data) > COMPILE_ASIDE_BYTES else work()
             if len(self._compiled) >= 256:
                 self._compiled.pop(next(iter(self._compiled)))
             self._compiled[cache_key] = compiled
         return compiled
 
-    def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
-        return list(self.compile(document, trigger).diagnostics)
+    async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
+        return list((await self.compile(document, trigger)).diagnostics)
 
     async def save_workflow(self, document: Any, name: str | None = None) -> SavedWorkflow:
         """The same document is the same version. Raises CompileError, BadRequest."""
-        compiled = self.compile(document)
+        compiled = await self.compile(document)
         plan = _plan_or_raise(compiled)
         name = name or plan.name
         if not name:
@@ -180,7 +224,10 @@ class Engine:
         # The hash ignores the order of keys, the stored document keeps it: forms show fields as their author wrote
         # them.
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        row, created = await self.store.put_workflow(name, orjson.dumps(document), digest, self._clock.now_ms())
+        declared = await declared_by(self, name, document)
+        data, now_ms = orjson.dumps(document), self._clock.now_ms()
+        row, created = await self.store.put_workflow(name, data, digest, now_ms, declared)
+        self.schedules.scheduler.wake()
         return SavedWorkflow(row.name, row.version, row.hash, created, tuple(compiled.diagnostics))
 
     async def list_workflows(self) -> list[WorkflowRow]:
@@ -214,18 +261,13 @@ class Engine:
             document = row.document
         else:
             document = orjson.dumps(workflow)
-        compiled = self.compile(document, trigger)
+        compiled = await self.compile(document, trigger)
         plan = _plan_or_raise(compiled)
         checked = check_input(plan, input, self.services.sandbox.matches)
         asked = [row.hash if row else plan.hash, checked, trigger, stop_after]
         stop = _node_number(plan, stop_after) if stop_after is not None else None
         start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16), stop_after=stop)
-        if row is not None:
-            origin = _Origin(row.name, row.version)
-        else:
-            digest = hashlib.sha256(document).hexdigest()
-            name = (draft.name if draft else "") or plan.name
-            origin = _Origin(name, None, digest, document, draft.id if draft else None, draft.rev if draft else None)
+        origin = Origin(row.name, row.version) if row is not None else origin_of(document, plan, draft)
         stored, created = await self._create(plan, start, origin, checked, idempotency_key, asked)
         return Submitted(
             stored.id, stored.workflow, stored.version, stored.status, created, tuple(compiled.diagnostics)
@@ -241,7 +283,7 @@ class Engine:
         reuse = await rerun_view.reusable(self.store, plan, run, block or plan.trigger)
         checked = orjson.loads(row.input) if input is None else check_input(plan, input, self.services.sandbox.matches)
         start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16), reuse=reuse, source_run=run)
-        origin = _Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
+        origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
         asked = ["rerun", run, block, checked]
         patches = await rerun_view.patches(self.store, plan, run, reuse)
         stored, created = await self._create(plan, start, origin, checked, idempotency_key, asked, patches)
@@ -266,37 +308,30 @@ class Engine:
         self,
         plan: Plan,
         start: f.StartRequested,
-        origin: _Origin,
+        origin: Origin,
         checked: Any,
         idempotency_key: str | None,
         asked: list[Any],
         taken_over: Sequence[Record] = (),
     ) -> tuple[RunRow, bool]:
-        started = decide(plan, State.new(plan), start)[0]
         request_hash = hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
-        new = NewRun(
-            id=start.run,
-            workflow=origin.workflow,
-            version=origin.version,
-            plan_hash=plan.hash,
-            plan=plan.encoded,
-            input=orjson.dumps(checked),
-            records=(
-                Codec(plan).to_record(1, start.at_ms, started),
-                *(replace(record, at_ms=start.at_ms) for record in taken_over),
-            ),
-            now_ms=start.at_ms,
+        new = new_run(
+            plan,
+            start,
+            origin,
+            checked,
             idempotency_key=idempotency_key,
             request_hash=request_hash,
-            document_hash=origin.document_hash,
-            document=origin.document,
-            draft_id=origin.draft_id,
-            draft_rev=origin.draft_rev,
+            taken_over=taken_over,
         )
+        return await self.create(new, plan)
+
+    async def create(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool]:
+        """The stored run, and whether it is new. Raises Conflict: its idempotency key was used for another request."""
         stored, created = await self.store.create_run(new)
-        if not created and stored.request_hash != request_hash:
+        if not created and stored.request_hash != new.request_hash:
             raise Conflict(
-                f"idempotency key {idempotency_key!r} was used for another request (run {stored.id})",
+                f"idempotency key {new.idempotency_key!r} was used for another request (run {stored.id})",
                 code="idempotency_key_reused",
                 hint="use a new key for a new request",
                 run=stored.id,
@@ -316,7 +351,7 @@ class Engine:
         row = await self._run(run)
         plan = await load_plan(self.store, row.plan_hash)
         waits = await self.list_waits("pending", run)
-        return await run_view.build(self.store, plan, row, tuple(waits))
+        return await self.children.completed(await run_view.build(self.store, plan, row, tuple(waits)), row)
 
     async def run_row(self, run: str) -> RunRow:
         """The run's own row, without its nodes: cheap."""
@@ -329,9 +364,11 @@ class Engine:
         before: str | None = None,
         limit: int = 50,
         draft: str | None = None,
+        *,
+        parent: str | None = None,
     ) -> list[RunRow]:
-        """Newest first; `before` is the last id of the previous page."""
-        return await self.store.list_runs(workflow, status, before, limit, draft)
+        """Newest first; `before` is the last id of the previous page, `parent` the run that started them."""
+        return await self.store.list_runs(workflow, status, before, limit, draft, parent=parent)
 
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
         """By status; all statuses are there."""
@@ -366,9 +403,9 @@ class Engine:
                 while True:
                     signal = self._hub.watch(run)
                     row = await self._run(run)
-                    # With an answer in the inbox the run only looks asleep.
+                    # With an answer in the inbox, or while its children work, the run only looks asleep.
                     asleep = row.status == "waiting" and not await self.store.read_inbox(run)
-                    if row.status in TERMINAL or asleep:
+                    if row.status in TERMINAL or (asleep and not await self.children.active(run)):
                         signal.cancel()
                         break
                     await asyncio.wait([signal], timeout=WAIT_POLL_S)
@@ -393,9 +430,8 @@ class Engine:
         return await graph_view.build(self.store, await load_plan(self.store, row.plan_hash), row)
 
     async def why(self, run: str, node: str | None = None) -> list[Why]:
-        """Every node that is not decided yet, or the one asked for (a node id or a whole key)."""
-        row = await self._run(run)
-        return await why_view.build(self.store, await load_plan(self.store, row.plan_hash), row, node)
+        """Every node that is not decided yet, or the one asked for; `engine.history.why` tells it of any moment."""
+        return await self.history.why(run, node)
 
     # --- events ---
 
@@ -409,7 +445,6 @@ class Engine:
                 if records is None:
                     return
                 if records:
-                    after = records[-1].seq
                     yield records
                 else:
                     await asyncio.wait([signal], timeout=cursor.patience_s)
@@ -431,46 +466,20 @@ class Engine:
     # --- people and signals ---
 
     async def list_waits(
-        self, status: str | None = "pending", run: str | None = None, limit: int = 200
+        self, status: WaitStatus | None = "pending", run: str | None = None, limit: int = 200
     ) -> list[WaitView]:
-        rows = await self.store.list_waits(status, run, limit)  # type: ignore[arg-type]
-        return [await self._wait_view(row) for row in rows]
+        """Oldest first; `engine.waits.page` has filters and pages."""
+        return await self.waits.views(await self.store.list_waits(status, run, limit))
 
     async def find_wait(self, token: str) -> WaitView:
-        row = await self.store.find_wait(self._links.hash(token))
-        if row is None:
-            raise NotFound("this link is not valid", code="wait_not_found", hint="links are long: was it cut off?")
-        return await self._wait_view(row)
-
-    async def _wait_view(self, row: Any) -> WaitView:
-        run = await self._run(row.run_id)
-        plan = await load_plan(self.store, run.plan_hash)
-        link = self._links.url(row.run_id, row.id) if row.status == "pending" and row.kind != "timer" else None
-        return wait_view.build(plan, run, row, self._clock.now_ms(), link)
+        return await self.waits.find(token)
 
     async def answer(
         self, token: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
     ) -> WaitView:
         """Answer a wait, once. Raises NotFound, AnswerInvalid (still open), AlreadyAnswered (`extra["wait"]` says by
         whom)."""
-        token_hash = self._links.hash(token)
-        row = await self.store.find_wait(token_hash)
-        if row is None:
-            raise NotFound("this link is not valid", code="wait_not_found", hint="links are long: was it cut off?")
-        now_ms = self._clock.now_ms()
-        if row.status != "pending" or row.kind == "timer":
-            raise _answered_before(await self._wait_view(row))
-        cleaned = check_answer(row, fields, action, self.services.sandbox.matches)
-        response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
-        fact = fact_of_answer(row, cleaned, action, by, now_ms)
-        answered = await self.store.answer_wait(token_hash, response, by, fact, now_ms)
-        if answered is None:
-            raise NotFound("this link is not valid", code="wait_not_found")
-        if not answered.won:
-            raise _answered_before(await self._wait_view(answered.wait))
-        self._hub.signal(row.run_id)
-        self._worker.wake(row.run_id)  # the run goes on while the reply is being made
-        return await self._wait_view(answered.wait)
+        return await self.waits.answer(token, fields, action, by)
 
     async def signal(
         self,
@@ -482,18 +491,13 @@ class Engine:
         dedupe_key: str | None = None,
         by: str | None = None,
     ) -> tuple[int, bool]:
-        """Send a signal; kept until a wait of its name opens. Returns (its number, whether it is new).
-        Raises NotFound, Conflict (the run has ended)."""
-        await self._run(run)
-        fact = orjson.dumps({"type": "signal", "name": name})
-        posted = await self.store.post_signal(
-            run, name, correlation, check_payload(payload), dedupe_key, by, fact, self._clock.now_ms()
-        )
-        if posted is None:
-            raise Conflict(f"run {run} has ended: it takes no more signals", code="run_ended")
-        row, new = posted
+        """Send a signal; see `engine.signals.send`."""
+        return await self.signals.send(run, name, payload, correlation=correlation, dedupe_key=dedupe_key, by=by)
+
+    def wake(self, run: str) -> None:
+        """Something was committed for `run` that its owner has to hear of."""
+        self._hub.signal(run)
         self._worker.wake(run)
-        return row.seq, new
 
     # --- the rest ---
 
@@ -513,18 +517,6 @@ class Engine:
         await self.store.ping()
 
 
-class _Origin(Struct, frozen=True):
-    """Where a run comes from: a version of a stored workflow, or a document (None with a hash: it is stored already),
-    which may be a draft's."""
-
-    workflow: str
-    version: int | None
-    document_hash: str | None = None
-    document: bytes | None = None
-    draft_id: str | None = None
-    draft_rev: int | None = None
-
-
 def _plan_or_raise(compiled: Compiled) -> Plan:
     if compiled.plan is None:
         raise CompileError(list(compiled.diagnostics))
@@ -538,13 +530,3 @@ def _node_number(plan: Plan, block: str) -> int:
     if number is None:
         raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
     return number
-
-
-def _answered_before(view: WaitView) -> AlreadyAnswered:
-    if view.status == "answered":
-        message = f"this was answered before by {view.answered_by or 'somebody who left no name'}"
-    else:
-        message = f"this wait is {view.status}: it takes no answer any more"
-    return AlreadyAnswered(
-        message, code="already_answered" if view.status == "answered" else f"wait_{view.status}", wait=view
-    )

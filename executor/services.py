@@ -25,6 +25,14 @@ class MailSettings:
 
 
 @dataclass(slots=True)
+class NotifySettings:
+    """Addresses that hear of every wait for a person, whatever the block says."""
+
+    email: tuple[str, ...] = ()
+    webhook: str | None = None
+
+
+@dataclass(slots=True)
 class Services:
     """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is
     recorded or shown.
@@ -33,6 +41,7 @@ class Services:
     sandbox: Sandbox
     http: GuardedClient
     mail: MailSettings = field(default_factory=MailSettings)
+    notify: NotifySettings = field(default_factory=NotifySettings)
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8765"

@@ -30,13 +30,15 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import WeftError
 from executor.sandbox import Sandbox
-from executor.services import Services
+from executor.services import NotifySettings, Services
 from executor.store.sqlite import SQLiteStore
 from executor.values.redact import Redactor
 from server import errors, ui
 from server.auth import Auth
+from server.rates import LinkRates
 from server.routes import TABLE
 from server.routes.demo import Calls
+from server.routes.hooks import HookRates
 from server.routes.table import routes
 from server.security import Guard, warn_of_open_bind
 from server.settings import Settings, SettingsError, load_settings, read_secret
@@ -83,6 +85,8 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     app.state.interface = interface
     app.state.auth = Auth(settings, secret)
     app.state.streams = Streams(settings.limits)
+    app.state.link_rates = LinkRates()
+    app.state.hook_rates = HookRates()
     app.state.demo_calls = Calls()
     return app
 
@@ -94,18 +98,21 @@ async def build_engine(settings: Settings) -> Engine:
         sandbox=sandbox,
         http=GuardedClient(allow_private=(settings.authority, *settings.allow_private)),
         mail=settings.mail,
+        notify=NotifySettings(settings.notify_email, settings.notify_webhook),
         env=settings.workflow_env,
         secrets=settings.secret_names,
         base_url=settings.base_url,
     )
     Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    return await Engine.open(
+    engine = await Engine.open(
         store=SQLiteStore(settings.db_path),
         registry=Registry.load(sandbox=sandbox),
         services=services,
         secret=read_secret(settings),
         lease_ms=settings.lease_ms,
     )
+    engine.upkeep.start(settings.retention_ms)
+    return engine
 
 
 def serve(settings: Settings | None = None) -> int:
@@ -218,14 +225,14 @@ def _bind(settings: Settings) -> socket.socket:
     family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
     listener = socket.socket(family, socket.SOCK_STREAM)
     listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    try:
-        listener.bind((settings.host.strip("[]"), settings.port))
-        # From here callers queue instead of being refused: runs that go on at once may call this very server.
     if hasattr(socket, "TCP_USER_TIMEOUT"):
         # Connections inherit it. What a client leaves unread keeps a closed connection, and megabytes of the kernel's
         # memory with it, for as long as the client's machine is up; so the kernel gives up on it (Linux).
         unread_ms = round(settings.limits.stream_send_s * 1000)
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
+    try:
+        listener.bind((settings.host.strip("[]"), settings.port))
+        # From here callers queue instead of being refused: runs that go on at once may call this very server.
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()

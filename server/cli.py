@@ -22,6 +22,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
+from server import cli_cron, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep
+from server.cli_cache import cache
+
 if TYPE_CHECKING:
     from compiler.plan import Plan
     from compiler.render import Format
@@ -173,6 +176,7 @@ def deploy(url: str, file: str, name: str | None) -> int:
     "--input", "input_text", metavar="JSON|@FILE", help="Input of the run: JSON, or @ and a file that holds it."
 )
 @click.option("--trigger", help="Id of the block to start at, when there are several.")
+@click.option("--stop-after", metavar="BLOCK", help="Start nothing more once this block is done.")
 @click.option("--key", help="Idempotency key: the same key again gives the same run.")
 @click.option("--follow", is_flag=True, help="Stay until it has ended or waits for somebody; print its output.")
 @click.option(
@@ -180,7 +184,14 @@ def deploy(url: str, file: str, name: str | None) -> int:
 )
 @click.pass_obj
 def run(
-    url: str, workflow: str, input_text: str | None, trigger: str | None, key: str | None, follow: bool, as_json: bool
+    url: str,
+    workflow: str,
+    input_text: str | None,
+    trigger: str | None,
+    stop_after: str | None,
+    key: str | None,
+    follow: bool,
+    as_json: bool,
 ) -> int:
     """Run a stored workflow, or the document in a file.
 
@@ -192,7 +203,7 @@ def run(
     what = _read_document(workflow) if _is_file(workflow) else workflow
 
     async def start(client: WeftClient) -> str:
-        started = await client.start(what, input=value, trigger=trigger, idempotency_key=key)
+        started = await client.start(what, input=value, trigger=trigger, idempotency_key=key, stop_after=stop_after)
         _say_warnings(started)
         if follow:
             click.echo(f"run {started['run']}  {client.url}{started['urls']['page']}", err=True)
@@ -226,33 +237,16 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 @weft.command()
 @click.argument("run_id", metavar="RUN")
 @click.argument("node", required=False)
+@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N; without it as it stands.")
 @click.pass_obj
-def why(url: str, run_id: str, node: str | None) -> int:
+def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     """Say why the nodes of RUN (or NODE alone) are where they are."""
     from server.render_cli import plain, styled_status
 
-    for item in _call(url, lambda client: client.why(run_id, node)):
+    for item in _call(url, lambda client: client.why(run_id, node, seq)):
         click.echo(f"{item['key']}  {styled_status(item['state'])}")
         for reason in item["reasons"]:
             click.echo(f"  {plain(reason)}")
-    return OK
-
-
-@weft.command()
-@click.option("--json", "as_json", is_flag=True)
-@click.pass_obj
-def inbox(url: str, as_json: bool) -> int:
-    """List what waits for an answer, oldest first, with the links that answer it."""
-    from server.render_cli import inbox_lines
-
-    waits = [wait for wait in _call(url, lambda client: client.waits()) if wait["kind"] != "timer"]
-    if as_json:
-        click.echo(json.dumps(waits, indent=2, ensure_ascii=False))
-        return OK
-    for line in inbox_lines(waits):
-        click.echo(line)
-    if not waits:
-        click.echo("Nothing waits for an answer.", err=True)
     return OK
 
 
@@ -291,15 +285,16 @@ def cancel(url: str, run_id: str, reason: str) -> int:
 
 @weft.command()
 @click.option("--workflow", help="Only runs of this workflow.")
+@click.option("--parent", help="Only runs that this run started.")
 @click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
-def runs(url: str, workflow: str | None, status: str | None, limit: int, as_json: bool) -> int:
+def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List runs, newest first."""
     from server.render_cli import run_lines
 
-    found = _call(url, lambda client: client.runs(workflow=workflow, status=status, limit=limit))
+    found = _call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))
     if as_json:
         click.echo(json.dumps(found, indent=2))
         return OK
@@ -308,6 +303,12 @@ def runs(url: str, workflow: str | None, status: str | None, limit: int, as_json
     if not found:
         click.echo("No runs yet. Start one with `weft run NAME`.", err=True)
     return OK
+
+
+weft.add_command(cache)
+for _topic in (cli_lifecycle, cli_inbox, cli_history, cli_upkeep, cli_sql, cli_cron):
+    for _command in _topic.COMMANDS:
+        weft.add_command(_command)
 
 
 # Helpers
@@ -396,12 +397,12 @@ def _read_document(path: str) -> Any:
     return _parse(_read(path), path)
 
 
-def _read_input(text: str | None) -> Any:
+def _read_input(text: str | None, option: str = "--input") -> Any:
     if text is None:
         return None
     if text.startswith("@"):
         return _parse(_read(text[1:]), text[1:])
-    return _parse(text, "--input")
+    return _parse(text, option)
 
 
 def _read(path: str) -> str:
@@ -422,8 +423,8 @@ def _parse(text: str, where: str) -> Any:
     except json.JSONDecodeError as error:
         raise _Refused(
             f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
-            "Text needs double quotes, in a shell for example: --input '{\"amount\": 120}'"
-            if where == "--input"
+            f"Text needs double quotes, in a shell for example: {where} '{{\"amount\": 120}}'"
+            if where.startswith("--")
             else "",
         ) from None
 

@@ -115,29 +115,60 @@ class WeftClient:
         input: Any = None,
         trigger: str | None = None,
         idempotency_key: str | None = None,
+        stop_after: str | None = None,
     ) -> dict[str, Any]:
         """Run a stored workflow by name, or a document: {run, workflow, version, status, created, urls, diagnostics}"""
-        body = _present(input=input, trigger=trigger)
+        body = _present(input=input, trigger=trigger, stop_after=stop_after)
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         if isinstance(workflow, str):
             return await self._send("POST", f"/api/workflows/{_part(workflow)}/runs", body, headers=headers)
         return await self._send("POST", "/api/runs", {"document": workflow, **body}, headers=headers)
 
     async def runs(
-        self, *, workflow: str | None = None, status: str | None = None, limit: int = 50
+        self, *, workflow: str | None = None, status: str | None = None, parent: str | None = None, limit: int = 50
     ) -> list[dict[str, Any]]:
-        """Newest first."""
-        return _items(
-            await self._send("GET", "/api/runs", params=_present(workflow=workflow, status=status, limit=limit)), "runs"
-        )
+        """Newest first; `parent`: those that this run started."""
+        params = _present(workflow=workflow, status=status, parent=parent, limit=limit)
+        return _items(await self._send("GET", "/api/runs", params=params), "runs")
 
     async def run(self, run: str) -> dict[str, Any]:
         """The run with its nodes, variables and waits."""
         return await self._send("GET", f"/api/runs/{_part(run)}")
 
-    async def why(self, run: str, node: str | None = None) -> list[dict[str, Any]]:
-        """[{key, state, reasons}]."""
-        return _items(await self._send("GET", f"/api/runs/{_part(run)}/why", params=_present(node=node)), "why")
+    async def why(self, run: str, node: str | None = None, seq: int | None = None) -> list[dict[str, Any]]:
+        """[{key, state, reasons}], as it stood after event `seq`."""
+        params = _present(node=node, seq=seq)
+        return _items(await self._send("GET", f"/api/runs/{_part(run)}/why", params=params), "why")
+
+    async def state(self, run: str, seq: int | None = None) -> dict[str, Any]:
+        """The run as it stood after event `seq`: nodes, waits, containers, variables."""
+        return await self._send("GET", f"/api/runs/{_part(run)}/state", params=_present(seq=seq))
+
+    async def diff(self, run: str, other: str) -> dict[str, Any]:
+        """Where two runs went different ways; `same` when nothing differs but times and ids."""
+        return await self._send("GET", f"/api/runs/{_part(run)}/diff/{_part(other)}")
+
+    async def gc(self, *, older_than_s: float | None = None, keep: int = 0, dry_run: bool = False) -> dict[str, Any]:
+        """Delete old runs; counts of what went, or would go."""
+        body = _present(older_than_s=older_than_s, keep=keep, dry_run=dry_run)
+        return await self._send("POST", "/api/upkeep/gc", body)
+
+    async def fork(
+        self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
+    ) -> dict[str, Any]:
+        """A new run from event `seq` of this one: as `start`, with {source, seq}."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        body = {"seq": seq, "outputs": dict(outputs or {})}
+        return await self._send("POST", f"/api/runs/{_part(run)}/fork", body, headers=headers)
+
+    async def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> dict[str, Any]:
+        """One node again: as `start`, with {source, how, block}."""
+        headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
+        return await self._send("POST", f"/api/runs/{_part(run)}/nodes/{_part(key)}/retry", {}, headers=headers)
+
+    async def migrate(self, run: str, version: int) -> dict[str, Any]:
+        """{run, version, plan_hash, moved}. ApiError 409: it does not fit, `conflicts` says what."""
+        return await self._send("POST", f"/api/runs/{_part(run)}/migrate", {"version": version})
 
     async def cancel(self, run: str, reason: str = "") -> bool:
         """False: it had ended already."""
@@ -149,9 +180,54 @@ class WeftClient:
             raise
         return True
 
+    async def clear_cache(self, workflow: str | None = None) -> int:
+        """How many cached results were forgotten: all, or what runs of one workflow left."""
+        cleared = await self._send("DELETE", "/api/cache", params=_present(workflow=workflow))
+        return int(cleared["cleared"])
+
     # people
     async def waits(self, status: str = "pending") -> list[dict[str, Any]]:
         return _items(await self._send("GET", "/api/waits", params={"status": status}), "waits")
+
+    async def waits_page(
+        self,
+        *,
+        status: str = "pending",
+        kind: str | None = None,
+        workflow: str | None = None,
+        run: str | None = None,
+        before: str | None = None,
+        limit: int = 200,
+    ) -> dict[str, Any]:
+        """{waits, next, counts}, oldest first; `next` is the `before` of the following page, counts are by status."""
+        params = _present(status=status, kind=kind, workflow=workflow, run=run, before=before, limit=limit)
+        return await self._send("GET", "/api/waits", params=params)
+
+    async def withdraw(self, run: str, wait: str, *, by: str | None = None, reason: str = "") -> dict[str, Any]:
+        """Take a question back; `wait` is its id or the key of the node that waits. ApiError 409: it was over."""
+        path = f"/api/runs/{_part(run)}/waits/{_part(wait)}"
+        return await self._send("DELETE", path, _present(by=by, reason=reason))
+
+    async def signal(
+        self,
+        run: str,
+        name: str,
+        payload: Any = None,
+        *,
+        correlation: str | None = None,
+        dedupe_key: str | None = None,
+        by: str | None = None,
+    ) -> dict[str, Any]:
+        """{run, name, seq, new}; `new` False: the key was used before."""
+        body = _present(payload=payload, correlation=correlation, dedupe_key=dedupe_key, by=by)
+        return await self._send("POST", f"/api/runs/{_part(run)}/signals/{_part(name)}", body)
+
+    async def signals(
+        self, run: str, *, name: str | None = None, correlation: str | None = None
+    ) -> list[dict[str, Any]]:
+        """In order of arrival, those that were taken too."""
+        params = _present(name=name, correlation=correlation)
+        return _items(await self._send("GET", f"/api/runs/{_part(run)}/signals", params=params), "signals")
 
     async def wait(self, token: str) -> dict[str, Any]:
         """What the token of a resume link asks for. Reading it takes nothing."""
@@ -164,6 +240,42 @@ class WeftClient:
         return await self._send(
             "POST", f"/api/resume/{_part(token)}", _present(fields=dict(fields), action=action, by=by)
         )
+
+    # what starts runs without a person
+    async def schedules(self, workflow: str | None = None) -> list[dict[str, Any]]:
+        """By id, each with its next five times."""
+        return _items(await self._send("GET", "/api/schedules", params=_present(workflow=workflow)), "schedules")
+
+    async def schedule(self, schedule: str) -> dict[str, Any]:
+        """With what became of its last times."""
+        return await self._send("GET", f"/api/schedules/{_part(schedule)}")
+
+    async def put_schedule(self, schedule: str, spec: Mapping[str, Any]) -> dict[str, Any]:
+        """Make or change one: {workflow, cron, tz?, input?, trigger?, version?, overlap?, catch_up?, enabled?}."""
+        return await self._send("PUT", f"/api/schedules/{_part(schedule)}", dict(spec))
+
+    async def delete_schedule(self, schedule: str) -> None:
+        await self._send("DELETE", f"/api/schedules/{_part(schedule)}")
+
+    async def switch_schedule(self, schedule: str, how: str) -> dict[str, Any]:
+        """`how`: enable or disable."""
+        return await self._send("POST", f"/api/schedules/{_part(schedule)}/{how}")
+
+    async def run_schedule(self, schedule: str) -> dict[str, Any]:
+        """A run now; as `start`."""
+        return await self._send("POST", f"/api/schedules/{_part(schedule)}/run")
+
+    async def webhooks(self, workflow: str | None = None) -> list[dict[str, Any]]:
+        """By id, without their secrets."""
+        return _items(await self._send("GET", "/api/webhooks", params=_present(workflow=workflow)), "webhooks")
+
+    async def webhook(self, webhook: str) -> dict[str, Any]:
+        """With its secret and its last deliveries."""
+        return await self._send("GET", f"/api/webhooks/{_part(webhook)}")
+
+    async def rotate_webhook(self, webhook: str) -> dict[str, Any]:
+        """{id, secret}: a new secret; the old one counts no more."""
+        return await self._send("POST", f"/api/webhooks/{_part(webhook)}/rotate")
 
     # events
     async def events(self, run: str, after: int = 0, limit: int = 1000) -> list[Event]:

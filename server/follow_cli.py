@@ -23,6 +23,7 @@ if TYPE_CHECKING:
     from server.client import Event, WeftClient
 
 PARKING_LOOKS, PARKING_LOOK_S = 40, 0.05
+CHILDREN_LOOK_S = 1.0  # what children do is not in the run's own events
 LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
 STATUS_BY_EVENT = {
     "node.started": "running",
@@ -69,7 +70,7 @@ async def print_events(client: WeftClient, run: str, after: int, *, live: bool, 
 
 
 async def stands_still(client: WeftClient, run: str) -> bool:
-    """True when nothing but a person or a signal moves the run on: no timer is set, no retry is due."""
+    """True when nothing but a person or a signal moves the run on: no timer is set, no retry is due, no child works."""
     view = await client.run(run)
     for _ in range(PARKING_LOOKS):
         if view["status"] != "running":
@@ -78,9 +79,17 @@ async def stands_still(client: WeftClient, run: str) -> bool:
         view = await client.run(run)
     if view["status"] != "waiting":
         return False
-    waits = [wait for wait in view.get("waits", []) if wait["status"] == "pending"]
+    if view.get("children_active"):
+        return False
+    waits = [wait for wait in _open_waits(view) if wait["status"] == "pending"]
     retrying = any(node["status"] == "retrying" for node in view.get("nodes", []))
     return bool(waits) and not retrying and all(wait["kind"] != "timer" for wait in waits)
+
+
+def _open_waits(view: dict[str, Any]) -> list[dict[str, Any]]:
+    """Its own and those of the runs below; instead of a wait for a child what the child waits for."""
+    below: list[dict[str, Any]] = view.get("child_waits", [])
+    return [wait for wait in view.get("waits", []) if wait["kind"] != "child" or not below] + below
 
 
 class Progress:
@@ -122,10 +131,24 @@ class Progress:
 async def _watch(client: WeftClient, run: str, show: Any) -> None:
     """Call `show` with each event until the run has ended or stands still."""
     async with aclosing(client.follow(run)) as events:
-        async for event in events:
-            show(event)
-            if event.type == "run.parked" and await stands_still(client, run):
-                return
+        coming = asyncio.ensure_future(anext(events, None))
+        parked = has_children = False
+        try:
+            while True:
+                await asyncio.wait([coming], timeout=CHILDREN_LOOK_S if parked and has_children else None)
+                if coming.done():
+                    event = coming.result()
+                    if event is None:
+                        return
+                    show(event)
+                    parked = event.type == "run.parked"
+                    has_children |= event.type == "wait.opened" and event.data.get("kind") == "child"
+                    coming = asyncio.ensure_future(anext(events, None))
+                if parked and await stands_still(client, run):
+                    return
+        finally:
+            coming.cancel()
+            await asyncio.wait([coming])
 
 
 async def _watch_live(client: WeftClient, run: str) -> None:
@@ -147,7 +170,7 @@ def _report(run: dict[str, Any]) -> str:
     click.echo(f"{styled_status(status)}{told}", err=True)
     if status == "succeeded":
         click.echo(json.dumps(run.get("output"), indent=2, ensure_ascii=False))
-    for wait in run.get("waits", []):
+    for wait in _open_waits(run):
         if wait["status"] == "pending" and status == "waiting":
             actions = f" ({', '.join(wait['actions'])})" if wait.get("actions") else ""
             click.echo(f"  {plain(question(wait))}{actions}: {wait.get('link') or wait['kind']}", err=True)

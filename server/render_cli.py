@@ -21,6 +21,7 @@ STATUS_COLOURS = {
     "running": "blue",
     "retrying": "yellow",
     "waiting": "magenta",
+    "needs_attention": "bright_magenta",
     "succeeded": "green",
     "failed": "red",
     "skipped": "bright_black",
@@ -99,14 +100,47 @@ def _detail(event: Event) -> str:
 
 
 def inbox_lines(waits: Sequence[Json]) -> list[str]:
-    """Two lines for each wait: who asks for what since when, and the link that answers it."""
-    lines = []
-    for wait in waits:
-        actions = f"  [{', '.join(wait['actions'])}]" if wait.get("actions") else ""
-        label = click.style(plain(question(wait)), bold=True)
-        lines.append(f"{label}{actions}  {plain(wait['workflow'])}  {wait['key']}  {age(wait['age_s'])}")
+    """A table, and under each row the link that answers it, or how else it goes on."""
+    head = ("AGE", "KIND", "WORKFLOW", "NODE", "QUESTION")
+    rows = [
+        (age(wait["age_s"]), str(wait["kind"]), plain(wait["workflow"]), str(wait["key"]), _asked(wait))
+        for wait in waits
+    ]
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(4)]
+    lines = [click.style(_columns(head, widths), dim=True)]
+    for wait, row in zip(waits, rows, strict=True):
+        lines.append(_columns((*row[:4], click.style(row[4], bold=True)), widths))
         lines.append(f"    {wait.get('link') or _how_to_signal(wait)}")
+        lines += [
+            click.style(f"    {told['channel']} to {plain(told['to'])}: {plain(told['error'])}", fg="red")
+            for told in wait.get("notifications") or ()
+            if told["status"] == "failed"
+        ]
     return lines
+
+
+def signal_lines(signals: Sequence[Json]) -> list[str]:
+    """One signal a line: number, name, correlation, what took it, payload."""
+    return [
+        f"{signal['seq']:>4}  {plain(signal['name'])}"
+        + (f" of {plain(signal['correlation'])}" if signal["correlation"] else "")
+        + (f"  taken by {signal['taken_by']}" if signal["taken_by"] else "  kept")
+        + f"  {plain(short(signal['payload']))}"
+        for signal in signals
+    ]
+
+
+def _asked(wait: Json) -> str:
+    actions = f"  [{', '.join(wait['actions'])}]" if wait.get("actions") else ""
+    left_s = ((wait.get("expires_at_ms") or 0) - wait.get("opened_at_ms", 0)) / 1000 - wait["age_s"]
+    until = f"  expires in {age(left_s).removesuffix(' ago')}" if wait.get("expires_at_ms") else ""
+    return plain(question(wait)) + plain(actions) + until
+
+
+def _columns(row: Sequence[str], widths: Sequence[int]) -> str:
+    return "  ".join([*(f"{cell:<{width}}" for cell, width in zip(row, widths, strict=False)), row[-1]])
 
 
 def question(wait: Json) -> str:
@@ -164,5 +198,6 @@ def _event_colour(event: Event) -> str | None:
 
 def _how_to_signal(wait: Json) -> str:
     if wait["kind"] == "signal":
-        return f"waits for the signal {wait.get('name')!r}: POST /api/runs/{wait['run']}/signals/{wait.get('name')}"
+        correlation = f" --correlation {wait['correlation']}" if wait.get("correlation") else ""
+        return plain(f"weft signal {wait['run']} {wait.get('name')}{correlation}")
     return f"waits for a {wait['kind']} in run {wait['run']}"

@@ -7,7 +7,8 @@ Plain ASGI, because middleware that wraps responses would buffer event streams. 
 2. A request a browser marks as coming from another site (Sec-Fetch-Site, Origin) is refused, except a top-level
    navigation by GET, which is how people follow links. Other ports of this host are other sites too.
 3. A body must be application/json, which a page of another site can not send without a preflight that is never
-   granted (there are no CORS headers). Only resume pages also take plain form posts, for browsers without JavaScript.
+   granted (there are no CORS headers). Resume pages also take plain form posts, for browsers without JavaScript, and
+   what other systems post to goes by other credentials than a browser would send along: there any body is taken.
 4. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.
 
 Browsers send `Origin: null` with a form post from a page whose policy is no-referrer. On resume pages that is accepted:
@@ -28,6 +29,7 @@ from server.settings import Settings, is_loopback
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIX = "/resume/"
+ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 HTML_HEADERS = {
     "Content-Security-Policy": (
         "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
@@ -105,7 +107,7 @@ class Guard:
         if length is not None and length.isdecimal() and int(length) > self._limits.request_bytes:
             raise BodyTooLarge(f"The body is larger than {self._limits.request_bytes} bytes.", hint=SIZE_HINT)
         media = headers.get("content-type", "").partition(";")[0].strip().lower()
-        if media == "application/json":
+        if media == "application/json" or path.startswith(ANY_BODY_PREFIXES):
             return
         if not media and "transfer-encoding" not in headers and length in (None, "0"):
             return  # no body at all: the origin check above is what keeps other sites out

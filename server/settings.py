@@ -8,10 +8,13 @@ WEFT_BASE_URL            how this server is reached from outside, for links and 
 WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list
 WEFT_SECRET_KEY          seals resume links; without it a key file is made next to the database, mode 0600
 WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
+WEFT_NOTIFY_EMAIL        mail addresses that hear of every wait for a person, comma list
+WEFT_NOTIFY_WEBHOOK      a web address that does, by a signed POST of JSON; printed nowhere
 WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
 WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
 WEFT_SECRET_<NAME>       the same, but secret whatever WEFT_NOT_SECRET says; WEFT_SECRET_KEY is the one above
 WEFT_LEASE_MS            how long a killed process keeps its runs before another, or the restarted one, takes them over
+WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
 WEFT_LOG                 log level: debug, info, warning (default), error
 """
 
@@ -37,6 +40,7 @@ SECRET_BYTES_MIN = 16
 # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
 # asleep.
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
+RETENTION_DAYS_MAX = 36_500
 LogLevel = Literal["debug", "info", "warning", "error"]
 T = TypeVar("T")
 
@@ -77,10 +81,13 @@ class Settings(Struct, frozen=True):
     public_url: str | None = None
     secret_key: str | None = None
     mail: MailSettings = field(default_factory=MailSettings)
+    notify_email: tuple[str, ...] = ()
+    notify_webhook: str | None = None
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     not_secret: tuple[str, ...] = ()
     lease_ms: int = 15_000
+    retention_days: float | None = None
     log_level: LogLevel = "warning"
     limits: Limits = Limits()
 
@@ -101,6 +108,10 @@ class Settings(Struct, frozen=True):
         return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
 
     @property
+    def retention_ms(self) -> int | None:
+        return None if self.retention_days is None else round(self.retention_days * 86_400_000)
+
+    @property
     def workflow_env(self) -> dict[str, str]:
         """What `${NAME}` may read."""
         return {"WEFT_BASE_URL": self.base_url, **self.env, **self.secrets}
@@ -114,7 +125,7 @@ class Settings(Struct, frozen=True):
     def unloggable(self) -> list[str]:
         """Values that no line of the log may hold: what workflows keep secret, and the server's own credentials."""
         values = [self.workflow_env[name] for name in sorted(self.secret_names)]
-        return [*values, *filter(None, (self.token, self.secret_key, self.mail.password))]
+        return [*values, *filter(None, (self.token, self.secret_key, self.mail.password, self.notify_webhook))]
 
     def check(self) -> None:
         """Raise SettingsError on a combination that must not start."""
@@ -144,12 +155,19 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set: ${{{name}}} can only be one")
     if settings.mail.transport not in ("log", "smtp"):
         raise SettingsError(f"WEFT_MAIL_TRANSPORT must be log or smtp, not {settings.mail.transport!r}")
+    if settings.notify_webhook and urlsplit(settings.notify_webhook).scheme not in ("http", "https"):
+        raise SettingsError("WEFT_NOTIFY_WEBHOOK must start with http:// or https://")
+    for address in settings.notify_email:
+        if "@" not in address.strip("@") or any(character.isspace() for character in address):
+            raise SettingsError(f"WEFT_NOTIFY_EMAIL must hold mail addresses with commas between, not {address!r}")
     if settings.public_url and urlsplit(settings.public_url).scheme not in ("http", "https"):
         raise SettingsError("WEFT_BASE_URL must start with http:// or https://")
     if not 0 <= settings.port <= 65535:
         raise SettingsError("WEFT_PORT must be between 0 and 65535")
     if not LEASE_MS_MIN <= settings.lease_ms <= LEASE_MS_MAX:
         raise SettingsError(f"WEFT_LEASE_MS must be between {LEASE_MS_MIN} and {LEASE_MS_MAX}")
+    if settings.retention_days is not None and not 0 < settings.retention_days <= RETENTION_DAYS_MAX:
+        raise SettingsError(f"WEFT_RETENTION_DAYS must be more than 0 and at most {RETENTION_DAYS_MAX}")
     if settings.secret_key is not None and len(settings.secret_key) < SECRET_BYTES_MIN:
         raise SettingsError(f"WEFT_SECRET_KEY must have at least {SECRET_BYTES_MIN} characters")
     settings.check()
@@ -191,13 +209,16 @@ _TEXTS = {
     "WEFT_TOKEN": "token",
     "WEFT_BASE_URL": "public_url",
     "WEFT_SECRET_KEY": "secret_key",
+    "WEFT_NOTIFY_WEBHOOK": "notify_webhook",
     "WEFT_LEASE_MS": "lease_ms",
+    "WEFT_RETENTION_DAYS": "retention_days",
     "WEFT_LOG": "log_level",
 }
 _LISTS = {
     "WEFT_ALLOWED_HOSTS": "allowed_hosts",
     "WEFT_ALLOW_PRIVATE": "allow_private",
     "WEFT_NOT_SECRET": "not_secret",
+    "WEFT_NOTIFY_EMAIL": "notify_email",
 }
 _MAIL = {
     "WEFT_MAIL_TRANSPORT": "transport",

@@ -21,6 +21,7 @@ from sse_starlette.sse import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
+from executor.errors import NotFound
 from executor.store.base import TERMINAL, Record, RunRow
 from server.errors import TooManyStreams
 from server.settings import Limits
@@ -179,6 +180,8 @@ async def _frames(
                     await asyncio.wait([signal, closing], timeout=DELTA_JOIN_S, return_when=asyncio.FIRST_COMPLETED)
             finally:
                 signal.cancel()
+    except NotFound:
+        return  # deleted under its reader: there is nothing more to send
     finally:
         if deltas:
             deltas.close()

@@ -213,6 +213,12 @@ class SignalAccepted(Struct, frozen=True):
     new: bool
 
 
+class CacheCleared(Struct, frozen=True):
+    """How many results were forgotten."""
+
+    cleared: int
+
+
 class Cancelled(Struct, frozen=True):
     """`cancelled` False: the run had ended already; `status` says how."""
 

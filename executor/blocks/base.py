@@ -16,6 +16,7 @@ from executor.core.events import WaitKind
 
 if TYPE_CHECKING:
     from executor.services import Services
+    from executor.store.base import NewRun
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
 
@@ -60,6 +61,8 @@ class Suspend:
               `out`
     on_expire an action id, or fail | continue | skip
     name, correlation   for signals
+    child     the run that is started with the pause; its end ends it
+    messages  (channel, JSON of the target) to be sent once the pause is on disk: see executor.notifications
     """
 
     kind: WaitKind
@@ -70,6 +73,19 @@ class Suspend:
     on_expire: str = "fail"
     name: str | None = None
     correlation: str | None = None
+    messages: Sequence[tuple[str, bytes]] = ()
+    child: NewRun | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class ChildRequest:
+    """A run that a handler wants started: of a stored workflow, or of a document (`definition`)."""
+
+    workflow: str | None = None
+    definition: Mapping[str, Any] | None = None
+    version: int | None = None
+    trigger: str | None = None
+    input: Any = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +117,7 @@ class Context:
     broke            end sentinels: a break block ran in the iteration that just ended
     emit             sends a live-only delta (tokens); never journaled
     evaluate         runs Bound sources in the sandbox, one call: list in, list out; raises BlockError
+    prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
     """
 
     run_id: str
@@ -122,6 +139,7 @@ class Context:
     turn: int = 0
     count: int = 0
     broke: bool = False
+    prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
 
 
 class Block(Protocol):

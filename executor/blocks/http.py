@@ -103,6 +103,7 @@ class Http:
         params=_PARAMS,
         effect="write",
         idempotent=True,
+        only_reads=lambda params: str(params.get("method") or "GET").upper() in ("GET", "HEAD"),
         output={
             "type": "object",
             "properties": {

@@ -6,10 +6,14 @@ import math
 from collections.abc import Mapping
 from typing import Any
 
+import orjson
+
+from compiler.schema import schema_error
 from executor.errors import BlockError
 from executor.values.coerce import coerce
 
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
+NOTIFIED_MAX = 50  # mail addresses of one wait
 _TEN_YEARS_S = 10 * 366 * 86_400
 
 EXPIRES_IN_S: dict[str, Any] = {
@@ -27,6 +31,28 @@ ON_EXPIRE: dict[str, Any] = {
     "skip: passed over as skipped, goes on by out without a value.",
     "default": "fail",
     "x-ui": {"order": 9, "widget": "select"},
+}
+
+NOTIFY: dict[str, Any] = {
+    "type": "object",
+    "title": "Notify",
+    "description": '{"email": ["ada@example.org"], "webhook": "https://…"}: who is told, with the link, when it opens.',
+    "additionalProperties": False,
+    "properties": {
+        "email": {
+            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
+            "title": "Mail to",
+            "description": "One address, or a list of them.",
+            "x-ui": {"order": 1, "widget": "text"},
+        },
+        "webhook": {
+            "type": "string",
+            "title": "Web address",
+            "description": "Gets a POST of JSON, signed with the server's key.",
+            "x-ui": {"order": 2, "widget": "text"},
+        },
+    },
+    "x-ui": {"order": 10, "widget": "json", "rows": 4, "advanced": True},
 }
 
 
@@ -61,3 +87,45 @@ def expiry_ms(params: Mapping[str, Any], now_ms: int) -> int | None:
     """When a wait with this `expires_in_s` expires (Unix ms); None: never."""
     limit_s = seconds(params, "expires_in_s")
     return None if limit_s is None else now_ms + round(limit_s * 1000)
+
+
+def form_schema(fields: Any) -> dict[str, Any] | None:
+    """The JSON Schema of a form's fields; None when there are none. Raises BlockError(params_invalid)."""
+    if not fields:
+        return None
+    if not isinstance(fields, dict):
+        raise invalid("fields must be a JSON Schema of an object")
+    schema = {"type": "object", **fields}
+    problem = schema_error(orjson.dumps(schema))
+    if problem is not None:
+        raise invalid(f"fields is no JSON Schema: {problem[:300]}")
+    return schema
+
+
+def told(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
+    """The messages that `notify` asks for, as Suspend wants them. Raises BlockError(params_invalid)."""
+    notify = params.get("notify")
+    if notify in (None, "", {}):
+        return ()
+    if not isinstance(notify, dict):
+        raise invalid("notify must be an object", hint='such as {"email": ["ada@example.org"]}')
+    messages: list[tuple[str, bytes]] = []
+    given = notify.get("email")
+    addresses = [given] if isinstance(given, str) else given or []
+    if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
+        raise invalid("notify.email must be a mail address or a list of them")
+    addresses = [address for address in addresses if address.strip()]
+    if len(addresses) > NOTIFIED_MAX:
+        raise invalid(f"notify.email may hold {NOTIFIED_MAX} addresses, it holds {len(addresses)}")
+    if addresses:
+        messages.append(("email", orjson.dumps({"to": addresses})))
+    if (url := text(notify, "webhook")) is not None:
+        messages.append(("webhook", orjson.dumps({"url": web_address(url, "notify.webhook")})))
+    return tuple(messages)
+
+
+def web_address(url: str, name: str) -> str:
+    """Raises BlockError(params_invalid): better at once than in a message nobody gets."""
+    if not url.strip().lower().startswith(("http://", "https://")):
+        raise invalid(f"{name} must begin with http:// or https://, it is {url.strip()[:20]!r}")
+    return url.strip()

@@ -11,9 +11,11 @@ from typing import Any
 
 import msgspec
 import orjson
+from msgspec.structs import replace
 
 from compiler.keys import NodeKey, parse_key
 from compiler.plan import Plan
+from executor.blocks.base import Suspend
 from executor.core import facts as f
 from executor.core.decide import decide
 from executor.core.events import (
@@ -35,8 +37,14 @@ from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.errors import BlockError
 from executor.journal import Codec
+from executor.notifications import messages
+from executor.runtime.children import fact_of_cancel, fact_of_end
 from executor.runtime.launch import Payload, Result
-from executor.store.base import Append, Record, RunStatus, WaitRow, WaitUpdate
+from executor.runtime.lost import question
+from executor.services import NotifySettings
+from executor.store.base import Append, NewRun, Record, RunStatus, WaitRow, WaitUpdate
+from executor.store.cache import CacheRow
+from executor.store.notifications import NotificationRow
 from executor.values.payload import split
 from executor.values.scope import Values
 
@@ -44,7 +52,8 @@ NULL = b"null"
 
 
 class Absorber:
-    """Of one run while it is in memory. `token_hash` turns a wait id into the hash its link is found by."""
+    """Of one run while it is in memory. `token_hash` turns run, wait id and kind into the hash its link is
+    found by. `parent`: the run that waits for this one, and the id of its wait."""
 
     def __init__(
         self,
@@ -54,19 +63,24 @@ class Absorber:
         plan: Plan,
         values: Values,
         codec: Codec,
-        token_hash: Callable[[str, str], str],
+        token_hash: Callable[[str, str, str], str],
         now_ms: Callable[[], int],
+        notify: NotifySettings | None = None,
+        parent: tuple[str, str] | None = None,
     ) -> None:
+        self._parent = parent
         self._run_id = run_id
         self._epoch = epoch
         self._plan = plan
         self._values = values
         self._codec = codec
         self._token_hash = token_hash
+        self._notify = notify or NotifySettings()
         self._now_ms = now_ms
         self._reused: Mapping[int, bytes] = {}
         self._branch_errors: dict[tuple[tuple[int, int], ...], dict[str, Any]] = {}
         self._signal_names: dict[NodeKey, tuple[str, str | None]] = {}
+        self._children: dict[NodeKey, str] = {}  # the run that an open wait waits for
         self._ran: set[int] = set()
         self._response: Mapping[str, Any] | None = None
         self._response_output: bytes | None = None
@@ -81,6 +95,10 @@ class Absorber:
         self._closed: list[WaitUpdate] = []
         self._blobs: list[tuple[str, bytes]] = []
         self._signals: list[tuple[int, str]] = []
+        self._notifications: list[NotificationRow] = []
+        self._new_children: list[NewRun] = []
+        self._posts: list[tuple[str, bytes]] = []
+        self._cached: list[CacheRow] = []
         self._status: RunStatus | None = None
         self._output: bytes | None = None
         self._error: bytes | None = None
@@ -134,6 +152,10 @@ class Absorber:
             consumed_inbox=consumed_inbox,
             consumed_signals=tuple(self._signals),
             blobs=tuple(self._blobs),
+            notifications=tuple(self._notifications),
+            children=tuple(self._new_children),
+            posts=tuple(self._posts),
+            cached=tuple(self._cached),
             status=self._status,
             output=self._output,
             error=self._error,
@@ -151,21 +173,29 @@ class Absorber:
                 output = (payload.output if payload else self._reused.get(event.key[1])) or NULL
                 if event.end_run and payload is not None:
                     self._response, self._response_output = payload.response, output
+                if payload is not None and payload.cached is not None:
+                    self._cached.append(payload.cached)
             case RegionSized():
                 output = payload.output if payload else None
             case RegionExited() if event.reused:
                 output = self._reused.get(event.key[1], NULL)
             case WaitOpened():
-                assert payload is not None and payload.suspend is not None
-                extra = self._wait_opened(event, payload)
+                suspend = payload.suspend if payload is not None else None
+                if event.kind == "attention":  # asked by the core, not by a handler
+                    suspend = question(self._plan.nodes[event.key[1]], event.attempt)
+                assert suspend is not None
+                extra = self._wait_opened(event, suspend)
             case WaitClosed():
                 # Answers and expiries were settled in the row before the fact came in; signals, timers, cancels are
                 # settled here.
                 wait_id = self.wait_id(event.key, event.attempt)
+                child = self._children.pop(event.key, None)
+                if child is not None and (payload is None or payload.child != child):
+                    self._posts.append((child, fact_of_cancel(self._run_id)))
                 if event.outcome == "cancelled":
                     self._closed.append(WaitUpdate(wait_id, "cancelled", at_ms=self._at_ms))
                 else:
-                    response = payload.output if payload else None
+                    response = payload.output if payload and child is None else None  # a child's is in its own run
                     self._closed.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
             case RunFinished():
                 output, extra = self._finished(event)
@@ -182,9 +212,7 @@ class Absorber:
                 output = inline
         self._records.append(self._codec.to_record(self._seq, self._at_ms, event, output, extra))
 
-    def _wait_opened(self, event: WaitOpened, payload: Payload) -> dict[str, Any]:
-        suspend = payload.suspend
-        assert suspend is not None
+    def _wait_opened(self, event: WaitOpened, suspend: Suspend) -> dict[str, Any]:
         wait_id = self.wait_id(event.key, event.attempt)
         schema = dict(suspend.schema) if suspend.schema is not None else None
         request = {**suspend.request, "actions": list(suspend.actions)}
@@ -195,7 +223,7 @@ class Absorber:
                 node=self._plan.nodes[event.key[1]].id,
                 path=self._codec.path_text(event.key[0]),
                 kind=event.kind,
-                token_hash=self._token_hash(self._run_id, wait_id),
+                token_hash=self._token_hash(self._run_id, wait_id, event.kind),
                 request=orjson.dumps(request),
                 schema=None if schema is None else orjson.dumps(schema),
                 status="pending",
@@ -206,7 +234,14 @@ class Absorber:
                 correlation=suspend.correlation,
             )
         )
+        self._notifications += messages.rows(self._waits[-1], suspend.messages, self._notify)
         extra: dict[str, Any] = {"wait": wait_id}
+        if suspend.child is not None:
+            extra["child"] = suspend.child.id
+            self._children[event.key] = suspend.child.id
+            self._new_children.append(
+                replace(suspend.child, parent_run_id=self._run_id, parent_key=wait_id, now_ms=self._at_ms)
+            )
         if suspend.name is not None:
             extra |= {"name": suspend.name, "correlation": suspend.correlation}
             self._signal_names[event.key] = (suspend.name, suspend.correlation)
@@ -216,14 +251,18 @@ class Absorber:
 
     def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
         self._status = event.status
+        extra: dict[str, Any] | None = None
         if event.status != "succeeded":
             self._error = None if event.error is None else msgspec.json.encode(event.error)
-            return None, None
-        if self._response is not None:
+        elif self._response is not None:
             self._output = self._response_output
-            return self._output, {"response": dict(self._response)}
-        self._output = orjson.dumps(self._values.run_output(self._ran))
-        return self._output, None
+            extra = {"response": dict(self._response)}
+        else:
+            self._output = orjson.dumps(self._values.run_output(self._ran))
+        if self._parent is not None:
+            run, wait = self._parent
+            self._posts.append((run, fact_of_end(wait, self._run_id, event.status, self._output, self._error)))
+        return self._output, extra
 
     # --- both ways ---
 
@@ -278,19 +317,24 @@ class Absorber:
 
     # --- replay ---
 
-    def replay(self, event: Event, record: Record, output: bytes | None) -> None:
-        """The values' side of one stored record. `output`: the record's, or its blob."""
+    def replay(self, event: Event, record: Record, output: bytes | None) -> bytes | None:
+        """The values' side of one stored record. `output`: the record's, or its blob. Returns what a container that
+        left put out: with `output` None that is made anew from what its blocks did."""
         self._seq = self._expected_seq = record.seq
         self._at_ms = max(self._at_ms, record.at_ms)
         if type(event) is NodeStarted:
-            return
+            return None
         match event:
             case VariablesPatched():
                 self._values.patch(event.ops)
             case WaitOpened() if event.kind == "signal":
                 data = orjson.loads(record.data or b"{}")
                 self._signal_names[event.key] = (data["name"], data.get("correlation"))
-        self._account(event, output)
+            case WaitOpened() if event.kind == "child":
+                self._children[event.key] = orjson.loads(record.data or b"{}")["child"]
+            case WaitClosed():
+                self._children.pop(event.key, None)
+        return self._account(event, output)
 
     # --- waits ---
 

@@ -14,16 +14,24 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
 
+import orjson
+
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node, Plan
-from executor.blocks.base import Bound, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import BlockError
+from executor.notifications.seal import seal
+from executor.runtime.cached import ResultCache
+from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.services import Services
+from executor.store.base import NewRun
+from executor.store.cache import CacheRow
 from executor.values.coerce import truthy
+from executor.values.output import check_output
 from executor.values.payload import encode as encode_payload
 from executor.values.redact import Redactor
 from executor.values.resolve import Template, compile_template
@@ -39,19 +47,28 @@ PLANS_MAX = 256
 
 @dataclass(slots=True)
 class Payload:
-    """What an outcome carries besides its route. `output` is encoded JSON."""
+    """What an outcome carries besides its route. `output` is encoded JSON. `cached`: to be kept for later runs."""
 
     output: bytes | None = None
     patches: list[list[Any]] = field(default_factory=list)
     suspend: Suspend | None = None
     response: Mapping[str, Any] | None = None
     signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
+    cached: CacheRow | None = None
+    child: str | None = None  # the child run whose end this is
 
 
 @dataclass(slots=True)
 class Result:
     fact: f.Fact
     payload: Payload
+
+
+@dataclass(frozen=True, slots=True)
+class _Found:
+    """An earlier output that stands for this attempt's."""
+
+    row: CacheRow
 
 
 class _Prepared:
@@ -79,7 +96,11 @@ class Launcher:
         key_text: Callable[[NodeKey], str],
         emit: Callable[[str, str], None],
         redactor: Redactor,
+        cache: ResultCache | None = None,
+        children: ChildRuns | None = None,
     ) -> None:
+        self._cache = cache
+        self._children = children
         self._run_id = run_id
         self._plan = plan
         self._values = values
@@ -95,8 +116,11 @@ class Launcher:
         """One attempt. `turn`, `count`: for sentinels, see Context."""
         node = self._plan.nodes[key[1]]
         try:
-            outcome = await self._outcome(key, node, attempt, turn, count)
-            return self._result(key, node, attempt, outcome)
+            outcome, cache_key = await self._outcome(key, node, attempt, turn, count)
+            result = self._result(key, node, attempt, outcome, cache_key)
+            if isinstance(outcome, Done) and result.payload.output is not None:
+                await check_output(node, result.payload.output, self._services.sandbox.matches)
+            return result
         except BlockError as error:
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
             return self._erred(key, attempt, info, error.retry_at_ms)
@@ -115,8 +139,20 @@ class Launcher:
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
             return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
 
-    async def _outcome(self, key: NodeKey, node: Node, attempt: int, turn: int, count: int) -> Outcome | None:
-        """None: `skip_if` was true."""
+    async def unfit(self, key: NodeKey, output: bytes) -> ErrorInfo | None:
+        """Why an output that came from outside (an answer, a signal, a child) can not be this node's."""
+        node = self._plan.nodes[key[1]]
+        try:
+            await check_output(node, output, self._services.sandbox.matches)
+        except BlockError as error:
+            message = self._redactor.redact_cut(error.message)
+            return ErrorInfo(error.code, message, error.retryable, node.block, error.hint)
+        return None
+
+    async def _outcome(
+        self, key: NodeKey, node: Node, attempt: int, turn: int, count: int
+    ) -> tuple[Outcome | _Found | None, str | None]:
+        """None: `skip_if` was true. Second value: the key to keep the output under, if it is to be kept."""
         path = self._reader_path(key, node, turn)
         prepared = self._prepared.get(key[1])
         if prepared is None:
@@ -126,7 +162,7 @@ class Launcher:
         deltas = self._redactor.stream(lambda text: self._emit(key_text, text))
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
-            return None
+            return None, None
         context = Context(
             run_id=self._run_id,
             workflow=self._plan.name,
@@ -147,14 +183,30 @@ class Launcher:
             turn=turn,
             count=count,
             broke=turn > 0 and self._values.broke((*key[0], (node.body, turn - 1))),
+            prepare_child=self._prepare_child if self._children is not None else None,
         )
+        cache_key: str | None = None
+        if node.policy.cache is not None and self._cache is not None:
+            bound = template.cache_key(self._values, path)
+            own = None if bound is None else (await self._evaluate(key_text, attempt, [bound]))[0]
+            cache_key = self._cache.key(node, context.params if bound is None else own)
+            row = await self._cache.find(node, cache_key)
+            if row is not None:
+                return _Found(row), None
         handler = self._registry.handler(node.type)
         try:
             if node.inline:
-                return await handler.run(context)
-            return await _within(node.policy.timeout_ms / 1000, handler.run(context))
+                return await handler.run(context), None
+            return await _within(node.policy.timeout_ms / 1000, handler.run(context)), cache_key
         finally:
             deltas.end()
+
+    async def _prepare_child(self, request: ChildRequest) -> NewRun:
+        """Secrets do not go on into another run's input: it reads them by name itself."""
+        assert self._children is not None
+        clean = self._redactor.redact_value
+        request = replace(request, definition=clean(request.definition), input=clean(request.input))
+        return await self._children.prepare(self._run_id, request)
 
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
         """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""
@@ -166,7 +218,9 @@ class Launcher:
         seed = f"{self._run_id}:{key_text}:{attempt}"
         return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed)
 
-    def _result(self, key: NodeKey, node: Node, attempt: int, outcome: Outcome | None) -> Result:
+    def _result(
+        self, key: NodeKey, node: Node, attempt: int, outcome: Outcome | _Found | None, cache_key: str | None
+    ) -> Result:
         at_ms = self._clock.now_ms()
         match outcome:
             case None:
@@ -178,7 +232,13 @@ class Launcher:
                 if node.policy.assign:
                     patches.append(["set", node.policy.assign, clean(outcome.output)])
                 payload = Payload(output, patches, response=clean(outcome.response))
+                if cache_key is not None and self._cache is not None and not (outcome.patches or outcome.response):
+                    payload.cached = self._cache.row(node, cache_key, output, outcome.route)
                 return Result(f.NodeDone(at_ms, key, attempt, outcome.route, outcome.response is not None), payload)
+            case _Found(row):
+                assign = node.policy.assign
+                assigned: list[list[Any]] = [["set", assign, orjson.loads(row.output)]] if assign else []
+                return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, assigned))
             case Suspend():
                 fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire)
                 return Result(fact, Payload(suspend=self._without_secrets(outcome)))
@@ -198,7 +258,11 @@ class Launcher:
             actions=[redact(action) for action in suspend.actions],
             name=None if suspend.name is None else redact(suspend.name),
             correlation=None if suspend.correlation is None else redact(suspend.correlation),
+            messages=[(channel, self._sealed(target)) for channel, target in suspend.messages],
         )
+
+    def _sealed(self, target: bytes) -> bytes:
+        return seal(target, self._services.env, self._services.secrets, self._redactor)
 
     def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None = None) -> Result:
         shown = ErrorInfo(

@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 import orjson
 
-from compiler import plan as plans
 from compiler.plan import Plan
 from executor.blocks.registry import Registry
 from executor.core import commands as c
@@ -19,15 +18,20 @@ from executor.core.state import State
 from executor.errors import CorruptJournal
 from executor.journal import Codec
 from executor.runtime.absorb import Absorber
+from executor.runtime.cached import ResultCache
+from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.runtime.hub import Hub
 from executor.runtime.launch import Launcher
 from executor.runtime.run import RunLoop
+from executor.runtime.stored import keep_plan, load_plan, output_of
 from executor.runtime.timers import Timers
 from executor.services import Services
-from executor.store.base import Record, RunRow, Store
+from executor.store.base import RunRow, Store
 from executor.values.redact import Redactor
 from executor.values.scope import Values
+
+__all__ = ["Parts", "keep_plan", "load_plan", "output_of", "recover"]
 
 PAGE = 10_000
 
@@ -43,39 +47,9 @@ class Parts:
     timers: Timers
     hub: Hub
     redactor: Redactor
-    token_hash: Callable[[str, str], str]
-
-
-async def load_plan(store: Store, hash: str) -> Plan:
-    """By hash, cached: a plan never changes."""
-    cached = _plans.get(hash)
-    if cached is None:
-        data = await store.get_plan(hash)
-        if data is None:
-            raise CorruptJournal(f"plan {hash} is missing")
-        cached = plans.decode(data)
-        keep_plan(cached)
-    return cached
-
-
-def keep_plan(plan: Plan) -> None:
-    """Keep a plan at hand; the oldest goes when there are too many."""
-    if plan.hash not in _plans and len(_plans) >= PLANS_MAX:
-        _plans.pop(next(iter(_plans)))
-    _plans[plan.hash] = plan
-
-
-_plans: dict[str, Plan] = {}
-PLANS_MAX = 256
-
-
-async def output_of(store: Store, record: Record) -> bytes | None:
-    """The record's output, fetched from the blobs when it was too large for the row."""
-    if record.output is None and record.data and b'"blob"' in record.data:
-        blob = orjson.loads(record.data).get("blob")
-        if blob is not None:
-            return await store.get_blob(blob)
-    return record.output
+    token_hash: Callable[[str, str, str], str]
+    children: ChildRuns | None = None
+    wake: Callable[[str], None] = lambda run: None  # the worker's: something was written for that run
 
 
 async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
@@ -92,6 +66,8 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         codec=codec,
         token_hash=parts.token_hash,
         now_ms=parts.clock.now_ms,
+        notify=parts.services.notify,
+        parent=(row.parent_run_id, row.parent_key) if row.parent_run_id and row.parent_key else None,
     )
     after = 0
     while after < row.seq:
@@ -121,6 +97,8 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         key_text=codec.key_text,
         emit=lambda key, text: parts.hub.delta(row.id, key, parts.redactor.redact(text)),
         redactor=parts.redactor,
+        cache=ResultCache(parts.store, row, parts.clock, parts.redactor, parts.services.sandbox.matches),
+        children=parts.children,
     )
     loop = RunLoop(
         row=row,
@@ -133,6 +111,8 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         timers=parts.timers,
         now_ms=parts.clock.now_ms,
         signal=parts.hub.signal,
+        messages_written=parts.hub.messages.set,
+        wake=parts.wake,
     )
     return loop, _first_facts(parts, plan, state, loop)
 

@@ -17,19 +17,26 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 import orjson
+from msgspec.structs import replace
 
-from compiler.keys import NodeKey
+from compiler.keys import NodeKey, parse_key
 from compiler.plan import Plan
+from executor.answers import answer_output, withdrawal_error
 from executor.core import commands as c
 from executor.core import facts as f
 from executor.core.decide import commands_of, route_of_action
 from executor.core.events import ErrorInfo
 from executor.core.state import State
-from executor.errors import Fenced, StoreError
+from executor.errors import CorruptJournal, Fenced, StoreError
+from executor.runtime import lost
 from executor.runtime.absorb import Absorber
+from executor.runtime.children import error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
+from executor.runtime.move import carried, fit, move_append, translator
+from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
 from executor.store.base import RunRow, RunStatus, Store
+from executor.store.lifecycle import Move
 from executor.values.payload import encode as encode_payload
 from executor.values.scope import Values
 
@@ -39,7 +46,7 @@ log = logging.getLogger("weft.run")
 INLINE_BATCH_MAX = 256
 RETRY_EXPIRY_MS = 1_000
 
-Ended = Literal["parked", "finished", "stopped"]
+Ended = Literal["parked", "finished", "stopped", "moved"]
 
 
 class RunLoop:
@@ -59,6 +66,8 @@ class RunLoop:
         timers: Timers,
         now_ms: Callable[[], int],
         signal: Callable[[str], None],
+        messages_written: Callable[[], None] = lambda: None,
+        wake: Callable[[str], None] = lambda run: None,
     ) -> None:
         self.id = row.id
         self._row = row
@@ -72,6 +81,8 @@ class RunLoop:
         self._timers = timers
         self._now_ms = now_ms
         self._signal = signal
+        self._messages_written = messages_written
+        self._wake_other = wake
 
         self._results: deque[Result] = deque()
         self._wake = asyncio.Event()
@@ -81,6 +92,9 @@ class RunLoop:
         self._timer_numbers: set[int] = set()
         self._consumed_inbox: list[int] = []
         self._expiries: set[asyncio.Task[None]] = set()
+        self._move: tuple[int, dict[str, Any]] | None = None  # inbox number and fact of a wish to change the plan
+        self._moved_to: Plan | None = None
+        self._heir: tuple[RunLoop, Callable[[NodeKey], NodeKey]] | None = None
 
     # --- from outside, same thread ---
 
@@ -114,6 +128,9 @@ class RunLoop:
                 if self._results or self._consumed_inbox:
                     if await self._turn():
                         return "finished"
+                elif self._move is not None:
+                    if await self._move_on(*self._move):
+                        return "moved"
                 elif self._may_leave():
                     if await self._leave():
                         return "parked" if self._state.parked else "stopped"
@@ -140,6 +157,10 @@ class RunLoop:
         if append is not None:
             await self._store.append(append)
             self._signal(self.id)
+            if append.notifications:
+                self._messages_written()
+            for run in {child.id for child in append.children} | {run for run, _ in append.posts}:
+                self._wake_other(run)
         for command in inline:  # over budget: they are committed as started, and go on in the next turn
             self._results.append(await self._run_inline(command))
         return self._act(after)
@@ -187,8 +208,14 @@ class RunLoop:
         self._tasks[key] = task
 
     async def _attempt(self, command: c.RunNode) -> None:
-        result = await self._launcher.run(command.key, command.attempt)
-        self._tasks.pop(command.key, None)
+        self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt))
+
+    def _attempt_ended(self, key: NodeKey, result: Result) -> None:
+        if self._heir is not None:
+            heir, translate = self._heir
+            heir._attempt_ended(translate(key), carried(result, translate))
+            return
+        self._tasks.pop(key, None)
         self._results.append(result)
         self._wake.set()
 
@@ -263,19 +290,28 @@ class RunLoop:
     async def _read_inbox(self) -> None:
         signals = False
         for row in await self._store.read_inbox(self.id):
-            if row.n in self._consumed_inbox:
+            if row.n in self._consumed_inbox or (self._move is not None and row.n == self._move[0]):
                 continue
             self._consumed_inbox.append(row.n)
             fact: dict[str, Any] = orjson.loads(row.fact)
             match fact["type"]:
                 case "answer":
-                    self._answered(fact)
+                    await self._answered(fact)
+                case "child":
+                    await self._child_ended(fact)
                 case "expired":
                     self._expired(fact)
+                case "withdrawn":
+                    self._withdrawn(fact)
                 case "cancel":
                     # First in line: once it is acknowledged, nothing that ended meanwhile may start anything new.
                     cancel = f.CancelRequested(self._now_ms(), fact.get("reason", ""))
                     self._results.appendleft(Result(cancel, Payload()))
+                case "retry":
+                    self._retry_wanted(fact)
+                case "migrate":
+                    self._consumed_inbox.remove(row.n)  # answered by the append that moves the run, or refused
+                    self._move = (row.n, fact)
                 case "signal":
                     signals = True
                 case other:
@@ -283,18 +319,63 @@ class RunLoop:
         if signals or any(wait.kind == "signal" for wait in self._state.waits.values()):
             await self._match_signals()
 
-    def _answered(self, fact: dict[str, Any]) -> None:
+    async def _answered(self, fact: dict[str, Any]) -> None:
         key = self._absorber.key_of_wait(fact["wait"])
         if key is None or key not in self._state.waits:
             return
+        if self._state.waits[key].kind == "attention":
+            self._lost_attempt_answered(key, fact)
+            return
         action = fact.get("action")
         route = route_of_action(self._plan.nodes[key[1]], action)
-        output = dict(fact.get("fields") or {})
-        output |= {"answered_by": fact.get("by"), "answered_at": fact["at_ms"]}
-        if action is not None:
-            output["action"] = action
+        output = answer_output(fact)
         answered = f.WaitAnswered(self._now_ms(), key, self._state.waits[key].attempt, route, fact.get("by"))
-        self._results.append(Result(answered, Payload(encode_payload(output), self._absorber.assigned(key, output))))
+        await self._take_output(answered, output)
+
+    async def _child_ended(self, fact: dict[str, Any]) -> None:
+        key = self._absorber.key_of_wait(fact["wait"])
+        wait = self._state.waits.get(key) if key is not None else None
+        if key is None or wait is None or self._absorber.wait_id(key, wait.attempt) != fact["wait"]:
+            return  # the wait was closed before, and the child told to stop
+        if fact["status"] == "succeeded":
+            answered = f.WaitAnswered(self._now_ms(), key, wait.attempt)
+            await self._take_output(answered, fact["output"], Payload(child=fact["run"]))
+        else:
+            failed = f.WaitFailed(self._now_ms(), key, wait.attempt, error_of_end(fact))
+            self._results.append(Result(failed, Payload(child=fact["run"])))
+
+    async def _take_output(self, answered: f.WaitAnswered, output: Any, payload: Payload | None = None) -> None:
+        """What a wait brought is the block's output, unless it does not fit the block's output schema."""
+        payload = payload or Payload()
+        data = encode_payload(output)
+        error = await self._launcher.unfit(answered.key, data)
+        if error is not None:
+            failed = f.WaitFailed(answered.at_ms, answered.key, answered.attempt, error, answered.by)
+            self._results.append(Result(failed, payload))
+            return
+        payload.output, payload.patches = data, self._absorber.assigned(answered.key, output)
+        self._results.append(Result(answered, payload))
+
+    def _retry_wanted(self, fact: dict[str, Any]) -> None:
+        key = parse_key(self._plan, fact["key"])
+        if key in self._state.retries:
+            self._results.append(Result(f.RetryWanted(self._now_ms(), key, self._state.retries[key][0]), Payload()))
+
+    def _lost_attempt_answered(self, key: NodeKey, fact: dict[str, Any]) -> None:
+        attempt = self._state.waits[key].attempt
+        fields, by = fact.get("fields") or {}, fact.get("by")
+        answered, output = lost.answer(self._now_ms(), key, attempt, fact["action"], fields, by)
+        payload = Payload()
+        if isinstance(answered, f.WaitAnswered):
+            payload = Payload(encode_payload(output), self._absorber.assigned(key, output))
+        self._results.append(Result(answered, payload))
+
+    def _withdrawn(self, fact: dict[str, Any]) -> None:
+        key = self._absorber.key_of_wait(fact["wait"])
+        wait = self._state.waits.get(key) if key is not None else None
+        if key is not None and wait is not None:
+            failed = f.WaitFailed(self._now_ms(), key, wait.attempt, withdrawal_error(fact), fact.get("by"))
+            self._results.append(Result(failed, Payload()))
 
     def _expired(self, fact: dict[str, Any]) -> None:
         key = self._absorber.key_of_wait(fact["wait"])
@@ -328,15 +409,53 @@ class RunLoop:
                         "received_at": signal.received_at_ms,
                         "received_by": signal.received_by,
                     }
-                    payload = Payload(
-                        encode_payload(output),
-                        self._absorber.assigned(key, output),
-                        signal=(signal.seq, self._absorber.wait_id(key, attempt)),
-                    )
+                    payload = Payload(signal=(signal.seq, self._absorber.wait_id(key, attempt)))
                     answered = f.WaitAnswered(self._now_ms(), key, attempt, "out", signal.received_by)
-                    self._results.append(Result(answered, payload))
+                    await self._take_output(answered, output, payload)
                     waits.remove((key, name, correlation))
                     break
+
+    # --- another plan ---
+
+    async def _move_on(self, inbox: int, fact: dict[str, Any]) -> bool:
+        """Between two commits: nothing is decided while this looks. False: the journal does not fit (any more)."""
+        self._move = None
+        row = replace(self._row, seq=self._state.seq)
+        try:
+            plan = await load_plan(self._store, fact["plan"])
+        except CorruptJournal as error:
+            log.error("run %s: can not move to version %s: %s", self.id, fact["version"], error)
+            self._consumed_inbox.append(inbox)
+            return False
+        fitted = await fit(self._store, row, self._plan, plan)
+        if fitted.misfits:
+            self._consumed_inbox.append(inbox)
+            return False
+        move = Move(fact["version"], plan.hash, plan.encoded)
+        await self._store.append(move_append(row, move, plan, fitted, self._state.seq, inbox, self._now_ms()))
+        self._signal(self.id)
+        self._moved_to = plan
+        return True
+
+    def hand_over(self, heir: RunLoop, first: list[f.Fact]) -> list[f.Fact]:
+        """After `drive` said "moved": `heir`, recovered under the new plan, gets the attempts under way and what has
+        come in. Returns `first`, the facts of its recovery, without those attempts: they are not lost."""
+        assert self._moved_to is not None
+        translate = translator(self._plan, self._moved_to)
+        self._heir = heir, translate
+        results = [carried(result, translate) for result in self._results]
+        tasks = {translate(key): task for key, task in self._tasks.items()}
+        alive = tasks.keys() | {getattr(result.fact, "key", None) for result in results}
+        heir._results.extend(results)
+        heir._tasks |= tasks
+        for key, task in tasks.items():
+            if task.cancelling():
+                heir._cancel(key)
+        if self._stopping:
+            heir.stop()
+        self._results.clear()
+        self._tasks.clear()
+        return [fact for fact in first if not (isinstance(fact, f.AttemptLost) and fact.key in alive)]
 
     # --- leaving memory ---
 
@@ -375,6 +494,13 @@ class RunLoop:
     def _drop(self) -> None:
         for number in self._timer_numbers:
             self._timers.cancel(number)
-        for task in [*self._tasks.values(), *self._expiries]:
+        for task in self._expiries:
+            task.cancel()
+        if self._moved_to is None:
+            self.drop_attempts()
+
+    def drop_attempts(self) -> None:
+        """Stop what is under way: nobody waits for it any more."""
+        for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()

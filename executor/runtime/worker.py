@@ -122,6 +122,10 @@ class Worker:
                 log.error("claiming failed: %s", error)
                 await asyncio.sleep(RETRY_AFTER_ERROR_S)
                 continue
+            except Exception:  # a bug of ours; a server that claims nothing any more would look well and do nothing
+                log.exception("claiming failed; trying again")
+                await asyncio.sleep(RETRY_AFTER_ERROR_S)
+                continue
             idle_s = IDLE_MAX_S
             if due_ms is not None:
                 idle_s = min(idle_s, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
@@ -158,11 +162,15 @@ class Worker:
             loop, first = await recover(self._parts, row)
             if row.stalls > STALLS_MAX:
                 message = f"{row.stalls} workers took this run and none got anywhere"
-                first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message))]
+                # What was under way is lost in any case; the run can not end before that is said.
+                lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
+                first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
             self._loops[row.id] = loop
             if self._stopping:
                 loop.stop()
-            await loop.drive(first)
+            while await loop.drive(first) == "moved":
+                loop, first = await self._move(loop, row)
+                self._loops[row.id] = loop
         except Fenced:
             log.warning("run %s: the lease was lost, another worker has it", row.id)
         except StoreError as error:
@@ -179,6 +187,18 @@ class Worker:
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._wake.set()
 
+    async def _move(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
+        """The same lease of a run that follows another plan now: recovered under that, with what is under way."""
+        try:
+            moved = await self._parts.store.get_run(row.id)
+            if moved is None or moved.epoch != row.epoch:
+                raise Fenced
+            heir, first = await recover(self._parts, moved)
+            return heir, loop.hand_over(heir, first)
+        except BaseException:
+            loop.drop_attempts()
+            raise
+
     # --- leases ---
 
     async def _renew_for_ever(self) -> None:
@@ -188,6 +208,8 @@ class Worker:
                 await self._renew()
             except StoreError as error:
                 log.error("renewing leases failed: %s", error)
+            except Exception:
+                log.exception("renewing leases failed; trying again")
 
     async def _renew(self) -> None:
         """All leases of this process, those of runs that are still being recovered too. Raises StoreError."""

@@ -21,6 +21,13 @@ from typing import Literal, Protocol
 
 from msgspec import Struct
 
+from executor.store.cache import CacheRow, CacheStore
+from executor.store.children import ChildStore
+from executor.store.lifecycle import LifecycleStore, Move
+from executor.store.notifications import NotificationRow, NotificationStore
+from executor.store.triggers import Declared, TriggerStore
+from executor.store.upkeep import UpkeepStore
+
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
 TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
@@ -67,7 +74,9 @@ class DraftRow(DraftHead, frozen=True):
 
 class NewRun(Struct, frozen=True):
     """A run to be created together with its plan and its document (each by hash, once) and its first records.
-    `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of."""
+    `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
+    `copied_from`: the run whose records these are, at first; then `waits` are the rows of the waits among them, and
+    `blobs` hold what is not from there."""
 
     id: str
     workflow: str
@@ -85,6 +94,9 @@ class NewRun(Struct, frozen=True):
     document: bytes | None = None
     draft_id: str | None = None
     draft_rev: int | None = None
+    copied_from: str | None = None
+    waits: tuple[WaitRow, ...] = ()
+    blobs: tuple[tuple[str, bytes], ...] = ()
 
 
 class RunRow(Struct, frozen=True):
@@ -168,7 +180,8 @@ class WaitUpdate(Struct, frozen=True):
 
 
 class Append(Struct, frozen=True):
-    """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events."""
+    """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events. `children`: runs
+    that waits opened here wait for; `posts`: (run id, fact) for the inboxes of other runs; `move`: its new plan."""
 
     run_id: str
     epoch: int
@@ -180,6 +193,11 @@ class Append(Struct, frozen=True):
     consumed_inbox: tuple[int, ...] = ()
     consumed_signals: tuple[tuple[int, str], ...] = ()
     blobs: tuple[tuple[str, bytes], ...] = ()
+    notifications: tuple[NotificationRow, ...] = ()
+    children: tuple[NewRun, ...] = ()
+    posts: tuple[tuple[str, bytes], ...] = ()
+    cached: tuple[CacheRow, ...] = ()
+    move: Move | None = None
     status: RunStatus | None = None
     output: bytes | None = None
     error: bytes | None = None
@@ -203,7 +221,7 @@ class Answered(Struct, frozen=True):
     wait: WaitRow
 
 
-class Store(Protocol):
+class Store(NotificationStore, ChildStore, CacheStore, TriggerStore, UpkeepStore, LifecycleStore, Protocol):
     """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the
     disk says no."""
 
@@ -213,8 +231,11 @@ class Store(Protocol):
     async def close(self) -> None: ...
 
     # workflows and plans
-    async def put_workflow(self, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
-        """Next version of `name`, or the existing version with this hash. Second value: created now."""
+    async def put_workflow(
+        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+    ) -> tuple[WorkflowRow, bool]:
+        """Next version of `name`, or the existing version with this hash. Second value: created now. `declared`: the
+        triggers of the document, which take the place of those of the version before; None leaves them."""
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None: ...
 
@@ -262,6 +283,8 @@ class Store(Protocol):
         before: str | None = None,
         limit: int = 50,
         draft: str | None = None,
+        *,
+        parent: str | None = None,
     ) -> list[RunRow]:
         """Newest first (created_at, id). `before`: the run id that ended the previous page."""
 
@@ -289,6 +312,10 @@ class Store(Protocol):
     async def next_due(self, now_ms: int) -> int | None:
         """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""
 
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+        """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
+        was due at a time that has not come yet, but for runs that wait. Returns how many runs were mended."""
+
     # the journal
     async def append(self, append: Append) -> int:
         """Returns the new seq and sets stalls to 0. Raises Fenced (lost lease or moved seq): nothing was written."""
@@ -300,10 +327,6 @@ class Store(Protocol):
         """A page and the count of all that match ignoring `after` and `limit`."""
 
     # facts from outside
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
-        """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
-        was due at a time that has not come yet, but for runs that wait. Returns how many runs were mended."""
-
     async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
 
     async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
@@ -314,14 +337,30 @@ class Store(Protocol):
     async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None: ...
 
     async def list_waits(
-        self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
+        self,
+        status: WaitStatus | None = "pending",
+        run_id: str | None = None,
+        limit: int = 200,
+        *,
+        kind: str | None = None,
+        workflow: str | None = None,
+        before: tuple[str, str] | None = None,
     ) -> list[WaitRow]:
-        """Oldest first, over all runs unless narrowed."""
+        """Oldest first (opened_at, run id, id), over all runs unless narrowed. `before`: run and wait id that ended the
+        page before."""
+
+    async def count_waits(
+        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
+    ) -> dict[str, int]:
+        """By status; a status without waits is not there."""
 
     async def answer_wait(
         self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
     ) -> Answered | None:
         """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
+
+    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+        """pending -> cancelled once, as `answer_wait` answers. None: no such wait."""
 
     async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
         """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not
@@ -343,6 +382,16 @@ class Store(Protocol):
 
     async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
         """In order of arrival."""
+
+    async def list_signals(
+        self,
+        run_id: str,
+        name: str | None = None,
+        correlation: str | None = None,
+        received_after_ms: int | None = None,
+        limit: int = 200,
+    ) -> list[SignalRow]:
+        """In order of arrival, consumed ones too; `received_after_ms` is exclusive."""
 
     async def ping(self) -> None:
         """A read and a tiny write prove that the database works; raises otherwise."""

@@ -46,14 +46,14 @@ class Tx:
 
 class Database:
     """The writing connection. For one thread; `connect` makes the raw connection, `fault` is called at named points
-    so that tests can break there: `tx.<name>.before_commit` (may raise, or kill) and `tx.<name>.after_commit` (may
-    only kill)."""
+    so that tests can break there: `write.<change>` before each change of a group, `tx.<name>.before_commit` (both may
+    raise, or kill) and `tx.<name>.after_commit` (may only kill)."""
 
     def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, fault: FaultPoint) -> None:
         self._path = path
         self._busy_timeout_ms = busy_timeout_ms
         self._connect = connect
-        self._fault = fault
+        self.fault = fault
         self._db: sqlite3.Connection | None = None
         self._tx: str | None = None
 
@@ -78,7 +78,7 @@ class Database:
             yield tx
             if tx.events:
                 db.executemany(statements.ADD_EVENT, tx.events)
-            self._fault(f"tx.{name}.before_commit")
+            self.fault(f"tx.{name}.before_commit")
         except BaseException:
             with suppress(sqlite3.Error):  # SQLite rolls some failures back itself; the connection then has none open
                 db.execute("ROLLBACK")
@@ -89,7 +89,7 @@ class Database:
             db.execute("COMMIT")
         except sqlite3.Error as error:
             raise CommitUncertain from error
-        self._fault(f"tx.{name}.after_commit")
+        self.fault(f"tx.{name}.after_commit")
 
     def checkpoint(self) -> None:
         """Copy what readers allow from the WAL into the file. A failure costs nothing: the WAL still holds

@@ -31,6 +31,13 @@ from executor.store.base import (
     WaitStatus,
     WorkflowRow,
 )
+from executor.store.memory_cache import MemoryCache
+from executor.store.memory_children import MemoryChildren
+from executor.store.memory_lifecycle import MemoryLifecycle
+from executor.store.memory_notifications import MemoryNotifications
+from executor.store.memory_triggers import MemoryTriggers
+from executor.store.memory_upkeep import MemoryUpkeep
+from executor.store.triggers import Declared
 
 
 class _Run(Struct):
@@ -51,8 +58,9 @@ class _Run(Struct):
         return max(self.row.next_run_at_ms, self.row.lease_until_ms or 0)
 
 
-class MemoryStore:
+class MemoryStore(MemoryNotifications, MemoryChildren, MemoryCache, MemoryTriggers, MemoryUpkeep, MemoryLifecycle):
     def __init__(self) -> None:
+        super().__init__()
         self._workflows: dict[str, list[WorkflowRow]] = {}
         self._plans: dict[str, bytes] = {}
         self._blobs: dict[str, bytes] = {}
@@ -71,14 +79,18 @@ class MemoryStore:
 
     # --- workflows and plans
 
-    async def put_workflow(self, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
+    async def put_workflow(
+        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+    ) -> tuple[WorkflowRow, bool]:
         versions = self._workflows.setdefault(name, [])
-        for row in versions:
-            if row.hash == hash:
-                return row, False
-        row = WorkflowRow(name, len(versions) + 1, hash, document, now_ms)
-        versions.append(row)
-        return row, True
+        row = next((row for row in versions if row.hash == hash), None)
+        created = row is None
+        if row is None:
+            row = WorkflowRow(name, len(versions) + 1, hash, document, now_ms)
+            versions.append(row)
+        if declared is not None and row is versions[-1]:
+            self._put_declared(name, declared.of_version(row.version))
+        return row, created
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
         versions = self._workflows.get(name, [])
@@ -149,6 +161,8 @@ class MemoryStore:
                 return self._runs[known].row, False
         if run.id in self._runs:
             raise Conflict(f"run {run.id} exists already")
+        self._check_source(run.copied_from)
+        self._note_parent(run.id, run.parent_run_id, run.parent_key)
         row = RunRow(
             id=run.id,
             workflow=run.workflow,
@@ -178,7 +192,10 @@ class MemoryStore:
             assert run.document_hash is not None
             self._documents.setdefault(run.document_hash, run.document)
         self._plans.setdefault(run.plan_hash, run.plan)
-        self._runs[run.id] = self._open[run.id] = _Run(row, _numbered(run.records, 0))
+        self._runs[run.id] = self._open[run.id] = _Run(row, _numbered(run.records, 0), {w.id: w for w in run.waits})
+        self._by_token |= {wait.token_hash: (run.id, wait.id) for wait in run.waits}
+        for hash, content in run.blobs:
+            self._blobs.setdefault(hash, content)
         if run.idempotency_key is not None:
             self._by_idempotency_key[run.workflow, run.idempotency_key] = run.id
         return row, True
@@ -194,10 +211,13 @@ class MemoryStore:
         before: str | None = None,
         limit: int = 50,
         draft: str | None = None,
+        *,
+        parent: str | None = None,
     ) -> list[RunRow]:
         if before is not None and before not in self._runs:
             return []
         found = [row for row in self._newest(workflow, draft) if status in (None, row.status)]
+        found = [row for row in found if parent in (None, row.parent_run_id)]
         if before is not None:
             found = [row for row in found if _age(row) < _age(self._runs[before].row)]
         return found[:limit]
@@ -251,14 +271,6 @@ class MemoryStore:
         run.row = replace(run.row, status=status, lease_owner=None, lease_until_ms=None, next_run_at_ms=next_run_at_ms)
         return True
 
-    async def next_due(self, now_ms: int) -> int | None:
-        times = [run.claimable_at_ms for run in self._open.values()]
-        return min((time for time in times if time is not None), default=None)
-
-    # --- the journal
-
-    async def append(self, append: Append) -> int:
-        finished = append.finished or append.status in TERMINAL
     async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
         mended = 0
         for run in self._open.values():
@@ -273,6 +285,14 @@ class MemoryStore:
                 mended += 1
         return mended
 
+    async def next_due(self, now_ms: int) -> int | None:
+        times = [run.claimable_at_ms for run in self._open.values()]
+        return min((time for time in times if time is not None), default=None)
+
+    # --- the journal
+
+    async def append(self, append: Append) -> int:
+        finished = append.finished or append.status in TERMINAL
         assert not finished or append.status in TERMINAL, f"run {append.run_id} can not finish as {append.status}"
         run = self._open.get(append.run_id)
         if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):
@@ -286,6 +306,7 @@ class MemoryStore:
             raise Conflict("two waits of one append have the same id or token")
         if new_ids & run.waits.keys() or new_tokens & self._by_token.keys():
             raise Conflict(f"run {append.run_id} has opened one of these waits before")
+        self._check_children(append.children)
 
         seq = append.expected_seq + len(append.records)
         run.events.extend(_numbered(append.records, append.expected_seq))
@@ -309,6 +330,12 @@ class MemoryStore:
                 run.signals[signal - 1] = replace(run.signals[signal - 1], consumed_by=consumer)
         for hash, content in append.blobs:
             self._blobs.setdefault(hash, content)
+        self._add_notifications(append.notifications)
+        for child in append.children:
+            await self.create_run(child)
+        for target, fact in append.posts:
+            await self.post_fact(target, fact, append.now_ms)
+        self._put_cached(append.cached)
         run.row = replace(
             run.row,
             seq=seq,
@@ -317,12 +344,14 @@ class MemoryStore:
             output=run.row.output if append.output is None else append.output,
             error=run.row.error if append.error is None else append.error,
         )
+        self._move(run, append.move)
         if finished:
             self._finish(run, append.now_ms)
         return seq
 
     def _finish(self, run: _Run, now_ms: int) -> None:
-        """A run that has ended has no lease, is never due, and waits for nothing."""
+        """A run that has ended has no lease, is never due, waits for nothing, and takes nothing more."""
+        run.inbox.clear()
         run.row = replace(run.row, finished_at_ms=now_ms, lease_owner=None, lease_until_ms=None, next_run_at_ms=None)
         for wait in list(run.waits.values()):
             if wait.status == "pending":
@@ -369,14 +398,31 @@ class MemoryStore:
         return None if run is None else run.waits.get(wait_id)
 
     async def list_waits(
-        self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
+        self,
+        status: WaitStatus | None = "pending",
+        run_id: str | None = None,
+        limit: int = 200,
+        *,
+        kind: str | None = None,
+        workflow: str | None = None,
+        before: tuple[str, str] | None = None,
     ) -> list[WaitRow]:
-        found = [wait for wait in self._all_waits() if status in (None, wait.status) and run_id in (None, wait.run_id)]
-        return sorted(found, key=lambda wait: (wait.opened_at_ms, wait.run_id, wait.id))[:limit]
+        found = [wait for wait in self._waits(run_id, kind, workflow) if status in (None, wait.status)]
+        found.sort(key=_opening)
+        if before is not None:
+            last = await self.get_wait(*before)
+            found = [wait for wait in found if last is not None and _opening(wait) > _opening(last)]
+        return found[:limit]
 
-    def _all_waits(self) -> Iterator[WaitRow]:
+    async def count_waits(
+        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
+    ) -> dict[str, int]:
+        return dict(Counter(wait.status for wait in self._waits(run_id, kind, workflow)))
+
+    def _waits(self, run_id: str | None, kind: str | None, workflow: str | None) -> Iterator[WaitRow]:
         for run in self._runs.values():
-            yield from run.waits.values()
+            if run_id in (None, run.row.id) and workflow in (None, run.row.workflow):
+                yield from (wait for wait in run.waits.values() if kind in (None, wait.kind))
 
     async def answer_wait(
         self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
@@ -390,6 +436,18 @@ class MemoryStore:
         assert posted, f"wait {wait.id} of run {wait.run_id} is pending, but the run has ended"
         wait = replace(wait, status="answered", response=response, answered_by=by, answered_at_ms=now_ms)
         self._runs[wait.run_id].waits[wait.id] = wait
+        return Answered(True, wait)
+
+    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+        wait = await self.get_wait(run_id, wait_id)
+        if wait is None:
+            return None
+        if wait.status != "pending":
+            return Answered(False, wait)
+        posted = await self.post_fact(run_id, fact, now_ms)
+        assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
+        wait = replace(wait, status="cancelled", answered_by=by, answered_at_ms=now_ms)
+        self._runs[run_id].waits[wait_id] = wait
         return Answered(True, wait)
 
     async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
@@ -428,6 +486,24 @@ class MemoryStore:
         run = self._runs.get(run_id)
         return [signal for signal in run.signals if signal.consumed_by is None] if run is not None else []
 
+    async def list_signals(
+        self,
+        run_id: str,
+        name: str | None = None,
+        correlation: str | None = None,
+        received_after_ms: int | None = None,
+        limit: int = 200,
+    ) -> list[SignalRow]:
+        run = self._runs.get(run_id)
+        found = [
+            signal
+            for signal in (run.signals if run is not None else [])
+            if name in (None, signal.name)
+            and correlation in (None, signal.correlation)
+            and (received_after_ms is None or signal.received_at_ms > received_after_ms)
+        ]
+        return found[:limit]
+
     async def ping(self) -> None:
         pass
 
@@ -439,6 +515,10 @@ def _numbered(records: Sequence[Record], after: int) -> list[Record]:
 
 def _age(row: RunRow) -> tuple[int, str]:
     return row.created_at_ms, row.id
+
+
+def _opening(wait: WaitRow) -> tuple[int, str, str]:
+    return wait.opened_at_ms, wait.run_id, wait.id
 
 
 def _freshness(row: DraftHead) -> tuple[int, str]:

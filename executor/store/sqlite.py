@@ -32,10 +32,17 @@ from executor.store.base import (
 )
 from executor.store.connection import Connect, Database, FaultPoint, plain_connect
 from executor.store.readers import Readers
+from executor.store.sqlite_cache import SQLiteCache
+from executor.store.sqlite_children import SQLiteChildren
+from executor.store.sqlite_lifecycle import SQLiteLifecycle
+from executor.store.sqlite_notifications import SQLiteNotifications
+from executor.store.sqlite_triggers import SQLiteTriggers, put_workflow
+from executor.store.sqlite_upkeep import SQLiteUpkeep
+from executor.store.triggers import Declared
 from executor.store.writer import Retry, Stats, Writer
 
 
-class SQLiteStore:
+class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTriggers, SQLiteUpkeep, SQLiteLifecycle):
     """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
     again. `connect` and `fault` are for tests: another way to the raw connection, and a call at each named point of a
     commit."""
@@ -73,8 +80,10 @@ class SQLiteStore:
 
     # --- workflows and plans
 
-    async def put_workflow(self, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
-        return await self._writer.submit(writes.put_workflow, name, document, hash, now_ms)
+    async def put_workflow(
+        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+    ) -> tuple[WorkflowRow, bool]:
+        return await self._writer.submit(put_workflow, name, document, hash, now_ms, declared)
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
         if version is None:
@@ -138,8 +147,11 @@ class SQLiteStore:
         before: str | None = None,
         limit: int = 50,
         draft: str | None = None,
+        *,
+        parent: str | None = None,
     ) -> list[RunRow]:
         where, values = _given(
+            (sql.RUNS_OF_PARENT, parent),
             (sql.RUNS_OF_WORKFLOW, workflow),
             (sql.RUNS_OF_DRAFT, draft),
             (sql.RUNS_OF_STATUS, status),
@@ -172,14 +184,14 @@ class SQLiteStore:
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         return await self._writer.submit(writes.release, run_id, epoch, seq, next_run_at_ms, status)
 
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+        return await self._writer.submit(writes.mend_clock, now_ms, lease_max_ms)
+
     async def next_due(self, now_ms: int) -> int | None:
         row = await self._readers.one(sql.NEXT_CLAIMABLE_AT)
         return None if row is None else int(row[0])
 
     # --- the journal
-
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
-        return await self._writer.submit(writes.mend_clock, now_ms, lease_max_ms)
 
     async def append(self, append: Append) -> int:
         return await self._writer.submit(writes.append, append)
@@ -220,15 +232,38 @@ class SQLiteStore:
         return None if row is None else WaitRow(*row)
 
     async def list_waits(
-        self, status: WaitStatus | None = "pending", run_id: str | None = None, limit: int = 200
+        self,
+        status: WaitStatus | None = "pending",
+        run_id: str | None = None,
+        limit: int = 200,
+        *,
+        kind: str | None = None,
+        workflow: str | None = None,
+        before: tuple[str, str] | None = None,
     ) -> list[WaitRow]:
-        where, values = _given((sql.WAITS_OF_STATUS, status), (sql.WAITS_OF_RUN, run_id))
+        where, values = _given(
+            (sql.WAITS_OF_STATUS, status),
+            (sql.WAITS_OF_RUN, run_id),
+            (sql.WAITS_OF_KIND, kind),
+            (sql.WAITS_OF_WORKFLOW, workflow),
+        )
+        if before is not None:
+            where, values = where + sql.WAITS_BEHIND, [*values, *before]
         return [WaitRow(*row) for row in await self._readers.all(sql.WAITS + where + sql.WAITS_PAGE, (*values, limit))]
+
+    async def count_waits(
+        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
+    ) -> dict[str, int]:
+        where, values = _given((sql.WAITS_OF_RUN, run_id), (sql.WAITS_OF_KIND, kind), (sql.WAITS_OF_WORKFLOW, workflow))
+        return dict(await self._readers.all(sql.COUNT_WAITS + where + sql.BY_STATUS, tuple(values)))
 
     async def answer_wait(
         self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
     ) -> Answered | None:
         return await self._writer.submit(writes.answer_wait, token_hash, response, by, fact, now_ms)
+
+    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+        return await self._writer.submit(writes.cancel_wait, run_id, wait_id, by, fact, now_ms)
 
     async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
         return await self._writer.submit(writes.expire_wait, run_id, wait_id, fact, now_ms)
@@ -250,6 +285,22 @@ class SQLiteStore:
 
     async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
         return [SignalRow(*row) for row in await self._readers.all(sql.SIGNALS_UNCONSUMED, (run_id,))]
+
+    async def list_signals(
+        self,
+        run_id: str,
+        name: str | None = None,
+        correlation: str | None = None,
+        received_after_ms: int | None = None,
+        limit: int = 200,
+    ) -> list[SignalRow]:
+        where, given = _given((sql.SIGNALS_OF_NAME, name), (sql.SIGNALS_OF_CORRELATION, correlation))
+        values: list[str | int] = [run_id, *given]
+        if received_after_ms is not None:
+            where += sql.SIGNALS_AFTER
+            values.append(received_after_ms)
+        rows = await self._readers.all(sql.SIGNALS + where + sql.SIGNALS_PAGE, (*values, limit))
+        return [SignalRow(*row) for row in rows]
 
     async def ping(self) -> None:
         await self._readers.all(sql.PING_READ)

@@ -72,6 +72,7 @@ RUNS = f"SELECT {RUN} FROM runs WHERE true"
 RUNS_OF_WORKFLOW = " AND workflow = ?"
 RUNS_OF_DRAFT = " AND draft_id = ?"
 RUNS_OF_STATUS = " AND status = ?"
+RUNS_OF_PARENT = " AND parent_run_id = ?"
 RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)"
 RUNS_PAGE = " ORDER BY created_at_ms DESC, id DESC LIMIT ?"
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
@@ -101,7 +102,6 @@ UPDATE runs SET status = :status, lease_owner = NULL, lease_until_ms = NULL, nex
 NEXT_CLAIMABLE_AT = f"""
 SELECT {CLAIMABLE_AT} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} IS NOT NULL ORDER BY {CLAIMABLE_AT} LIMIT 1"""
 
-# --- the journal
 # A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
 MEND_CLOCK = f"""
 UPDATE runs SET next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now),
@@ -110,6 +110,7 @@ UPDATE runs SET next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now),
  WHERE {OPEN} AND (lease_until_ms > :latest
        OR (next_run_at_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id))))"""
 
+# --- the journal
 
 # The fence, in two forms. The short one, by far the most frequent, touches no indexed column. No row: fenced.
 ADVANCE = f"UPDATE runs SET seq = ?, stalls = 0 WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
@@ -146,11 +147,21 @@ UPDATE waits SET status = ?, response = ?, answered_by = ?, answered_at_ms = ?
 CANCEL_WAITS = "UPDATE waits SET status = 'cancelled', answered_at_ms = ? WHERE run_id = ? AND status = 'pending'"
 WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = ?"
 WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = ? AND id = ?"
+CANCEL_WAIT = """
+UPDATE waits SET status = 'cancelled', answered_by = ?, answered_at_ms = ?
+ WHERE run_id = ? AND id = ? AND status = 'pending'"""
 # Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
 WAITS = f"SELECT {WAIT} FROM waits WHERE true"
 WAITS_OF_STATUS = " AND status = ?"
 WAITS_OF_RUN = " AND run_id = ?"
+WAITS_OF_KIND = " AND kind = ?"
+WAITS_OF_WORKFLOW = " AND EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run_id AND workflow = ?)"
+WAITS_BEHIND = (
+    " AND (opened_at_ms, run_id, id) > (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = ? AND id = ?)"
+)
 WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT ?"
+# By status: COUNT_WAITS, then any of the conditions but that of the status, then BY_STATUS.
+COUNT_WAITS = "SELECT status, count(*) FROM waits WHERE true"
 
 # --- facts and signals
 
@@ -162,12 +173,20 @@ UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at
 ADD_FACT = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
 INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
 DELETE_FACT = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
+# Came in the moment the run ended: nobody takes them any more.
+DELETE_FACTS = "DELETE FROM inbox WHERE run_id = ?"
 
 SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND dedupe_key = ?"
 SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = ?"
 ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"
 CONSUME_SIGNAL = "UPDATE signals SET consumed_by = ? WHERE run_id = ? AND seq = ?"
 SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND consumed_by IS NULL ORDER BY seq"
+# Signals of a run: SIGNALS, then any of the conditions, then SIGNALS_PAGE.
+SIGNALS = f"SELECT {SIGNAL} FROM signals WHERE run_id = ?"
+SIGNALS_OF_NAME = " AND name = ?"
+SIGNALS_OF_CORRELATION = " AND correlation = ?"
+SIGNALS_AFTER = " AND received_at_ms > ?"
+SIGNALS_PAGE = " ORDER BY seq LIMIT ?"
 
 # --- the writer's own row: which of its groups without events was committed last
 

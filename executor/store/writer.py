@@ -224,6 +224,7 @@ class Writer:
             with self._database.tx("group") as tx:
                 before = tx.db.total_changes
                 for item in items:
+                    self._database.fault(f"write.{item.write.__name__.lstrip('_')}")
                     try:
                         outcomes.append(Outcome(item.write(tx, *item.args)))
                     except WeftError as error:

@@ -26,6 +26,10 @@ from executor.store.base import (
     WorkflowRow,
 )
 from executor.store.connection import Tx
+from executor.store.sqlite_cache import put_cached
+from executor.store.sqlite_lifecycle import check_source, move_run
+from executor.store.sqlite_notifications import add_notifications
+from executor.store.sqlite_upkeep import ADD_BLOB_REF, add_copied_blob_refs
 
 
 def append(tx: Tx, change: Append) -> int:
@@ -64,8 +68,17 @@ def append(tx: Tx, change: Append) -> int:
         db.execute(sql.CONSUME_SIGNAL, (consumer, run, signal))
     for blob in change.blobs:
         db.execute(sql.ADD_BLOB, blob)
+        db.execute(ADD_BLOB_REF, (run, blob[0]))
+    add_notifications(tx, change.notifications)
+    for child in change.children:
+        create_run(tx, child)
+    for target, fact in change.posts:
+        post_fact(tx, target, fact, change.now_ms)
+    put_cached(tx, change.cached)
+    move_run(tx, run, change.move)
     if finished:
         db.execute(sql.CANCEL_WAITS, (change.now_ms, run))
+        db.execute(sql.DELETE_FACTS, (run,))
     return seq
 
 
@@ -118,6 +131,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
         found = tx.db.execute(sql.RUN_BY_IDEMPOTENCY_KEY, (run.workflow, run.idempotency_key)).fetchall()
         if found:
             return RunRow(*found[0]), False
+    check_source(tx, run.copied_from)
     tx.db.execute(sql.ADD_PLAN, (run.plan_hash, run.plan))
     if run.document is not None:
         assert run.document_hash is not None
@@ -142,6 +156,11 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
         },
     )
     _add_events(tx, run.id, 0, run.records)
+    for wait in run.waits:
+        tx.db.execute(sql.ADD_WAIT, msgspec.structs.astuple(wait))
+    for blob in run.blobs:
+        tx.db.execute(sql.ADD_BLOB, blob)
+    add_copied_blob_refs(tx, run.id, run.records)
     return RunRow(*tx.db.execute(sql.RUN_BY_ID, (run.id,)).fetchone()), True
 
 
@@ -169,6 +188,10 @@ def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int) -> 
     return run
 
 
+def mend_clock(tx: Tx, now_ms: int, lease_max_ms: int) -> int:
+    return tx.db.execute(sql.MEND_CLOCK, {"now": now_ms, "latest": now_ms + lease_max_ms}).rowcount
+
+
 def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
     wanted = msgspec.json.encode(list(run_ids)).decode()
     rows = tx.db.execute(sql.RENEW_LEASES, {"until": now_ms + lease_ms, "runs": wanted, "owner": owner}).fetchall()
@@ -177,10 +200,6 @@ def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int
 
 def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
     change = {"id": run_id, "epoch": epoch, "seq": seq, "next_run_at": next_run_at_ms, "status": status}
-def mend_clock(tx: Tx, now_ms: int, lease_max_ms: int) -> int:
-    return tx.db.execute(sql.MEND_CLOCK, {"now": now_ms, "latest": now_ms + lease_max_ms}).rowcount
-
-
     return tx.db.execute(sql.RELEASE_LEASE, change).rowcount == 1
 
 
@@ -207,6 +226,19 @@ def answer_wait(tx: Tx, token_hash: str, response: bytes, by: str | None, fact: 
         True,
         msgspec.structs.replace(wait, status="answered", response=response, answered_by=by, answered_at_ms=now_ms),
     )
+
+
+def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+    found = tx.db.execute(sql.WAIT_BY_ID, (run_id, wait_id)).fetchall()
+    if not found:
+        return None
+    wait = WaitRow(*found[0])
+    if wait.status != "pending":
+        return Answered(False, wait)
+    posted = post_fact(tx, run_id, fact, now_ms)
+    assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
+    tx.db.execute(sql.CANCEL_WAIT, (by, now_ms, run_id, wait_id))
+    return Answered(True, msgspec.structs.replace(wait, status="cancelled", answered_by=by, answered_at_ms=now_ms))
 
 
 def expire_wait(tx: Tx, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:

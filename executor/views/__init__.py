@@ -30,13 +30,15 @@ class Submitted(Struct, frozen=True):
 
 
 class NodeView(Struct, frozen=True, omit_defaults=True):
-    """One node key of a run that has started, waits or was skipped."""
+    """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
+    asks what became of it. `lost`: attempts that ended with their process. `cached`: the output is an earlier one.
+    `child`: the run that its last attempt started."""
 
     key: str
     node: str
     block: str
     path: str
-    status: Literal["running", "retrying", "waiting", "succeeded", "failed", "skipped", "cancelled"]
+    status: Literal["running", "retrying", "waiting", "needs_attention", "succeeded", "failed", "skipped", "cancelled"]
     attempt: int
     started_at_ms: int | None = None
     finished_at_ms: int | None = None
@@ -44,10 +46,27 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
     reason: str | None = None
     error: dict[str, Any] | None = None
     output: Any = None
+    lost: int = 0
+    cached: bool = False
+    child: str | None = None
+
+
+class NotificationView(Struct, frozen=True, omit_defaults=True):
+    """One message about a wait. `to`: addresses, or the server a request goes to; `error`: why it did not get out (yet,
+    while it is pending); `due_at_ms`: when a pending one is tried next."""
+
+    channel: str
+    to: str
+    status: str
+    attempts: int
+    due_at_ms: int | None = None
+    settled_at_ms: int | None = None
+    error: str | None = None
 
 
 class WaitView(Struct, frozen=True, omit_defaults=True):
-    """One durable pause. `link` is the resume link while it is pending; `age_s` seconds since it opened."""
+    """One durable pause. `link` answers it while it is pending: of a callback the address to post to; `label` is the
+    block's name; `age_s` seconds since it opened."""
 
     run: str
     workflow: str
@@ -69,10 +88,49 @@ class WaitView(Struct, frozen=True, omit_defaults=True):
     response: Any = None
     answered_by: str | None = None
     answered_at_ms: int | None = None
+    title: str = ""
+    run_status: str = ""
+    notifications: tuple[NotificationView, ...] = ()
+
+
+class SignalView(Struct, frozen=True):
+    """A signal that a run was sent. `seq` counts those of the run from 1; `taken_by`: id of the wait that took it, None
+    while it is kept."""
+
+    seq: int
+    name: str
+    correlation: str | None
+    payload: Any
+    dedupe_key: str | None
+    received_at_ms: int
+    received_by: str | None
+    taken_by: str | None
+
+
+class ParentView(Struct, frozen=True):
+    """The run that started a run, and the node key there that waits for its end."""
+
+    run: str
+    key: str
+
+
+class ChildView(Struct, frozen=True):
+    """A run that attempt `attempt` of node key `key` started."""
+
+    run: str
+    workflow: str
+    version: int | None
+    status: str
+    key: str
+    attempt: int
+    created_at_ms: int
+    finished_at_ms: int | None
 
 
 class RunView(Struct, frozen=True, omit_defaults=True):
-    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response` once it has finished."""
+    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response` once it has finished.
+    `children`: newest first. `child_waits`: what open runs below wait for, each with its own run's id;
+    `children_active`: how many of them do something, or are about to."""
 
     id: str
     workflow: str
@@ -91,6 +149,10 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     waits: tuple[WaitView, ...] = ()
     draft_id: str | None = None
     draft_rev: int | None = None
+    parent: ParentView | None = None
+    children: tuple[ChildView, ...] = ()
+    child_waits: tuple[WaitView, ...] = ()
+    children_active: int = 0
 
 
 class AttemptView(Struct, frozen=True, omit_defaults=True):
@@ -164,7 +226,8 @@ class Rerun(Struct, frozen=True):
 
 
 class GraphNode(Struct, frozen=True, omit_defaults=True):
-    """`state`: pending, running, retrying, waiting, succeeded, failed, skipped (worst of its scopes, with counts)."""
+    """`state`: pending, running, retrying, waiting, needs_attention, succeeded, failed, skipped, cancelled (worst of
+    its scopes, with counts)."""
 
     id: str
     block: str

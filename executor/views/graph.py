@@ -13,7 +13,8 @@ from executor.views import GraphEdge, GraphNode, RunGraph
 
 PAGE = 10_000
 # What a person wants to hear first about a node that is in several states at once.
-_WORST = ("failed", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
+_WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
+_OPEN = ("running", "retrying", "waiting", "needs_attention")
 _STATE = {
     "node.started": "running",
     "node.succeeded": "succeeded",
@@ -42,13 +43,15 @@ async def build(store: Store, plan: Plan, row: RunRow) -> RunGraph:
             data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
             if record.type == "node.failed" and data.get("route") is None and data["error"]["code"] == "cancelled":
                 states[key] = "cancelled"  # stopped with its run: the word the run's own view uses
+            if record.type == "wait.opened" and data["kind"] == "attention":
+                states[key] = "needs_attention"
             if record.type in ("node.succeeded", "region.sized", "region.exited"):
                 routes[key] = data.get("route", "out")
             elif record.type == "node.failed" or record.type == "node.skipped":
                 passed = data.get("reason") in ("skip_if", "expired")
                 routes[key] = "out" if passed else data.get("route")
     if row.status in TERMINAL:
-        states = {key: "cancelled" if s in ("running", "retrying", "waiting") else s for key, s in states.items()}
+        states = {key: "cancelled" if s in _OPEN else s for key, s in states.items()}
     return RunGraph(row.id, plan.hash, _nodes(plan, states), _edges(plan, routes))
 
 

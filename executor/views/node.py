@@ -155,7 +155,7 @@ def _attempts(records: list[Record], over: bool) -> tuple[AttemptView, ...]:
                 view.setdefault("started_seq", record.seq)
                 view.setdefault("started_at_ms", record.at_ms)
             case "wait.opened":
-                view["status"] = "waiting"
+                view["status"] = "needs_attention" if _data(record)["kind"] == "attention" else "waiting"
             case "wait.closed" if _data(record)["outcome"] == "cancelled":
                 view |= {"status": "cancelled", "finished_seq": record.seq, "finished_at_ms": record.at_ms}
             case "wait.closed":
@@ -165,7 +165,7 @@ def _attempts(records: list[Record], over: bool) -> tuple[AttemptView, ...]:
                 if "error" in (data := _data(record)):
                     view["error"] = data["error"]
     for view in views.values():
-        if over and view["status"] in ("running", "waiting"):
+        if over and view["status"] in ("running", "waiting", "needs_attention"):
             view["status"] = "cancelled"
     return tuple(AttemptView(**views[number]) for number in sorted(views))
 
@@ -218,7 +218,13 @@ async def _values_before(
     values = Values(plan, orjson.loads(row.input), env)
     codec = Codec(plan)
     absorber = Absorber(
-        run_id=row.id, epoch=0, plan=plan, values=values, codec=codec, token_hash=lambda run, wait: "", now_ms=lambda: 0
+        run_id=row.id,
+        epoch=0,
+        plan=plan,
+        values=values,
+        codec=codec,
+        token_hash=lambda run, wait, kind: "",
+        now_ms=lambda: 0,
     )
     opened: dict[tuple[Path, int], int] = {}
     after = 0

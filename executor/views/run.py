@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import orjson
 
 from compiler.plan import Plan
+from executor.core.evolve import LOST
 from executor.runtime.recover import output_of
 from executor.store.base import TERMINAL, Record, RunRow, Store
 from executor.values import variables as paths
@@ -29,11 +31,11 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
                 response = data.get("response")
             elif record.node is not None:
                 output = await output_of(store, record)
-                _note(plan, nodes, record, data, None if output is None else orjson.loads(output))
+                note(plan, nodes, record, data, None if output is None else orjson.loads(output))
         after = records[-1].seq
     if row.status in TERMINAL:
         for view in nodes.values():
-            if view["status"] in ("running", "retrying", "waiting"):
+            if view["status"] in ("running", "retrying", "waiting", "needs_attention"):
                 view["status"] = "cancelled"
     return RunView(
         id=row.id,
@@ -56,7 +58,7 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
     )
 
 
-def _note(
+def note(
     plan: Plan, nodes: dict[tuple[str, str], dict[str, Any]], record: Record, data: dict[str, Any], output: Any
 ) -> None:
     assert record.node is not None
@@ -78,19 +80,28 @@ def _note(
             return
         case "node.succeeded" | "region.exited":
             view |= {"status": "succeeded", "route": data.get("route", "out"), "output": output}
+            if data.get("cached"):
+                view["cached"] = True
         case "region.sized":
             view |= {"status": "succeeded", "output": {"count": data["count"]}}
         case "node.failed":
+            _note_loss(view, data["error"])
             stopped = data["error"]["code"] == "cancelled" and data.get("route") is None
             status = "cancelled" if stopped else "failed"
             view |= {"status": status, "error": data["error"], "route": data.get("route")}
         case "node.skipped":
             view |= {"status": "skipped", "reason": data["reason"]}
         case "retry.scheduled":
+            _note_loss(view, data["error"])
             view |= {"status": "retrying", "error": data["error"]}
+            return
+        case "wait.opened" if data["kind"] == "attention":
+            view |= {"status": "needs_attention", "lost": view.get("lost", 0) + 1}
             return
         case "wait.opened":
             view |= {"status": "waiting"}
+            if "child" in data:
+                view["child"] = data["child"]
             return
         case "wait.closed":
             if data["outcome"] != "cancelled":
@@ -99,3 +110,9 @@ def _note(
         case _:
             return
     view["finished_at_ms"] = record.at_ms
+
+
+def _note_loss(view: dict[str, Any], error: Mapping[str, Any]) -> None:
+    """A loss that was asked about was counted when the question was put."""
+    if error["code"] == LOST and view["status"] != "needs_attention":
+        view["lost"] = view.get("lost", 0) + 1

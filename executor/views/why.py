@@ -15,15 +15,25 @@ from executor.views import Why
 PAGE = 10_000
 
 
-async def build(store: Store, plan: Plan, row: RunRow, node: str | None) -> list[Why]:
+async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: int | None = None) -> list[Why]:
+    """`seq`: as it stood after that event; None: now. Raises NotFound (node_not_found)."""
+    codec = Codec(plan)
+    state = await state_of(store, plan, row, seq)
+    return [Why(codec.key_text(key), *explain(plan, state, key)) for key in _asked(plan, state, node)]
+
+
+async def state_of(store: Store, plan: Plan, row: RunRow, seq: int | None = None) -> State:
+    """What the journal folds to, up to event `seq` (now)."""
+    upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
-    after = 0
-    while records := await store.read_events(row.id, after, PAGE):
+    while state.seq < upto:
+        records = await store.read_events(row.id, state.seq, min(PAGE, upto - state.seq))
+        if not records:
+            break
         for record in records:
             evolve(plan, state, codec.to_event(record))
-        after = records[-1].seq
-    return [Why(codec.key_text(key), *explain(plan, state, key)) for key in _asked(plan, state, node)]
+    return state
 
 
 def _asked(plan: Plan, state: State, node: str | None) -> list[NodeKey]:

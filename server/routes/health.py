@@ -1,7 +1,12 @@
-"""Is it well, and what does it speak."""
+"""Is it well, what does it speak, and which weft is it."""
 
 from __future__ import annotations
 
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+
+from msgspec import Struct
 from starlette.responses import Response
 
 from server.openapi import openapi_bytes
@@ -19,11 +24,30 @@ async def openapi(call: Call) -> Response:
     return Response(openapi_bytes(call.request.app.state.table), media_type="application/json")
 
 
+class Version(Struct, frozen=True):
+    """`version` is that of the distribution; "unknown" when it runs without being installed."""
+
+    version: str
+
+
+async def version(call: Call) -> Response:
+    return json_response(Version(_version()))
+
+
+@cache
+def _version() -> str:
+    try:
+        return installed_version("weft")
+    except PackageNotFoundError:
+        return "unknown"
+
+
 _HEALTH = {"type": "object", "required": ["status"], "properties": {"status": {"const": "ok"}}}
 _DOCUMENT = {"type": "object"}
 
 TABLE = (
     RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=_HEALTH, statuses=(503, 507)),
+    RouteSpec("GET", "/api/version", version, "Which weft this is", "server", answer=Version),
     RouteSpec("GET", "/openapi.json", openapi, "This description", "server", public=True, answer=_DOCUMENT),
     RouteSpec("GET", "/api/openapi.json", openapi, "This description", "server", answer=_DOCUMENT),
 )

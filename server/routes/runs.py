@@ -52,11 +52,13 @@ async def start_document(call: Call) -> Response:
 
 
 async def list_runs(call: Call) -> Response:
-    """`counts`: runs by status, of the same workflow and draft but whatever their status."""
+    """`counts`: runs by status, of the same workflow and draft but whatever their status and parent."""
     status = choice(call, "status", STATUSES, STATUSES[0]) if call.query("status") else None
     limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=50) or 50
     workflow, draft = call.query("workflow"), call.query("draft")
-    rows = await call.engine.list_runs(workflow, status, call.query("before"), limit, draft)
+    rows = await call.engine.list_runs(
+        workflow, status, call.query("before"), limit, draft, parent=call.query("parent")
+    )
     return json_response(
         {
             "runs": [wire.run_summary(row) for row in rows],
@@ -82,7 +84,9 @@ async def graph(call: Call) -> Response:
 
 
 async def why(call: Call) -> Response:
-    return json_response({"run": call.path("id"), "why": await call.engine.why(call.path("id"), call.query("node"))})
+    """Also of the past: `seq` is the event after which it stood so."""
+    run, seq = call.path("id"), integer(call, "seq", minimum=1)
+    return json_response({"run": run, "why": await call.engine.history.why(run, call.query("node"), seq)})
 
 
 async def cancel(call: Call) -> Response:
@@ -148,14 +152,14 @@ async def started(call: Call, submitted: Submitted, draft: tuple[str, int] | Non
 
 async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
     """200 and the result, the answer of a response block as the workflow wrote it, or 202 while it is not over."""
-    run = await _wait(call, submitted.run, wait_s)
+    run = await wait_for(call, submitted.run, wait_s)
     if run.status in TERMINAL and run.response is not None:
         return block_response(run.response, {"Weft-Run": run.id})
     result = wire.RunResult(run.id, run.workflow, run.status, run.output, run.error, wire.run_urls(run.id))
     return json_response(result, 200 if run.status in TERMINAL else 202, headers)
 
 
-async def _wait(call: Call, run: str, wait_s: float) -> RunView:
+async def wait_for(call: Call, run: str, wait_s: float) -> RunView:
     """Like engine.wait_finished, but ends at once when the server stops. A waiting caller counts as an open stream."""
     try:
         closing = call.streams.enter(run)
@@ -223,6 +227,7 @@ _WHY = {
 _LIST_PARAMS = (
     Param("workflow", "Only runs of this workflow."),
     Param("draft", "Only runs of this draft."),
+    Param("parent", "Only runs that this run started."),
     Param("status", "Only runs in this status.", {"enum": list(STATUSES)}),
     Param("before", "Id of the last run of the previous page."),
     Param("limit", "Runs on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
@@ -284,7 +289,10 @@ TABLE = (
             "required": ["run", "why"],
             "properties": {"run": {"type": "string"}, "why": {"type": "array", "items": _WHY}},
         },
-        params=(Param("node", "A block, a node, or a node key such as send@review#5."),),
+        params=(
+            Param("node", "A block, a node, or a node key such as send@review#5."),
+            Param("seq", "As it stood after this event.", {"type": "integer", "minimum": 1}),
+        ),
     ),
     RouteSpec(
         "POST",

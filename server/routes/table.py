@@ -42,6 +42,11 @@ class Call:
         """A query parameter; an empty one counts as absent."""
         return self.request.query_params.get(name) or None
 
+    @property
+    def address(self) -> str:
+        """The other end of the connection; behind a proxy the proxy's."""
+        return self.request.client.host if self.request.client else ""
+
     def accepts(self, media: str) -> bool:
         """True when the Accept header names this media type."""
         accept = self.request.headers.get("accept", "").lower()

@@ -23,7 +23,7 @@ async def validate(call: Call) -> Response:
     """200 with all findings, also when there are errors: being asked is not a failure."""
     document, envelope = await _document(call)
     trigger = envelope.get("trigger") or call.query("trigger")
-    found = call.engine.validate(document, trigger)
+    found = await call.engine.validate(document, trigger)
     return json_response(Validation(not any(d.severity == "error" for d in found), found))
 
 

@@ -19,14 +19,16 @@ READY = "weft is ready: "
 
 class ServerProcess:
     """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code. `log`: a file that
-    takes what the server writes to stderr."""
+    takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout."""
 
-    def __init__(self, folder: Path, environ: dict[str, str], log: Path | None = None) -> None:
+    def __init__(
+        self, folder: Path, environ: dict[str, str], log: Path | None = None, python: Path | None = None
+    ) -> None:
         own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
         with log.open("wb") if log is not None else nullcontext() as stderr:
             self._process = subprocess.Popen(
-                [sys.executable, "-m", "server", "serve"],
-                cwd=ROOT,
+                [python or sys.executable, "-m", "server", "serve"],
+                cwd=folder if python else ROOT,
                 env={**own, "WEFT_DB": str(folder / "weft.db"), "WEFT_PORT": "0", **environ},
                 stdout=subprocess.PIPE,
                 stderr=stderr,
@@ -36,7 +38,9 @@ class ServerProcess:
         self.folder = folder
         assert self._process.stdout
         line = self._process.stdout.readline()
-        assert line.startswith(READY), f"the server did not start: {line!r}"
+        if not line.startswith(READY):
+            self.kill()
+            raise AssertionError(f"the server did not start: {line!r}")
         self.url = line.removeprefix(READY).strip().rstrip("/")
 
     def kill(self) -> None:

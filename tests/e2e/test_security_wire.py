@@ -32,6 +32,7 @@ from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.memory import MemoryStore
+from executor.triggers.requests import sign
 from server.routes import TABLE
 from server.routes.table import RouteSpec
 from tests.e2e.conftest import ROOT, ServerProcess
@@ -41,8 +42,10 @@ PUBLIC = {
     "/",
     "/api/resume/{token}",
     "/approvals",
+    "/callbacks/{token}",
     "/demo/echo",
     "/healthz",
+    "/hooks/{id}",
     "/login",
     "/openapi.json",
     "/resume/{token}",
@@ -51,6 +54,8 @@ PUBLIC = {
     "/settings",
     "/w/{id}",
 }
+# Other systems post here: any body is taken, and the credential is none that a browser would send along.
+ANY_BODY = {"/callbacks/{token}", "/hooks/{id}"}
 STREAM = {"accept": "text/event-stream"}
 READING = ("GET", "HEAD")
 
@@ -106,7 +111,7 @@ def names(server: ServerProcess, asking: dict[str, Any]) -> dict[str, str]:
         assert run["status"] == "waiting"
         (wait,) = client.get("/api/waits", params={"run": run["run"]}).json()["waits"]
         token = httpx.URL(wait["link"]).path.rpartition("/")[2]
-    return {"{id}": run["run"], "{name}": "asking", "{token}": token, "{key}": "ask"}
+    return {"{id}": run["run"], "{name}": "asking", "{token}": token, "{key}": "ask", "{other}": run["run"]}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -167,7 +172,7 @@ def test_other_sites_can_not_write(server: ServerProcess, names: dict[str, str],
         assert (refused.status_code, refused.json()["code"]) == (403, "cross_site"), foreign
 
 
-@each(WRITES)
+@each([route for route in WRITES if route.path not in ANY_BODY])
 def test_json_as_plain_text_is_refused(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     """A page of another site can send these three without asking first."""
     path = path_of(route, names)
@@ -274,6 +279,78 @@ def test_every_api_route_but_the_resume_links_is_closed() -> None:
     assert {route.path for route in TABLE if route.path.startswith("/api/")} - {r.path for r in CLOSED} == {
         "/api/resume/{token}"
     }
+
+
+# --- webhooks: public, and closed to everybody without the webhook's own secret ---
+
+
+@pytest.fixture(scope="module")
+def hook(closed: ServerProcess) -> str:
+    """Stores a workflow with a webhook; returns the webhook's secret."""
+    document = {
+        "format": "weft/1",
+        "name": "hooked",
+        "blocks": {
+            "hook": {"type": "webhook"},
+            "keep": {"type": "set", "params": {"value": "<hook.body>"}},
+        },
+        "edges": [{"source": "hook", "target": "keep"}],
+    }
+    saved = _client.post(f"{closed.url}/api/workflows", json=document, headers=_BEARER)
+    assert saved.status_code == 201, saved.text
+    shown = _client.get(f"{closed.url}/api/webhooks/hooked:hook", headers=_BEARER)
+    return str(shown.json()["secret"])
+
+
+_BEARER = {"authorization": f"Bearer {TOKEN}"}
+
+
+def _signed(secret: str, body: bytes, at_s: int | None = None) -> dict[str, str]:
+    at_s = int(time.time()) if at_s is None else at_s
+    stamp = {"x-weft-timestamp": str(at_s), "x-weft-signature": sign(secret, body, at_s)}
+    return {"content-type": "application/json", **stamp}
+
+
+def _runs(server: ServerProcess) -> int:
+    return len(_client.get(f"{server.url}/api/runs?workflow=hooked&limit=1000", headers=_BEARER).json()["runs"])
+
+
+def test_a_webhook_can_not_be_forged(closed: ServerProcess, hook: str) -> None:
+    body, now_s, before = b'{"n": 1}', int(time.time()), _runs(closed)
+    good = _signed(hook, body)
+    for headers, sent in (
+        ({"content-type": "application/json"}, body),
+        (_BEARER, body),
+        ({**good, **_BEARER}, body + b" "),
+        ({**good, "x-weft-timestamp": str(now_s + 1)}, body),
+        (_signed(hook, body, now_s - 301), body),
+        (_signed(hook, body, now_s + 400), body),
+        (_signed(TOKEN, body), body),
+        (_signed("", body), body),
+        ({name: value for name, value in good.items() if name != "x-weft-timestamp"}, body),
+        ({name: value for name, value in good.items() if name != "x-weft-signature"}, body),
+    ):
+        refused = ask(closed.url, "POST", "/hooks/hooked:hook", headers, sent)
+        assert refused.status_code == 401, headers
+    for path in ("/hooks/hooked:hook/", "/hooks/hooked:hook/x", "/hooks//hooked:hook", "/HOOKS/hooked:hook", "/hooks/"):
+        assert ask(closed.url, "POST", path, good, body).status_code == 404, path
+    assert _runs(closed) == before
+
+
+def test_a_webhook_takes_a_delivery_once_and_data_only(closed: ServerProcess, hook: str) -> None:
+    body = b'{"workflow": "other", "document": {"blocks": {}}, "trigger": "keep", "version": 9}'
+    headers, before = _signed(hook, body), _runs(closed)
+    started = ask(closed.url, "POST", "/hooks/hooked:hook?workflow=other&trigger=keep", headers, body)
+    assert started.status_code == 202
+    for more in ({}, {"x-weft-delivery": "another-name"}):
+        again = ask(closed.url, "POST", "/hooks/hooked:hook", {**headers, **more}, body)
+        assert (again.status_code, again.json()["run"]) == (409, started.json()["run"])
+    run = _client.get(f"{closed.url}/api/runs/{started.json()['run']}", headers=_BEARER).json()
+    assert run["workflow"] == "hooked"
+    assert _runs(closed) == before + 1
+    files = b"".join(path.read_bytes() for path in closed.folder.iterdir() if path.name.startswith("weft.db"))
+    assert hook.encode() not in files
+    assert headers["x-weft-signature"].removeprefix("v1=").encode() not in files
 
 
 @pytest.mark.parametrize("host", ["0.0.0.0", "::", "192.0.2.1"])
@@ -500,6 +577,7 @@ def leaking(port: int) -> dict[str, Any]:
                 "show": {"all": "<call>", "direct": both},
                 "fields": {"type": "object", "properties": {"note": {"type": "string", "default": "${CANARY}"}}},
                 "actions": ["yes"],
+                "notify": {"email": ["${PLAIN_CANARY}@example.org"], "webhook": url + "/fail?k=${PLAIN_CANARY}"},
             },
         },
         "end": {

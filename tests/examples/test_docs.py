@@ -60,7 +60,7 @@ def test_the_reference_has_every_command_and_option() -> None:
 
     text = (ROOT / "docs/reference/cli.md").read_text()
     for name, command in weft.commands.items():
-        row = next(line for line in text.splitlines() if line.startswith(f"| `weft {name} "))
+        row = next(line for line in text.splitlines() if line.startswith((f"| `weft {name} ", f"| `weft {name}`")))
         for parameter in command.params:
             if parameter.param_type_name == "option":
                 assert any(option in row for option in parameter.opts), f"weft {name} {parameter.opts}"

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import subprocess
+import time
 from pathlib import Path
 from typing import Any
 
+import httpx
 import pytest
 
 from tests.examples.conftest import Weft
@@ -87,6 +90,83 @@ def test_large_expense_waits_for_the_manager(weft: Weft) -> None:
     assert weft("cancel", run).returncode == 4
 
 
+def test_a_report_on_weekdays(weft: Weft) -> None:
+    saved = weft("deploy", example("daily-report"))
+    assert saved.returncode == 0, saved.stderr
+    listed = weft("cron", "ls", "--workflow", "daily-report")
+    assert re.fullmatch(
+        r"daily-report:morning  0 7 \* \* MON-FRI  Europe/Berlin  on  next \d{4}-\d\d-\d\d 07:00\n", listed.stdout
+    )
+    started = weft("cron", "run", "daily-report:morning")
+    assert started.returncode == 0, started.stderr
+    assert weft("events", run_id(started.stdout), "--follow").returncode == 0
+    assert f"{run_id(started.stdout)}  succeeded" in weft("runs", "--workflow", "daily-report").stdout
+    shown = json.loads(weft("cron", "show", "daily-report:morning", "--json").stdout)
+    assert (len(shown["upcoming"]), shown["fires"][0]["run"]) == (5, run_id(started.stdout))
+
+    assert "  off  next -" in weft("cron", "disable", "daily-report:morning").stdout
+    assert "  on  next " in weft("cron", "enable", "daily-report:morning").stdout
+    refused = weft("cron", "rm", "daily-report:morning")
+    assert refused.returncode == 4 and "belongs to a block" in refused.stderr
+
+    own = ("cron", "add", "daily-report", "--trigger", "morning", "--id", "nine", "--input", '{"team": "x"}')
+    made = weft(*own, "--cron", "0 9 * * *", "--tz", "Asia/Tokyo", "--overlap", "queue", "--catch-up", "none", "--json")
+    assert made.returncode == 0, made.stderr
+    spec = json.loads(made.stdout)
+    assert (spec["tz"], spec["overlap"], spec["catch_up"], spec["input"]) == (
+        "Asia/Tokyo",
+        "queue",
+        "none",
+        {"team": "x"},
+    )
+    wrong = weft(*own, "--cron", "0 25 * * *")
+    assert wrong.returncode == 4 and "bad hour" in wrong.stderr
+    assert weft("cron", "rm", "nine").returncode == 0
+    assert weft("cron", "rm", "nine").returncode == 4
+
+
+def test_orders_that_are_signed(weft: Weft) -> None:
+    """With openssl, as the guide does it."""
+    assert weft("deploy", example("signed-orders")).returncode == 0
+    assert "/hooks/signed-orders:order" in weft("hooks", "ls").stdout
+    shown = weft("hooks", "show", "signed-orders:order")
+    secret = re.search(r"secret    (\S+)", shown.stdout)
+    assert secret is not None, shown.stderr
+    answers = {
+        amount: post_signed(weft.url, secret[1], json.dumps({"item": "paper", "amount": amount}))
+        for amount in (12, 420)
+    }
+    assert answers == {
+        12: (201, {"item": "paper", "decision": "taken"}),
+        420: (202, {"item": "paper", "decision": "somebody will look at it"}),
+    }
+    status, problem = post_signed(weft.url, secret[1], '{"item": "paper"}')
+    assert (status, problem["code"]) == (422, "input_invalid")
+    rotated = weft("hooks", "rotate", "signed-orders:order")
+    assert rotated.stdout.startswith("whsec_")
+    assert post_signed(weft.url, secret[1], '{"item": "pen", "amount": 1}')[0] == 401
+    assert post_signed(weft.url, rotated.stdout.strip(), '{"item": "pen", "amount": 1}')[0] == 201
+    outcomes = [
+        one["outcome"]
+        for one in json.loads(weft("hooks", "show", "signed-orders:order", "--json").stdout)["deliveries"]
+    ]
+    assert outcomes == ["started", "signature_invalid", "input_invalid", "started", "started"]
+
+
+def post_signed(url: str, secret: str, body: str) -> tuple[int, Any]:
+    at_s = str(int(time.time()))
+    digest = subprocess.run(
+        ["openssl", "dgst", "-sha256", "-hmac", secret],
+        input=f"{at_s}.{body}",
+        capture_output=True,
+        text=True,
+        check=True,
+    ).stdout.split()[-1]
+    headers = {"Content-Type": "application/json", "X-Weft-Timestamp": at_s, "X-Weft-Signature": f"v1={digest}"}
+    answer = httpx.post(f"{url}/hooks/signed-orders:order", content=body, headers=headers, timeout=30)
+    return answer.status_code, answer.json()
+
+
 def test_a_missing_input_is_refused_before_anything_runs(weft: Weft) -> None:
     ran = weft("run", example("expense-approval"), "--input", "{}")
     assert ran.returncode == 4
@@ -145,6 +225,36 @@ def test_nested_counts_for_itself(weft: Weft) -> None:
     assert ran.returncode == 0, ran.stderr
     assert json.loads(ran.stdout)["result"] == {"team": "bbb", "points": 30}
     assert "play@teams[2]/rounds#3" in ran.stderr
+
+
+def test_child_runs_and_their_question_seen_from_above(weft: Weft) -> None:
+    ran = weft("run", example("child-run"), "--follow")
+    assert ran.returncode == 3, ran.stderr
+    run, link = run_id(ran.stderr), link_in(ran.stderr)
+    assert "Order printer for 420 EUR?" in ran.stderr
+    children = json.loads(weft("runs", "--parent", run, "--json").stdout)
+    assert sorted(child["status"] for child in children) == ["succeeded", "waiting"]
+    assert weft("answer", link, "--action", "refuse", "--by", "Grace").returncode == 0
+    log = weft("events", run, "--follow", "--json").stdout
+    last = json.loads(log.splitlines()[-1])
+    assert last["data"]["status"] == "succeeded"
+    assert last["data"]["output"]["result"]["ordered"] == ["paper"]
+    assert [one["by"] for one in last["data"]["output"]["result"]["all"]] == ["the rule", "Grace"]
+
+
+def test_clearing_the_cache(weft: Weft) -> None:
+    cached = {
+        "format": "weft/1",
+        "name": "cached",
+        "blocks": {
+            "start": {"type": "start"},
+            "work": {"type": "function", "params": {"code": "return 1"}, "policy": {"cache": {}}},
+        },
+        "edges": [{"source": "start", "target": "work"}],
+    }
+    assert weft("run", "-", "--follow", input=json.dumps(cached)).returncode == 0
+    assert weft("cache", "clear", "--workflow", "other").stdout == "0 results forgotten.\n"
+    assert weft("cache", "clear").stdout == "1 result forgotten.\n"
 
 
 def test_a_failing_run_exits_with_1_and_a_cancelled_one_with_2(weft: Weft, tmp_path: Path) -> None:

@@ -26,6 +26,16 @@ class Servers:
         """Let the servers that start from now on call the test's service."""
         self._environ["WEFT_ALLOW_PRIVATE"] = service.place
 
+    def send_mail_through(self, port: int) -> None:
+        """Let the servers that start from now on give their mails to the test's mail server."""
+        self._environ |= {
+            "WEFT_MAIL_TRANSPORT": "smtp",
+            "WEFT_MAIL_HOST": "127.0.0.1",
+            "WEFT_MAIL_PORT": str(port),
+            "WEFT_MAIL_FROM": "weft@example.org",
+            "WEFT_MAIL_STARTTLS": "0",
+        }
+
     async def spawn(self, port: int | None = None, log: Path | None = None) -> ServerProcess:
         """Not ready yet."""
         server = await ServerProcess.start(self.db, port or self.port, log or self.log, **self._environ)

@@ -26,8 +26,8 @@ LIFE_S = 0.6  # at most this long after it is ready
 KILLED_EARLY = 0.25  # share of the kills that come while the server starts
 OPEN_MAX = 12  # runs under way at a time
 LEASE_MS = 1_000  # what a killed server held is taken over this much later
-# A block that runs at every one of ten kills is given up: it may be what kills the server (core: LOST_ATTEMPTS_MAX).
-# So that no innocent one gets there, the runs may come to their end after every so many kills.
+# A block that runs at every one of ten kills is asked about: it may be what kills the server (core: LOST_ATTEMPTS_MAX).
+# So that few innocent ones get there, the runs may come to their end after every so many kills.
 STRETCH = 9
 
 

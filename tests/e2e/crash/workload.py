@@ -11,6 +11,8 @@ from typing import Any
 EXAMPLES = Path(__file__).parents[3] / "examples"
 CITIES = ["Berlin", "Lima", "Osaka", "Accra", "Perth"]
 NOTE = "shorter, please"
+# Runs of runs are killed in test_children.py; the others are started by a clock or by another system, not by a person.
+ELSEWHERE = {"child-run", "daily-report", "signed-orders"}
 
 
 @dataclass(frozen=True)
@@ -43,7 +45,8 @@ def jobs() -> list[Job]:
             {"ask@review#0": "revise", "ask@review#1": "revise", "ask@review#2": "pass"},
         ),
     ]
-    assert {job.name for job in listed} == {path.stem for path in EXAMPLES.glob("*.json")}, "an example is missing here"
+    missing = {path.stem for path in EXAMPLES.glob("*.json")} - {job.name for job in listed}
+    assert missing == ELSEWHERE, "an example is missing here"
     return listed
 
 

@@ -138,7 +138,18 @@ def test_plan_of_a_broken_document_says_why(weft: Weft, tmp_path: Path) -> None:
 
 @pytest.mark.parametrize(
     "arguments",
-    [["runs"], ["inbox"], ["events", "r"], ["why", "r"], ["cancel", "r"], ["run", "hello"], ["answer", "t"]],
+    [
+        ["runs"],
+        ["inbox"],
+        ["events", "r"],
+        ["why", "r"],
+        ["cancel", "r"],
+        ["run", "hello"],
+        ["answer", "t"],
+        ["signal", "r", "paid"],
+        ["signals", "r"],
+        ["withdraw", "r", "ask"],
+    ],
 )
 def test_without_a_server_it_says_how_to_start_one(weft: Weft, arguments: list[str]) -> None:
     ran = weft(*arguments)

@@ -9,7 +9,16 @@ import pytest
 
 from server.client import Event
 from server.follow_cli import Progress
-from server.render_cli import age, diagnostic_lines, event_detail, event_line, inbox_lines, run_lines, short
+from server.render_cli import (
+    age,
+    diagnostic_lines,
+    event_detail,
+    event_line,
+    inbox_lines,
+    run_lines,
+    short,
+    signal_lines,
+)
 
 
 def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **data: Any) -> Event:
@@ -79,12 +88,28 @@ def test_inbox_shows_how_to_answer() -> None:
         "age_s": 7200.0,
         "run": "r",
     }
-    approval = wait | {"kind": "approval", "link": "http://h/resume/t"}
-    signal = wait | {"kind": "signal", "actions": [], "name": "paid"}
-    lines = [click.unstyle(line) for line in inbox_lines([approval, signal])]
-    assert lines[0] == "Boss: OK?  [yes, no]  w  ask@review#1  2 h ago"
-    assert lines[1].strip() == "http://h/resume/t"
-    assert "POST /api/runs/r/signals/paid" in lines[3]
+    failed = {"channel": "email", "to": "ada@example.org", "status": "failed", "error": "no such host\x1b[2J"}
+    approval = wait | {"kind": "approval", "link": "http://h/resume/t", "notifications": [failed]}
+    approval |= {"opened_at_ms": 1_000, "expires_at_ms": 7_201_000 + 120_000}
+    signal = wait | {"kind": "signal", "actions": [], "name": "paid", "correlation": "o-1", "age_s": 5, "key": "go"}
+    assert [click.unstyle(line) for line in inbox_lines([approval, signal])] == [
+        "AGE      KIND      WORKFLOW  NODE          QUESTION",
+        "2 h ago  approval  w         ask@review#1  Boss: OK?  [yes, no]  expires in 2 min",
+        "    http://h/resume/t",
+        "    email to ada@example.org: no such host [2J",
+        "5 s ago  signal    w         go            Boss: OK?",
+        "    weft signal r paid --correlation o-1",
+    ]
+    assert inbox_lines([]) == []
+
+
+def test_signals_say_what_took_them() -> None:
+    signal = {"seq": 1, "name": "paid", "correlation": "o-1", "payload": {"eur": 5}, "taken_by": "go!1"}
+    kept = signal | {"seq": 12, "correlation": None, "taken_by": None, "payload": None}
+    assert signal_lines([signal, kept]) == [
+        '   1  paid of o-1  taken by go!1  {"eur": 5}',
+        "  12  paid  kept  null",
+    ]
 
 
 def test_age_in_the_largest_unit() -> None:

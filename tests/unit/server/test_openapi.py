@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import importlib.metadata
 from typing import Any
 
 import httpx
@@ -51,3 +52,7 @@ async def test_it_is_served_in_both_places(client: httpx.AsyncClient) -> None:
     first, second = await client.get("/openapi.json"), await client.get("/api/openapi.json")
     assert first.json() == second.json()
     assert first.json()["openapi"] == "3.1.0"
+
+
+async def test_the_version_is_that_of_the_distribution(client: httpx.AsyncClient) -> None:
+    assert (await client.get("/api/version")).json() == {"version": importlib.metadata.version("weft")}

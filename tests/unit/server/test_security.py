@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from executor.engine import Engine
 from server.app import create_app
 from server.routes import TABLE
+from server.security import ANY_BODY_PREFIXES
 from server.settings import Settings
 
 ALL = [pytest.param(spec.method, spec.path, id=f"{spec.method} {spec.path}") for spec in TABLE]
@@ -105,6 +106,8 @@ async def test_our_own_pages_may_write(client: httpx.AsyncClient) -> None:
 async def test_writes_take_json_only(gate: httpx.AsyncClient, path: str, media: str) -> None:
     if media == "application/x-www-form-urlencoded" and path.startswith("/resume/"):
         return
+    if path.startswith(ANY_BODY_PREFIXES):
+        return  # what other systems post; the token in the address is the credential
     headers = {"content-type": media} if media else {}
     response = await gate.post(path_of(path), content=b"{}", headers=headers)
     assert (response.status_code, response.json()["code"]) == (415, "unsupported_media_type")
@@ -157,8 +160,10 @@ def test_the_public_routes_are_these() -> None:
         "/",
         "/api/resume/{token}",
         "/approvals",
+        "/callbacks/{token}",
         "/demo/echo",
         "/healthz",
+        "/hooks/{id}",
         "/login",
         "/openapi.json",
         "/resume/{token}",

@@ -16,6 +16,7 @@ def test_defaults_listen_on_loopback_only() -> None:
     assert (settings.host, settings.port, settings.db_path) == ("127.0.0.1", 8765, "./.weft/weft.db")
     assert settings.base_url == "http://127.0.0.1:8765"
     assert settings.token is None
+    assert settings.retention_ms is None  # runs are kept for ever
 
 
 def test_everything_comes_from_the_environment() -> None:
@@ -33,6 +34,9 @@ def test_everything_comes_from_the_environment() -> None:
         "WEFT_ENV_REGION": "north",
         "WEFT_NOT_SECRET": "REGION",
         "WEFT_LEASE_MS": "1000",
+        "WEFT_RETENTION_DAYS": "0.5",
+        "WEFT_NOTIFY_EMAIL": "ada@example.org, ops@example.org",
+        "WEFT_NOTIFY_WEBHOOK": "https://hooks.example/T0/secret-part",
         "PATH": "/bin",
     })  # fmt: skip
     assert settings.allowed_hosts == ("weft.example", "other:81")
@@ -42,6 +46,9 @@ def test_everything_comes_from_the_environment() -> None:
     assert settings.workflow_env == {"WEFT_BASE_URL": "https://weft.example", "API_KEY": "k", "REGION": "north"}
     assert settings.secret_names == {"API_KEY"}
     assert settings.lease_ms == 1000
+    assert settings.retention_ms == 43_200_000
+    assert settings.notify_email == ("ada@example.org", "ops@example.org")
+    assert "https://hooks.example/T0/secret-part" in settings.unloggable and "T0" not in repr(settings)
 
 
 @pytest.mark.parametrize(
@@ -53,10 +60,16 @@ def test_everything_comes_from_the_environment() -> None:
         ({"WEFT_LEASE_MS": "999"}, "WEFT_LEASE_MS"),
         ({"WEFT_LEASE_MS": "3600001"}, "WEFT_LEASE_MS"),
         ({"WEFT_LEASE_MS": "soon"}, "WEFT_LEASE_MS"),
+        ({"WEFT_RETENTION_DAYS": "0"}, "WEFT_RETENTION_DAYS"),
+        ({"WEFT_RETENTION_DAYS": "36501"}, "WEFT_RETENTION_DAYS"),
+        ({"WEFT_RETENTION_DAYS": "a month"}, "WEFT_RETENTION_DAYS"),
         ({"WEFT_MAIL_PORT": "x"}, "WEFT_MAIL_PORT"),
         ({"WEFT_MAIL_TRANSPORT": "pigeon"}, "WEFT_MAIL_TRANSPORT"),
         ({"WEFT_SECRET_KEY": "short"}, "WEFT_SECRET_KEY"),
         ({"WEFT_BASE_URL": "weft.example"}, "WEFT_BASE_URL"),
+        ({"WEFT_NOTIFY_EMAIL": "ada@example.org ops@example.org"}, "WEFT_NOTIFY_EMAIL"),
+        ({"WEFT_NOTIFY_EMAIL": "ada"}, "WEFT_NOTIFY_EMAIL"),
+        ({"WEFT_NOTIFY_WEBHOOK": "hooks.example"}, "WEFT_NOTIFY_WEBHOOK"),
         ({"WEFT_HOST": "0.0.0.0"}, "WEFT_TOKEN"),
         ({"WEFT_HOST": "192.168.1.5"}, "WEFT_TOKEN"),
         ({"WEFT_HOST": "::"}, "WEFT_TOKEN"),

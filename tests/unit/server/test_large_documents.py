@@ -1,0 +1,65 @@
+"""A document as large as one may be holds nobody up: it is compiled beside the event loop."""
+
+from __future__ import annotations
+
+import threading
+from itertools import pairwise
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from compiler.compile import Compiled, compile_document
+from executor import engine as facade
+from executor.engine import COMPILE_ASIDE_BYTES
+
+
+def document(blocks: int) -> dict[str, Any]:
+    """A start block and as many others, one after the other."""
+    names = ["start", *(f"b{i}" for i in range(blocks))]
+    return {
+        "format": "weft/1",
+        "name": "long",
+        "blocks": {"start": {"type": "start"}}
+        | {name: {"type": "set", "params": {"value": {"text": "x" * 40}}} for name in names[1:]},
+        "edges": [{"source": a, "target": b} for a, b in pairwise(names)],
+    }
+
+
+@pytest.fixture
+def compiled_in(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
+    """The threads in which documents were compiled, in order."""
+    threads: list[threading.Thread] = []
+
+    def watched(*args: Any, **options: Any) -> Compiled:
+        threads.append(threading.current_thread())
+        return compile_document(*args, **options)
+
+    monkeypatch.setattr(facade, "compile_document", watched)
+    return threads
+
+
+async def test_small_ones_are_compiled_at_once_and_large_ones_beside(
+    client: httpx.AsyncClient, compiled_in: list[threading.Thread]
+) -> None:
+    small, large = document(5), document(1_999)
+    assert len(orjson.dumps(small)) < COMPILE_ASIDE_BYTES < len(orjson.dumps(large))
+    for given in (small, large):
+        assert (await client.post("/api/validate", json=given)).json() == {"valid": True, "diagnostics": []}
+    assert [thread is threading.main_thread() for thread in compiled_in] == [True, False]
+
+
+async def test_every_way_in_takes_the_largest(client: httpx.AsyncClient, compiled_in: list[threading.Thread]) -> None:
+    def given(name: str) -> dict[str, Any]:
+        return {**document(1_999), "name": name}  # a name of its own each: what was compiled is remembered
+
+    draft = await client.post("/api/drafts", json={"document": given("drafted")})
+    saved = await client.put(
+        f"/api/drafts/{draft.json()['id']}", json={"document": given("changed")}, headers={"If-Match": '"1"'}
+    )
+    stored = await client.post("/api/workflows", json=given("stored"))
+    run = await client.post("/api/runs", json={"document": given("run")})
+    assert [each.status_code for each in (draft, saved, stored, run)] == [201, 200, 201, 202]
+    assert len(compiled_in) == 4 and threading.main_thread() not in compiled_in
+    assert (await client.post(f"/api/runs/{run.json()['run']}/cancel")).status_code in (200, 202)
