@@ -2,10 +2,10 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { layout } from '../src/canvas/layout'
 import { handlePlace, PORT_Y, sizeOf } from '../src/canvas/size'
-import type { Block, Document, Edge, JsonObject } from '../src/net/types'
+import type { Block, Document } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
 import { absoluteAt, indexOf } from '../src/state/document'
-import { random, recorded, RUNS, specs } from './help'
+import { anyDocument, recorded, RUNS, specs } from './help'
 
 const tidy = (doc: Document, ids?: string[]): Document => applyCommand(doc, layout(doc, specs, ids), specs)[0]
 const size = (doc: Document, id: string) => sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))
@@ -85,26 +85,3 @@ test('a thousand blocks in well under a second', () => {
   const took = performance.now() - start
   assert.ok(took < 1500, `${took} ms`)
 })
-
-function anyDocument(seed: number, count: number): Document {
-  const rnd = random(seed)
-  const blocks: Record<string, Block> = { start: { type: 'start', at: [-33, 17] } }
-  const edges: Edge[] = []
-  const containers = ['']
-  for (let i = 0; i < count; i++) {
-    const parent = containers[Math.floor(rnd() * containers.length)]!
-    const type = rnd() < 0.1 ? 'loop' : rnd() < 0.2 ? 'condition' : 'set'
-    const id = `b${i}`
-    const params: JsonObject = type === 'condition' ? { cases: [{ id: 'x', when: '1' }, { id: 'y' }, { id: 'z' }] } : {}
-    blocks[id] = { type, at: [rnd() * 900, rnd() * 900], params, ...(parent ? { parent } : {}) }
-    const near = Object.keys(blocks).filter((other) => other !== id && (blocks[other]!.parent ?? '') === parent)
-    for (let n = 0; n < 2 && near.length; n++) {
-      if (rnd() > 0.75) continue
-      const source = near[Math.floor(rnd() * near.length)]!
-      edges.push({ source, target: id, ...(blocks[source]!.type === 'condition' ? { handle: 'xyz'[Math.floor(rnd() * 3)]! } : rnd() < 0.1 ? { handle: 'error' } : {}) })
-    }
-    if (type === 'loop') containers.push(id)
-    if (parent && rnd() < 0.5) edges.push({ source: parent, handle: 'body', target: id })
-  }
-  return { format: 'weft/1', blocks, edges }
-}

@@ -1,7 +1,7 @@
 // A block as a card: rail (state), head (kind, name, state), one sentence, a row for each branch, and below it what there is to
 // say about the run.
 
-import { useStore, type NodeProps } from '@xyflow/react'
+import type { NodeProps } from '@xyflow/react'
 import { memo, useEffect, useRef, type ReactElement } from 'react'
 import { namedHandles } from '../state/document'
 import { dispatch } from '../state/doc'
@@ -11,22 +11,24 @@ import { glyphOf, wordOf } from '../ui/status'
 import { Footer } from './Footer'
 import type { CardFlow } from './flow'
 import { inPlaceStore } from './edit'
-import { isFar } from './lod'
+import { useDetail } from './lod'
 import { useMark, usePaint, whySkipped } from './paint'
 import { Ports, useAim } from './ports'
-import { sentenceOf, type Part } from './sentence'
+import { sentenceOf, sentenceText, type Part } from './sentence'
 import { CARD_H } from './size'
 import { focusNode } from './view'
 
 export const BlockNode = memo(function BlockNode({ id, data, selected }: NodeProps<CardFlow>): ReactElement {
   const { block, spec, wired } = data
-  const far = useStore((s) => isFar(s.transform[2]))
+  const detail = useDetail()
+  const far = detail !== 'near'
   const paint = usePaint(id, block)
   const aim = useAim(id)
   const mark = useMark(id)
   const { status, node } = paint
   const glyph = glyphOf(status)
   const title = status === 'skipped' ? `skipped: ${whySkipped(node)}` : undefined
+  if (detail === 'tiny') return <div className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-far data-tiny title={block.name?.trim() || id}><span className="card__rail" /></div>
   return (
     <>
       <div
@@ -35,20 +37,20 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
       >
         <span className="card__rail" />
         <div className="card__head">
-          <Icon name={iconOf(block.type)} size={far ? 24 : 16} />
+          <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
           <Name id={id} name={block.name?.trim() || id} />
           {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
           {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
         </div>
         {far ? null : (
           <>
-            <p className="card__sentence"><Sentence parts={sentenceOf(block, spec)} /></p>
+            <p className="card__sentence" title={sentenceText(block, spec)}><Sentence parts={sentenceOf(block, spec)} /></p>
             <Branches block={block} spec={spec} route={status === 'idle' ? undefined : node?.route} />
             <Footer block={block} spec={spec} paint={paint} />
           </>
         )}
       </div>
-      <Ports id={id} block={block} spec={spec} wired={wired} />
+      {far ? null : <Ports id={id} block={block} spec={spec} wired={wired} />}
     </>
   )
 })

@@ -2,7 +2,7 @@
 // dragged; the drop is one command. What React Flow knows besides comes from the document and the selection, never the reverse.
 
 import {
-  Background, BackgroundVariant, MiniMap, ReactFlow, ReactFlowProvider, SelectionMode, useReactFlow,
+  Background, BackgroundVariant, MiniMap, ReactFlow, ReactFlowProvider, SelectionMode, useReactFlow, useStore,
   type EdgeChange, type NodeChange, type ReactFlowInstance,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
@@ -25,21 +25,25 @@ import { ConnectionLine } from './ConnectionLine'
 import { ContainerNode } from './ContainerNode'
 import { enterInspector, type CanvasMode } from './commands'
 import { deriver, NOTE_PREFIX, type FlowLine, type FlowNode, type Local } from './flow'
+import { EdgeSheet } from './EdgeSheet'
 import { FlowEdge } from './FlowEdge'
 import { leaveEdge, overEdge } from './hover'
 import { useCanvasKeys } from './keyboard'
-import { CULL_FROM, MINIMAP_FROM, READABLE } from './lod'
+import { CULL_FROM, DetailContext, detailAt, MINIMAP_FROM } from './lod'
 import { openMenu } from './menu'
 import { ModeContext } from './mode'
 import { NoteNode } from './NoteNode'
 import { worstOf } from './paint'
 import { GRID } from './size'
+import { useFit, type Fit } from './useFit'
+import { useWays } from './useWays'
 import { focusNode, setEye, setPointer } from './view'
 
 const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
 /** Edges are joined by `endReconnecting`, which knows the rules; but without a handler here their ends can not be taken. */
 const NOT_BY_REACT_FLOW = (): void => undefined
 const NOTHING_LOCAL: Local = new Map()
+const NO_EDGES: FlowLine[] = []
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
 const EDGE_TYPES = { flow: FlowEdge }
 const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.05 }
@@ -48,7 +52,7 @@ const SPOKEN = {
   'node.a11yDescription.keyboardDisabled': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
 }
 const MINIMAP_COLOURS: Readonly<Record<string, string>> = {
-  succeeded: 'var(--ok)', failed: 'var(--err)', running: 'var(--run)', retrying: 'var(--run)', waiting: 'var(--wait)',
+  succeeded: 'var(--ok)', failed: 'var(--err)', running: 'var(--run)', retrying: 'var(--run)', waiting: 'var(--wait)', attention: 'var(--wait)',
 }
 
 export default function Canvas({ mode = 'edit' }: { mode?: CanvasMode }): ReactElement {
@@ -76,7 +80,8 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const [local, setLocal] = useState<Local>(NOTHING_LOCAL)
   const [derive] = useState(deriver)
   const nodes = useMemo(() => derive.nodes(doc, specs, selection, local), [derive, doc, specs, selection, local])
-  const edges = useMemo(() => derive.edges(doc, specs, selection), [derive, doc, specs, selection])
+  const ways = useWays(doc, specs)
+  const edges = useMemo(() => derive.edges(doc, specs, selection, ways), [derive, doc, specs, selection, ways])
   const flow = useReactFlow<FlowNode, FlowLine>()
   const frame = useRef<HTMLDivElement>(null)
   const [ready, setReady] = useState(false)
@@ -84,9 +89,12 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const boxing = useRef(false)
   const free = useFreely()
   const count = Object.keys(doc.blocks).length
-  useEye(flow, frame)
+  const large = count > CULL_FROM
+  const detail = useStore((s) => detailAt(s.transform[2]))
+  const merged = large && detail !== 'near'
+  const fit = useFit(flow, frame, !ready ? null : mode === 'edit' ? opened : ran ? runId : null, doc, specs)
+  useEye(flow, frame, fit)
   useCanvasKeys(mode)
-  useFirstFit(flow, frame, !ready ? null : mode === 'edit' ? opened : ran ? runId : null, count)
 
   const onNodesChange = useCallback((changes: NodeChange<FlowNode>[]) => {
     const chosen = changes.filter((change) => change.type === 'select')
@@ -174,14 +182,15 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
         openPicker({ mode: 'add', screen: { x: event.clientX, y: event.clientY }, at: toCanvas(event) })
       }}
     >
+      <DetailContext value={detail}>
       <ReactFlow<FlowNode, FlowLine>
-        onInit={() => setReady(true)} nodes={nodes} edges={edges} nodeTypes={NODE_TYPES} edgeTypes={EDGE_TYPES} onNodesChange={onNodesChange}
+        onInit={() => setReady(true)} nodes={nodes} edges={merged ? NO_EDGES : edges} nodeTypes={NODE_TYPES} edgeTypes={EDGE_TYPES} onNodesChange={onNodesChange}
         onEdgesChange={(changes) => chooseEdges(changes, boxing.current)} onSelectionStart={() => (boxing.current = true)} onSelectionEnd={() => (boxing.current = false)}
         nodesDraggable={editable} nodesConnectable={editable} edgesReconnectable={editable} connectOnClick={false} disableKeyboardA11y
         deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={['Shift', 'Meta', 'Control']} panActivationKeyCode="Space"
         selectionOnDrag={editable} selectionMode={SelectionMode.Partial} panOnDrag={editable ? [1, 2] : true} panOnScroll zoomOnDoubleClick={false}
         snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={0.05} maxZoom={2} attributionPosition="bottom-left" ariaLabelConfig={SPOKEN} edgesFocusable={false} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
-        connectionRadius={0} onlyRenderVisibleElements={count > CULL_FROM} connectionLineComponent={ConnectionLine} reconnectRadius={8}
+        connectionRadius={0} onlyRenderVisibleElements={large} connectionLineComponent={ConnectionLine} reconnectRadius={8}
         onNodeDrag={(event, _, moved) => onDrag(event, moved)} onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
         onConnectStart={(_, { nodeId, handleId }) => nodeId && connectStore.get().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
         onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
@@ -207,6 +216,11 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           event.preventDefault()
           openMenu({ kind: 'pane', x: event.clientX, y: event.clientY })
         }}
+        onMoveStart={(event) => {
+          if (event) fit.moved()
+          moving(frame.current, large)
+        }}
+        onMoveEnd={() => moving(frame.current, false)}
         onPaneClick={() => focusNode(null)} onNodeClick={(_, node) => focusNode(node.id)}
       >
         <Background variant={BackgroundVariant.Dots} gap={GRID} size={2} color="var(--dots)" />
@@ -216,11 +230,18 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
             nodeColor={(node) => (node.type === 'container' ? 'color-mix(in srgb, var(--edge) 22%, transparent)' : (MINIMAP_COLOURS[worstOf(node.id)] ?? 'var(--edge)'))}
           />
         ) : null}
+        {merged ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}
       </ReactFlow>
+      </DetailContext>
       <Hint />
       <CanvasMenu mode={mode} />
     </div>
   )
+}
+
+/** While a large canvas is panned its picture is moved, not painted again. */
+function moving(canvas: HTMLElement | null, on: boolean): void {
+  canvas?.toggleAttribute('data-panning', on)
 }
 
 function Hint(): ReactElement | null {
@@ -310,7 +331,7 @@ function useFreely(): boolean {
   return free
 }
 
-function useEye(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>): void {
+function useEye(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>, all: Fit): void {
   useEffect(() => {
     setEye({
       toCanvas: (screen) => {
@@ -318,9 +339,19 @@ function useEye(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObj
         return [x, y]
       },
       zoom: () => flow.getZoom(),
-      zoomTo: (zoom, duration) => void flow.zoomTo(zoom, { duration }),
-      fit: (ids, duration) => void flow.fitView({ ...FIT, duration, ...(ids ? { nodes: ids.map((id) => ({ id })) } : {}) }),
-      center: (at, zoom, duration) => void flow.setCenter(at[0], at[1], { zoom, duration }),
+      zoomTo: (zoom, duration) => {
+        all.moved()
+        void flow.zoomTo(zoom, { duration })
+      },
+      fit: (ids, duration) => {
+        if (!ids) return all.all(duration)
+        all.moved()
+        void flow.fitView({ ...FIT, duration, nodes: ids.map((id) => ({ id })) })
+      },
+      center: (at, zoom, duration) => {
+        all.moved()
+        void flow.setCenter(at[0], at[1], { zoom, duration })
+      },
       box: () => frame.current?.getBoundingClientRect() ?? new DOMRect(),
     })
     const onMove = (event: PointerEvent): void => {
@@ -333,26 +364,7 @@ function useEye(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObj
       removeEventListener('pointermove', onMove, true)
       setEye(null)
     }
-  }, [flow, frame])
-}
-
-/** When a document is opened: all of it if it can still be read then, else its beginning. */
-function useFirstFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>, id: string | null, count: number): void {
-  const done = useRef<string | null>(null)
-  useEffect(() => {
-    if (id === null || !count || done.current === id) return
-    done.current = id
-    const turn = requestAnimationFrame(() => {
-      const view = frame.current?.getBoundingClientRect()
-      const all = flow.getNodesBounds(flow.getNodes().map((node) => node.id))
-      if (!view?.width || !all.width) return
-      const margin = 40
-      const zoom = Math.max(READABLE, Math.min(1, (view.width - margin * 2) / all.width, (view.height - margin * 2) / all.height))
-      const place = (room: number, from: number, size: number): number => (size * zoom + margin * 2 <= room ? (room - size * zoom) / 2 : margin) - from * zoom
-      void flow.setViewport({ x: place(view.width, all.x, all.width), y: place(view.height, all.y, all.height), zoom })
-    })
-    return () => cancelAnimationFrame(turn)
-  }, [flow, frame, id, count])
+  }, [flow, frame, all])
 }
 
 export { Canvas }

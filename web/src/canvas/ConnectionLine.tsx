@@ -4,11 +4,11 @@ import { Position, type ConnectionLineComponentProps } from '@xyflow/react'
 import type { ReactElement } from 'react'
 import { useSelect } from '../state/store'
 import { connectStore } from './connect'
-import { pathOf } from './FlowEdge'
+import { plainPath } from './path'
 
 export function ConnectionLine({ fromX, fromY, toX, toY, fromPosition }: ConnectionLineComponentProps): ReactElement {
   const aim = useSelect(connectStore, ({ over, reasons }) => (over === null ? 'free' : reasons.has(over) ? 'refused' : 'over'))
-  const [path] = pathOf({ sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY, sourcePosition: fromPosition, targetPosition: Position.Left })
+  const [path] = plainPath({ sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY, sourcePosition: fromPosition, targetPosition: Position.Left })
   return (
     <g className="drawing" data-aim={aim}>
       <path className="drawing__line" d={path} fill="none" />

@@ -1,7 +1,7 @@
 // A loop or a parallel: its blocks stand inside it. The header says how far it has come and which iteration is looked at; that
 // choice drives the blocks inside, the inspector and the trace.
 
-import { NodeResizer, useStore, type NodeProps } from '@xyflow/react'
+import { NodeResizer, type NodeProps } from '@xyflow/react'
 import { memo, useState, type ReactElement } from 'react'
 import { docStore, specsOf } from '../state/doc'
 import { indexOf } from '../state/document'
@@ -16,17 +16,17 @@ import { stepIteration } from './commands'
 import { dropStore } from './connect'
 import { Footer } from './Footer'
 import type { ContainerFlow } from './flow'
-import { isFar } from './lod'
+import { useDetail } from './lod'
 import { useMark, usePaint, useRounds, whySkipped, type Rounds } from './paint'
 import { Ports, useAim } from './ports'
-import { sentenceOf } from './sentence'
+import { sentenceOf, sentenceText } from './sentence'
 import { CONTAINER_MIN, sizeOf } from './size'
 import { useMode } from './mode'
 import { resizeEnd } from './resize'
 
 export const ContainerNode = memo(function ContainerNode({ id, data, selected }: NodeProps<ContainerFlow>): ReactElement {
   const { block, spec, wired } = data
-  const far = useStore((s) => isFar(s.transform[2]))
+  const far = useDetail() !== 'near'
   const mode = useMode()
   const paint = usePaint(id, block)
   const rounds = useRounds(id)
@@ -34,7 +34,8 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected }:
   const mark = useMark(id)
   const drop = useSelect(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
   const { status, node } = paint
-  const glyph = rounds ? null : glyphOf(status)
+  // The failures that are counted in the header say it already.
+  const glyph = status === 'failed' && rounds?.failed ? null : glyphOf(status)
   const min = selected && mode === 'edit' ? leastSize(id) : CONTAINER_MIN
   return (
     <>
@@ -46,18 +47,17 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected }:
           <NodeResizer minWidth={min[0]} minHeight={min[1]} lineClassName="resize__line" handleClassName="resize__grip" onResizeEnd={(_, box) => resizeEnd(id, box)} />
         ) : null}
         <div className="container__head">
-          <Icon name={iconOf(block.type)} size={far ? 24 : 16} />
+          <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
           <Name id={id} name={block.name?.trim() || id} />
-          {far ? null : <span className="container__sentence"><Sentence parts={sentenceOf(block, spec)} /></span>}
+          {far ? null : <span className="container__sentence" title={sentenceText(block, spec)}><Sentence parts={sentenceOf(block, spec)} /></span>}
           {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
-          {rounds && rounds.count > 0 ? <IterationStepper id={id} name={block.name?.trim() || id} rounds={rounds} kind={spec?.container ?? block.type} /> : null}
+          {rounds && rounds.count > 0 && !far ? <IterationStepper id={id} name={block.name?.trim() || id} rounds={rounds} kind={spec?.container ?? block.type} /> : null}
           {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
         </div>
-        {rounds && rounds.count > 0 ? <Bar rounds={rounds} /> : null}
         {status === 'failed' || status === 'handled' ? <div className="container__foot"><Footer block={block} spec={spec} paint={paint} /></div> : null}
         <span className="container__end" title="An iteration ends when everything inside has." />
       </div>
-      <Ports id={id} block={block} spec={spec} wired={wired} />
+      {far ? null : <Ports id={id} block={block} spec={spec} wired={wired} />}
     </>
   )
 })
@@ -77,8 +77,8 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
   return (
     <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onClick={(event) => event.stopPropagation()} onDoubleClick={(event) => event.stopPropagation()}>
       {failed >= 0 ? (
-        <button type="button" className="stepper__failed" title={`First failed ${word}: ${failed + 1}`} aria-label={`First failed ${word}, ${failed + 1}`} data-testid={`iter-${id}-failed`} onClick={() => setIter(id, failed)}>
-          <Icon name="failed" size={14} />{rounds.failed || ''}
+        <button type="button" className="stepper__failed" title={`First failed ${word}: ${failed + 1}`} data-testid={`iter-${id}-failed`} onClick={() => setIter(id, failed)}>
+          <Icon name="failed" size={14} />{rounds.failed ? `${rounds.failed} failed` : ''}
         </button>
       ) : null}
       <button
@@ -88,13 +88,14 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
         <Icon name="back" size={14} />
       </button>
       <button
-        type="button" className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} of ${count}`}
+        type="button" className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} / ${count}`}
         onClick={(event) => {
           const box = event.currentTarget.getBoundingClientRect()
           setMenu({ x: box.left, y: box.bottom + 4 })
         }}
       >
         {index + 1} / {count}
+        <Bar rounds={rounds} />
       </button>
       <button
         type="button" className="stepper__turn" data-testid={`iter-${id}-next`} aria-label={`Next ${word}`} title={`Next ${word}`} aria-disabled={index >= opened - 1 || undefined}

@@ -1,53 +1,36 @@
-// An edge: orthogonal, corners of 12 px, the name of its branch on it. While a run is painted it says whether it was taken. The
+// An edge: orthogonal, around the cards, corners of 12 px, the name of its branch on it. While a run is painted it says whether it was taken. The
 // plus in its middle puts a block into it.
 
-import { EdgeLabelRenderer, getSmoothStepPath, Position, useStore, type EdgeProps } from '@xyflow/react'
-import { memo, type ReactElement } from 'react'
+import { EdgeLabelRenderer, Position, type EdgeProps } from '@xyflow/react'
+import { memo, useMemo, type ReactElement } from 'react'
 import { openPicker } from '../panels/palette/picker'
 import { useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
 import { connectStore } from './connect'
 import type { FlowLine } from './flow'
 import { hoverStore, leaveEdge, overEdge } from './hover'
-import { isFar } from './lod'
+import { CHAR } from './layout/routes'
+import { useDetail } from './lod'
 import { useMode } from './mode'
 import { useEdgePaint } from './paint'
-
-export interface Ends {
-  sourceX: number
-  sourceY: number
-  targetX: number
-  targetY: number
-  sourcePosition: Position
-  targetPosition: Position
-}
-
-/** The path, and the middle of it. Edges turn just before their target: those that come together run together. */
-export function pathOf(ends: Ends): [path: string, x: number, y: number] {
-  const { sourceX, targetX, sourcePosition } = ends
-  const gap = targetX - sourceX
-  const wide = sourcePosition === Position.Right && gap > 56
-  const offset = gap > 0 && gap < 48 ? Math.max(4, gap / 2 - 1) : 24
-  const [path, x, y] = getSmoothStepPath({ ...ends, borderRadius: 12, offset, ...(wide ? { centerX: targetX - 32 } : {}) })
-  return [path, x, y]
-}
-
-const CHAR = 6.7
+import { lineOf } from './path'
 
 export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): ReactElement {
-  const { id, source, target, data, selected, sourceX, sourceY, targetX, targetY, sourcePosition } = props
-  const { handle, label, names } = data!
+  const { id, source, target, data, selected, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition } = props
+  const { handle, label, names, way } = data!
   const mode = useMode()
-  const far = useStore((s) => isFar(s.transform[2]))
+  const far = useDetail() !== 'near'
   const { state, tone, title } = useEdgePaint(source, handle, target)
   const moving = useSelect(connectStore, (s) => s.edge === id)
   const hovered = useSelect(hoverStore, (s) => s.edge === id)
   const alone = useSelect(uiStore, ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length)
-  const [path, midX, midY] = pathOf(props)
+  const { path, x: midX, y: midY, lead } = useMemo(
+    () => lineOf({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }, way), [sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, way],
+  )
   const down = sourcePosition === Position.Bottom
   // What hangs below a card would hide a label there: it goes to the other end.
   const under = down && targetX - sourceX > 60
-  const room = down ? 16 : Math.floor(((targetX > sourceX ? targetX - sourceX : 96) - 14) / CHAR)
+  const room = down ? 16 : Math.floor((lead - 14) / CHAR)
   const full = state === 'dead' && label && handle !== 'error' ? `${label} · skipped` : label
   const shown = full.length <= room ? full : label.length <= room ? label : `${label.slice(0, Math.max(3, room - 1))}…`
   return (

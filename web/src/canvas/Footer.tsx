@@ -3,11 +3,25 @@
 
 import type { ReactElement } from 'react'
 import type { Block, BlockSpec } from '../net/types'
+import { shortId } from '../panels/tape/Drawer'
 import { useClock } from '../panels/tape/useClock'
+import { Link } from '../routes'
 import type { OpenWait } from '../state/run'
-import type { Paint } from './paint'
+import { whySkipped, type Paint } from './paint'
 
 export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec | undefined; paint: Paint }): ReactElement | null {
+  const child = paint.node?.wait?.child
+  return (
+    <>
+      <Words block={block} spec={spec} paint={paint} />
+      {child === undefined ? null : (
+        <p className="foot"><Link className="foot__link nodrag nopan" to={`/runs/${encodeURIComponent(child)}`} title={`Open run ${child}`}>run {shortId(child)}</Link></p>
+      )}
+    </>
+  )
+}
+
+function Words({ block, spec, paint }: { block: Block; spec: BlockSpec | undefined; paint: Paint }): ReactElement | null {
   const { status, node, text } = paint
   if (!node) return null
   const most = block.policy?.retry?.max_attempts ?? (spec as { attempts?: number } | undefined)?.attempts ?? 1
@@ -20,18 +34,22 @@ export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec |
       return (
         <>
           <p className="foot">{attempt}{node.dueAt === null ? null : <>, next <In at={node.dueAt} /></>}</p>
-          {node.error ? <p className="foot foot--error">{firstLine(node.error.message)}</p> : null}
+          {node.error ? <p className="foot foot--error foot--one" title={node.error.message}>{firstLine(node.error.message)}</p> : null}
         </>
       )
     case 'failed':
     case 'handled':
+      // A container has no error of its own when a block inside it failed: its header counts them.
+      if (!node.error && node.region) return null
       return (
-        <>
-          {attempt ? <p className="foot">{attempt}</p> : null}
-          <p className="foot foot--error" title={node.error?.message}>{firstLine(node.error?.message ?? 'failed')}</p>
-        </>
+        <p className="foot foot--error" title={node.error?.message}>
+          {attempt ? <span className="foot__quiet">{attempt} · </span> : null}{firstLine(node.error?.message ?? 'failed')}
+        </p>
       )
+    case 'skipped':
+      return <p className="foot foot--skipped">skipped: {whySkipped(node)}</p>
     case 'waiting':
+    case 'attention':
       return node.wait ? <Waiting wait={node.wait} /> : null
     case 'succeeded':
       return node.lost ? <p className="foot">went on after a restart</p> : null
@@ -43,7 +61,7 @@ export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec |
 function Waiting({ wait }: { wait: OpenWait }): ReactElement {
   const now = useClock(1000)
   const timed = wait.kind === 'timer' && wait.dueAt !== null
-  const what = { approval: 'an answer', form: 'an answer', timer: 'its time', signal: `signal ${wait.title}`, webhook: 'a call', child: 'another run' }[wait.kind]
+  const what = { approval: 'an answer', form: 'an answer', timer: 'its time', signal: `signal ${wait.title}`, webhook: 'a call', child: 'another run', attention: 'somebody to look into it' }[wait.kind]
   return (
     <p className="foot foot--wait">
       {timed ? <>goes on <In at={wait.dueAt!} /></> : <>waiting for {what} · {spanText(now - wait.openedAt)}</>}

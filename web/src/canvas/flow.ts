@@ -3,10 +3,11 @@
 
 import type { Edge as RfEdge, Node as RfNode, NodeHandle, Position } from '@xyflow/react'
 import type { Block, BlockSpec, Document, Note, Point } from '../net/types'
-import { handlesOf, indexOf, kindOf, namedHandles, nameOf, noteId, parentOf, readingOrder, type Specs } from '../state/document'
+import { handlesOf, indexOf, kindOf, nameOf, noteId, parentOf, readingOrder, type Specs } from '../state/document'
 import type { Selection } from '../state/ui'
 import { sentenceText } from './sentence'
-import { handlePlace, inPlace, NOTE_SIZE, sizeOf } from './size'
+import { titleOf, type Way, type Ways } from './layout/routes'
+import { BODY_X, handlePlace, inPlace, NOTE_SIZE, sizeOf } from './size'
 
 /** `wired`: handles with an edge, and `in`; separated by blanks. */
 export type BlockData = { block: Block; spec: BlockSpec | undefined; wired: string }
@@ -15,20 +16,21 @@ export type CardFlow = RfNode<BlockData, 'block'>
 export type ContainerFlow = RfNode<BlockData, 'container'>
 export type NoteFlow = RfNode<NoteData, 'note'>
 export type FlowNode = CardFlow | ContainerFlow | NoteFlow
-export type FlowEdgeData = { handle: string; label: string; names: string }
+/** `way`: its corners from the source's handle on, as long as both ends are where the document has them. */
+export type FlowEdgeData = { handle: string; label: string; names: string; way: Way | undefined }
 export type FlowLine = RfEdge<FlowEdgeData, 'flow'>
 
 export const NOTE_PREFIX = 'note:'
 export const HANDLE_SIZE = 12
-/** How far the box of `body` reaches out of its container, so that the edge begins at the right side of its tab. */
-const BODY_LEFT = 5
+/** How far the box of `body` reaches out of its container. */
+const BODY_LEFT = HANDLE_SIZE - BODY_X
 
 /** Positions and sizes while something is dragged or resized, relative to the container, by node id. */
 export type Local = ReadonlyMap<string, { at?: Point; size?: Point }>
 
 export interface Deriver {
   nodes(doc: Document, specs: Specs, selection: Selection, local: Local): FlowNode[]
-  edges(doc: Document, specs: Specs, selection: Selection): FlowLine[]
+  edges(doc: Document, specs: Specs, selection: Selection, ways: Ways): FlowLine[]
 }
 
 export function deriver(): Deriver {
@@ -71,18 +73,19 @@ export function deriver(): Deriver {
       cards = next
       return out
     },
-    edges(doc, specs, selection) {
+    edges(doc, specs, selection, ways) {
       const next: typeof lines = new Map()
       const chosen = new Set(selection.edges)
       const out = indexOf(doc).edges.map(({ id, source, handle, target }) => {
-        const label = labelOf(doc, source, handle)
+        const label = titleOf(doc, source, handle)
+        const way = ways.get(id)
         const names = `${nameOf(doc, source)} to ${nameOf(doc, target)}`
         const valid = !!doc.blocks[source] && !!doc.blocks[target] && handlesOf(doc.blocks[source], specs).includes(handle)
-        const key = [source, handle, target, label, names, chosen.has(id), valid]
+        const key = [source, handle, target, label, names, chosen.has(id), valid, way]
         const known = lines.get(id)
         const entry = known && same(known.key, key) ? known : {
           key, edge: {
-            id, type: 'flow', source, target, sourceHandle: handle, targetHandle: 'in', selected: chosen.has(id), data: { handle, label, names },
+            id, type: 'flow', source, target, sourceHandle: handle, targetHandle: 'in', selected: chosen.has(id), data: { handle, label, names, way },
             ariaLabel: `${names}${label ? `, ${label}` : ''}`, hidden: !valid,
           } satisfies FlowLine,
         }
@@ -93,13 +96,6 @@ export function deriver(): Deriver {
       return out
     },
   }
-}
-
-/** What stands on an edge: the title of its case, route or action, or `error`. */
-function labelOf(doc: Document, source: string, handle: string): string {
-  if (handle === 'out' || handle === 'body') return ''
-  const block = doc.blocks[source]
-  return (block && namedHandles(block).find((named) => named.id === handle)?.title) || handle
 }
 
 function blockNode(

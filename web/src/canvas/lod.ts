@@ -1,13 +1,23 @@
-// Level of detail: seen from far away a block is one box with its rail, its name and its status. Handles stay, so that edges
-// keep their ends.
+// Level of detail: seen from far away a block is one box with its rail, its name and its status, and in large documents all
+// edges are a handful of lines. React Flow knows where handles are without seeing them, so nothing else is needed.
+
+import { createContext, useContext } from 'react'
 
 /** Below this zoom nobody could read a sentence. */
 export const FAR_ZOOM = 0.45
+/** Below this zoom nobody could read a name. */
+export const TINY_ZOOM = 0.16
 /** From this many blocks on only what is on the screen is mounted. */
 export const CULL_FROM = 150
 /** From this many blocks on the minimap is shown until somebody hides it. */
 export const MINIMAP_FROM = 30
-
-export const isFar = (zoom: number): boolean => zoom < FAR_ZOOM
-/** The smallest zoom at which sentences can be read: a document opens no smaller. */
+/** The smallest zoom at which sentences can be read: nothing is fitted smaller unless it is asked for twice. */
 export const READABLE = 0.75
+
+export type Detail = 'near' | 'far' | 'tiny'
+
+export const detailAt = (zoom: number): Detail => (zoom < TINY_ZOOM ? 'tiny' : zoom < FAR_ZOOM ? 'far' : 'near')
+
+/** Given by the canvas, once for all that is on it. */
+export const DetailContext = createContext<Detail>('near')
+export const useDetail = (): Detail => useContext(DetailContext)

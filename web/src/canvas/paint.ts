@@ -4,7 +4,7 @@
 import type { Block, Diagnostic } from '../net/types'
 import { docStore } from '../state/doc'
 import { nameOf } from '../state/document'
-import { runStore } from '../state/live'
+import { runStore, type RunState } from '../state/live'
 import { edgeAt, isEnded, nodeAt, pathFor, scopesAt, statusAt, totalsOf, type BlockStatus, type EdgeView, type NodeState, type RunFold, type ScopeState } from '../state/run'
 import { shallow, useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
@@ -83,15 +83,20 @@ const PLAIN: EdgePaint = { state: 'idle', tone: 'ok', title: '' }
 
 export function useEdgePaint(source: string, handle: string, target: string): EdgePaint {
   const iter = useSelect(uiStore, (s) => s.iter)
-  return useSelect(runStore, ({ doc, view }) => {
-    if (!doc || !doc.blocks[source] || !doc.blocks[target] || view.seq === 0) return PLAIN
-    const { state, live, dead } = edgeAt(view, doc, { source, target, handle }, iter)
-    if (state === 'idle') return PLAIN
-    const tone = state === 'active' ? 'run' : handle === 'error' ? 'err' : 'ok'
-    const counts = live + dead > 1 ? `; taken ${live} of ${live + dead} times` : ''
-    const title = state === 'dead' ? `skipped: ${whyDead(view, doc, source, handle, iter)}${counts}` : `taken${counts}`
-    return { state, tone, title }
-  }, shallow)
+  return useSelect(runStore, (run) => edgePaint(run, source, handle, target, iter), shallow)
+}
+
+export function edgePaint({ doc, view }: Pick<RunState, 'doc' | 'view'>, source: string, handle: string, target: string, iter: Readonly<Record<string, number>>): EdgePaint {
+  if (!doc || !doc.blocks[source] || !doc.blocks[target] || view.seq === 0) return PLAIN
+  const { state, live, dead } = edgeAt(view, doc, { source, target, handle }, iter)
+  if (state === 'idle') {
+    const around = isEnded(view.status) && !nodeAt(view, doc, source, iter) && skippedAround(view, doc, source, iter) === 'skipped'
+    return around ? { state: 'dead', tone: 'ok', title: 'skipped: its container did not start' } : PLAIN
+  }
+  const tone = state === 'active' ? 'run' : handle === 'error' ? 'err' : 'ok'
+  const counts = live + dead > 1 ? `; taken ${live} of ${live + dead} times` : ''
+  const title = state === 'dead' ? `skipped: ${whyDead(view, doc, source, handle, iter)}${counts}` : `taken${counts}`
+  return { state, tone, title }
 }
 
 function whyDead(view: RunFold, doc: Parameters<typeof nodeAt>[1], source: string, handle: string, iter: Readonly<Record<string, number>>): string {

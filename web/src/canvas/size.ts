@@ -13,8 +13,10 @@ export const ROW_H = 24
 export const PORT_Y = 32
 /** A container's header, and the least room between its border and its children. */
 export const CONTAINER_HEAD = 32
-export const CONTAINER_MIN: Point = [304, 176]
-export const PAD = { left: 48, top: 48, right: 32, bottom: 32 } as const
+export const CONTAINER_MIN: Point = [288, 160]
+export const PAD = { left: 48, top: 48, right: 32, bottom: 48 } as const
+/** Where edges of `body` begin: at the right side of its tab. */
+export const BODY_X = 7
 export const NOTE_SIZE: Point = [208, 96]
 
 export interface HandlePlace {

@@ -16,6 +16,7 @@ const STATUS: Record<AnyStatus, { word: string; tone: Tone; icon: IconName | nul
   failed: { word: 'failed', tone: 'err', icon: 'failed' },
   handled: { word: 'failed, handled', tone: 'err', icon: 'failed' },
   waiting: { word: 'waiting', tone: 'wait', icon: 'waiting' },
+  attention: { word: 'needs attention', tone: 'wait', icon: 'warning' },
   skipped: { word: 'skipped', tone: 'quiet', icon: 'skipped' },
   cancelled: { word: 'cancelled', tone: 'quiet', icon: 'cancelled' },
   cancelling: { word: 'cancelling', tone: 'quiet', icon: 'cancelled' },

@@ -7,6 +7,7 @@ import { absoluteAt, chainOf, indexOf, kindOf, NO_SPECS, noteId, parentOf, roots
 import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
 import { columns, type Link } from './layers'
 import { GAP_Y, place } from './place'
+import { labelWidth, titleOf } from './routes'
 
 export type Tidy = Extract<Command, { type: 'tidy' }>
 
@@ -47,7 +48,7 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
   }
   const order = entriesFirst(doc, ids)
   const number = new Map(order.map((id, i) => [id, i]))
-  const boxes = order.map((id) => ({ w: sizeIn(work, id)[0], h: sizeIn(work, id)[1] }))
+  const boxes = order.map((id) => ({ w: sizeIn(work, id)[0], h: sizeIn(work, id)[1], lead: leadOf(doc, id) }))
   const links = indexOf(doc).edges.flatMap((edge): Link[] => {
     const [source, target] = [number.get(edge.source), number.get(edge.target)]
     if (source === undefined || target === undefined || edge.handle === 'body') return []
@@ -60,11 +61,16 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
 
 /** Size that holds the children, with room at every side. */
 function fit(work: Work, children: readonly string[]): Point {
-  const ends = children.filter((id) => work.at[id]).map((id): Point => [work.at[id]![0] + sizeIn(work, id)[0], work.at[id]![1] + sizeIn(work, id)[1]])
+  const ends = children.filter((id) => work.at[id]).map((id): Point => [work.at[id]![0] + sizeIn(work, id)[0] + PAD.right, work.at[id]![1] + sizeIn(work, id)[1] + below(work, id)])
   return [
-    up(Math.max(CONTAINER_MIN[0], ...ends.map(([x]) => x + PAD.right))),
-    up(Math.max(CONTAINER_MIN[1], ...ends.map(([, y]) => y + PAD.bottom))),
+    up(Math.max(CONTAINER_MIN[0], ...ends.map(([x]) => x))),
+    up(Math.max(CONTAINER_MIN[1], ...ends.map(([, y]) => y))),
   ]
+}
+
+/** Room below a block: what hangs below a card while it runs stays inside; nothing hangs below a container. */
+function below(work: Work, id: string): number {
+  return kindOf(work.doc, id, work.specs) ? PAD.right : PAD.bottom
 }
 
 /** After a part was laid out: the containers around it hold it still. */
@@ -75,7 +81,7 @@ function growAround(work: Work, container: string): void {
     const ends = (indexOf(doc).children.get(id) ?? []).map((child): Point => {
       const at = work.at[child] ?? doc.blocks[child]!.at ?? [0, 0]
       const [cw, ch] = sizeIn(work, child)
-      return [at[0] + cw + PAD.right, at[1] + ch + PAD.bottom]
+      return [at[0] + cw + PAD.right, at[1] + ch + below(work, child)]
     })
     const size: Point = [up(Math.max(w, ...ends.map(([x]) => x))), up(Math.max(h, ...ends.map(([, y]) => y)))]
     if (size[0] !== w || size[1] !== h) work.size[id] = size
@@ -93,6 +99,12 @@ function portOf(work: Work, id: string, handle: string): number {
   const block = work.doc.blocks[id]!
   const out = handlePlace(block, work.specs.get(block.type), handle)
   return out.side === 'bottom' ? sizeIn(work, id)[1] + GAP_Y : out.y
+}
+
+/** Room for the longest label on the edges that leave a block to the right. */
+function leadOf(doc: Document, id: string): number {
+  const edges = indexOf(doc).outOf.get(id) ?? []
+  return Math.max(0, ...edges.map(({ handle }) => (handle === 'error' ? 0 : labelWidth(titleOf(doc, id, handle)))))
 }
 
 /** First what a run or an iteration begins with, then the others, each in document order. */

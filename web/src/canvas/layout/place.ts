@@ -1,17 +1,25 @@
 // Coordinates for columns: each box as near as can be to where its edges want it, in order, with room in between.
 
-import { PORT_Y } from '../size'
+import { GRID, PORT_Y, up } from '../size'
 import type { Place } from './layers'
 
 export const GAP_X = 64
 export const GAP_Y = 48
+/** Columns never stand further apart, however much runs between them. */
+const GAP_X_MAX = 192
+const BESIDE = 24
+const TRACK = 8
 const LANE = 16
-const LANE_GAP = 24
+/** From a card to a lane below it: what hangs below the card while it runs has room above the lane. */
+const ABOVE_LANE = 32
+const BELOW_LANE = 16
 const PASSES = 3
 
+/** `lead`: room for what stands on the edges that leave it. */
 export interface Box {
   w: number
   h: number
+  lead: number
 }
 
 /** Top left corners by box, the topmost at y 0 and the first column at x 0. Not yet on the grid. */
@@ -41,9 +49,21 @@ export function place(columns: readonly Place[][], boxes: readonly Box[]): { x: 
   for (const column of columns) {
     const own = column.filter((at) => at.box >= 0)
     for (const at of own) result[at.box] = { x, y: y.get(at)! - top }
-    x += Math.max(0, ...own.map((at) => boxes[at.box]!.w)) + (own.length ? GAP_X : 0)
+    if (own.length) x += Math.max(...own.map((at) => boxes[at.box]!.w)) + gapAfter(column)
   }
   return result
+
+  /** Room for labels, and for a lane to each place that is reached by going up or down. */
+  function gapAfter(column: readonly Place[]): number {
+    const lead = Math.max(0, ...column.map((at) => (at.box < 0 ? 0 : boxes[at.box]!.lead)))
+    const bent = new Set(column.flatMap((at) => at.after.filter(({ place: to, port }) => Math.abs(y.get(at)! + (at.box < 0 ? LANE / 2 : port) - y.get(to)! - entry(to)) > GRID / 2).map(({ place: to }) => to)))
+    return up(Math.min(GAP_X_MAX, Math.max(GAP_X, lead + BESIDE, 2 * BESIDE + TRACK * bent.size)))
+  }
+}
+
+function gapBetween(above: Place, below: Place): number {
+  if (above.box < 0) return below.box < 0 ? 0 : BELOW_LANE
+  return below.box < 0 ? ABOVE_LANE : GAP_Y
 }
 
 /** The places of a column as near as possible (least squares) to where they want to be, in order and apart: pool the
@@ -54,7 +74,7 @@ function stack(column: readonly Place[], wanted: readonly number[], height: (at:
   let offset = 0
   for (const [i, at] of column.entries()) {
     const before = column[i - 1]
-    if (before) offset += height(before) + (before.box < 0 || at.box < 0 ? LANE_GAP : GAP_Y)
+    if (before) offset += height(before) + gapBetween(before, at)
     offsets.push(offset)
     pools.push({ sum: wanted[i]! - offset, count: 1 })
     while (pools.length > 1) {

@@ -1,0 +1,33 @@
+// What of a document is shown when it is opened or fitted: all of it if it can still be read then, else its beginning.
+
+export interface Box {
+  x: number
+  y: number
+  width: number
+  height: number
+}
+
+export interface Viewport {
+  x: number
+  y: number
+  zoom: number
+}
+
+const MARGIN = 40
+
+/** `room`: the canvas on the screen, in pixels. `all`: what is to be seen; `first`: where it begins. `least`: no smaller. */
+export function fitted(room: { width: number; height: number }, all: Box, first: Box, least: number): Viewport {
+  const zoom = Math.max(least, Math.min(1, (room.width - MARGIN * 2) / all.width, (room.height - MARGIN * 2) / all.height))
+  return {
+    zoom,
+    x: placed(room.width, all.x, all.width, first.x, zoom),
+    // A tall document is entered at the height of its first block, not at its top.
+    y: placed(room.height, all.y, all.height, first.y + first.height / 2 - (room.height / 2 - MARGIN) / zoom, zoom),
+  }
+}
+
+/** In the middle when all of it has room; else from `first` on, with nothing empty beyond its ends. */
+function placed(room: number, from: number, size: number, first: number, zoom: number): number {
+  if (size * zoom + MARGIN * 2 <= room) return (room - size * zoom) / 2 - from * zoom
+  return Math.max(room - MARGIN - (from + size) * zoom, Math.min(MARGIN - from * zoom, MARGIN - first * zoom))
+}

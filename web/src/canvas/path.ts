@@ -1,0 +1,63 @@
+// The drawn line of an edge: along its way with rounded corners, or, while one of its ends is being moved, the plain line.
+
+import { getSmoothStepPath, Position } from '@xyflow/react'
+import type { Way } from './layout/routes'
+
+export interface Ends {
+  sourceX: number
+  sourceY: number
+  targetX: number
+  targetY: number
+  sourcePosition: Position
+  targetPosition: Position
+}
+
+export interface Line {
+  path: string
+  /** A place on it for the plus: the middle of its longest part. */
+  x: number
+  y: number
+  /** How far it runs before it first turns. */
+  lead: number
+}
+
+const RADIUS = 12
+
+export function lineOf(ends: Ends, way: Way | undefined): Line {
+  const end = way?.at(-1)
+  const fits = end && Math.abs(ends.sourceX + end[0] - ends.targetX) < 1 && Math.abs(ends.sourceY + end[1] - ends.targetY) < 1
+  if (way && fits) return along(way, ends.sourceX, ends.sourceY)
+  const [path, x, y] = plainPath(ends)
+  return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96 }
+}
+
+/** Corners to a path. `x`, `y`: where the way begins. */
+export function along(way: Way, x: number, y: number): Line {
+  let path = `M${x},${y}`
+  let [midX, midY, longest] = [x, y, -1]
+  for (let i = 1; i < way.length; i++) {
+    const [ax, ay] = way[i - 1]!
+    const [bx, by] = way[i]!
+    const long = Math.abs(bx - ax) + Math.abs(by - ay)
+    if (long > longest) [midX, midY, longest] = [x + (ax + bx) / 2, y + (ay + by) / 2, long]
+    const after = way[i + 1]
+    if (!after) {
+      path += `L${x + bx},${y + by}`
+      break
+    }
+    const next = Math.abs(after[0] - bx) + Math.abs(after[1] - by)
+    const r = Math.min(RADIUS, long / 2, next / 2)
+    path += `L${x + bx - Math.sign(bx - ax) * r},${y + by - Math.sign(by - ay) * r}Q${x + bx},${y + by} ${x + bx + Math.sign(after[0] - bx) * r},${y + by + Math.sign(after[1] - by) * r}`
+  }
+  return { path, x: midX, y: midY, lead: way.length > 1 ? Math.abs(way[1]![0]) + Math.abs(way[1]![1]) : 0 }
+}
+
+/** While an edge is drawn or dragged: turns just before its target. */
+export function plainPath(ends: Ends): [path: string, x: number, y: number] {
+  const { sourceX, targetX, sourcePosition } = ends
+  const gap = targetX - sourceX
+  const wide = sourcePosition === Position.Right && gap > 56
+  const offset = gap > 0 && gap < 48 ? Math.max(4, gap / 2 - 1) : 24
+  const [path, x, y] = getSmoothStepPath({ ...ends, borderRadius: RADIUS, offset, ...(wide ? { centerX: targetX - 32 } : {}) })
+  return [path, x, y]
+}
