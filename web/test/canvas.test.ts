@@ -1,11 +1,14 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { containerAt, freeHandle, targetAt } from '../src/canvas/connect'
+import { fitted } from '../src/canvas/fitting'
 import { deriver } from '../src/canvas/flow'
+import { along } from '../src/canvas/path'
 import { presetOf } from '../src/canvas/presets'
 import { sentenceOf, sentenceText } from '../src/canvas/sentence'
-import type { Block, BlockSpec, Document } from '../src/net/types'
+import type { Block, BlockSpec, Document, WireEvent } from '../src/net/types'
 import { handlesOf } from '../src/state/document'
+import { emptyFold, fold, shapeOf, statusAt } from '../src/state/run'
 import { NOTHING } from '../src/state/ui'
 
 const spec = (type: string, sentence: string, params: BlockSpec['params'] = {}): BlockSpec =>
@@ -74,11 +77,64 @@ test('what did not change stays the same object for the canvas; parents come bef
   const ids = after.map((node) => node.id)
   assert.ok(ids.indexOf('review') < ids.indexOf('draft'))
   for (const [i, node] of after.entries()) assert.equal(node === before[i], node.id !== 'draft')
-  assert.deepEqual(derive.edges(moved, none, NOTHING).map((edge) => edge.id), ['start:out>review', 'review:body>draft', 'review:out>check'])
+  assert.deepEqual(derive.edges(moved, none, NOTHING, new Map()).map((edge) => edge.id), ['start:out>review', 'review:body>draft', 'review:out>check'])
 })
 
 test('new conditions, routers and approvals have their handles at once', () => {
   assert.deepEqual(handlesOf({ type: 'condition', params: presetOf('condition') }), ['yes', 'else', 'error'])
   assert.deepEqual(handlesOf({ type: 'router', params: presetOf('router') }), ['a', 'b', 'other', 'error'])
   assert.deepEqual(handlesOf({ type: 'approval', params: presetOf('approval') }), ['out', 'approve', 'reject', 'error'])
+})
+
+test('a document that fits is in the middle; a wide one is shown from its beginning, no smaller than can be read', () => {
+  const room = { width: 1000, height: 600 }
+  const start = { x: 0, y: 0, width: 200, height: 100 }
+  assert.deepEqual(fitted(room, { x: 0, y: 0, width: 400, height: 200 }, start, 0.75), { zoom: 1, x: 300, y: 200 })
+  assert.deepEqual(fitted(room, { x: 0, y: 0, width: 4000, height: 200 }, start, 0.75), { zoom: 0.75, x: 40, y: 225 })
+  assert.equal(fitted(room, { x: 0, y: 0, width: 4000, height: 200 }, start, 0.05).zoom, 0.23)
+  // The beginning in the middle of a tall document stands at half height; at its top nothing empty is shown above it.
+  const tall = { x: 0, y: -2000, width: 400, height: 4000 }
+  const { y, zoom } = fitted(room, tall, start, 0.75)
+  assert.equal(y + 50 * zoom, 300)
+  assert.equal(fitted(room, tall, { ...start, y: -2000 }, 0.75).y, 40 + 2000 * 0.75)
+})
+
+test('a way is drawn with round corners, and the plus stands on its longest part', () => {
+  const { path, x, y, lead } = along([[0, 0], [32, 0], [32, 200], [64, 200]], 100, 50)
+  assert.equal(path, 'M100,50L120,50Q132,50 132,62L132,238Q132,250 144,250L164,250')
+  assert.deepEqual([x, y, lead], [132, 150, 32])
+})
+
+test('a container in which something failed has failed when the run ends, in a parallel as in a loop', () => {
+  for (const type of ['loop', 'parallel'] as const) {
+    const ran: Document = {
+      format: 'weft/1',
+      blocks: { start: { type: 'start' }, box: { type, params: {} }, work: { type: 'function', parent: 'box' } },
+      edges: [{ source: 'start', target: 'box' }, { source: 'box', handle: 'body', target: 'work' }],
+    }
+    const path = type === 'loop' ? 'box#0' : 'box[0]'
+    let seq = 0
+    const event = (name: string, node: string | null, data: WireEvent['data'] = {}, at = ''): WireEvent => ({
+      run: 'r', seq: ++seq, at: seq, type: name, node, block: node?.split(':')[0] ?? null, path: at, key: node && (at ? `${node}@${at}` : node), attempt: 1, data,
+    })
+    const events = [
+      event('run.started', null), event('node.started', 'start'), event('node.succeeded', 'start'), event('node.started', 'box:start'),
+      event('region.sized', 'box:start', { count: 1 }), event('scope.opened', 'box:start', { first: 0, count: 1 }),
+      event('node.started', 'work', {}, path), event('node.failed', 'work', { error: { code: 'code_failed', message: 'no' } }, path),
+      event('run.finished', null, { status: 'failed' }),
+    ]
+    const view = fold(emptyFold(shapeOf(ran)), events)
+    assert.equal(statusAt(view, ran, 'box', {}), 'failed', type)
+    assert.equal(view.nodes.get('box')!.region!.failed, 1, type)
+  }
+})
+
+test('what waits for a run it started knows which', () => {
+  const ran: Document = { format: 'weft/1', blocks: { start: { type: 'start' }, sub: { type: 'run_workflow' } }, edges: [{ source: 'start', target: 'sub' }] }
+  const base = { run: 'r', at: 1, path: '', attempt: 1, node: 'sub', block: 'sub', key: 'sub' }
+  const view = fold(emptyFold(shapeOf(ran)), [
+    { ...base, seq: 1, type: 'node.started', data: {} }, { ...base, seq: 2, type: 'wait.opened', data: { kind: 'child', wait: 'sub!1', child: 'c1' } },
+    { ...base, seq: 3, type: 'wait.closed', data: { outcome: 'fired' } },
+  ])
+  assert.equal(view.nodes.get('sub')!.wait!.child, 'c1')
 })

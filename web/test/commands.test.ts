@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { sizeOf } from '../src/canvas/size'
-import type { Document, Json, Point } from '../src/net/types'
+import type { BlockSpec, Document, Json, Point } from '../src/net/types'
 import { applyCommand, copy, pasteIds, readClip, type Command } from '../src/state/commands'
 import { absoluteAt, checkEdge, checkParent, handlesOf, indexOf, kindOf, noteId, parentOf } from '../src/state/document'
 import { random, recorded, RUNS, specs } from './help'
@@ -215,3 +215,49 @@ function anyCommand(doc: Document, rnd: () => number, n: number): Command {
   ]
   return one(makers)()
 }
+
+test('a variable gets another name: references, assignments and nothing else follow, in one step', () => {
+  const doc: Document = {
+    format: 'weft/1', variables: { a: 1, total: 0, total_2: 5 },
+    blocks: {
+      start: { type: 'start' },
+      add: { type: 'variables', params: { assign: [{ name: 'total', op: 'increment', value: '<workflow.total_2>' }, { name: '$.total.items[0]', value: 'total' }, { name: '$["total"]', value: 1 }, { name: 'a', value: '<variable.Total ?? 0>' }] } },
+      short: { type: 'variables', params: { assign: { total: '<workflow.total>', a: 2 } } },
+      read: { type: 'function', assign: '$.total', params: { code: 'return <workflow.total> + <workflow.total_2> + total' }, policy: { skip_if: '<workflow.total> > 3', cache: { key: '<workflow.total>' } } },
+      other: { type: 'set', params: { value: '<total.x> and workflow.total' } },
+    },
+    edges: [],
+  }
+  const [next, inverse] = applyCommand(doc, { type: 'renameVariable', from: 'total', to: 'sum' }, specs)
+  assert.deepEqual(Object.keys(next.variables!), ['a', 'sum', 'total_2'])
+  assert.deepEqual((next.blocks.add!.params!.assign as { name: string; value: Json }[]).map((item) => [item.name, item.value]), [
+    ['sum', '<workflow.total_2>'], ['$.sum.items[0]', 'total'], ['$.sum', 1], ['a', '<variable.sum ?? 0>'],
+  ])
+  assert.deepEqual(next.blocks.short!.params!.assign, { sum: '<workflow.sum>', a: 2 })
+  assert.equal(next.blocks.read!.assign, '$.sum')
+  assert.equal(next.blocks.read!.params!.code, 'return <workflow.sum> + <workflow.total_2> + total')
+  assert.deepEqual(next.blocks.read!.policy, { skip_if: '<workflow.sum> > 3', cache: { key: '<workflow.sum>' } })
+  assert.equal(next.blocks.other, doc.blocks.other)
+  assert.equal(applyCommand(next, inverse, specs)[0], doc)
+  assert.equal(edit(doc, { type: 'renameVariable', from: 'total', to: 'a' }), doc)
+  assert.equal(edit(doc, { type: 'renameVariable', from: 'none', to: 'b' }), doc)
+})
+
+test('params of any block type may make handles, when their hints say so', () => {
+  const spec = {
+    type: 'sorter', title: 'Sorter', description: '', category: 'flow', handles: [], container: null, trigger: false, output: null, effect: 'none', attempts: 1, timeout_ms: 1, sentence: '', icon: '',
+    params: { properties: { rest: { 'x-ui': { handles: 'value', order: 3 } }, bins: { 'x-ui': { handles: 'id', order: 1 } }, words: { default: ['yes', 'no'], 'x-ui': { handles: 'items', order: 2 } } } },
+  } as const
+  const own = new Map([...specs, ['sorter', spec as unknown as BlockSpec]])
+  const doc: Document = {
+    format: 'weft/1', blocks: { s: { type: 'sorter', params: { bins: [{ id: 'big', title: 'Large' }, { id: 'small' }], rest: 'rest' } }, a: { type: 'set' } },
+    edges: [{ source: 's', target: 'a', handle: 'big' }, { source: 's', target: 'a', handle: 'rest' }],
+  }
+  assert.deepEqual(handlesOf(doc.blocks.s!, own), ['big', 'small', 'yes', 'no', 'rest', 'error'])
+  assert.equal(checkEdge(doc, { source: 's', target: 'a', handle: 'small' }, own), null)
+  assert.match(checkEdge(doc, { source: 's', target: 'a', handle: 'out' }, own)!, /no handle out/)
+  const renamed = applyCommand(doc, { type: 'renameHandle', id: 's', from: 'rest', to: 'others' }, own)[0]
+  assert.deepEqual([renamed.edges[1]!.handle, renamed.blocks.s!.params!.rest], ['others', 'others'])
+  const without = applyCommand(doc, { type: 'setParams', id: 's', params: { bins: [{ id: 'small' }] } }, own)[0]
+  assert.deepEqual(without.edges.map((edge) => edge.handle), ['rest'])
+})

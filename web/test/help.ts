@@ -2,7 +2,8 @@
 
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
-import type { BlockSpec, Document, RunView, WireEvent } from '../src/net/types'
+import type { Block, BlockSpec, Document, Edge, JsonObject, RunView, WireEvent } from '../src/net/types'
+import type { RunFold } from '../src/state/run'
 
 export interface Recorded {
   document: Document
@@ -20,6 +21,11 @@ export function read<T>(name: string): T {
 export const recorded = (name: (typeof RUNS)[number]): Recorded => read<Recorded>(name)
 export const specs = new Map(read<{ blocks: BlockSpec[] }>('blocks').blocks.map((spec) => [spec.type, spec]))
 
+/** A fold as plain data in a fixed order of fields, to be compared: how its maps are layered is not part of it. */
+export function plain({ nodes, scopes, ...rest }: RunFold): object {
+  return { ...rest, nodes: [...nodes], scopes: [...scopes] }
+}
+
 /** mulberry32: small, seeded, good enough. */
 export function random(seed: number): () => number {
   let a = seed
@@ -29,4 +35,28 @@ export function random(seed: number): () => number {
     t = (t + Math.imul(t ^ (t >>> 7), 61 | t)) ^ t
     return ((t ^ (t >>> 14)) >>> 0) / 4294967296
   }
+}
+
+/** A document with containers in each other, conditions and error edges; never a circle. */
+export function anyDocument(seed: number, count: number): Document {
+  const rnd = random(seed)
+  const blocks: Record<string, Block> = { start: { type: 'start', at: [-33, 17] } }
+  const edges: Edge[] = []
+  const containers = ['']
+  for (let i = 0; i < count; i++) {
+    const parent = containers[Math.floor(rnd() * containers.length)]!
+    const type = rnd() < 0.1 ? 'loop' : rnd() < 0.2 ? 'condition' : 'set'
+    const id = `b${i}`
+    const params: JsonObject = type === 'condition' ? { cases: [{ id: 'x', when: '1' }, { id: 'y' }, { id: 'z' }] } : {}
+    blocks[id] = { type, at: [rnd() * 900, rnd() * 900], params, ...(parent ? { parent } : {}) }
+    const near = Object.keys(blocks).filter((other) => other !== id && (blocks[other]!.parent ?? '') === parent)
+    for (let n = 0; n < 2 && near.length; n++) {
+      if (rnd() > 0.75) continue
+      const source = near[Math.floor(rnd() * near.length)]!
+      edges.push({ source, target: id, ...(blocks[source]!.type === 'condition' ? { handle: 'xyz'[Math.floor(rnd() * 3)]! } : rnd() < 0.1 ? { handle: 'error' } : {}) })
+    }
+    if (type === 'loop') containers.push(id)
+    if (parent && rnd() < 0.5) edges.push({ source: parent, handle: 'body', target: id })
+  }
+  return { format: 'weft/1', blocks, edges }
 }

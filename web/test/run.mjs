@@ -1,5 +1,5 @@
 // Runs the tests: bundles each test/*.test.ts with Vite (it is there anyway) and hands them to Node's test runner. Arguments go
-// to the runner: `npm test -- --test-name-pattern=undo`.
+// to the runner: `npm test -- --test-name-pattern=undo`. With --bench the measurements (test/*.bench.ts) instead.
 
 import { spawnSync } from 'node:child_process'
 import { readdirSync, rmSync } from 'node:fs'
@@ -8,8 +8,9 @@ import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
 
 const here = dirname(fileURLToPath(import.meta.url))
-const out = join(here, '..', 'node_modules', '.weft-test')
-const names = readdirSync(here).filter((name) => name.endsWith('.test.ts'))
+const bench = process.argv.includes('--bench')
+const names = readdirSync(here).filter((name) => name.endsWith(bench ? '.bench.ts' : '.test.ts'))
+const out = join(here, '..', 'node_modules', bench ? '.weft-bench' : '.weft-test')
 rmSync(out, { recursive: true, force: true })
 await build({
   configFile: false,
@@ -22,7 +23,8 @@ await build({
   },
 })
 const files = names.map((name) => join(out, name.replace(/\.ts$/, '.mjs')))
-const { status } = spawnSync(process.execPath, ['--test', '--test-reporter=spec', ...process.argv.slice(2), ...files], {
+const runner = bench ? [] : ['--test', '--test-reporter=spec', ...process.argv.slice(2)]
+const { status } = spawnSync(process.execPath, [...runner, ...files], {
   stdio: 'inherit', env: { ...process.env, WEFT_WEB_ROOT: join(here, '..') },
 })
 process.exit(status ?? 1)

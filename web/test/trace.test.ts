@@ -88,3 +88,14 @@ test('the messages of a refusal go to their fields', () => {
 test('an example can be run at once', () => {
   assert.deepEqual(sampleInput({ properties: { a: { default: 1 }, b: { examples: [420] }, c: { type: 'string' } } }), { a: 1, b: 420 })
 })
+
+test('only rows in a state, and the way to them', () => {
+  const { document, events } = recorded('failing')
+  const view = fold(emptyFold(shapeOf(document, specs)), events)
+  const rows = traceRows(traceIndex(view), document, new Map(), new Set(), '', ['failed', 'handled'])
+  const leaves = rows.filter((row) => row.node && row.open === null)
+  assert.ok(leaves.length > 0 && leaves.every((row) => row.status === 'failed' || row.status === 'handled'))
+  for (const [at, row] of rows.entries()) if (row.depth > 0) assert.ok(parentRow(rows, at) >= 0, row.id)
+  assert.ok(rows.length < traceRows(traceIndex(view), document, new Map([...view.nodes.keys(), ...view.scopes.keys()].map((key) => [key, true])), new Set()).length)
+  assert.deepEqual(traceRows(traceIndex(view), document, new Map(), new Set(), '', ['attention']), [])
+})

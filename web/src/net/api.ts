@@ -1,29 +1,8 @@
-// The server, as functions. Every refusal is an `ApiError` that carries the problem document; a lost connection is an
-// `ApiError` with status 0. Nothing is retried here.
+// The server, as functions: drafts, versions, runs, waits. What starts runs by itself is in triggers.ts. All raise ApiError.
 
-import type {
-  BlockSpec, Diagnostic, Document, Draft, DraftSaved, DraftSummary, EnvName, EventPage, Example, Json, NodeDetail, Problem, RunAccepted,
-  RerunPreview, RunPage, RunStatus, RunView, SavedWorkflow, Validation, WaitView, Why, WorkflowSummary, WorkflowVersion,
-} from './types'
-
-/** `status` 0: the server could not be reached. */
-export class ApiError extends Error {
-  readonly status: number
-  readonly code: string
-  readonly hint: string
-  readonly diagnostics: Diagnostic[]
-  readonly problem: Problem
-
-  constructor(problem: Problem) {
-    super(problem.detail || problem.title)
-    this.name = 'ApiError'
-    this.status = problem.status
-    this.code = problem.code
-    this.hint = problem.hint ?? ''
-    this.diagnostics = problem.diagnostics ?? []
-    this.problem = problem
-  }
-}
+import * as is from './answers'
+import { ApiError, enc, get, post, query, send } from './http'
+import type { BlockSpec, Document, Draft, DraftSaved, DraftSummary, EnvName, Example, Json, Problem, RunAccepted, RunStatus, RunView, WaitView, Why, WorkflowSummary } from './types'
 
 /** A save met a newer revision. `theirs` is what the server has now. */
 export class DraftConflict extends ApiError {
@@ -47,41 +26,43 @@ export interface RunOptions {
 export interface RunQuery {
   workflow?: string
   draft?: string
+  /** Only runs that this run started. */
+  parent?: string
   status?: RunStatus
   before?: string
   limit?: number
 }
 
-const enc = encodeURIComponent
 /** Outputs over this many bytes are cut in events; the log of a large run must not fill the tab. */
 export const OUTPUT_BYTES_MAX = 64 * 1024
 
 export const api = {
   // blocks and documents
-  blocks: async (): Promise<BlockSpec[]> => (await get<{ blocks: BlockSpec[] }>('/api/blocks')).blocks,
-  validate: (document: Document, trigger?: string) => post<Validation>('/api/validate', { document, trigger }),
-  examples: async (): Promise<Example[]> => (await get<{ examples: Example[] }>('/api/examples')).examples,
-  env: async (): Promise<EnvName[]> => (await get<{ env: EnvName[] }>('/api/env')).env,
+  blocks: async (): Promise<BlockSpec[]> => (await get('/api/blocks', is.blocks)).blocks,
+  validate: (document: Document, trigger?: string) => post('/api/validate', { document, trigger }, is.validation),
+  examples: async (): Promise<Example[]> => (await get('/api/examples', is.examples)).examples,
+  serverVersion: async (): Promise<string> => (await get('/api/version', is.serverVersion)).version,
+  env: async (): Promise<EnvName[]> => (await get('/api/env', is.env)).env,
 
   // workflows: stored versions
-  workflows: async (): Promise<WorkflowSummary[]> => (await get<{ workflows: WorkflowSummary[] }>('/api/workflows')).workflows,
-  workflow: (name: string, version?: number) => get<WorkflowVersion>(`/api/workflows/${enc(name)}${query({ version })}`),
-  saveVersion: (document: Document, name?: string) => post<SavedWorkflow>('/api/workflows', { document, name }),
+  workflows: async (): Promise<WorkflowSummary[]> => (await get('/api/workflows', is.workflows)).workflows,
+  workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, is.version),
+  saveVersion: (document: Document, name?: string) => post('/api/workflows', { document, name }, is.saved),
   lastInputs: async (name: string): Promise<Json[]> =>
-    (await get<{ inputs: Json[] }>(`/api/workflows/${enc(name)}/inputs`)).inputs,
+    (await get(`/api/workflows/${enc(name)}/inputs`, is.inputs)).inputs,
 
   // drafts: what is being edited
-  drafts: async (): Promise<DraftSummary[]> => (await get<{ drafts: DraftSummary[] }>('/api/drafts')).drafts,
-  draft: (id: string) => get<Draft>(`/api/drafts/${enc(id)}`),
-  createDraft: (document: Document, name?: string, baseVersion?: number | null) =>
-    post<Draft>('/api/drafts', { document, name, base_version: baseVersion }),
+  drafts: async (): Promise<DraftSummary[]> => (await get('/api/drafts', is.drafts)).drafts,
+  draft: (id: string) => get(`/api/drafts/${enc(id)}`, is.draft),
+  createDraft: (document: unknown, name?: string, baseVersion?: number | null) =>
+    post('/api/drafts', { document, name, base_version: baseVersion }, is.draft),
   /** Raises DraftConflict when somebody saved in between. */
   saveDraft: async (id: string, rev: number, document: Document, name: string): Promise<DraftSaved> => {
     try {
-      return await send<DraftSaved>('PUT', `/api/drafts/${enc(id)}`, { document, name }, { 'If-Match': `"${rev}"` })
+      return await send('PUT', `/api/drafts/${enc(id)}`, is.draftSaved, { document, name }, { 'If-Match': `"${rev}"` })
     } catch (error) {
       if (error instanceof ApiError && (error.status === 409)) {
-        const theirs = (error.problem.current as Draft | undefined) ?? (await api.draft(id))
+        const theirs = error.problem.current === undefined ? await api.draft(id) : is.draft(error.problem.current)
         throw new DraftConflict(error.problem, theirs)
       }
       throw error
@@ -91,22 +72,22 @@ export const api = {
   runDraft: (id: string, input: Json, options: RunOptions & { rev?: number } = {}) =>
     start(`/api/drafts/${enc(id)}/run`, { input }, options, options.rev === undefined ? {} : { 'If-Match': `"${options.rev}"` }),
   /** Inputs of the last runs of a draft, newest first. */
-  draftInputs: async (id: string): Promise<Json[]> => (await get<{ inputs: Json[] }>(`/api/drafts/${enc(id)}/inputs`)).inputs,
+  draftInputs: async (id: string): Promise<Json[]> => (await get(`/api/drafts/${enc(id)}/inputs`, is.inputs)).inputs,
   /** Store a draft, at this revision, as the next version of its workflow. Raises ApiError 422 with diagnostics, or 409. */
   saveDraftVersion: (id: string, rev: number, name?: string) =>
-    send<SavedWorkflow>('POST', `/api/drafts/${enc(id)}/versions`, { name }, { 'If-Match': `"${rev}"` }),
-  deleteDraft: (id: string) => send<unknown>('DELETE', `/api/drafts/${enc(id)}`),
+    send('POST', `/api/drafts/${enc(id)}/versions`, is.saved, { name }, { 'If-Match': `"${rev}"` }),
+  deleteDraft: (id: string) => send('DELETE', `/api/drafts/${enc(id)}`, is.anything),
 
   // runs
-  runs: (where: RunQuery = {}) => get<RunPage>(`/api/runs${query(where)}`),
-  run: (id: string) => get<RunView>(`/api/runs/${enc(id)}`),
+  runs: (where: RunQuery = {}) => get(`/api/runs${query(where)}`, is.runs),
+  run: (id: string) => get(`/api/runs/${enc(id)}`, is.run),
   /** Events behind `after`, at most `limit` (10,000). */
   events: (id: string, after = 0, limit = 2000, signal?: AbortSignal) =>
-    get<EventPage>(`/api/runs/${enc(id)}/events${query({ after, limit, preview: OUTPUT_BYTES_MAX })}`, signal),
+    get(`/api/runs/${enc(id)}/events${query({ after, limit, preview: OUTPUT_BYTES_MAX })}`, is.events, signal),
   /** The document a run was made from; null when the server has it no more. */
   runDocument: async (run: RunView): Promise<Document | null> => {
     try {
-      return (await get<{ document: Document }>(`/api/runs/${enc(run.id)}/document`)).document
+      return await get(`/api/runs/${enc(run.id)}/document`, is.document)
     } catch (error) {
       if (error instanceof ApiError && error.status === 404) return null
       throw error
@@ -114,31 +95,36 @@ export const api = {
   },
   /** A node as it stood after `seq`; values over `preview` bytes are cut. */
   node: (id: string, key: string, where: { seq?: number; attempt?: number; preview?: number } = {}, signal?: AbortSignal) =>
-    get<NodeDetail>(`/api/runs/${enc(id)}/nodes/${enc(key)}${query(where)}`, signal),
+    get(`/api/runs/${enc(id)}/nodes/${enc(key)}${query(where)}`, is.node, signal),
   /** Where the bare JSON of an input or output can be downloaded. */
   nodeFile: (id: string, key: string, only: 'input' | 'output', where: { seq?: number; attempt?: number } = {}): string =>
     `/api/runs/${enc(id)}/nodes/${enc(key)}${query({ ...where, only })}`,
   why: async (id: string, node?: string): Promise<Why[]> =>
-    (await get<{ why: Why[] }>(`/api/runs/${enc(id)}/why${query({ node })}`)).why,
+    (await get(`/api/runs/${enc(id)}/why${query({ node })}`, is.why)).why,
   startRun: (workflow: string, input: Json, options: RunOptions = {}) =>
     start(`/api/workflows/${enc(workflow)}/runs`, { input, version: options.version }, options),
   /** Run a document as it is, stored or not. */
   startDocument: (document: Document, input: Json, options: RunOptions = {}) => start('/api/runs', { document, input }, options),
   /** Without `from` everything runs again; what was done before that block is taken over. */
-  rerun: (id: string, from?: string, input?: Json) => post<RunAccepted>(`/api/runs/${enc(id)}/rerun`, { from, input }),
-  rerunPreview: (id: string, from: string) => get<RerunPreview>(`/api/runs/${enc(id)}/rerun${query({ from })}`),
-  cancelRun: (id: string, reason = '') => post<{ cancelled: boolean; status: RunStatus }>(`/api/runs/${enc(id)}/cancel`, { reason }),
+  rerun: (id: string, from?: string, input?: Json) => post(`/api/runs/${enc(id)}/rerun`, { from, input }, is.accepted),
+  rerunPreview: (id: string, from: string) => get(`/api/runs/${enc(id)}/rerun${query({ from })}`, is.rerun),
+  /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */
+  retryNode: (id: string, key: string) => post(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, is.retried),
+  /** A new run that goes on from event `seq`, with these outputs (by node key) in place of recorded ones. */
+  fork: (id: string, seq: number, outputs: Record<string, Json> = {}) => post(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
+  /** Move an open run to another version of its workflow. */
+  migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, is.migrated),
+  cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, is.cancelled),
   signal: (id: string, name: string, payload: Json, correlation?: string) =>
-    post<{ seq: number; new: boolean }>(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }),
+    post(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }, is.anything),
 
   // waits
-  waits: async (status: WaitView['status'] | 'all' = 'pending', run?: string): Promise<WaitView[]> =>
-    (await get<{ waits: WaitView[] }>(`/api/waits${query({ status, run })}`)).waits,
+  waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) => get(`/api/waits${query({ status, run, limit })}`, is.waits),
   /** `link` is the wait's resume link, absolute or not. Raises ApiError 422 (fields) or 409 (somebody was first). */
   answer: (link: string, action: string | null, fields: Record<string, Json>, by?: string) =>
-    post<WaitView>(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }),
+    post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),
 
-  login: (token: string) => post<{ signed_in: boolean }>('/login', { token }),
+  login: (token: string) => post('/login', { token }, is.anything),
 }
 
 export function tokenOf(link: string): string {
@@ -147,45 +133,7 @@ export function tokenOf(link: string): string {
 
 function start(path: string, body: Record<string, unknown>, options: RunOptions, more: Record<string, string> = {}): Promise<RunAccepted> {
   const headers: Record<string, string> = { ...(options.idempotencyKey ? { 'Idempotency-Key': options.idempotencyKey } : {}), ...more }
-  return send<RunAccepted>('POST', path, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, headers)
+  return send('POST', path, is.accepted, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, headers)
 }
 
-const get = <T>(path: string, signal?: AbortSignal) => send<T>('GET', path, undefined, {}, signal)
-const post = <T>(path: string, body: unknown) => send<T>('POST', path, body)
-
-async function send<T>(
-  method: string, path: string, body?: unknown, headers: Record<string, string> = {}, signal?: AbortSignal,
-): Promise<T> {
-  let response: Response
-  try {
-    response = await fetch(path, {
-      method,
-      headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
-      body: body === undefined ? null : JSON.stringify(body),
-      signal: signal ?? null,
-    })
-  } catch (error) {
-    if (signal?.aborted) throw error
-    throw new ApiError(plainProblem(0, 'unreachable', 'The server can not be reached.'))
-  }
-  if (!response.ok) throw new ApiError(await problemOf(response))
-  const text = await response.text()
-  return (text ? JSON.parse(text) : undefined) as T
-}
-
-async function problemOf(response: Response): Promise<Problem> {
-  try {
-    return (await response.json()) as Problem
-  } catch {
-    return plainProblem(response.status, `http_${response.status}`, `The server answered ${response.status}.`)
-  }
-}
-
-function plainProblem(status: number, code: string, detail: string): Problem {
-  return { type: `urn:weft:problem:${code}`, title: detail, status, code, detail }
-}
-
-function query(params: { [name: string]: string | number | undefined | null } | RunQuery): string {
-  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== '')
-  return given.length ? '?' + new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString() : ''
-}
+export { ApiError } from './http'

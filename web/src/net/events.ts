@@ -46,6 +46,8 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
   let fetching = false
   let again = false
   let tries = 0
+  /** The stream was away: what happened meanwhile is asked for before anything is called live. */
+  let lost = false
   let timer: ReturnType<typeof setTimeout> | null = null
   let subscription: Subscription | null = null
 
@@ -114,8 +116,9 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
     if (ended || abort.signal.aborted) return
     switch (message.kind) {
       case 'open':
-        if (message.seq > seq) {
-          say('catching', { behind: message.seq - seq })
+        if (message.seq > seq || lost) {
+          lost = false
+          say('catching', { behind: Math.max(0, message.seq - seq) })
           void fetchPages()
         } else say('live')
         return
@@ -130,6 +133,7 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
       case 'delta':
         return on.delta(message.key, message.text)
       case 'down':
+        lost = true
         return say('offline', { retryAt: message.retryAt })
       case 'ended':
         // This tab may be behind the stream: fetch the rest, which ends with run.finished.

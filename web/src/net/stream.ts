@@ -1,8 +1,9 @@
 // One EventSource on one run, kept alive: after any error it is opened again behind the last event, 0.5 to 8 seconds later.
 // (EventSource by itself gives up for good on an HTTP error.) Runs in a SharedWorker or in a tab; knows nothing of either.
 
+import { asDelta, asEvent } from './answers'
 import { OUTPUT_BYTES_MAX } from './api'
-import { EVENT_TYPES, type Delta, type WireEvent } from './types'
+import { EVENT_TYPES, type WireEvent } from './types'
 
 export type StreamMessage =
   /** Connected; `seq` is the last event this stream has passed on. */
@@ -67,10 +68,14 @@ export class RunStream {
     }
     source.onerror = () => this.lost(source)
     source.addEventListener('node.delta', (message) => {
-      const delta = JSON.parse((message as MessageEvent<string>).data) as Delta
-      this.emit({ kind: 'delta', key: delta.key, text: delta.text })
+      const delta = asDelta(parsed(message))
+      if (delta) this.emit({ kind: 'delta', key: delta.key, text: delta.text })
     })
-    const take = (message: Event): void => this.take(JSON.parse((message as MessageEvent<string>).data) as WireEvent)
+    // What can not be read is left out here; the next event shows the gap, and the page that fills it says what is wrong.
+    const take = (message: Event): void => {
+      const event = asEvent(parsed(message))
+      if (event) this.take(event)
+    }
     for (const type of EVENT_TYPES) source.addEventListener(type, take)
   }
 
@@ -105,5 +110,13 @@ export class RunStream {
       this.connect()
     }, pause)
     this.emit({ kind: 'down', retryAt: Date.now() + pause })
+  }
+}
+
+function parsed(message: Event): unknown {
+  try {
+    return JSON.parse((message as MessageEvent<string>).data)
+  } catch {
+    return undefined
   }
 }

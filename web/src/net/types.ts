@@ -1,6 +1,8 @@
 // What crosses the wire, hand-written after server/wire.py, executor/views and compiler/document.py. Field names are exact.
 // Times are Unix milliseconds unless a name says otherwise. Nothing here knows of React or of the browser.
 
+import type { Mended } from './mend'
+
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 export type Point = [number, number]
@@ -173,6 +175,8 @@ export interface SavedWorkflow {
   hash: string
   created: boolean
   diagnostics: Diagnostic[]
+  /** Of a draft: the revision that is this version. */
+  rev?: number
 }
 
 export interface Validation {
@@ -193,9 +197,11 @@ export interface Draft {
   base_rev?: number | null
   created_at?: number
   diagnostics?: Diagnostic[]
+  /** What is stored has parts that can not be drawn: `document` is without them, and this says which. */
+  mended?: Mended
 }
 
-export type DraftSummary = Omit<Draft, 'document'>
+export type DraftSummary = Omit<Draft, 'document' | 'mended'>
 
 export interface DraftSaved {
   rev: number
@@ -295,6 +301,25 @@ export interface RunView {
   urls: RunUrls
   draft_id?: string | null
   draft_rev?: number | null
+  /** The run that started this one, and the node key there that waits for it. */
+  parent?: { run: string; key: string } | null
+  /** Runs that blocks of this one started, newest first. */
+  children?: ChildView[]
+  /** What open runs below wait for, each with its own run's id. */
+  child_waits?: WaitView[]
+  children_active?: number
+}
+
+export interface ChildView {
+  run: string
+  workflow: string
+  version: number | null
+  status: RunStatus
+  /** The node key, and its attempt, that started it. */
+  key: string
+  attempt: number
+  created_at_ms: number
+  finished_at_ms: number | null
 }
 
 export interface NodeView {
@@ -302,7 +327,7 @@ export interface NodeView {
   node: string
   block: string
   path: string
-  status: 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
+  status: 'running' | 'retrying' | 'waiting' | 'needs_attention' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
   attempt: number
   started_at_ms?: number | null
   finished_at_ms?: number | null
@@ -363,7 +388,7 @@ export interface RunAccepted {
   diagnostics: Diagnostic[]
 }
 
-export type WaitKind = 'approval' | 'form' | 'timer' | 'signal' | 'webhook' | 'child'
+export type WaitKind = 'approval' | 'form' | 'timer' | 'signal' | 'webhook' | 'child' | 'attention'
 
 export interface WaitView {
   run: string
@@ -386,6 +411,102 @@ export interface WaitView {
   response?: Json
   answered_by?: string | null
   answered_at_ms?: number | null
+  title?: string
+  run_status?: RunStatus
+  /** Who was told of it, and whether that got out. */
+  notifications?: NotificationView[]
+}
+
+export interface NotificationView {
+  channel: string
+  to: string
+  status: string
+  attempts: number
+  error?: string | null
+}
+
+// --- what starts runs by itself --------------------------------------------------------------------------------------
+
+/** A schedule. `origin` document: the block `trigger` of the workflow declares it. `error`: why its last moment started nothing. */
+export interface ScheduleView {
+  id: string
+  workflow: string
+  version: number | null
+  trigger: string | null
+  cron: string
+  tz: string
+  enabled: boolean
+  overlap: string
+  catch_up: string
+  origin: string
+  next_run_at: number | null
+  queued_at: number | null
+  last_run_at: number | null
+  last_run_id: string | null
+  error: string | null
+  /** The next five moments; none while it is switched off. */
+  upcoming: number[]
+}
+
+export interface ScheduleDetail extends ScheduleView {
+  /** The last moments, newest first. */
+  fires: FireView[]
+}
+
+/** What became of the moment `due`. */
+export interface FireView {
+  due: number
+  at: number
+  outcome: 'started' | 'skipped' | 'queued' | 'missed' | 'failed'
+  run: string | null
+  error: string | null
+}
+
+/** A webhook. `problem`: why no request can get through. */
+export interface WebhookView {
+  id: string
+  url: string
+  workflow: string
+  version: number | null
+  trigger: string | null
+  auth: string
+  secret_env: string | null
+  respond: string
+  enabled: boolean
+  origin: string
+  last_run_at: number | null
+  last_run_id: string | null
+  problem: string | null
+}
+
+export interface WebhookDetail extends WebhookView {
+  /** What senders sign with, or send as token; null: the environment has it, or nobody needs one. */
+  secret: string | null
+  /** The last requests, newest first. */
+  deliveries: DeliveryView[]
+}
+
+/** A request that came in. `outcome`: started, or the code of what was wrong with it. */
+export interface DeliveryView {
+  at: number
+  outcome: string
+  delivery: string | null
+  run: string | null
+}
+
+// --- going on from a run ---------------------------------------------------------------------------------------------
+
+/** A block was run again: in the open run itself (`now`), or in a new run. */
+export interface Retried extends RunAccepted {
+  how: 'now' | 'from_node' | 'from_block' | 'whole_container'
+  block: string
+}
+
+/** `moved` false: the run's owner has not answered yet. */
+export interface Migrated {
+  run: string
+  version: number
+  moved: boolean
 }
 
 export interface Why {
@@ -412,7 +533,7 @@ export interface WireEvent {
 export const EVENT_TYPES = [
   'run.started', 'node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'retry.scheduled', 'region.sized',
   'scope.opened', 'region.exited', 'wait.opened', 'wait.closed', 'variables.patched', 'node.log', 'run.parked',
-  'run.cancelling', 'run.finished',
+  'run.cancelling', 'run.finished', 'retry.hastened', 'run.forked', 'run.migrated',
 ] as const
 /** Types may be added by the server; what is not known is kept in the log and changes nothing else. */
 export type EventType = (typeof EVENT_TYPES)[number] | (string & {})
@@ -427,6 +548,10 @@ export interface EventData {
   blob?: string
   size?: number
   reused?: boolean
+  cached?: boolean
+  source?: string
+  seq?: number
+  version?: number
   end_run?: boolean
   error?: ErrorInfo
   caught?: [string, unknown] | null
@@ -438,6 +563,8 @@ export interface EventData {
   kind?: WaitKind
   on_expire?: string
   wait?: string
+  /** The run that a wait of kind `child` waits for. */
+  child?: string
   title?: string
   name?: string
   outcome?: 'answered' | 'fired' | 'expired' | 'cancelled'

@@ -1,8 +1,9 @@
-// The inbox: what waits for a person, oldest first, to be decided in place; below it what was decided, and by whom.
+// The inbox: what waits for a person, oldest first, to be decided in place; below it what was decided, and by whom. Beside it what
+// runs wait for otherwise.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { api } from '../net/api'
-import type { WaitView } from '../net/types'
+import type { WaitKind, WaitView } from '../net/types'
 import { Link, useLocation } from '../routes'
 import TopBar from '../panels/shell/TopBar'
 import { Button } from '../ui/Button'
@@ -12,21 +13,31 @@ import { Status } from '../ui/status'
 import { toast } from '../ui/Toast'
 import { AnswerForm, Outcome } from './AnswerForm'
 import { isForPeople, titleOf } from './answer'
+import type { Loaded } from '../ui/useData'
 import { Ago, ListState, Stale, usePolled } from './parts'
+import { CopyLink, SendSignal } from './WaitActions'
 import './pages.css'
 import './approvals.css'
 
 const idOf = (wait: WaitView): string => `${wait.run} ${wait.id}`
 
+type Group = 'people' | 'others'
+const DECIDED_MAX = 200
+
 export default function Approvals(): ReactElement {
   const { query } = useLocation()
-  const data = usePolled(() => api.waits('all'), [], 4000)
+  const data = usePolled(() => api.waits('pending'), [], 4000)
+  const past = usePolled(async () => (await api.waits('all', undefined, 1000)).filter((wait) => wait.status !== 'pending' && isForPeople(wait)), [], 15_000)
+  const [group, setGroup] = useState<Group>(query.get('show') === 'others' ? 'others' : 'people')
   const [open, setOpen] = useState<string | null>(query.get('wait'))
   // Just decided here: stays where it was, with its outcome, until the page is left.
   const [settled, setSettled] = useState<ReadonlyMap<string, { wait: WaitView; mine: boolean }>>(new Map())
-  const people = (data.value ?? []).filter(isForPeople)
-  const waiting = people.filter((wait) => wait.status === 'pending' || settled.has(idOf(wait))).sort((a, b) => a.opened_at_ms - b.opened_at_ms)
-  const decided = people.filter((wait) => wait.status !== 'pending' && !settled.has(idOf(wait))).sort((a, b) => (b.answered_at_ms ?? b.opened_at_ms) - (a.answered_at_ms ?? a.opened_at_ms))
+  const pending = data.value ?? []
+  const isOpen = new Set(pending.map(idOf))
+  const kept = [...settled.values()].map(({ wait }) => wait).filter((wait) => !isOpen.has(idOf(wait)))
+  const waiting = [...pending.filter(isForPeople), ...kept].sort((a, b) => a.opened_at_ms - b.opened_at_ms)
+  const others = pending.filter((wait) => !isForPeople(wait)).sort((a, b) => a.opened_at_ms - b.opened_at_ms)
+  const decided = (past.value ?? []).filter((wait) => !settled.has(idOf(wait))).sort((a, b) => (b.answered_at_ms ?? b.opened_at_ms) - (a.answered_at_ms ?? a.opened_at_ms)).slice(0, DECIDED_MAX)
   const count = waiting.filter((wait) => !settled.has(idOf(wait))).length
   const shown = open ?? (waiting.length ? idOf(waiting.find((wait) => !settled.has(idOf(wait))) ?? waiting[0]!) : null)
   useEffect(() => {
@@ -38,8 +49,12 @@ export default function Approvals(): ReactElement {
       <TopBar approvals={count} />
       <main className="page">
         <h1>Approvals</h1>
+        <div className="filters" role="group" aria-label="Filter">
+          <button type="button" className="pill" aria-pressed={group === 'people'} onClick={() => setGroup('people')}>For people<span className="label">{count}</span></button>
+          <button type="button" className="pill" aria-pressed={group === 'others'} onClick={() => setGroup('others')}>Other waits<span className="label">{others.length}</span></button>
+        </div>
         <Stale data={data} />
-        {waiting.length ? (
+        {group === 'others' ? <Others waits={others} data={data} /> : waiting.length ? (
           <ul className="waits">
             {waiting.map((wait) => (
               <Waiting
@@ -59,9 +74,32 @@ export default function Approvals(): ReactElement {
             </EmptyState>
           </ListState>
         )}
-        {decided.length ? <Decided waits={decided} /> : null}
+        {group === 'people' && decided.length ? <Decided waits={decided} /> : null}
       </main>
     </div>
+  )
+}
+
+const KINDS: Record<WaitKind, string> = { approval: 'approval', form: 'form', attention: 'lost attempt', webhook: 'callback', signal: 'signal', timer: 'timer', child: 'child run' }
+
+/** What runs wait for besides people: calls, signals, times, runs they started. */
+function Others({ waits, data }: { waits: readonly WaitView[]; data: Loaded<WaitView[]> }): ReactElement {
+  if (!waits.length) return <ListState data={data} empty><EmptyState title="No run waits for anything else"><p>Callbacks, signals, timers and runs that blocks started are listed here while they are open.</p></EmptyState></ListState>
+  return (
+    <ul className="rows waits__others">
+      {waits.map((wait) => (
+        <li key={idOf(wait)} data-testid={`wait-${wait.id}`} data-kind={wait.kind}>
+          <span className="label waits__kind">{KINDS[wait.kind] ?? wait.kind}</span>
+          <span className="waits__what">
+            <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>
+            <span>{` at ${wait.label}`}{wait.kind === 'signal' && wait.name ? `, for ${wait.name}` : ''}</span>
+            <span className="quiet">{' '}<Ago at={wait.opened_at_ms} />{wait.expires_at_ms ? <>, {wait.kind === 'timer' ? 'over' : 'expires'} <Ago at={wait.expires_at_ms} to /></> : null}</span>
+          </span>
+          {wait.kind === 'webhook' && wait.link ? <CopyLink link={wait.link} what="address" /> : null}
+          {wait.kind === 'signal' && wait.name ? <SendSignal view={wait} /> : null}
+        </li>
+      ))}
+    </ul>
   )
 }
 
@@ -79,6 +117,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
       <button type="button" className="waits__head" aria-expanded={open} onClick={() => onToggle(!open)}>
         <Icon name={settled ? 'succeeded' : 'waiting'} label={settled ? 'decided' : 'waiting'} />
         <span className="waits__title">{titleOf(wait)}</span>
+        {wait.kind === 'approval' ? null : <span className="label">{KINDS[wait.kind]}</span>}
         <span className="label"><Ago at={wait.opened_at_ms} /></span>
         <Icon name={open ? 'down' : 'chevron'} size={14} />
       </button>
@@ -89,6 +128,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
             {` asks at ${wait.label}`}
             {wait.expires_at_ms && !settled ? <>, open until <Ago at={wait.expires_at_ms} to /></> : null}
           </p>
+          {wait.notifications?.length ? <p className="quiet">Told: {wait.notifications.map((each) => `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`).join('; ')}</p> : null}
           {settled ? (
             <>
               {settled.mine ? null : <p className="notice" data-tone="wait" role="status">Somebody had decided before your answer came in. This is what counts:</p>}

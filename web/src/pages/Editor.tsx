@@ -3,12 +3,10 @@
 
 import { lazy, Suspense, useEffect, useState, type ReactElement } from 'react'
 import Canvas from '../canvas/Canvas'
-import Inspector from '../panels/inspector/Inspector'
+import Inspector from '../panels/inspector/beside'
 import BlockPicker from '../panels/palette/BlockPicker'
 import Palette from '../panels/palette/Palette'
-import RunDialog from '../panels/run/RunDialog'
 import { EditorBar } from '../panels/shell/EditorBar'
-import FindDialog from '../panels/shell/FindDialog'
 import { ConflictDialog, Notices } from '../panels/shell/Notices'
 import TopBar from '../panels/shell/TopBar'
 import Drawer from '../panels/tape/Drawer'
@@ -21,10 +19,13 @@ import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
 import { useWidthBelow } from '../ui/useWidthBelow'
+import { Boundary } from './Boundary'
 import './editor.css'
 
 const JsonView = lazy(() => import('../panels/json/JsonView'))
 const OutlineView = lazy(() => import('../panels/outline/OutlineView'))
+const RunDialog = lazy(() => import('../panels/run/RunDialog'))
+const FindDialog = lazy(() => import('../panels/shell/FindDialog'))
 
 const RAIL = 44
 const OUTLINE_MIN = 280
@@ -65,11 +66,10 @@ export default function Editor({ id }: { id: string }): ReactElement {
     <div className="editor" data-small={small || undefined}>
       <EditorBar id={id} />
       <Notices />
-      <main className="editor__main">{open ? small ? <SmallPanels phone={phone} /> : <Panels /> : null}</main>
+      <main className="editor__main">{open ? small ? <SmallPanels phone={phone} /> : <Panels /> : <p className="editor__loading quiet" role="status">Opening the draft</p>}</main>
       <footer className="editor__drawer"><Drawer mode="edit" /></footer>
       <BlockPicker />
-      <RunDialog />
-      <FindDialog />
+      <Suspense fallback={null}><RunDialog /><FindDialog /></Suspense>
       <ConflictDialog />
     </div>
   )
@@ -82,9 +82,15 @@ function SmallPanels({ phone }: { phone: boolean }): ReactElement {
   return (
     <>
       {phone ? <div className="editor__outline"><Suspense fallback={null}><OutlineView /></Suspense></div> : <div className="editor__centre"><Canvas mode="edit" /></div>}
-      {view === 'json' ? <div className="editor__sheet"><Suspense fallback={null}><JsonView /></Suspense></div> : chosen ? <div className="editor__sheet"><Inspector mode="edit" /></div> : null}
+      {view === 'json' ? <div className="editor__sheet"><Suspense fallback={null}><JsonView /></Suspense></div> : chosen ? <div className="editor__sheet"><SafeInspector /></div> : null}
     </>
   )
+}
+
+/** What a block of an odd shape breaks is its own form and nothing else. */
+function SafeInspector(): ReactElement {
+  const selection = useSelect(uiStore, (s) => s.selection)
+  return <Boundary part="The inspector" resetOn={selection}><Inspector mode="edit" /></Boundary>
 }
 
 function Panels(): ReactElement {
@@ -107,7 +113,7 @@ function Panels(): ReactElement {
       ) : (
         <>
           <Splitter label="Width of the inspector" panel="after" value={panels.inspector} min={240} max={640} onChange={(inspector) => setPanels({ inspector })} />
-          <div className="editor__side" style={{ width: panels.inspector }}><Inspector mode="edit" /></div>
+          <div className="editor__side" style={{ width: panels.inspector }}><SafeInspector /></div>
         </>
       )}
     </>
@@ -118,7 +124,13 @@ function Panels(): ReactElement {
 function FirstSteps(): ReactElement | null {
   const few = useSelect(docStore, (s) => Object.keys(s.doc.blocks).length < 2)
   const readonly = useSelect(docStore, (s) => s.readonly)
-  return few && !readonly ? <p className="editor__start">Press {keyText('add')} to add a block, drag one from the left, or drop a JSON file here.</p> : null
+  if (!few || readonly) return null
+  return (
+    <div className="editor__start">
+      <p className="empty__title">Drop JSON here or <Link to="/">open an example</Link></p>
+      <p>or press <kbd>{keyText('add')}</kbd> to add a block, or drag one from the left.</p>
+    </div>
+  )
 }
 
 function useTitle(): void {

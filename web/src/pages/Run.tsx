@@ -3,7 +3,7 @@
 import { useEffect, useState, type ReactElement } from 'react'
 import { announce } from '../a11y'
 import { Canvas } from '../canvas/Canvas'
-import Inspector from '../panels/inspector/Inspector'
+import Inspector from '../panels/inspector/beside'
 import TopBar from '../panels/shell/TopBar'
 import { momentQuery, readMoment } from '../panels/tape/moment'
 import Drawer from '../panels/tape/Drawer'
@@ -23,6 +23,7 @@ import { Splitter } from '../ui/Splitter'
 import { wordOf } from '../ui/status'
 import { RunHead } from './run/RunHead'
 import { RunNotices } from './run/RunNotices'
+import { useFamily } from './run/useFamily'
 import { useWidthBelow } from '../ui/useWidthBelow'
 import './pages.css'
 import './run.css'
@@ -51,6 +52,8 @@ export default function Run({ id }: { id: string }): ReactElement {
       uiStore.set({ selection: NOTHING, iter: {} })
     }
   }, [id, turn])
+  useFamily()
+  useMigrated(() => setTurn((n) => n + 1))
   useMomentInAddress(id)
   useSpoken()
   useFirstErrorSelected(!narrow)
@@ -92,6 +95,14 @@ export default function Run({ id }: { id: string }): ReactElement {
       {inspected && doc && narrow ? <Sheet><Inspector mode="run" /></Sheet> : null}
     </div>
   )
+}
+
+/** The run moved to another version: what is drawn is loaded again. */
+function useMigrated(reload: () => void): void {
+  const moved = useSelect(runStore, (s) => s.head.version !== null && s.meta !== null && s.head.seq >= s.meta.seq && s.meta.version !== s.head.version)
+  useEffect(() => {
+    if (moved) reload()
+  }, [moved])
 }
 
 /** The inspector on small screens: comes up from the bottom. */

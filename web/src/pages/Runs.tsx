@@ -1,8 +1,8 @@
 // All runs, newest first; by status, workflow or draft; page by page.
 
 import { useEffect, useState, type ReactElement } from 'react'
-import { api } from '../net/api'
-import type { RunStatus, RunSummary } from '../net/types'
+import { api, type RunQuery } from '../net/api'
+import type { RunPage, RunStatus, RunSummary } from '../net/types'
 import { Link, navigate, setQuery, useLocation } from '../routes'
 import TopBar from '../panels/shell/TopBar'
 import { durationText, dateTime } from '../panels/tape/time'
@@ -17,25 +17,30 @@ import './runs.css'
 
 const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'queued', 'succeeded', 'failed', 'cancelled']
 const PAGE = 50
+const OPEN_MAX = 1000
 
 export default function Runs(): ReactElement {
   const { query } = useLocation()
   const status = (STATUSES as readonly string[]).includes(query.get('status') ?? '') ? (query.get('status') as RunStatus) : undefined
   const workflow = query.get('workflow') ?? undefined
   const draft = query.get('draft') ?? undefined
-  const where = { ...(status ? { status } : {}), ...(workflow ? { workflow } : {}), ...(draft ? { draft } : {}) }
-  const first = usePolled(() => api.runs({ ...where, limit: PAGE }), [status, workflow, draft])
+  const parent = query.get('parent') ?? undefined
+  const attention = query.get('status') === 'attention'
+  // Lost attempts: the runs are open ones, which of them is for the waits to say.
+  const lost = usePolled(async () => new Set((await api.waits('pending', undefined, 1000)).filter((wait) => wait.kind === 'attention').map((wait) => wait.run)), [], 10_000)
+  const where = { ...(status ? { status } : {}), ...(workflow ? { workflow } : {}), ...(draft ? { draft } : {}), ...(parent ? { parent } : {}) }
+  const first = usePolled(() => (attention ? openRuns(where) : api.runs({ ...where, limit: PAGE })), [status, workflow, draft, parent, attention])
   const workflows = useData(() => api.workflows(), [])
   const [older, setOlder] = useState<{ runs: RunSummary[]; next: string | null } | null>(null)
   const [trouble, setTrouble] = useState('')
   useEffect(() => {
     setOlder(null)
     setTrouble('')
-  }, [status, workflow, draft])
+  }, [status, workflow, draft, parent, attention])
 
   const newest = first.value?.runs ?? []
   const known = new Set(newest.map((run) => run.id))
-  const runs = [...newest, ...(older?.runs ?? []).filter((run) => !known.has(run.id))]
+  const runs = [...newest, ...(older?.runs ?? []).filter((run) => !known.has(run.id))].filter((run) => !attention || lost.value?.has(run.id))
   const next = older ? older.next : (first.value?.next ?? null)
   const more = async (): Promise<void> => {
     if (next === null) return
@@ -57,17 +62,23 @@ export default function Runs(): ReactElement {
       <main className="page page--wide">
         <h1>Runs</h1>
         <div className="filters" role="group" aria-label="Filter">
-          <button type="button" className="pill" aria-pressed={!status} onClick={() => setQuery({ status: null })}>All{total === null ? null : <span className="label">{total}</span>}</button>
+          <button type="button" className="pill" aria-pressed={!status && !attention} onClick={() => setQuery({ status: null })}>All{total === null ? null : <span className="label">{total}</span>}</button>
           {STATUSES.map((each) => (
             <button key={each} type="button" className="pill" aria-pressed={status === each} onClick={() => setQuery({ status: status === each ? null : each })}>
               {wordOf(each)}{counts ? <span className="label">{counts[each]}</span> : null}
             </button>
           ))}
+          {lost.value?.size || attention ? (
+            <button type="button" className="pill" aria-pressed={attention} data-testid="filter-attention" onClick={() => setQuery({ status: attention ? null : 'attention' })}>
+              {wordOf('attention')}<span className="label">{lost.value?.size ?? 0}</span>
+            </button>
+          ) : null}
           <select aria-label="Workflow" value={workflow ?? ''} onChange={(event) => setQuery({ workflow: event.target.value || null })}>
             <option value="">All workflows</option>
             {names.map((name) => <option key={name} value={name}>{name}</option>)}
           </select>
           {draft ? <Button icon="close" onClick={() => setQuery({ draft: null })}>Only of one draft</Button> : null}
+          {parent ? <Button icon="close" onClick={() => setQuery({ parent: null })}>Only those run {shortId(parent)} started</Button> : null}
         </div>
         <Stale data={first} />
         {runs.length ? (
@@ -75,12 +86,12 @@ export default function Runs(): ReactElement {
             <div role="row" className="runs__row runs__head label">
               {['Status', 'Workflow', 'Input', 'Started', 'Took', 'Run'].map((name) => <span key={name} role="columnheader">{name}</span>)}
             </div>
-            {runs.map((run) => <Row key={run.id} run={run} />)}
+            {runs.map((run) => <Row key={run.id} run={run} lost={lost.value?.has(run.id) ?? false} />)}
           </div>
         ) : (
           <ListState data={first} empty>
-            {status || workflow || draft ? (
-              <EmptyState title="No run is like that"><Button onClick={() => setQuery({ status: null, workflow: null, draft: null })}>Show all runs</Button></EmptyState>
+            {status || workflow || draft || parent || attention ? (
+              <EmptyState title="No run is like that"><Button onClick={() => setQuery({ status: null, workflow: null, draft: null, parent: null })}>Show all runs</Button></EmptyState>
             ) : (
               <EmptyState icon="play" title="Nothing has run yet"><Button kind="primary" onClick={() => navigate('/')}>Run an example</Button></EmptyState>
             )}
@@ -93,7 +104,14 @@ export default function Runs(): ReactElement {
   )
 }
 
-function Row({ run }: { run: RunSummary }): ReactElement {
+/** Runs that have not ended, as one page: those that need attention are among them. */
+async function openRuns(where: RunQuery): Promise<RunPage> {
+  const pages = await Promise.all((['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: OPEN_MAX })))
+  const counts = pages[0]!.counts
+  return { runs: pages.flatMap((page) => page.runs).sort((a, b) => b.created_at_ms - a.created_at_ms), next: null, ...(counts ? { counts } : {}) }
+}
+
+function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
   const began = run.started_at_ms ?? run.created_at_ms
   const version = run.version ? `v${run.version}` : run.draft_rev ? `draft r${run.draft_rev}` : ''
   const input = run.input_summary && run.input_summary !== '{}' && run.input_summary !== 'null' ? run.input_summary : ''
@@ -104,8 +122,8 @@ function Row({ run }: { run: RunSummary }): ReactElement {
         if (!(event.target as HTMLElement).closest('a')) navigate(`/runs/${run.id}`)
       }}
     >
-      <span role="cell"><Status status={run.status} /></span>
-      <span role="cell" className="runs__name"><Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span></span>
+      <span role="cell"><Status status={lost ? 'attention' : run.status} /></span>
+      <span role="cell" className="runs__name"><Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span>{run.parent_run_id ? <Link className="label" to={`/runs/${run.parent_run_id}`} title="The run that started it"> in {shortId(run.parent_run_id)}</Link> : null}</span>
       <span role="cell" className="runs__what mono" title={run.error?.message ?? input}>
         {run.error ? <span className="runs__error">{run.error.message}</span> : input}
       </span>

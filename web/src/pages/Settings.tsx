@@ -1,4 +1,4 @@
-// Environment names, how runs are started from outside, theme, and what this is made of.
+// Environment names, schedules and webhooks, how runs are started from outside, theme, and what this is made of.
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../net/api'
@@ -11,6 +11,8 @@ import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
 import { useData } from '../ui/useData'
 import { ListState } from './parts'
+import { Schedules } from './settings/Schedules'
+import { Webhooks } from './settings/Webhooks'
 import './pages.css'
 import './settings.css'
 
@@ -18,10 +20,8 @@ const THEMES: readonly { id: Theme; label: string }[] = [{ id: 'system', label: 
 
 export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
-  const blocks = useData(() => api.blocks(), [])
-  const about = useData(loadAbout, [])
+  const version = useData(() => api.serverVersion(), [])
   const theme = useSelect(uiStore, (state) => state.theme)
-  const triggers = (blocks.value ?? []).filter((block) => block.trigger && block.type !== 'start')
   return (
     <div className="screen">
       <TopBar />
@@ -49,23 +49,18 @@ export default function Settings(): ReactElement {
             </ListState>
           )}
         </section>
+        <Schedules />
+        <Webhooks />
         <section aria-labelledby="set-starts">
-          <h2 id="set-starts">Webhooks and schedules</h2>
-          {triggers.length ? (
-            <ul className="rows">{triggers.map((block) => <li key={block.type}><b>{block.title}</b><span className="quiet">{block.description}</span></li>)}</ul>
-          ) : (
-            <p>
-              This server has no webhook triggers and no schedules: runs are started here, by <code>weft run</code>, or by the API. Let a scheduler of
-              your own call it, with an <code>Idempotency-Key</code> so that a repeated call is the same run:
-            </p>
-          )}
+          <h2 id="set-starts">Starting runs from outside</h2>
+          <p className="quiet">Any stored workflow can be started by a call. With an <code>Idempotency-Key</code> a repeated call is the same run:</p>
           <pre className="settings__code" tabIndex={0}>{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
-          <p className="quiet">A run that is under way can wait for a call from outside: the link of a webhook wait is shown with the run.</p>
         </section>
         <section aria-labelledby="set-about">
           <h2 id="set-about">About</h2>
           <dl className="readable">
-            <div><dt>API</dt><dd>{about.value ? `version ${about.value.version}, ` : ''}<a href="/openapi.json">OpenAPI description</a></dd></div>
+            <div><dt>weft</dt><dd data-testid="weft-version">{version.value === null ? (version.error ? 'version unknown' : '') : `version ${version.value}`}</dd></div>
+            <div><dt>API</dt><dd><a href="/openapi.json">OpenAPI description</a></dd></div>
             <div><dt>Licences</dt><dd><a href="/third-party-licenses.md">What is bundled with this interface, and its licences</a></dd></div>
           </dl>
         </section>
@@ -102,11 +97,4 @@ function Uses({ uses }: { uses: readonly EnvUse[] }): ReactElement {
       {uses.length > shown.length ? <button type="button" className="pill" onClick={() => setAll(true)}>and {uses.length - shown.length} more</button> : null}
     </span>
   )
-}
-
-async function loadAbout(): Promise<{ version: string }> {
-  const response = await fetch('/openapi.json')
-  if (!response.ok) throw new Error(`The server answered ${response.status}.`)
-  const { info } = (await response.json()) as { info: { version: string } }
-  return { version: info.version }
 }

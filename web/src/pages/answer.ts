@@ -61,10 +61,12 @@ export function errorsOf(error: unknown, fields: readonly FormField[]): { byFiel
 }
 
 export function titleOf(wait: WaitView): string {
+  if (wait.title) return wait.title
   return typeof wait.request.title === 'string' && wait.request.title ? wait.request.title : wait.label || wait.block
 }
 
-export const isForPeople = (wait: WaitView): boolean => wait.kind === 'approval' || wait.kind === 'form'
+/** Kinds that a person answers, by their link. */
+export const isForPeople = (wait: Pick<WaitView, 'kind'>): boolean => wait.kind === 'approval' || wait.kind === 'form' || wait.kind === 'attention'
 
 function kindOf(schema: JsonSchema): FieldKind {
   if (Array.isArray(schema.enum)) return 'enum'

@@ -2,7 +2,7 @@
 // an example can be run with at once.
 
 import { api } from '../net/api'
-import type { Diagnostic, Document, Draft, Json, JsonSchema } from '../net/types'
+import type { Diagnostic, Draft, Json, JsonSchema } from '../net/types'
 
 export interface Imported {
   name: string
@@ -19,9 +19,9 @@ export async function importText(text: string, fileName?: string): Promise<Impor
     throw new Error(`${fileName ?? 'The text'} is not JSON: ${error instanceof Error ? error.message : String(error)}`)
   }
   if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error(`${fileName ?? 'The text'} holds no workflow: it must be a JSON object.`)
-  const own = (document as Document).name
+  const own = (document as { name?: unknown }).name
   const name = typeof own === 'string' && own ? own : fileName?.replace(/\.json$/i, '')
-  const draft = await api.createDraft(document as Document, name)
+  const draft = await api.createDraft(document, name)
   return { name: draft.name, draft, findings: draft.diagnostics ?? [] }
 }
 

@@ -1,6 +1,7 @@
 // What a reference means in a document: names to blocks, what a block can read, and renaming. The rules of compiler/bind.py,
 // for the editor: it says what is reachable and how far away, not everything a compile would report.
 
+import { asSchema } from '../net/mend'
 import type { Block, BlockSpec, Document, Json, JsonSchema } from '../net/types'
 import { chainOf, containerKind, indexOf, kindOf, nameOf, NO_SPECS, parentOf, upstreamOf, type Specs } from '../state/document'
 import { FIELD, find, isWritable, mapTexts, normalize, parse, rewrite, withHead, type Found, type Parsed, type Segment } from './parse'
@@ -124,7 +125,7 @@ export function outputSchema(doc: Document, id: string, specs: Specs = NO_SPECS)
       return objectOf({ case: { type: 'string' }, title: { type: 'string' }, result: { type: 'boolean' } })
     case 'approval':
       return objectOf({
-        ...((block.params?.fields as JsonSchema | undefined)?.properties ?? {}),
+        ...asSchema(block.params?.fields).properties,
         action: { type: 'string' }, answered_by: { type: 'string' }, answered_at: { type: 'integer' }, expired: { type: 'boolean' },
       })
     case 'set':
@@ -160,10 +161,13 @@ export function rewriteBlock(block: Block, specs: Specs, change: (found: Found) 
   const params = mapTexts(block.params, (text, pointer) => (isLiteral(block, schema, pointer) ? text : rewrite(text, change)))
   const skip = block.policy?.skip_if
   const skipped = typeof skip === 'string' ? rewrite(skip, change) : skip
-  if (params === block.params && skipped === skip) return block
+  const cache = isRecord(block.policy?.cache) ? block.policy.cache : null
+  const key = typeof cache?.key === 'string' ? rewrite(cache.key, change) : cache?.key
+  if (params === block.params && skipped === skip && key === cache?.key) return block
   const next: Block = { ...block }
   if (params !== block.params && params !== undefined) next.params = params
   if (skipped !== skip) next.policy = { ...block.policy, skip_if: skipped }
+  if (cache && key !== undefined && key !== cache.key) next.policy = { ...next.policy, cache: { ...cache, key } }
   return next
 }
 
@@ -248,6 +252,10 @@ function startFields(block: Block): Record<string, JsonSchema> {
 function shapeOf(value: Json | undefined): JsonSchema | null {
   if (!value || typeof value !== 'object' || Array.isArray(value)) return null
   return objectOf(Object.fromEntries(Object.entries(value).map(([key, item]) => [key, shapeOf(item) ?? {}])))
+}
+
+function isRecord(value: Json | undefined): value is { [key: string]: Json } {
+  return typeof value === 'object' && value !== null && !Array.isArray(value)
 }
 
 function objectOf(properties: Record<string, JsonSchema>): JsonSchema {

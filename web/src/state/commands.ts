@@ -3,10 +3,12 @@
 
 import type { Block, Document, Edge, Json, JsonObject, Note, Point, Policy } from '../net/types'
 import { PAD, sizeOf, snap, up } from '../canvas/size'
+import { mend } from '../net/mend'
 import { keepReferences, refName, rewriteBlock } from '../refs/scope'
 import { normalize, parse, withHead } from '../refs/parse'
+import { renameVariable } from '../refs/renameVariable'
 import {
-  absoluteAt, chainOf, checkParent, freshId, freshName, handlesOf, indexOf, isInside, isTrigger, kindOf, nameOf, NO_SPECS,
+  absoluteAt, chainOf, checkParent, freshId, freshName, handleParams, handlesOf, indexOf, isInside, isTrigger, kindOf, nameOf, NO_SPECS,
   noteId, parentOf, rootsOf, withDescendants, type Specs,
 } from './document'
 
@@ -24,6 +26,8 @@ export type Command =
   | { type: 'setParam'; id: string; path: (string | number)[]; value: Json | undefined }
   /** A new name; every reference to the block follows. */
   | { type: 'rename'; id: string; name: string }
+  /** A workflow variable gets another name; what reads and writes it follows. */
+  | { type: 'renameVariable'; from: string; to: string }
   /** The id of a case, route or action; its edges follow. */
   | { type: 'renameHandle'; id: string; from: string; to: string }
   /** Fields of the policy; undefined removes one. */
@@ -77,7 +81,8 @@ export function labelOf(command: Command, doc?: Document): string {
     case 'setPolicy':
     case 'setBlock':
     case 'renameHandle': return `change ${blocks(1, command.id)}`
-    case 'rename': return `rename to “${command.name}”`
+    case 'renameVariable':
+    case 'rename': return `rename to “${command.type === 'rename' ? command.name : command.to}”`
     case 'setEnabled': return `${command.enabled ? 'enable' : 'disable'} ${blocks(command.ids.length, command.ids[0])}`
     case 'addEdge': return 'connect'
     case 'removeEdges': return command.ids.length === 1 ? 'delete connection' : `delete ${command.ids.length} connections`
@@ -120,10 +125,9 @@ export function readClip(text: string): Clip | null {
     return null
   }
   if (!isObject(value) || !isObject(value.blocks)) return null
-  const blocks = value.blocks as Record<string, Block>
-  if (!Object.values(blocks).every((block) => isObject(block) && typeof block.type === 'string')) return null
-  const edges = Array.isArray(value.edges) ? (value.edges as Edge[]).filter((e) => blocks[e.source] && blocks[e.target]) : []
-  const notes = Array.isArray(value.notes) ? (value.notes as Note[]) : []
+  if (!Object.values(value.blocks).every((block) => isObject(block) && typeof block.type === 'string')) return null
+  const { blocks, edges: all, notes = [] } = mend(value).document
+  const edges = all.filter((e) => blocks[e.source] && blocks[e.target])
   return { format: 'weft-clip/1', blocks, edges, ...(notes.length ? { notes } : {}) }
 }
 
@@ -175,8 +179,10 @@ function step(doc: Document, command: Command, specs: Specs): Document {
       if (!block || name === nameOf(doc, command.id)) return doc
       return keepReferences(doc, patchBlocks(doc, { [command.id]: { name: name || undefined } }), specs)
     }
+    case 'renameVariable':
+      return renameVariable(doc, command.from, command.to, specs)
     case 'renameHandle':
-      return renameHandle(doc, command.id, command.from, command.to)
+      return renameHandle(doc, command.id, command.from, command.to, specs)
     case 'setPolicy': {
       const block = doc.blocks[command.id]
       if (!block) return doc
@@ -240,13 +246,19 @@ function heal(edges: Edge[], id: string): Edge[] {
   return edges.flatMap((e) => (e === before ? (twin ? [] : [joined]) : e === after ? [] : [e]))
 }
 
-function renameHandle(doc: Document, id: string, from: string, to: string): Document {
+function renameHandle(doc: Document, id: string, from: string, to: string, specs: Specs): Document {
   const block = doc.blocks[id]
   if (!block || from === to) return doc
   const params = { ...block.params }
-  for (const list of ['cases', 'routes']) {
+  const hinted = handleParams(specs.get(block.type))
+  for (const list of ['cases', 'routes', ...hinted.filter(([, hint]) => hint === 'id').map(([name]) => name)]) {
     const items = params[list]
     if (Array.isArray(items)) params[list] = items.map((item) => (isObject(item) && item.id === from ? { ...item, id: to } : item)) as Json[]
+  }
+  for (const [name, hint] of hinted) {
+    const value = params[name]
+    if (hint === 'items' && Array.isArray(value)) params[name] = value.map((item) => (item === from ? to : item))
+    else if (hint === 'value' && value === from) params[name] = to
   }
   if (block.type === 'approval') {
     const actions = Array.isArray(params.actions) ? params.actions : ['approve', 'reject']

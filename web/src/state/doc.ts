@@ -1,10 +1,12 @@
 // The draft that is edited: the document, its undo stacks, and saving. `dispatch` is the only way a document changes.
 
 import { api, ApiError, DraftConflict } from '../net/api'
+import { mend, type Mended } from '../net/mend'
 import type { BlockSpec, Diagnostic, Document, Draft } from '../net/types'
 import { applyCommand, labelOf, type Command } from './commands'
 import { dropLocal, keepLocal, readLocal, type LocalDraft } from './crash'
 import { emptyDocument, type Specs } from './document'
+import { fitting, keepHistory, readHistory, writePending } from './history'
 import { createStore } from './store'
 
 export const UNDO_MAX = 200
@@ -24,7 +26,12 @@ export interface DocState {
   id: string | null
   doc: Document
   rev: number
+  /** The stored version it began from or was last saved as, of which workflow, and the revision it had then. */
   baseVersion: number | null
+  baseName: string | null
+  baseRev: number | null
+  /** What the draft was opened with could not be drawn as it is: what was left out. `mended.original` is what is stored. */
+  mended: Mended | null
   /** Findings of the server about the last saved document. */
   diagnostics: readonly Diagnostic[]
   undo: readonly Step[]
@@ -47,6 +54,12 @@ export function specsOf(): Specs {
   return specsStore.get().specs
 }
 
+/** The open document as somebody would want to keep it: what is stored, with the parts that can not be drawn, until it is edited. */
+export function storedDocument(): unknown {
+  const { doc, mended } = docStore.get()
+  return mended?.document === doc ? mended.original : doc
+}
+
 /** Block types, loaded once. */
 export async function loadSpecs(): Promise<void> {
   if (specsStore.get().list.length) return
@@ -57,12 +70,14 @@ export async function loadSpecs(): Promise<void> {
 /** Open a draft. Raises ApiError. Unsaved edits of this browser are offered in `restorable`. */
 export async function openDraft(id: string): Promise<void> {
   await closeDraft()
-  const [draft, local] = await Promise.all([api.draft(id), readLocal(id), loadSpecs()])
-  const lost = local && JSON.stringify(local.document) !== JSON.stringify(draft.document) ? local : null
+  const [draft, local, history] = await Promise.all([api.draft(id), readLocal(id), readHistory(id), loadSpecs()])
+  const kept = local && { ...local, document: mend(local.document).document }
+  const lost = kept && JSON.stringify(kept.document) !== JSON.stringify(draft.document) ? kept : null
   if (local && !lost) void dropLocal(id)
   docStore.set({
-    ...nothing(), id, doc: draft.document, rev: draft.rev, baseVersion: draft.base_version, savedAt: draft.updated_at, restorable: lost,
-    diagnostics: draft.diagnostics ?? [],
+    ...nothing(), id, doc: draft.document, rev: draft.rev, baseVersion: draft.base_version, baseName: draft.base_name ?? null, baseRev: draft.base_rev ?? null,
+    mended: draft.mended ?? null, savedAt: draft.updated_at, restorable: lost, diagnostics: draft.diagnostics ?? [],
+    ...fitting(history, draft.document, draft.rev),
   })
 }
 
@@ -70,7 +85,7 @@ export async function openDraft(id: string): Promise<void> {
 export async function closeDraft(): Promise<void> {
   const { id } = docStore.get()
   if (id === null) return
-  await flush()
+  await Promise.all([flush(), writePending()])
   if (docStore.get().id === id) docStore.set(nothing())
 }
 
@@ -152,8 +167,9 @@ function travel(from: 'undo' | 'redo', to: 'undo' | 'redo'): string | null {
 }
 
 function changed(): void {
-  const { id, doc, rev, saving: now } = docStore.get()
+  const { id, doc, rev, saving: now, undo, redo } = docStore.get()
   if (!id) return
+  keepHistory({ id, rev, doc, undo, redo, at: Date.now() })
   void keepLocal({ id, document: doc, rev, at: Date.now() })
   if (now === 'conflict') return
   docStore.set({ saving: 'dirty' })
@@ -184,7 +200,7 @@ async function save(): Promise<void> {
 
 function nothing(): DocState {
   return {
-    id: null, doc: emptyDocument(), rev: 0, baseVersion: null, diagnostics: [], undo: [], redo: [], saving: 'saved', savedAt: null,
+    id: null, doc: emptyDocument(), rev: 0, baseVersion: null, baseName: null, baseRev: null, mended: null, diagnostics: [], undo: [], redo: [], saving: 'saved', savedAt: null,
     conflict: null, restorable: null, readonly: false, error: null,
   }
 }

@@ -1,7 +1,7 @@
 // Questions about a document: who is in what, which edges there are, which handles a block has, what may be joined. Pure;
 // the document's own JSON is the state, so fields nobody here knows survive every edit.
 
-import type { Block, BlockSpec, Document, Edge, Note, Point } from '../net/types'
+import type { Block, BlockSpec, Document, Edge, JsonObject, Note, Point, UiHint } from '../net/types'
 
 export type Specs = ReadonlyMap<string, BlockSpec>
 export const NO_SPECS: Specs = new Map()
@@ -103,7 +103,7 @@ export interface NamedHandle {
 }
 
 /** Handles that a block's params create, each a row on its card: cases, routes (and the default), actions. */
-export function namedHandles(block: Block, _spec?: BlockSpec): NamedHandle[] {
+export function namedHandles(block: Block, spec?: BlockSpec): NamedHandle[] {
   const params = block.params ?? {}
   switch (block.type) {
     case 'condition':
@@ -120,8 +120,30 @@ export function namedHandles(block: Block, _spec?: BlockSpec): NamedHandle[] {
         .map((id) => ({ id, title: capital(id.replace(/[_-]/g, ' ')) }))
     }
     default:
-      return []
+      return hintedHandles(params, spec)
   }
+}
+
+type HandleHint = NonNullable<UiHint['handles']>
+
+/** Params of a block type that make handles (`x-ui.handles`), in the order the form shows them. */
+export function handleParams(spec: BlockSpec | undefined): [string, HandleHint][] {
+  const named = Object.entries(spec?.params.properties ?? {}).flatMap(([name, schema]): [string, HandleHint, number][] => {
+    const hint = schema['x-ui']
+    return hint?.handles ? [[name, hint.handles, hint.order ?? 1e6]] : []
+  })
+  return named.sort((a, b) => a[2] - b[2]).map(([name, hint]) => [name, hint])
+}
+
+/** Handles of a block type that is not built in, as its params' hints say. */
+function hintedHandles(params: JsonObject, spec: BlockSpec | undefined): NamedHandle[] {
+  const found = handleParams(spec).flatMap(([name, hint]): NamedHandle[] => {
+    const value = params[name] ?? spec?.params.properties?.[name]?.default
+    if (hint === 'id') return listed(value, '')
+    if (hint === 'value') return typeof value === 'string' && value ? [{ id: value, title: value }] : []
+    return Array.isArray(value) ? value.filter((item) => typeof item === 'string' && item !== '').map((id) => ({ id: String(id), title: String(id) })) : []
+  })
+  return found.filter((handle, i) => found.findIndex((other) => other.id === handle.id) === i)
 }
 
 /** All handles an edge may leave this block by. Unknown types have `out` and `error`. */

@@ -32,7 +32,7 @@ export interface UiState {
   drawer: Drawer
   tab: InspectorTab
   /** Which overlay is open. */
-  overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | null
+  overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | 'diff' | null
   minimap: boolean
 }
 

@@ -1,8 +1,8 @@
 // Before a run is run again: what will run, and what is taken over from it.
 
 import { useState, type ReactElement } from 'react'
-import { api } from '../../net/api'
-import type { Document, RunView } from '../../net/types'
+import { api, ApiError } from '../../net/api'
+import type { Document, RunAccepted, RunView } from '../../net/types'
 import { navigate } from '../../routes'
 import { nameOf } from '../../state/document'
 import { Button } from '../../ui/Button'
@@ -28,7 +28,7 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
     setBusy(true)
     setTrouble('')
     try {
-      const accepted = ended ? await api.rerun(run.id, start ?? undefined) : await api.startDocument(doc, run.input)
+      const accepted = ended ? await api.rerun(run.id, start ?? undefined) : await startAnew(run, doc)
       onClose()
       navigate(`/runs/${accepted.run}`)
     } catch (error) {
@@ -64,4 +64,17 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
       </div>
     </Dialog>
   )
+}
+
+/** The same once more while the run is open: as the version or the draft it is of, so that it belongs to it; a draft that has
+ * been edited since, or is gone, leaves the document. */
+async function startAnew(run: RunView, doc: Document): Promise<RunAccepted> {
+  if (run.version !== null) return api.startRun(run.workflow, run.input, { version: run.version })
+  if (!run.draft_id || !run.draft_rev) return api.startDocument(doc, run.input)
+  try {
+    return await api.runDraft(run.draft_id, run.input, { rev: run.draft_rev })
+  } catch (error) {
+    if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return api.startDocument(doc, run.input)
+    throw error
+  }
 }

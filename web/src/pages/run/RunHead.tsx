@@ -5,23 +5,27 @@ import { announce } from '../../a11y'
 import { keyOfEvent, keyText } from '../../keys'
 import { api, ApiError } from '../../net/api'
 import type { Json } from '../../net/types'
-import { navigate } from '../../routes'
+import { Link, navigate } from '../../routes'
 import { nameOf } from '../../state/document'
 import { runStore } from '../../state/live'
 import { netStore } from '../../state/net'
 import { isEnded, type RunFold } from '../../state/run'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
+import { shortId } from '../../panels/tape/Drawer'
 import { durationText, dateTime } from '../../panels/tape/time'
 import { useClock } from '../../panels/tape/useClock'
 import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
 import { Dialog } from '../../ui/Dialog'
+import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { Status } from '../../ui/status'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { ValueTree } from '../../ui/ValueTree'
 import { messageOf } from '../parts'
+import { ForkDialog } from './ForkDialog'
+import { MigrateDialog } from './MigrateDialog'
 import { useWhyNot } from './useWhyNot'
 import { RerunDialog } from './RerunDialog'
 
@@ -38,6 +42,10 @@ export function RunHead(): ReactElement {
   const [asked, setAsked] = useState(false)
   const [value, setValue] = useState<'input' | 'output' | null>(null)
   const [rerun, setRerun] = useState<{ from: string | null } | null>(null)
+  const [dialog, setDialog] = useState<'fork' | 'migrate' | null>(null)
+  const cursor = useSelect(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
+  const moved = useSelect(runStore, (s) => s.head.version)
+  const forked = useSelect(runStore, (s) => s.head.forkedFrom)
 
   // Until the first events are here, what the server said counts.
   const journal: RunFold['status'] = seq === 0 && meta ? meta.status : shown
@@ -75,12 +83,23 @@ export function RunHead(): ReactElement {
   const given = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
   const gave = useMemo(() => (output === undefined ? null : JSON.stringify(output)), [output])
   if (!meta) return <section className="runhead" aria-label="Run" />
+  const version = moved ?? meta.version
+  const more: MenuEntry[] = [
+    { label: `Fork from event ${cursor}`, icon: 'router', why: cursor < 1 ? 'No event yet' : null, onSelect: () => setDialog('fork') },
+    {
+      label: 'Move to another version', icon: 'redo', why: why ?? (ended ? 'It has ended: it keeps its version' : version === null ? 'It is of no stored workflow' : null),
+      onSelect: () => setDialog('migrate'),
+    },
+    ...(meta.children?.length ? ['line' as const, { label: `Runs it started (${meta.children.length})`, onSelect: () => navigate(`/runs?parent=${encodeURIComponent(meta.id)}`) }] : []),
+  ]
   return (
     <section className="runhead" data-status={status} aria-label="Run">
       <h1 className="visually-hidden">{`Run of ${meta.workflow}`}</h1>
       <Status status={status} />
       <Duration />
-      {meta.started_at_ms ?? meta.created_at_ms ? <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>{versionOf(meta.version, meta.draft_rev)}</span> : null}
+      {meta.started_at_ms ?? meta.created_at_ms ? <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>{versionOf(version, meta.draft_rev)}</span> : null}
+      {meta.parent ? <span className="label runhead__when">started by <Link to={`/runs/${meta.parent.run}?block=${encodeURIComponent(blockOf(meta.parent.key))}`} data-testid="parent">{shortId(meta.parent.run)}</Link></span> : null}
+      {forked ? <span className="label runhead__when">fork of <Link to={`/runs/${forked.run}?seq=${forked.seq}`} data-testid="fork-source">{shortId(forked.run)} at {forked.seq}</Link></span> : null}
       <Changed draft={meta.draft_id ?? null} rev={meta.draft_rev ?? null} />
       <Summary label="input" text={given === '{}' ? 'none' : given} onOpen={() => setValue('input')} />
       {finished !== null && gave !== null ? <Summary label="output" text={gave} onOpen={() => setValue('output')} /> : null}
@@ -95,9 +114,12 @@ export function RunHead(): ReactElement {
         {ended && selected && doc?.blocks[selected] ? <Wide short="Run again">{`Run again from ${nameOf(doc, selected)}`}</Wide> : 'Run again'}
       </Button>
       <EditButton draft={meta.draft_id ?? null} />
+      <MenuButton kind="bare" icon="more" iconOnly label="More about this run" entries={more} data-testid="run-more">More</MenuButton>
       <Dialog title={value === 'input' ? 'Input of the run' : 'Output of the run'} wide open={value !== null} onClose={() => setValue(null)}>
         <ValueTree value={(value === 'input' ? meta.input : (output ?? null)) as Json} name={`${meta.workflow}-${value ?? ''}`} label={value ?? ''} height={480} />
       </Dialog>
+      {dialog === 'fork' ? <ForkDialog run={meta} doc={doc} seq={cursor} onClose={() => setDialog(null)} /> : null}
+      {dialog === 'migrate' && version !== null ? <MigrateDialog run={meta} version={version} onClose={() => setDialog(null)} /> : null}
       {rerun && doc ? <RerunDialog run={meta} doc={doc} ended={ended} from={rerun.from} onClose={() => setRerun(null)} /> : null}
     </section>
   )
@@ -162,3 +184,5 @@ function versionOf(version: number | null, rev: number | null | undefined): stri
   if (version !== null) return `version ${version}`
   return rev ? `draft, revision ${rev}` : ''
 }
+
+const blockOf = (key: string): string => key.split('@')[0]!.split(':')[0]!

@@ -3,7 +3,7 @@
 import { useEffect, useState, type ReactElement } from 'react'
 import { keyText } from '../../keys'
 import { api } from '../../net/api'
-import type { Json, WaitView } from '../../net/types'
+import type { WaitView } from '../../net/types'
 import { runStore } from '../../state/live'
 import { firstError, isEnded, type OpenWait } from '../../state/run'
 import { nameOf } from '../../state/document'
@@ -15,10 +15,10 @@ import { useClock } from '../../panels/tape/useClock'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { Icon } from '../../ui/icons'
-import { toast } from '../../ui/Toast'
 import { AnswerForm, Outcome } from '../AnswerForm'
+import { CopyLink, SendSignal } from '../WaitActions'
 import { isForPeople, titleOf } from '../answer'
-import { messageOf } from '../parts'
+import { Link } from '../../routes'
 import { useWhyNot } from './useWhyNot'
 
 const SHOWN = 3
@@ -36,7 +36,7 @@ export function RunNotices(): ReactElement | null {
 
   const where = failed ? placeOf(failed.path, doc) : ''
   const message = failed?.error?.message ?? error?.message
-  const sorted = [...waits].sort((a, b) => Number(b.kind === 'approval' || b.kind === 'form') - Number(a.kind === 'approval' || a.kind === 'form') || a.openedAt - b.openedAt)
+  const sorted = [...waits].sort((a, b) => Number(isForPeople(b)) - Number(isForPeople(a)) || a.openedAt - b.openedAt)
   const shown = all ? sorted : sorted.slice(0, SHOWN)
   return (
     <section className="runnotes" aria-label="Needs attention">
@@ -57,6 +57,7 @@ export function RunNotices(): ReactElement | null {
         />
       ))}
       {sorted.length > shown.length ? <div className="runnote" data-tone="wait"><Button kind="bare" onClick={() => setAll(true)}>and {sorted.length - shown.length} more waits</Button></div> : null}
+      <ChildWaits why={why} onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })} />
       <Dialog title={asked ? titleOf(asked.wait) : ''} open={asked !== null} onClose={() => setAsked(null)}>
         {asked?.done ? (
           <>{asked.mine ? null : <p className="notice" data-tone="wait">Somebody was first. This is what counts:</p>}<Outcome wait={asked.done} /></>
@@ -95,50 +96,32 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
       </p>
       {view && isForPeople(view) && view.link ? <Button kind="primary" why={why} onClick={() => onAnswer(view)}>Answer</Button> : null}
       {view && view.kind === 'signal' && view.name ? <SendSignal view={view} why={why} /> : null}
-      {view && view.link && wait.kind !== 'timer' ? <CopyLink link={view.link} /> : null}
+      {view && view.link && wait.kind !== 'timer' ? <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'address' : 'link'} /> : null}
+      {wait.kind === 'child' ? <ChildLink nodeKey={wait.key} /> : null}
     </div>
   )
 }
 
-function CopyLink({ link }: { link: string }): ReactElement {
-  const copy = async (): Promise<void> => {
-    const whole = new URL(link, location.origin).href
-    try {
-      await navigator.clipboard.writeText(whole)
-      toast('Copied the link', 'ok')
-    } catch {
-      toast(whole)
-    }
-  }
-  return <Button icon="link" onClick={() => void copy()}>Copy link</Button>
+/** To the run that a block waits for. */
+function ChildLink({ nodeKey }: { nodeKey: string }): ReactElement | null {
+  const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === nodeKey))
+  return child ? <Link className="button" to={`/runs/${child.run}`}>Show the run</Link> : null
 }
 
-function SendSignal({ view, why }: { view: WaitView; why: string | null }): ReactElement {
-  const [open, setOpen] = useState(false)
-  const [text, setText] = useState('{}')
-  const [trouble, setTrouble] = useState('')
-  const send = async (): Promise<void> => {
-    let payload: Json
-    try {
-      payload = JSON.parse(text.trim() || 'null') as Json
-    } catch {
-      return setTrouble('This is not valid JSON.')
-    }
-    try {
-      await api.signal(view.run, view.name!, payload, view.correlation ?? undefined)
-      setOpen(false)
-    } catch (error) {
-      setTrouble(messageOf(error))
-    }
-  }
+/** What runs that this one started wait for, to be answered here as well. */
+function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: WaitView) => void }): ReactElement {
+  const waits = useSelect(runStore, (s) => s.meta?.child_waits)
+  const people = (waits ?? []).filter((wait) => wait.status === 'pending' && isForPeople(wait))
   return (
     <>
-      <Button why={why} onClick={() => setOpen(true)}>Send the signal</Button>
-      <Dialog title={`Send ${view.name}`} open={open} onClose={() => setOpen(false)} foot={<Button kind="primary" onClick={() => void send()}>Send</Button>}>
-        <label htmlFor="signal-payload">Payload, as JSON</label>
-        <textarea id="signal-payload" className="mono" rows={5} spellCheck={false} value={text} aria-invalid={trouble ? true : undefined} onChange={(event) => setText(event.target.value)} />
-        {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
-      </Dialog>
+      {people.slice(0, SHOWN).map((wait) => (
+        <div key={`${wait.run} ${wait.id}`} className="runnote" data-tone="wait" data-testid={`childwait-${wait.id}`}>
+          <Icon name="waiting" />
+          <p className="runnote__text"><Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>, a run it started, {SENTENCE[wait.kind]}<span className="quiet">: {titleOf(wait)}</span></p>
+          {wait.link ? <Button kind="primary" why={why} onClick={() => onAnswer(wait)}>Answer</Button> : null}
+        </div>
+      ))}
+      {people.length > SHOWN ? <div className="runnote" data-tone="wait"><Link to="/approvals">and {people.length - SHOWN} more waits in runs it started</Link></div> : null}
     </>
   )
 }
@@ -174,5 +157,5 @@ const leftText = (ms: number): string => (ms < 60_000 ? `${Math.ceil(ms / 1000)}
 const pathOf = (key: string): string => (key.includes('@') ? key.slice(key.indexOf('@') + 1) : '')
 
 const SENTENCE: Record<string, string> = {
-  approval: 'waits for a decision', form: 'waits for an answer', timer: 'sleeps', signal: 'waits for the signal', webhook: 'waits for a call to its link', child: 'waits for the run it started',
+  approval: 'waits for a decision', form: 'waits for an answer', timer: 'sleeps', signal: 'waits for the signal', webhook: 'waits for a call to its link', child: 'waits for the run it started', attention: 'needs attention: its attempt was lost',
 }

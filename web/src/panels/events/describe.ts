@@ -7,9 +7,9 @@ import { nameOf } from '../../state/document'
 import type { Tone } from '../../ui/status'
 
 export const EVENT_GROUPS = [
-  { id: 'run', label: 'Run', types: ['run.started', 'run.parked', 'run.cancelling', 'run.finished'] },
+  { id: 'run', label: 'Run', types: ['run.started', 'run.parked', 'run.cancelling', 'run.finished', 'run.forked', 'run.migrated'] },
   { id: 'block', label: 'Blocks', types: ['node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'region.exited'] },
-  { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled'] },
+  { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled', 'retry.hastened'] },
   { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
   { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'run.parked'] },
   { id: 'data', label: 'Variables and logs', types: ['variables.patched', 'node.log'] },
@@ -66,15 +66,19 @@ function happened(event: WireEvent, doc: Document | null): string {
     case 'run.started': return 'Run started'
     case 'run.parked': return 'Run waits, nothing runs'
     case 'run.cancelling': return 'Run is being cancelled'
+    case 'run.forked': return `Run forked from ${data.source ?? 'another run'} at seq ${data.seq ?? 0}`
+    case 'run.migrated': return `Run moved to version ${data.version ?? 'unknown'}`
     case 'run.finished': return `Run ${data.status ?? 'finished'}`
     case 'node.started': return isEnd ? `${name} looks at its result` : event.attempt > 1 ? `${name} started, attempt ${event.attempt}` : `${name} started`
     case 'node.succeeded': {
+      if (data.cached) return `${name} taken from the cache`
       if (data.reused) return `${name} taken over from the run before`
       return data.route && data.route !== 'out' ? `${name} went on by ${data.route}` : `${name} succeeded`
     }
     case 'node.failed': return data.route || data.caught ? `${name} failed, handled` : `${name} failed`
     case 'node.skipped': return data.reason === 'pruned' ? `${name} skipped, its path was not taken` : `${name} skipped, ${SKIPS[data.reason ?? ''] ?? data.reason}`
-    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} runs again after a restart` : `${name} failed, attempt ${event.attempt + 1} follows`
+    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} runs again after a restart` : data.error?.code === 'run_forked' ? `${name} starts anew in this run` : `${name} failed, attempt ${event.attempt + 1} follows`
+    case 'retry.hastened': return `${name} need not wait, attempt ${event.attempt} may start`
     case 'region.sized': return data.count === 0 ? `${name} has nothing to do` : `${name} begins, ${data.count} known`
     case 'scope.opened': {
       const first = (data.first ?? 0) + 1
@@ -96,5 +100,5 @@ function detailOf(data: EventData): string {
 
 const SKIPS: Record<string, string> = { skip_if: 'its condition said so', expired: 'its time was over' }
 const WAITS: Record<string, string> = {
-  approval: 'for a decision', form: 'for an answer', timer: 'until its time', signal: 'for a signal', webhook: 'for a call', child: 'for a run it started',
+  approval: 'for a decision', form: 'for an answer', timer: 'until its time', signal: 'for a signal', webhook: 'for a call', child: 'for a run it started', attention: 'for somebody to look into a lost attempt',
 }

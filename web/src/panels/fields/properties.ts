@@ -1,6 +1,7 @@
 // A form as rows: the properties of a JSON schema of an object, or the fields of a start block. What the rows do not show is
 // kept as it is.
 
+import { asSchema } from '../../net/mend'
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
 
 /** `key` is stable while the name is typed. `rest`: keywords of the schema that have no control. */
@@ -24,11 +25,12 @@ export const TYPE_WORDS: Record<PropertyType, string> = {
 export const FIELD_TYPES: readonly PropertyType[] = ['any', 'string', 'number', 'integer', 'boolean', 'object', 'array']
 
 export function propertiesOf(schema: JsonSchema | null | undefined): Property[] {
-  return Object.entries(schema?.properties ?? {}).map(([name, part]) => {
+  const whole = asSchema(schema)
+  return Object.entries(whole.properties ?? {}).map(([name, part]) => {
     const { type: _, title, description, default: fallback, enum: choices, format, 'x-rows': rows, ...rest } = part as JsonSchema & JsonObject
     const kind = typeOf(part)
     return {
-      name, type: kind, title: title ?? '', description: description ?? '', required: schema?.required?.includes(name) ?? false, fallback,
+      name, type: kind, title: title ?? '', description: description ?? '', required: whole.required?.includes(name) ?? false, fallback,
       choices: (choices ?? []).map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
       rest: { ...(rest as JsonObject), ...(format && kind !== 'date' ? { format } : {}), ...(rows && kind !== 'long' ? { 'x-rows': rows } : {}) },
     }

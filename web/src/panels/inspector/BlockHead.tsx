@@ -78,6 +78,7 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
       })}
       {region ? <Fact name="done">{region.closed} of {region.count}{region.failed ? `, ${region.failed} failed` : ''}</Fact> : null}
       {attempts > 1 || node?.status === 'retrying' ? <Fact name="attempt">{attempts}{most ? ` of ${most}` : ''}{node?.status === 'retrying' && due ? `, next in ${due}` : ''}</Fact> : null}
+      {node?.cached ? <Fact name="output">from the cache</Fact> : null}
       {node?.lost ? <Fact name="restarts">{node.lost}</Fact> : null}
       {node?.status === 'waiting' && due ? <Fact name="ends in">{due}</Fact> : null}
       {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'took' : 'for'}>{durationText(took)}</Fact> : null}

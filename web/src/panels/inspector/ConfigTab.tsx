@@ -9,6 +9,7 @@ import { Findings } from '../fields/FieldShell'
 import { hintOf, isShown } from '../fields/kind'
 import { useFieldScope } from '../fields/scope'
 import { PolicySection } from './PolicySection'
+import { TriggerPanel } from './TriggerPanel'
 
 export function ConfigTab({ id }: { id: string }): ReactElement {
   const { doc, specs, diagnostics, readonly } = useFieldScope()
@@ -35,6 +36,7 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
     <>
       {spec ? <p className="inspector__about">{spec.description}</p> : <p className="inspector__about">This server knows no block type <code>{block.type}</code>.</p>}
       {others.length ? <div className="inspector__findings"><Findings findings={others} /></div> : null}
+      {spec?.trigger && !readonly ? <TriggerPanel id={id} type={block.type} params={params} /> : null}
       {plain.length ? <div className="inspector__fields">{plain.map(field)}</div> : null}
       {more.length ? (
         <details className="fold" open={more.some((row) => params[row.name] !== undefined) || undefined}>

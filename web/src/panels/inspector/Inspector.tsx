@@ -11,6 +11,7 @@ import { BlockHead } from './BlockHead'
 import { ConfigTab } from './ConfigTab'
 import { EdgePanel, NotePanel, SeveralPanel } from './Others'
 import { EventsTab } from './EventsTab'
+import { NodeActions } from './NodeActions'
 import { RunPanel } from './RunPanel'
 import { InputTab, OutputTab } from './ValueTabs'
 import { useFieldScopeOf, type Mode } from './useScope'
@@ -54,6 +55,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
   return (
     <FieldScopeContext value={scope}>
       <BlockHead id={id} node={node} hasRun={ran} />
+      {ran && node && mode === 'run' ? <NodeActions node={node} /> : null}
       {ran ? <Tabs tab={tab} /> : null}
       <div className="inspector__body" id="inspector-panel" role={ran ? 'tabpanel' : undefined} aria-labelledby={ran ? `inspector-${tab}` : undefined} tabIndex={ran ? -1 : undefined}>
         {tab === 'config' ? <ConfigTab id={id} /> : tab === 'input' ? <InputTab id={id} node={node} /> : tab === 'output' ? <OutputTab id={id} node={node} /> : <EventsTab id={id} node={node} />}

@@ -2,6 +2,8 @@
 
 import { type ReactElement } from 'react'
 import type { JsonObject } from '../../net/types'
+import { VARIABLE_NAME } from '../../refs/renameVariable'
+import { dispatch } from '../../state/doc'
 import { FieldShell } from '../fields/FieldShell'
 import { ValueField } from '../fields/JsonText'
 import { AddRow, CommitInput, RowTools } from '../fields/rows'
@@ -24,8 +26,8 @@ export function VariablesField({ value, onChange }: { value: JsonObject; onChang
             <div key={i} className="case" role="group" aria-label={`Variable ${name}`}>
               <div className="case__head">
                 <CommitInput
-                  mono label={`Name of variable ${i + 1}`} testId={`field-variables.${i}.name`} value={name} onCommit={(next) => put(rows.map((row, j) => (j === i ? [next, row[1]] : row)))}
-                  check={(text) => (!text.trim() ? 'A variable needs a name.' : rows.some(([other], j) => j !== i && other === text) ? 'Another variable has this name.' : null)}
+                  mono label={`Name of variable ${i + 1}`} testId={`field-variables.${i}.name`} value={name} onCommit={(next) => void dispatch({ type: 'renameVariable', from: name, to: next.trim() })}
+                  check={(text) => (!text.trim() ? 'A variable needs a name.' : !VARIABLE_NAME.test(text.trim()) ? 'Letters, digits, _ and - only: it is read as <workflow.name>.' : rows.some(([other], j) => j !== i && other === text.trim()) ? 'Another variable has this name.' : null)}
                 />
                 <RowTools at={i} count={rows.length} name={name} onRemove={() => put(rows.filter((_, j) => j !== i))} />
               </div>

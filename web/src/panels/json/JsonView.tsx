@@ -5,7 +5,7 @@ import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { api } from '../../net/api'
 import type { Diagnostic, Document, Json } from '../../net/types'
 import { escapePointer } from '../../refs/parse'
-import { dispatch, docStore } from '../../state/doc'
+import { dispatch, docStore, storedDocument } from '../../state/doc'
 import { useSelect } from '../../state/store'
 import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
@@ -37,7 +37,7 @@ export default function JsonView(): ReactElement {
     let gone = false
     void import('./codemirror').then(({ createEditor }) => {
       if (gone || !host.current) return
-      session.begin(docStore.get().doc)
+      setErrors(session.begin(docStore.get().doc, storedDocument()))
       editor.current = createEditor({
         host: host.current, text: session.text, language: 'json', label: 'Workflow as JSON', readonly: docStore.get().readonly, gutters: true,
         onChange: (text) => session.typed(text, (found) => {
@@ -129,8 +129,15 @@ class Session {
   private parse: ReturnType<typeof setTimeout> | null = null
   private check: ReturnType<typeof setTimeout> | null = null
 
-  begin(doc: Document): void {
+  /** `stored` is `doc`, or what it was made of by leaving out what can not be drawn: then that is shown, with its errors. */
+  begin(doc: Document, stored: unknown): readonly TextError[] {
     this.follow(doc)
+    if (stored === doc) return []
+    this.text = printJson(stored as Json)
+    const read = readDocument(this.text)
+    this.located = { text: this.text, places: read.located.places }
+    this.isBroken = read.doc === null
+    return read.errors
   }
 
   end(): void {

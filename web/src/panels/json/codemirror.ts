@@ -8,7 +8,6 @@ import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirro
 import { json } from '@codemirror/lang-json'
 import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from '@codemirror/language'
 import { lintGutter, setDiagnostics, type Diagnostic } from '@codemirror/lint'
-import { highlightSelectionMatches, search, searchKeymap } from '@codemirror/search'
 import { Annotation, Compartment, EditorState, Prec, RangeSetBuilder, type Extension } from '@codemirror/state'
 import {
   Decoration, drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers, placeholder, tooltips, ViewPlugin, type DecorationSet,
@@ -62,13 +61,18 @@ export function createEditor(options: CodeOptions): CodeEditor {
   box.style.height = '100%'
   const writable = new Compartment()
   const spoken = new Compartment()
+  const searched = new Compartment()
   const redraw = Annotation.define<boolean>()
-  const state = EditorState.create({ doc: options.text, extensions: extensionsOf(options, writable, spoken, redraw) })
+  const state = EditorState.create({ doc: options.text, extensions: [extensionsOf(options, writable, spoken, redraw), searched.of([])] })
   const view = new EditorView({ state, parent: box, root })
   // The JSON view does not pay for the grammar of programs.
   if (options.language === 'javascript') {
     void import('@codemirror/lang-javascript').then(({ javascript }) => view.dispatch({ effects: spoken.reconfigure(javascript()) }))
   }
+  // Nobody searches a text in the moment it appears.
+  void import('@codemirror/search').then(({ highlightSelectionMatches, search, searchKeymap }) =>
+    view.dispatch({ effects: searched.reconfigure([search({ top: true }), highlightSelectionMatches(), Prec.high(keymap.of(searchKeymap))]) }),
+  )
   return {
     setText(text) {
       const change = changeBetween(view.state.doc.toString(), text)
@@ -104,7 +108,7 @@ export function changeBetween(before: string, after: string): { from: number; to
 function extensionsOf(options: CodeOptions, writable: Compartment, spoken: Compartment, redraw: ReturnType<typeof Annotation.define<boolean>>): Extension[] {
   const { language, refs, complete, gutters } = options
   const list: Extension[] = [
-    history(), drawSelection(), indentUnit.of('  '), indentOnInput(), bracketMatching(), closeBrackets(), search({ top: true }), highlightSelectionMatches(),
+    history(), drawSelection(), indentUnit.of('  '), indentOnInput(), bracketMatching(), closeBrackets(),
     spoken.of(language === 'json' ? json() : []), syntaxHighlighting(HIGHLIGHT), THEME, tooltips({ position: 'fixed' }),
     EditorView.contentAttributes.of({ 'aria-label': options.label, tabindex: '0' }), writable.of(locked(options.readonly)),
     EditorView.updateListener.of((update) => {
@@ -120,7 +124,7 @@ function extensionsOf(options: CodeOptions, writable: Compartment, spoken: Compa
   list.push(autocompletion({ override: complete ? [(context) => completionsOf(context, complete)] : [], icons: false, tooltipClass: () => 'refs' }))
   list.push(Prec.highest(keymap.of([{ key: 'ArrowRight', run: goInto }])))
   list.push(keymap.of([
-    ...closeBracketsKeymap, ...completionKeymap, ...searchKeymap, ...historyKeymap, ...foldKeymap, ...defaultKeymap, ...(gutters ? [] : [indentWithTab]),
+    ...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...foldKeymap, ...defaultKeymap, ...(gutters ? [] : [indentWithTab]),
     { key: 'Escape', run: () => (options.onEscape?.(), !!options.onEscape) },
   ]))
   return list

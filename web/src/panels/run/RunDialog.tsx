@@ -5,7 +5,7 @@ import { keyText } from '../../keys'
 import { ApiError } from '../../net/api'
 import type { Diagnostic, Json, JsonObject } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
-import { nameOf } from '../../state/document'
+import { chainOf, isTrigger, nameOf, readingOrder } from '../../state/document'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
@@ -20,6 +20,7 @@ import { readJson } from '../fields/JsonText'
 import { placedFindings } from '../fields/scope'
 import { brief } from '../fields/RefMenu'
 import { asCurl, formSchema, inputProblems, startValues, triggersOf } from './input'
+import { isPinned, togglePin, withPins } from './pins'
 import { lastInputs, runDraft } from './start'
 import { printJson } from '../json/print'
 import '../inspector/inspector.css'
@@ -43,10 +44,15 @@ function Opened(): ReactElement {
   const [input, setInput] = useState<Json>(() => startValues(schema))
   const [text, setText] = useState(() => printJson(startValues(schema)))
   const [tried, setTried] = useState(false)
+  const [stopAfter, setStopAfter] = useState('')
+  const [pinned, setPinned] = useState(0)
   const [refused, setRefused] = useState<{ message: string; hint: string; diagnostics: Diagnostic[] } | null>(null)
   const [starting, setStarting] = useState(false)
   const form = useRef<HTMLFormElement>(null)
   const last = useData(lastInputs, [draft])
+
+  const offered = useMemo(() => withPins(draft ?? '', last.value ?? []), [draft, last.value, pinned])
+  const stops = useMemo(() => readingOrder(doc).filter((id) => !isTrigger(doc.blocks[id], specs) && specs.get(doc.blocks[id]!.type)?.category !== 'annotation' && chainOf(doc, id).length === 0), [doc, specs])
 
   const close = (): void => uiStore.set({ overlay: null })
   const read = readJson(text)
@@ -66,6 +72,15 @@ function Opened(): ReactElement {
     setText(printJson(value))
     if (hasForm && (value === null || typeof value !== 'object' || Array.isArray(value))) setTab('json')
   }
+  /** Another trigger asks for other input; what was typed for the one before is not its. */
+  const begin = (next: string): void => {
+    const asked = formSchema(doc, next)
+    setTrigger(next)
+    setInput(startValues(asked))
+    setText(printJson(startValues(asked)))
+    setTab(Object.keys(asked.properties ?? {}).length > 0 ? 'form' : 'json')
+    setTried(false)
+  }
   const turn = (to: 'form' | 'json'): void => {
     if (to === 'json') setText(printJson(input))
     setTab(to)
@@ -76,7 +91,7 @@ function Opened(): ReactElement {
     setStarting(true)
     setRefused(null)
     try {
-      await runDraft(input, triggers.length > 1 && trigger !== null ? trigger : undefined)
+      await runDraft(input, { ...(triggers.length > 1 && trigger !== null ? { trigger } : {}), ...(stopAfter ? { stopAfter } : {}) })
       close()
     } catch (error) {
       const known = error instanceof ApiError
@@ -130,19 +145,25 @@ function Opened(): ReactElement {
           {triggers.length > 1 ? (
             <label className="rundialog__trigger">
               <span className="label">begin with</span>
-              <select value={trigger ?? ''} onChange={(event) => setTrigger(event.target.value)}>
+              <select value={trigger ?? ''} data-testid="run-trigger" onChange={(event) => begin(event.target.value)}>
                 {triggers.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
               </select>
             </label>
           ) : null}
-          {last.value?.length ? (
+          {offered.length ? (
             <MenuButton
               kind="plain" icon="restored" label="Last inputs" className="rundialog__last" data-testid="run-last"
-              entries={last.value.map((each) => ({ label: brief(each, 64), onSelect: () => take(each) }))}
+              entries={offered.map((each) => ({ label: brief(each, 64), ...(isPinned(draft ?? '', each) ? { icon: 'pin' as const } : {}), onSelect: () => take(each) }))}
             >
               Last inputs
             </MenuButton>
           ) : null}
+          <Button
+            kind="bare" icon="pin" aria-pressed={isPinned(draft ?? '', input)} data-testid="run-pin" title="Keep this input at the top of the last inputs, in this browser"
+            onClick={() => (togglePin(draft ?? '', input), setPinned(pinned + 1))}
+          >
+            {isPinned(draft ?? '', input) ? 'Pinned' : 'Pin input'}
+          </Button>
         </div>
         {tab === 'form' ? (
           <div className="rundialog__fields">
@@ -180,6 +201,13 @@ function Opened(): ReactElement {
             <Findings findings={refused.diagnostics} />
           </div>
         ) : null}
+        <label className="rundialog__stop">
+          <span className="label">stop after</span>
+          <select value={stopAfter} data-testid="run-stop" onChange={(event) => setStopAfter(event.target.value)}>
+            <option value="">nothing, run all of it</option>
+            {stops.map((id) => <option key={id} value={id}>{nameOf(doc, id)}</option>)}
+          </select>
+        </label>
         <button type="submit" hidden />
       </form>
     </Dialog>

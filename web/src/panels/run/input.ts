@@ -1,6 +1,7 @@
 // What a run is given: the form of a workflow (its `input` schema and the fields of its start block), what is wrong with what
 // was filled in, and the same as a command for a shell.
 
+import { asSchema } from '../../net/mend'
 import type { Document, Json, JsonObject, JsonSchema } from '../../net/types'
 import { isTrigger, nameOf, type Specs } from '../../state/document'
 import { titleOf, typesOf } from '../fields/kind'
@@ -19,10 +20,16 @@ export function triggersOf(doc: Document, specs: Specs): Trigger[] {
 
 /** The schema of the form: the workflow's input united with the start block's fields. Without properties: anything goes. */
 export function formSchema(doc: Document, trigger: string | null): JsonSchema {
+  const block = trigger === null ? undefined : doc.blocks[trigger]
+  // What a webhook begins with is a request; the workflow's input is for the others.
+  if (block?.type === 'webhook') {
+    const body = asSchema(block.params?.body_schema)
+    return { type: 'object', properties: { body: { title: 'Body', ...body } }, required: block.params?.body_schema ? ['body'] : [] }
+  }
   const declared = doc.input ?? {}
   const properties: Record<string, JsonSchema> = { ...declared.properties }
   const required = new Set(declared.required ?? [])
-  const fields = trigger === null ? undefined : doc.blocks[trigger]?.params?.fields
+  const fields = block?.params?.fields
   for (const field of Array.isArray(fields) ? fields : []) {
     if (!field || typeof field !== 'object' || Array.isArray(field) || typeof field.name !== 'string' || !field.name) continue
     const type = typeof field.type === 'string' && field.type !== 'any' ? { type: field.type } : {}

@@ -7,13 +7,13 @@ import { docStore, flush } from '../../state/doc'
 import { openRun } from '../../state/live'
 
 /** Raises ApiError, and Error when the draft could not be saved (its text says why). */
-export async function runDraft(input: Json, trigger?: string): Promise<RunAccepted> {
+export async function runDraft(input: Json, options: { trigger?: string; stopAfter?: string } = {}): Promise<RunAccepted> {
   await flush()
   const { id, doc, rev, saving, error } = docStore.get()
   if (id === null) throw new Error('No workflow is open.')
   if (saving === 'conflict') throw new Error('Somebody else has saved this workflow meanwhile. Settle that first; then it can run.')
   if (saving !== 'saved') throw new Error(error ? `The workflow could not be saved, so it was not run: ${error}` : 'The workflow could not be saved, so it was not run.')
-  const accepted = await api.runDraft(id, input, { rev, idempotencyKey: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, ...(trigger === undefined ? {} : { trigger }) })
+  const accepted = await api.runDraft(id, input, { rev, idempotencyKey: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, ...options })
   announce('run started')
   await openRun(accepted.run, { doc })
   return accepted

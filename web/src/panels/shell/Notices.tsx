@@ -7,6 +7,7 @@ import { navigate } from '../../routes'
 import { docStore, restoreLocal, settle } from '../../state/doc'
 import { nameOf } from '../../state/document'
 import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
@@ -14,7 +15,9 @@ import { toast } from '../../ui/Toast'
 export function Notices(): ReactElement | null {
   const restorable = useSelect(docStore, (s) => s.restorable)
   const readonly = useSelect(docStore, (s) => s.readonly)
-  if (!restorable && !readonly) return null
+  // After the first edit what is stored is what is drawn.
+  const faults = useSelect(docStore, (s) => (s.mended?.document === s.doc ? s.mended.faults : null))
+  if (!restorable && !readonly && !faults) return null
   return (
     <>
       {restorable ? (
@@ -22,6 +25,14 @@ export function Notices(): ReactElement | null {
           <p>Edits of {new Date(restorable.at).toLocaleString()} are in this browser and never reached the server.</p>
           <Button kind="primary" onClick={() => restoreLocal(true)}>Take them back</Button>
           <Button onClick={() => restoreLocal(false)}>Forget them</Button>
+        </div>
+      ) : null}
+      {faults ? (
+        <div className="banner" data-tone="wait" role="status" data-testid="mended-bar">
+          <p>
+            {faults.length === 1 ? 'A part' : `${faults.length} parts`} of this document can not be drawn: {faults[0]!.message} The next edit on the canvas saves it without {faults.length === 1 ? 'that part' : 'them'}.
+          </p>
+          <Button onClick={() => uiStore.set({ view: 'json' })}>Show it as JSON</Button>
         </div>
       ) : null}
       {readonly ? <div className="banner" role="status"><p>This window is too small to edit in. Everything can be read, run and decided.</p></div> : null}

@@ -12,16 +12,19 @@ import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { toast } from '../../ui/Toast'
+import DiffDialog from './DiffDialog'
 import { chooseFile, exportJson } from './files'
 
 const LISTED = 8
 
 export function VersionMenu(): ReactElement {
   const base = useSelect(docStore, (s) => s.baseVersion)
-  const name = useSelect(docStore, (s) => s.doc.name ?? '')
+  const edits = useSelect(docStore, (s) => (s.baseRev === null ? 0 : Math.max(0, s.rev - s.baseRev)))
+  const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
   const versions = base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i)
   const entries: MenuEntry[] = [
     { label: 'Save a version', keys: keyText('save'), onSelect: () => uiStore.set({ overlay: 'version' }) },
+    { label: 'Compare versions', why: base === null ? 'No version is saved yet' : null, onSelect: () => uiStore.set({ overlay: 'diff' }) },
     ...(versions.length ? ['line' as const] : []),
     ...versions.map((version): MenuEntry => ({ label: `Take over version ${version}`, onSelect: () => void takeOver(name, version) })),
     'line',
@@ -30,8 +33,9 @@ export function VersionMenu(): ReactElement {
   ]
   return (
     <>
-      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'draft' : `draft · v${base}`}</MenuButton>
+      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'draft' : `draft · v${base}${edits ? `+${edits}` : ''}`}</MenuButton>
       <SaveVersion />
+      <DiffDialog />
     </>
   )
 }
@@ -64,7 +68,7 @@ function SaveVersion(): ReactElement | null {
       const { id, rev } = docStore.get()
       if (id === null) return
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
-      docStore.set({ baseVersion: saved.version })
+      docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev ?? rev })
       toast(saved.created ? `Saved as version ${saved.version} of ${saved.name}.` : `This is version ${saved.version} of ${saved.name} already.`, 'ok')
       close()
     } catch (error) {

@@ -38,6 +38,7 @@ export function commandsNow(): CommandItem[] {
 function doing(mode: CanvasMode, running: boolean): CommandItem[] {
   const rows = KEYS.filter((row) => !NOT_LISTED.has(row.id) && (mode === 'edit' || !EDITS.has(row.group)) && (running || row.group !== 'Tape'))
   const items = rows.map((row): CommandItem => ({ id: row.id, label: row.does, group: 'do', detail: keyText(row.id), run: () => void runCommand(row.id, mode) }))
+  if (mode === 'edit') items.push({ id: 'diff', label: 'Compare versions', group: 'do', words: 'diff changes', run: () => uiStore.set({ overlay: 'diff' }) })
   if (mode === 'edit') items.push({ id: 'export', label: 'Export as JSON', group: 'do', icon: 'download', run: () => exportJson() })
   return items
 }

@@ -1,6 +1,7 @@
 // Documents as files and as text: export, and import of what is dropped or chosen.
 
 import { api } from '../../net/api'
+import { mend } from '../../net/mend'
 import type { Document } from '../../net/types'
 import { pasteText, undoThis } from '../../canvas/edit'
 import { fit } from '../../canvas/view'
@@ -31,7 +32,7 @@ export async function importText(text: string, name: string, at?: [number, numbe
     return toast(`${name} is not JSON.`, 'err')
   }
   if (isDocument(value)) {
-    const changed = dispatch({ type: 'replaceDoc', doc: value })
+    const changed = dispatch({ type: 'replaceDoc', doc: mend(value).document })
     requestAnimationFrame(() => fit())
     if (changed) toast(`${name} is open here now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
     else toast(`${name} is what is open already.`)
@@ -39,7 +40,7 @@ export async function importText(text: string, name: string, at?: [number, numbe
   }
   if (pasteText(text, at)) return
   try {
-    const draft = await api.createDraft(value as Document, name.replace(/\.json$/i, ''))
+    const draft = await api.createDraft(value, name.replace(/\.json$/i, ''))
     navigate(`/w/${draft.id}`)
     toast(`${name} was turned into a workflow.`, 'ok')
   } catch (error) {

@@ -3,6 +3,7 @@
 
 import { useEffect } from 'react'
 import { api } from '../../net/api'
+import { isForPeople } from '../../pages/answer'
 import { runStore } from '../../state/live'
 import { createStore, useSelect } from '../../state/store'
 
@@ -12,7 +13,7 @@ const store = createStore<{ count: number }>({ count: 0 })
 export async function countApprovals(): Promise<void> {
   try {
     const waits = await api.waits()
-    store.set({ count: waits.filter((wait) => wait.kind === 'approval' || wait.kind === 'form').length })
+    store.set({ count: waits.filter(isForPeople).length })
   } catch {
     // The number stays as it was until the server can be reached again.
   }

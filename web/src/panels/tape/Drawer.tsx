@@ -1,6 +1,6 @@
 // The drawer below the canvas: the Tape, and under it one of Trace, Events and Problems.
 
-import { useState, type ReactElement, type ReactNode } from 'react'
+import { lazy, Suspense, useState, type ReactElement, type ReactNode } from 'react'
 import { docStore } from '../../state/doc'
 import { runStore, seek, stepBy } from '../../state/live'
 import { isEnded, type RunFold } from '../../state/run'
@@ -10,9 +10,6 @@ import { Button } from '../../ui/Button'
 import { Splitter } from '../../ui/Splitter'
 import { toast } from '../../ui/Toast'
 import { keyText } from '../../keys'
-import Events from '../events/Events'
-import Problems from '../problems/Problems'
-import Trace from '../trace/Trace'
 import { useWidthBelow } from '../../ui/useWidthBelow'
 import { useRunKeys } from './keys'
 import type { Axis } from './layout'
@@ -22,6 +19,12 @@ import { Tape } from './Tape'
 import { clockText, timeOfDay } from './time'
 import { useClock } from './useClock'
 import './drawer.css'
+
+// Open on demand: the canvas is there before them.
+const Trace = lazy(() => import('../trace/Trace'))
+const Events = lazy(() => import('../events/Events'))
+const Problems = lazy(() => import('../problems/Problems'))
+const ForkDialog = lazy(() => import('../../pages/run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
 
 const PANE_MIN = 120
 const PANE_FIRST = 260
@@ -52,7 +55,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       ) : null}
       <div className="drawer__head">
         <Title />
-        {hasRun ? <Controls axis={axis} onAxis={setAxis} /> : null}
+        {hasRun ? <Controls axis={axis} onAxis={setAxis} mode={mode} /> : null}
         {phone ? null : <div className="drawer__tabs" role="tablist" aria-label="Below the Tape">
           {hasRun ? tab('trace', 'Trace') : null}
           {hasRun ? tab('events', 'Events') : null}
@@ -68,7 +71,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       {hasRun && (phone || open !== null) ? <Tape axis={axis} /> : null}
       {pane ? (
         <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} style={{ height }}>
-          {pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}
+          <Suspense fallback={null}>{pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}</Suspense>
         </div>
       ) : null}
     </section>
@@ -94,7 +97,11 @@ function Title(): ReactElement {
   )
 }
 
-function Controls({ axis, onAxis }: { axis: Axis; onAxis: (axis: Axis) => void }): ReactElement {
+function Controls({ axis, onAxis, mode }: { axis: Axis; onAxis: (axis: Axis) => void; mode: 'edit' | 'run' }): ReactElement {
+  const [forking, setForking] = useState(false)
+  const meta = useSelect(runStore, (s) => s.meta)
+  const doc = useSelect(runStore, (s) => s.doc)
+  const seq = useSelect(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
   const { playing, speed } = useSelect(playStore, (s) => s)
   const cursor = useSelect(runStore, (s) => s.cursor)
   const status: RunFold['status'] = useSelect(runStore, (s) => s.head.status)
@@ -128,6 +135,8 @@ function Controls({ axis, onAxis }: { axis: Axis; onAxis: (axis: Axis) => void }
         ))}
       </span>
       <Button kind="bare" icon="link" iconOnly why={empty} onClick={() => void copy()}>Copy a link to this moment</Button>
+      {mode === 'run' ? <Button kind="bare" icon="router" iconOnly data-testid="fork-here" why={empty ?? (seq < 1 ? 'Nothing has happened at this moment' : null)} onClick={() => setForking(true)}>Fork from here</Button> : null}
+      {forking && meta ? <Suspense fallback={null}><ForkDialog run={meta} doc={doc} seq={seq} onClose={() => setForking(false)} /></Suspense> : null}
     </div>
   )
 }

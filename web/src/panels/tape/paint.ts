@@ -4,7 +4,7 @@ import type { WireEvent } from '../../net/types'
 import type { Tone } from '../../ui/status'
 import { toneOfEvent } from '../events/describe'
 import { heightOf, PAD_X, xOf, type TapeLayout } from './layout'
-import { durationText, roughly, timeOfDay } from './time'
+import { exactTime, roughly, timeOfDay } from './time'
 
 export const TAPE_H = 68
 const LINE_Y = 44
@@ -111,17 +111,26 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
   }
   const first = layout.xs[0]!
   const last = layout.xs[layout.xs.length - 1]!
-  // Within one second the time of day says nothing: then how long after the start.
+  // All are times of day. Within a few seconds those are told apart by their milliseconds.
   const began = log[0]!.at
-  const short = log.at(-1)!.at - began < 20_000
-  const text = (at: number): string => (short ? `+${durationText(at - began)}` : timeOfDay(at))
-  put(timeOfDay(began), Math.max(first - 2, PAD_X), 'left')
+  const text = log.at(-1)!.at - began < 20_000 ? exactTime : timeOfDay
+  put(text(began), Math.max(first - 2, PAD_X), 'left')
   if (last > first + 80) put(text(log.at(-1)!.at), last, last > layout.width - 40 ? 'right' : 'center')
-  let i = 0
   for (let x = first + 220; x < last - 100; x += 220) {
-    while (i < layout.xs.length - 1 && layout.xs[i]! < x) i++
+    const i = firstFrom(layout.xs, x)
     put(text(log[i]!.at), layout.xs[i]!, 'center')
   }
+}
+
+/** Index of the first place that is not left of `x`, or the last one. */
+function firstFrom(xs: Float64Array, x: number): number {
+  let [low, high] = [0, xs.length - 1]
+  while (low < high) {
+    const mid = (low + high) >> 1
+    if (xs[mid]! < x) low = mid + 1
+    else high = mid
+  }
+  return low
 }
 
 function label(ctx: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, c: Colours, align: CanvasTextAlign): void {

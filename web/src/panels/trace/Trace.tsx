@@ -2,8 +2,9 @@
 
 import { memo, useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import type { Document } from '../../net/types'
+import { Link } from '../../routes'
 import { runStore } from '../../state/live'
-import { firstError, pathFor, type NodeState } from '../../state/run'
+import { firstError, pathFor, type BlockStatus, type NodeState } from '../../state/run'
 import { useSelect } from '../../state/store'
 import { setIter, uiStore } from '../../state/ui'
 import { EmptyState } from '../../ui/EmptyState'
@@ -18,6 +19,13 @@ import { useVirtual } from './virtual'
 import './trace.css'
 
 const ROW_H = 24
+const FILTERS = {
+  all: { label: 'all', only: [] },
+  failed: { label: 'failed', only: ['failed', 'handled'] },
+  open: { label: 'running or waiting', only: ['running', 'retrying', 'waiting', 'attention'] },
+  attention: { label: 'needs attention', only: ['attention'] },
+  skipped: { label: 'skipped', only: ['skipped'] },
+} satisfies Record<string, { label: string; only: readonly BlockStatus[] }>
 
 export default function Trace(): ReactElement {
   // Thousands of rows may follow the cursor a moment later; the Tape itself never waits for them.
@@ -29,6 +37,7 @@ export default function Trace(): ReactElement {
   const iter = useSelect(uiStore, (s) => s.iter)
   const [fold, setFold] = useState<ReadonlyMap<string, boolean>>(new Map())
   const [query, setQuery] = useState('')
+  const [only, setOnly] = useState<keyof typeof FILTERS>('all')
   const [active, setActive] = useState<string | null>(null)
   const box = useRef<HTMLDivElement>(null)
   const now = useClock(500)
@@ -37,7 +46,7 @@ export default function Trace(): ReactElement {
   const leaf = firstError(view)
   const looked = useMemo(() => new Set([...pathsTo(shownPath), ...pathsTo(leaf?.path ?? '')]), [shownPath, leaf?.path])
   const index = useMemo(() => traceIndex(view), [view])
-  const rows = useMemo(() => traceRows(index, doc, fold, looked, query), [index, doc, fold, looked, query])
+  const rows = useMemo(() => traceRows(index, doc, fold, looked, query, FILTERS[only].only), [index, doc, fold, looked, query, only])
   const scale = useMemo(() => timeScale(timeline.log, Math.max(now, timeline.log.at(-1)?.at ?? 0)), [timeline, headSeq, now])
   const virtual = useVirtual(box, rows.length, ROW_H)
 
@@ -81,6 +90,9 @@ export default function Trace(): ReactElement {
     <div className="trace">
       <div className="trace__bar">
         <input type="search" aria-label="Search in the trace" placeholder="Find a block or an error" value={query} onChange={(event) => setQuery(event.target.value)} />
+        <select aria-label="Show only" className="trace__only" data-testid="trace-only" value={only} onChange={(event) => setOnly(event.target.value as keyof typeof FILTERS)}>
+          {Object.entries(FILTERS).map(([id, { label }]) => <option key={id} value={id}>{label}</option>)}
+        </select>
         <span className="label">{rows.length} rows</span>
         <span className="trace__axis" aria-hidden="true">
           {scale.gaps.map((gap) => <i key={gap.from} style={{ left: `${gap.x * 100}%` }}>{durationText(gap.to - gap.from)} idle</i>)}
@@ -97,7 +109,7 @@ export default function Trace(): ReactElement {
               onChoose={choose} onToggle={toggle}
             />
           ))}
-          {rows.length ? null : <p className="trace__none quiet">No row has “{query}”.</p>}
+          {rows.length ? null : <p className="trace__none quiet">{query ? `No row has “${query}”.` : 'No row is like that.'}</p>}
         </div>
       </div>
     </div>
@@ -159,7 +171,16 @@ function Facts({ node }: { node: NodeState }): ReactElement | null {
   if (node.error && node.status !== 'succeeded') return <span className="trace__fact" data-tone={node.handled ? undefined : 'err'} title={node.error.message}>{node.error.message}</span>
   if (region) return <span className="trace__fact mono">{region.closed} / {region.count}{region.failed ? `, ${region.failed} failed` : ''}</span>
   if (node.status === 'skipped') return <span className="trace__fact">{node.reason === 'pruned' ? 'path not taken' : node.reason}</span>
+  if (node.wait?.kind === 'child') return <Child node={node} />
+  if (node.cached) return <span className="trace__fact">from the cache</span>
   if (node.attempt > 1) return <span className="trace__fact mono">attempt {node.attempt}</span>
   if (node.route && node.route !== 'out') return <span className="trace__fact mono">{node.route}</span>
   return null
+}
+
+/** The run a block started: to be gone to, when the server has said which it is. */
+function Child({ node }: { node: NodeState }): ReactElement {
+  const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === node.key))
+  if (!child) return <span className="trace__fact">another run</span>
+  return <span className="trace__fact"><Link to={`/runs/${child.run}`} tabIndex={-1} onClick={(event) => event.stopPropagation()}>run of {child.workflow}</Link></span>
 }

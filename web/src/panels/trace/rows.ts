@@ -46,24 +46,26 @@ export function traceIndex(view: RunFold): TraceIndex {
 }
 
 /** `fold` holds what somebody opened or closed by hand; `looked` the paths that are looked at. With a `query` only rows
- * that have it, and the way to them. */
+ * that have it, with `only` those in one of these states; and the way to them. */
 export function traceRows(
-  index: TraceIndex, doc: Document | null, fold: ReadonlyMap<string, boolean>, looked: ReadonlySet<string>, query = '',
+  index: TraceIndex, doc: Document | null, fold: ReadonlyMap<string, boolean>, looked: ReadonlySet<string>, query = '', only: readonly BlockStatus[] = [],
 ): TraceRow[] {
   const rows: TraceRow[] = []
   const wanted = query.trim().toLowerCase()
+  const narrow = wanted !== '' || only.length > 0
   const visit = (path: string, depth: number): boolean => {
     let found = false
     for (const node of index.nodes.get(path) ?? []) {
       const label = doc ? nameOf(doc, node.block) : node.block
       const inner = index.scopes.get(node.key) ?? []
-      const open = inner.length ? wanted !== '' || (fold.get(node.key) ?? true) : null
+      const open = inner.length ? narrow || (fold.get(node.key) ?? true) : null
       const at = rows.length
       rows.push({
         id: node.key, depth, label, block: node.block, path, status: shownStatus(node), startedAt: node.startedAt ?? node.finishedAt,
         finishedAt: node.finishedAt, node, scope: null, open,
       })
-      let hit = !wanted || label.toLowerCase().includes(wanted) || node.key.toLowerCase().includes(wanted) || !!node.error?.message.toLowerCase().includes(wanted)
+      const words = !wanted || label.toLowerCase().includes(wanted) || node.key.toLowerCase().includes(wanted) || !!node.error?.message.toLowerCase().includes(wanted)
+      let hit = words && (!only.length || only.includes(shownStatus(node)))
       if (open) for (const scope of inner) hit = visitScope(scope, node, depth + 1, inner.length) || hit
       if (!hit) rows.length = at
       found ||= hit
@@ -71,14 +73,14 @@ export function traceRows(
     return found
   }
   const visitScope = (scope: ScopeState, node: NodeState, depth: number, siblings: number): boolean => {
-    const open = wanted !== '' || (fold.get(scope.path) ?? (siblings <= SCOPES_OPEN_MAX || looked.has(scope.path)))
+    const open = narrow || (fold.get(scope.path) ?? (siblings <= SCOPES_OPEN_MAX || looked.has(scope.path)))
     const at = rows.length
     rows.push({
       id: scope.path, depth, label: `${scope.path.endsWith(']') ? 'branch' : 'iteration'} ${scope.index + 1}`, block: node.block, path: scope.path,
       status: scopeStatus(scope), startedAt: scope.startedAt, finishedAt: scope.finishedAt, node: null, scope, open,
     })
     const hit = open ? visit(scope.path, depth + 1) : false
-    if (wanted && !hit) rows.length = at
+    if (narrow && !hit) rows.length = at
     return hit
   }
   visit('', 0)

@@ -1,0 +1,80 @@
+// One request to the server. Every refusal is an `ApiError` that carries the problem document; a lost connection is an
+// `ApiError` with status 0, and so is an answer that is not what it must be. Nothing is retried here.
+
+import { asProblem, type Read } from './answers'
+import { Mismatch } from './check'
+import type { Diagnostic, Problem } from './types'
+
+/** `status` 0: the server could not be reached. */
+export class ApiError extends Error {
+  readonly status: number
+  readonly code: string
+  readonly hint: string
+  readonly diagnostics: Diagnostic[]
+  readonly problem: Problem
+
+  constructor(problem: Problem) {
+    super(problem.detail || problem.title)
+    this.name = 'ApiError'
+    this.status = problem.status
+    this.code = problem.code
+    this.hint = problem.hint ?? ''
+    this.diagnostics = problem.diagnostics ?? []
+    this.problem = problem
+  }
+}
+
+export const get = <T>(path: string, read: Read<T>, signal?: AbortSignal) => send('GET', path, read, undefined, {}, signal)
+export const post = <T>(path: string, body: unknown, read: Read<T>) => send('POST', path, read, body)
+
+export const enc = encodeURIComponent
+
+/** Raises ApiError, also when `read` can not make a `T` of the answer. */
+export async function send<T>(
+  method: string, path: string, read: Read<T>, body?: unknown, headers: Record<string, string> = {}, signal?: AbortSignal,
+): Promise<T> {
+  let response: Response
+  try {
+    response = await fetch(path, {
+      method,
+      headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+      body: body === undefined ? null : JSON.stringify(body),
+      signal: signal ?? null,
+    })
+  } catch (error) {
+    if (signal?.aborted) throw error
+    throw new ApiError(plainProblem(0, 'unreachable', 'The server can not be reached.'))
+  }
+  if (!response.ok) throw new ApiError(await problemOf(response))
+  const text = await response.text()
+  try {
+    return read(text ? (JSON.parse(text) as unknown) : undefined)
+  } catch (error) {
+    if (!(error instanceof Mismatch || error instanceof SyntaxError)) throw error
+    throw unreadable(`${method} ${path.split('?')[0]}`, error.message)
+  }
+}
+
+/** An answer of another version of the server, or of something in between. */
+function unreadable(what: string, why: string): ApiError {
+  const problem = plainProblem(0, 'answer_unreadable', `The server's answer to ${what} can not be read: ${why}.`)
+  return new ApiError({ ...problem, hint: 'Reload the page; if that does not help, the server and this page are of different versions.' })
+}
+
+async function problemOf(response: Response): Promise<Problem> {
+  const plain = plainProblem(response.status, `http_${response.status}`, `The server answered ${response.status}.`)
+  try {
+    return asProblem(await response.json()) ?? plain
+  } catch {
+    return plain
+  }
+}
+
+function plainProblem(status: number, code: string, detail: string): Problem {
+  return { type: `urn:weft:problem:${code}`, title: detail, status, code, detail }
+}
+
+export function query(params: object): string {
+  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== '')
+  return given.length ? '?' + new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString() : ''
+}

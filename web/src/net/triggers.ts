@@ -1,0 +1,26 @@
+// What starts runs without a person, as functions: schedules and webhooks. All raise ApiError.
+
+import * as is from './answers'
+import { enc, get, post, query } from './http'
+import type { ScheduleView, WebhookView } from './types'
+
+const schedule = (id: string): string => `/api/schedules/${enc(id)}`
+const webhook = (id: string): string => `/api/webhooks/${enc(id)}`
+
+export const triggers = {
+  schedules: async (workflow?: string): Promise<ScheduleView[]> => (await get(`/api/schedules${query({ workflow })}`, is.schedules)).schedules,
+  schedule: (id: string) => get(schedule(id), is.scheduleDetail),
+  /** Switched on, its next moment is the first from now. */
+  switchSchedule: (id: string, on: boolean) => post(`${schedule(id)}/${on ? 'enable' : 'disable'}`, {}, is.scheduleDetail),
+  /** A run beside its moments, whether it is switched on or not. */
+  runSchedule: (id: string) => post(`${schedule(id)}/run`, {}, is.accepted),
+  /** The next five moments of an expression. Raises ApiError 422 with what is wrong with it. */
+  upcoming: async (expr: string, tz: string): Promise<number[]> => (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming,
+
+  webhooks: async (workflow?: string): Promise<WebhookView[]> => (await get(`/api/webhooks${query({ workflow })}`, is.webhooks)).webhooks,
+  /** With its secret and its last deliveries. */
+  webhook: (id: string) => get(webhook(id), is.webhookDetail),
+  switchWebhook: (id: string, on: boolean) => post(`${webhook(id)}/${on ? 'enable' : 'disable'}`, {}, is.webhookDetail),
+  /** A new secret; the old one counts no more. */
+  rotate: async (id: string): Promise<string> => (await post(`${webhook(id)}/rotate`, {}, is.rotated)).secret,
+}

@@ -1,0 +1,52 @@
+// What can be done about a wait besides answering its form: give its address to whoever it is for, send it a signal.
+
+import { useState, type ReactElement } from 'react'
+import { api } from '../net/api'
+import type { Json, WaitView } from '../net/types'
+import { Button } from '../ui/Button'
+import { Dialog } from '../ui/Dialog'
+import { toast } from '../ui/Toast'
+import { messageOf } from './parts'
+
+export function CopyLink({ link, what }: { link: string; what: 'link' | 'address' }): ReactElement {
+  const copy = async (): Promise<void> => {
+    const whole = new URL(link, location.origin).href
+    try {
+      await navigator.clipboard.writeText(whole)
+      toast(`Copied the ${what}`, 'ok')
+    } catch {
+      toast(whole)
+    }
+  }
+  return <Button icon="link" onClick={() => void copy()}>Copy {what}</Button>
+}
+
+export function SendSignal({ view, why }: { view: WaitView; why?: string | null }): ReactElement {
+  const [open, setOpen] = useState(false)
+  const [text, setText] = useState('{}')
+  const [trouble, setTrouble] = useState('')
+  const send = async (): Promise<void> => {
+    let payload: Json
+    try {
+      payload = JSON.parse(text.trim() || 'null') as Json
+    } catch {
+      return setTrouble('This is not valid JSON.')
+    }
+    try {
+      await api.signal(view.run, view.name!, payload, view.correlation ?? undefined)
+      setOpen(false)
+    } catch (error) {
+      setTrouble(messageOf(error))
+    }
+  }
+  return (
+    <>
+      <Button why={why} onClick={() => setOpen(true)}>Send the signal</Button>
+      <Dialog title={`Send ${view.name}`} open={open} onClose={() => setOpen(false)} foot={<Button kind="primary" onClick={() => void send()}>Send</Button>}>
+        <label htmlFor="signal-payload">Payload, as JSON</label>
+        <textarea id="signal-payload" className="mono" rows={5} spellCheck={false} value={text} aria-invalid={trouble ? true : undefined} onChange={(event) => setText(event.target.value)} />
+        {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
+      </Dialog>
+    </>
+  )
+}

@@ -1,0 +1,38 @@
+// The runs around the shown one: who started it, what it started, what those wait for. The journal tells when a block starts a run
+// or hears of its end; what happens inside those runs is asked for now and then while any is open.
+
+import { useEffect } from 'react'
+import { api } from '../../net/api'
+import { runStore } from '../../state/live'
+import { isEnded } from '../../state/run'
+import { useSelect } from '../../state/store'
+
+const EVERY_MS = 4000
+
+/** Keeps children, their waits and the version in `runStore.meta` fresh. */
+export function useFamily(): void {
+  const id = useSelect(runStore, (s) => (s.meta ? s.id : null))
+  const open = useSelect(runStore, (s) => [...s.head.waits.values()].filter((wait) => wait.kind === 'child').map((wait) => wait.id).join('\n'))
+  const over = useSelect(runStore, (s) => isEnded(s.head.status))
+  const any = useSelect(runStore, (s) => (s.meta?.children?.length ?? 0) > 0)
+  useEffect(() => {
+    if (id === null || (!open && !any)) return
+    let current = true
+    const load = async (): Promise<void> => {
+      if (document.hidden) return
+      try {
+        const now = await api.run(id)
+        const { meta } = runStore.get()
+        if (current && meta?.id === id) runStore.set({ meta: { ...meta, children: now.children ?? [], child_waits: now.child_waits ?? [], children_active: now.children_active ?? 0 } })
+      } catch {
+        // The chip says when the server can not be reached; what is shown stays.
+      }
+    }
+    void load()
+    const timer = open && !over ? setInterval(() => void load(), EVERY_MS) : undefined
+    return () => {
+      current = false
+      clearInterval(timer)
+    }
+  }, [id, open, over, any])
+}

@@ -1,0 +1,89 @@
+// Schedules: what is due when, whether it worked, on and off, a run now.
+
+import type { ReactElement } from 'react'
+import { triggers } from '../../net/triggers'
+import type { ScheduleView } from '../../net/types'
+import { CronWords, momentIn, Moments } from '../../panels/triggers/Moments'
+import { Link, navigate } from '../../routes'
+import { Button } from '../../ui/Button'
+import { EmptyState } from '../../ui/EmptyState'
+import { toast } from '../../ui/Toast'
+import { useData } from '../../ui/useData'
+import { Ago, ListState, messageOf, Stale, usePolled } from '../parts'
+import { Belongs, TriggerRow } from './Trigger'
+
+export function Schedules(): ReactElement {
+  const data = usePolled(() => triggers.schedules(), [], 15_000)
+  return (
+    <section aria-labelledby="set-schedules" id="schedules">
+      <h2 id="set-schedules">Schedules</h2>
+      <Stale data={data} />
+      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Schedule key={each.id} schedule={each} onChange={data.reload} />)}</ul> : (
+        <ListState data={data} empty>
+          <EmptyState icon="schedule" title="Nothing is due"><p>Begin a workflow with a Schedule block and save a version: it is listed here with its next times.</p></EmptyState>
+        </ListState>
+      )}
+    </section>
+  )
+}
+
+function Schedule({ schedule, onChange }: { schedule: ScheduleView; onChange: () => void }): ReactElement {
+  const { id, next_run_at: next, last_run_at: last, last_run_id: run } = schedule
+  const runNow = async (): Promise<void> => {
+    try {
+      const started = await triggers.runSchedule(id)
+      toast('Started a run', 'ok', { label: 'Show it', onSelect: () => navigate(`/runs/${started.run}`) })
+      onChange()
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  return (
+    <TriggerRow
+      id={id} enabled={schedule.enabled} error={schedule.error ? `The last time started nothing: ${schedule.error}` : null}
+      title={<Belongs workflow={schedule.workflow} block={schedule.trigger} version={schedule.version} origin={schedule.origin} />}
+      facts={
+        <>
+          <CronWords cron={schedule.cron} tz={schedule.tz} />
+          <span>{next === null ? (schedule.enabled ? 'never again' : 'switched off') : <>next <Ago at={next} to /> <span className="mono quiet">{momentIn(next, schedule.tz)}</span></>}</span>
+          <span>{last === null ? <span className="quiet">has not run</span> : <>last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
+          {schedule.queued_at === null || schedule.queued_at === undefined ? null : <span className="quiet">one waits for the open run to end</span>}
+        </>
+      }
+      actions={<Button onClick={() => void runNow()}>Run now</Button>}
+      onSwitch={(on) => triggers.switchSchedule(id, on).then(onChange)}
+    >
+      <Details id={id} schedule={schedule} />
+    </TriggerRow>
+  )
+}
+
+const OUTCOMES: Record<string, string> = { started: 'started', skipped: 'skipped, a run was open', queued: 'waited for an open run', missed: 'missed', failed: 'could not start' }
+const FIRES_SHOWN = 10
+
+function Details({ id, schedule }: { id: string; schedule: ScheduleView }): ReactElement {
+  const detail = useData(() => triggers.schedule(id), [id, schedule.last_run_at, schedule.enabled])
+  return (
+    <div className="trigger__columns">
+      <div>
+        <h3 className="label">Next times</h3>
+        {schedule.upcoming.length ? <Moments times={schedule.upcoming} tz={schedule.tz} /> : <p className="quiet">none while it is switched off</p>}
+      </div>
+      <div>
+        <h3 className="label">Last times</h3>
+        {detail.value ? (
+          detail.value.fires.length ? (
+            <ol className="moments">
+              {detail.value.fires.slice(0, FIRES_SHOWN).map((fire) => (
+                <li key={`${fire.due} ${fire.at}`}>
+                  <span className="mono">{momentIn(fire.due, schedule.tz)}</span> {fire.run ? <Link to={`/runs/${fire.run}`}>{OUTCOMES[fire.outcome] ?? fire.outcome}</Link> : <span className="quiet">{OUTCOMES[fire.outcome] ?? fire.outcome}</span>}
+                  {fire.error ? <span className="trigger__wrong">: {fire.error}</span> : null}
+                </li>
+              ))}
+            </ol>
+          ) : <p className="quiet">none yet</p>
+        ) : <ListState data={detail} empty={false}>{null}</ListState>}
+      </div>
+    </div>
+  )
+}

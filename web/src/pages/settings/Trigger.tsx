@@ -1,0 +1,75 @@
+// What schedules and webhooks have in common on the page: a row that opens, a switch, and where it belongs.
+
+import { useState, type ReactElement, type ReactNode } from 'react'
+import { Link, navigate } from '../../routes'
+import { api } from '../../net/api'
+import { Icon } from '../../ui/icons'
+import { toast } from '../../ui/Toast'
+import { messageOf } from '../parts'
+
+interface TriggerRowProps {
+  id: string
+  title: ReactNode
+  /** Under the title, always to be seen. */
+  facts: ReactNode
+  enabled: boolean
+  error: string | null
+  onSwitch: (on: boolean) => Promise<unknown>
+  actions?: ReactNode
+  /** What opens below. */
+  children: ReactNode
+}
+
+export function TriggerRow({ id, title, facts, enabled, error, onSwitch, actions, children }: TriggerRowProps): ReactElement {
+  const [open, setOpen] = useState(false)
+  const [busy, setBusy] = useState(false)
+  const turn = async (): Promise<void> => {
+    if (busy) return
+    setBusy(true)
+    try {
+      await onSwitch(!enabled)
+    } catch (reason) {
+      toast(messageOf(reason), 'err')
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <li className="trigger" data-testid={`trigger-${id}`} data-enabled={enabled}>
+      <div className="trigger__head">
+        <button type="button" className="trigger__open" aria-expanded={open} aria-label={`Details of ${id}`} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'chevron'} size={14} /></button>
+        <div className="trigger__words"><p className="trigger__title">{title}</p><div className="trigger__facts">{facts}</div></div>
+        <div className="trigger__actions">
+          {actions}
+          <button type="button" role="switch" aria-checked={enabled} aria-label={`${id} is switched on`} className="switch" onClick={() => void turn()}>
+            <span className="switch__knob" aria-hidden="true" />{enabled ? 'on' : 'off'}
+          </button>
+        </div>
+      </div>
+      {error ? <p className="notice" data-tone="err" role="status">{error}</p> : null}
+      {open ? <div className="trigger__body">{children}</div> : null}
+    </li>
+  )
+}
+
+/** The workflow, and the block of it that declares the trigger. */
+export function Belongs({ workflow, block, version, origin }: { workflow: string; block: string | null; version: number | null; origin: string }): ReactElement {
+  const openCopy = async (): Promise<void> => {
+    try {
+      // A draft of this workflow, if there is one; else a copy of its newest version.
+      const draft = (await api.drafts()).find((each) => each.base_name === workflow || each.name === workflow)
+      if (draft) return navigate(`/w/${draft.id}`)
+      const stored = await api.workflow(workflow)
+      navigate(`/w/${(await api.createDraft(stored.document, workflow, stored.version)).id}`)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  return (
+    <>
+      <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link>
+      {version === null ? null : <span className="label"> v{version}</span>}
+      {origin === 'document' && block ? <button type="button" className="trigger__block" onClick={() => void openCopy()}>block {block}</button> : null}
+    </>
+  )
+}

@@ -1,0 +1,69 @@
+// Webhooks: their addresses and secrets, and what came in.
+
+import type { ReactElement } from 'react'
+import { triggers } from '../../net/triggers'
+import type { WebhookView } from '../../net/types'
+import { copyText, WebhookAccess } from '../../panels/triggers/WebhookAccess'
+import { Link } from '../../routes'
+import { Button } from '../../ui/Button'
+import { EmptyState } from '../../ui/EmptyState'
+import { Ago, ListState, Stale, usePolled } from '../parts'
+import { Belongs, TriggerRow } from './Trigger'
+
+export function Webhooks(): ReactElement {
+  const data = usePolled(() => triggers.webhooks(), [], 15_000)
+  return (
+    <section aria-labelledby="set-webhooks" id="webhooks">
+      <h2 id="set-webhooks">Webhooks</h2>
+      <Stale data={data} />
+      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Webhook key={each.id} webhook={each} onChange={data.reload} />)}</ul> : (
+        <ListState data={data} empty>
+          <EmptyState icon="webhook" title="No address starts a run"><p>Begin a workflow with a Webhook block and save a version: its address and secret are here.</p></EmptyState>
+        </ListState>
+      )}
+    </section>
+  )
+}
+
+const AUTHS: Record<string, string> = { hmac: 'signed', github: 'signed as by GitHub', token: 'bearer token', none: 'open to anybody' }
+
+function Webhook({ webhook, onChange }: { webhook: WebhookView; onChange: () => void }): ReactElement {
+  const { id, last_run_at: last, last_run_id: run } = webhook
+  return (
+    <TriggerRow
+      id={id} enabled={webhook.enabled} error={webhook.problem} title={<Belongs workflow={webhook.workflow} block={webhook.trigger} version={webhook.version} origin={webhook.origin} />}
+      facts={
+        <>
+          <code className="trigger__url">{webhook.url}</code>
+          <span>{AUTHS[webhook.auth] ?? webhook.auth}</span>
+          <span>{last === null ? <span className="quiet">nothing came in yet</span> : <>last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
+        </>
+      }
+      actions={<Button icon="copy" onClick={() => void copyText(webhook.url, 'Copied the address')}>Copy address</Button>}
+      onSwitch={(on) => triggers.switchWebhook(id, on).then(onChange)}
+    >
+      <WebhookAccess webhook={webhook} />
+      <h3 className="label">Last deliveries</h3>
+      <Deliveries id={id} />
+    </TriggerRow>
+  )
+}
+
+const SHOWN = 20
+
+function Deliveries({ id }: { id: string }): ReactElement {
+  const detail = usePolled(() => triggers.webhook(id), [id], 5000)
+  const list = detail.value?.deliveries
+  if (!list?.length) return <ListState data={detail} empty><p className="quiet">none yet</p></ListState>
+  return (
+    <ol className="moments" data-testid="deliveries">
+      {list.slice(0, SHOWN).map((each, i) => (
+        <li key={`${each.at} ${i}`}>
+          <Ago at={each.at} />{' '}
+          {each.run ? <Link to={`/runs/${each.run}`}>{each.outcome}</Link> : <span className="trigger__wrong">{each.outcome}</span>}
+          {each.delivery ? <code className="quiet"> {each.delivery}</code> : null}
+        </li>
+      ))}
+    </ol>
+  )
+}

@@ -1,0 +1,98 @@
+// Below the settings of a schedule or a webhook: when it would be due, and what the stored workflow has of it. What is edited here
+// counts from the next version on; this says what counts now.
+
+import { useEffect, useState, type ReactElement } from 'react'
+import { ApiError } from '../../net/api'
+import { triggers } from '../../net/triggers'
+import type { JsonObject } from '../../net/types'
+import { Link } from '../../routes'
+import { docStore } from '../../state/doc'
+import { useSelect } from '../../state/store'
+import { useData } from '../../ui/useData'
+import { Ago } from '../../pages/parts'
+import { cronWords } from '../triggers/cron'
+import { Moments } from '../triggers/Moments'
+import { WebhookAccess } from '../triggers/WebhookAccess'
+import { Section } from './parts'
+import '../triggers/triggers.css'
+
+export function TriggerPanel({ id, type, params }: { id: string; type: string; params: JsonObject }): ReactElement | null {
+  if (type === 'schedule') return <SchedulePanel id={id} params={params} />
+  return type === 'webhook' ? <WebhookPanel id={id} /> : null
+}
+
+const ASK_AFTER_MS = 400
+
+function SchedulePanel({ id, params }: { id: string; params: JsonObject }): ReactElement {
+  const cron = useLater(typeof params.cron === 'string' ? params.cron.trim() : '')
+  const tz = useLater(typeof params.tz === 'string' && params.tz ? params.tz : 'UTC')
+  const next = useData(async () => (cron ? triggers.upcoming(cron, tz) : []), [cron, tz])
+  const stored = useStored(async (workflow) => (await triggers.schedules(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null, id)
+  const words = cronWords(cron)
+  return (
+    <>
+      {cron ? (
+        <Section label="next times">
+          {words ? <p className="part__words">{capital(words)}, {tz}.</p> : null}
+          {next.error ? <p className="quiet">{next.error instanceof ApiError && next.error.status === 422 ? next.error.message : 'The server can not say when.'}</p> : next.value ? <Moments times={next.value} tz={tz} /> : null}
+        </Section>
+      ) : null}
+      <Stored what="schedule" known={stored.value !== null} loading={stored.loading} anchor="schedules">
+        {stored.value ? (
+          <p>
+            {stored.value.enabled ? <>Switched on{stored.value.next_run_at === null ? '' : <>, next <Ago at={stored.value.next_run_at} to /></>}.</> : 'Switched off.'}
+            {stored.value.cron === cron && stored.value.tz === tz ? '' : <> It goes by <code>{stored.value.cron}</code> {stored.value.tz} until a version is saved.</>}
+            {stored.value.last_run_id ? <> The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.</> : null}
+            {stored.value.error ? <span className="ref__wrong"> {stored.value.error}</span> : null}
+          </p>
+        ) : null}
+      </Stored>
+    </>
+  )
+}
+
+function WebhookPanel({ id }: { id: string }): ReactElement {
+  const stored = useStored(async (workflow) => (await triggers.webhooks(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null, id)
+  return (
+    <Stored what="webhook" known={stored.value !== null} loading={stored.loading} anchor="webhooks">
+      {stored.value ? (
+        <>
+          <WebhookAccess webhook={stored.value} />
+          <p>
+            {stored.value.enabled ? 'Switched on.' : 'Switched off.'}
+            {stored.value.last_run_id ? <> The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.</> : null}
+          </p>
+        </>
+      ) : null}
+    </Stored>
+  )
+}
+
+function Stored({ what, known, loading, anchor, children }: { what: string; known: boolean; loading: boolean; anchor: string; children: ReactElement | null }): ReactElement {
+  return (
+    <Section label="stored" tools={<Link to={`/settings#${anchor}`} className="linklike">All {what}s</Link>}>
+      <div className="stored" data-testid={`stored-${what}`}>
+        {known ? children : loading ? null : <p className="quiet">{what === 'webhook' ? 'It gets its address and its secret when a version of the workflow is saved.' : 'It begins when a version of the workflow is saved.'}</p>}
+      </div>
+    </Section>
+  )
+}
+
+/** What the server has for this block in the workflow the draft belongs to; asked again after a version is saved. */
+function useStored<T>(load: (workflow: string) => Promise<T | null>, block: string) {
+  const workflow = useSelect(docStore, (s) => s.baseName)
+  const version = useSelect(docStore, (s) => s.baseVersion)
+  return useData(async () => (workflow === null ? null : load(workflow)), [workflow, version, block])
+}
+
+/** `value` once it has stood still for a moment. */
+function useLater(value: string): string {
+  const [later, setLater] = useState(value)
+  useEffect(() => {
+    const timer = setTimeout(() => setLater(value), ASK_AFTER_MS)
+    return () => clearTimeout(timer)
+  }, [value])
+  return later
+}
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -1,0 +1,120 @@
+// What is different between two versions, or between a version and the draft.
+
+import { useMemo, useState, type ReactElement } from 'react'
+import { goTo } from '../../canvas/walk'
+import { api } from '../../net/api'
+import type { Document, Json } from '../../net/types'
+import { docStore, specsOf } from '../../state/doc'
+import { diffDocuments, isSame, type BlockChange, type DocumentDiff, type FieldChange } from '../../state/diff'
+import { nameOf } from '../../state/document'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Dialog } from '../../ui/Dialog'
+import { Icon, iconOf, type IconName } from '../../ui/icons'
+import { useData } from '../../ui/useData'
+import './diff.css'
+
+type Side = number | 'draft'
+const LISTED = 100
+
+export default function DiffDialog(): ReactElement | null {
+  const open = useSelect(uiStore, (s) => s.overlay === 'diff')
+  return open ? <Opened /> : null
+}
+
+function Opened(): ReactElement {
+  const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
+  const base = useSelect(docStore, (s) => s.baseVersion)
+  const draft = useSelect(docStore, (s) => s.doc)
+  const newest = useData(async () => (await api.workflow(name)).version, [name])
+  const [left, setLeft] = useState<Side | null>(null)
+  const [right, setRight] = useState<Side>('draft')
+  const from: Side = left ?? base ?? newest.value ?? 'draft'
+  const versions = Array.from({ length: Math.min(newest.value ?? base ?? 0, LISTED) }, (_, i) => (newest.value ?? base ?? 0) - i)
+  const load = async (side: Side): Promise<Document> => (side === 'draft' ? docStore.get().doc : (await api.workflow(name, side)).document)
+  const sides = useData(async () => (await Promise.all([load(from), load(right)])) as [Document, Document], [name, from, right, draft])
+  const diff = useMemo(() => (sides.value ? diffDocuments(...sides.value) : null), [sides.value])
+  const choice = (label: string, value: Side, onChange: (side: Side) => void): ReactElement => (
+    <label className="diff__side">
+      <span className="label">{label}</span>
+      <select value={String(value)} onChange={(event) => onChange(event.target.value === 'draft' ? 'draft' : Number(event.target.value))}>
+        <option value="draft">the draft</option>
+        {versions.map((each) => <option key={each} value={each}>{`version ${each}`}</option>)}
+      </select>
+    </label>
+  )
+  return (
+    <Dialog title="Compare versions" open wide onClose={() => uiStore.set({ overlay: null })}>
+      <div className="diff" data-testid="diff">
+        <div className="diff__sides">{choice('from', from, setLeft)}{choice('to', right, setRight)}</div>
+        {sides.error ? <p className="notice" data-tone="err" role="alert">{sides.error.message}</p> : null}
+        {newest.error && base === null ? <p className="quiet">No version of this workflow is stored yet. Save one, then edit: what you change is listed here.</p> : null}
+        {diff && sides.value ? <Changes diff={diff} before={sides.value[0]} after={sides.value[1]} onDraft={right === 'draft'} /> : sides.error ? null : <p className="quiet" role="status">Loading</p>}
+      </div>
+    </Dialog>
+  )
+}
+
+function Changes({ diff, before, after, onDraft }: { diff: DocumentDiff; before: Document; after: Document; onDraft: boolean }): ReactElement {
+  const moved = diff.moved.length ? <p className="quiet">{diff.moved.length === 1 ? 'One block lies' : `${diff.moved.length} blocks lie`} elsewhere.</p> : null
+  if (isSame(diff)) return <><p>They do the same: no block, connection or setting differs.</p>{moved}</>
+  return (
+    <>
+      <ul className="diff__list" aria-label="Blocks">{diff.blocks.map((change) => <BlockRow key={change.id} change={change} canGo={onDraft && change.how !== 'removed'} />)}</ul>
+      {diff.fields.length ? <><h3 className="label">Workflow</h3><Fields fields={diff.fields} /></> : null}
+      {diff.edges.length ? (
+        <>
+          <h3 className="label">Connections</h3>
+          <ul className="diff__list">
+            {diff.edges.map((edge) => {
+              const doc = edge.how === 'added' ? after : before
+              return <li key={`${edge.how} ${edge.source} ${edge.handle} ${edge.target}`} data-how={edge.how}><How how={edge.how} />{nameOf(doc, edge.source)}<span className="quiet">{edge.handle === 'out' ? ' to ' : ` by ${edge.handle} to `}</span>{nameOf(doc, edge.target)}</li>
+            })}
+          </ul>
+        </>
+      ) : null}
+      {moved}
+    </>
+  )
+}
+
+const HOW: Record<BlockChange['how'], { word: string; icon: IconName }> = { added: { word: 'added', icon: 'plus' }, removed: { word: 'removed', icon: 'trash' }, changed: { word: 'changed', icon: 'edit' } }
+
+function How({ how }: { how: BlockChange['how'] }): ReactElement {
+  return <span className="diff__how" data-how={how}><Icon name={HOW[how].icon} size={14} />{HOW[how].word}</span>
+}
+
+function BlockRow({ change, canGo }: { change: BlockChange; canGo: boolean }): ReactElement {
+  const go = (): void => {
+    uiStore.set({ overlay: null, view: 'canvas' })
+    goTo(docStore.get().doc, specsOf(), change.id)
+  }
+  return (
+    <li data-how={change.how} data-testid={`diff-${change.id}`}>
+      <How how={change.how} />
+      <Icon name={iconOf(change.type)} size={14} />
+      {canGo ? <button type="button" className="diff__name" onClick={go}>{change.name}</button> : <b>{change.name}</b>}
+      {change.fields.length ? <Fields fields={change.fields} /> : null}
+    </li>
+  )
+}
+
+function Fields({ fields }: { fields: readonly FieldChange[] }): ReactElement {
+  return (
+    <dl className="diff__fields">
+      {fields.map(({ path, before, after }) => (
+        <div key={path}>
+          <dt className="mono">{path}</dt>
+          <dd>{before === undefined ? null : <del>{shown(before)}</del>}{after === undefined ? null : <ins>{shown(after)}</ins>}</dd>
+        </div>
+      ))}
+    </dl>
+  )
+}
+
+const SHOWN_MAX = 400
+
+function shown(value: Json): string {
+  const text = typeof value === 'string' ? value : JSON.stringify(value)
+  return text.length > SHOWN_MAX ? `${text.slice(0, SHOWN_MAX)}...` : text
+}

@@ -1,0 +1,79 @@
+// How somebody sends to a webhook: its address, its secret (shown when asked for, never before), a new secret.
+
+import { useState, type ReactElement } from 'react'
+import { triggers } from '../../net/triggers'
+import type { WebhookView } from '../../net/types'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { toast } from '../../ui/Toast'
+import { messageOf } from '../../pages/parts'
+import './triggers.css'
+
+export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactElement {
+  const [secret, setSecret] = useState<string | null>(null)
+  const [asking, setAsking] = useState(false)
+  const reveal = async (): Promise<void> => {
+    if (secret !== null) return setSecret(null)
+    try {
+      setSecret((await triggers.webhook(webhook.id)).secret)
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  const copySecret = async (): Promise<void> => {
+    try {
+      const known = secret ?? (await triggers.webhook(webhook.id)).secret
+      if (known !== null) await copyText(known, 'Copied the secret')
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  const rotate = async (): Promise<void> => {
+    setAsking(false)
+    try {
+      setSecret(await triggers.rotate(webhook.id))
+      toast('This webhook has a new secret', 'ok')
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  const hasOwn = webhook.auth !== 'none' && webhook.secret_env === null
+  return (
+    <dl className="access" data-testid={`access-${webhook.id}`}>
+      <div>
+        <dt>Address</dt>
+        <dd><code className="access__text">{webhook.url}</code><Button kind="bare" icon="copy" iconOnly onClick={() => void copyText(webhook.url, 'Copied the address')}>Copy the address</Button></dd>
+      </div>
+      <div>
+        <dt>Secret</dt>
+        <dd>
+          {hasOwn ? (
+            <>
+              <code className="access__text" data-testid="secret">{secret ?? 'whsec_ ...'}</code>
+              <Button kind="bare" aria-pressed={secret !== null} onClick={() => void reveal()}>{secret === null ? 'Show' : 'Hide'}</Button>
+              <Button kind="bare" icon="copy" iconOnly onClick={() => void copySecret()}>Copy the secret</Button>
+              <Button kind="bare" onClick={() => setAsking(true)}>Rotate</Button>
+            </>
+          ) : webhook.secret_env ? <span>the value of <code>{webhook.secret_env}</code></span> : <span className="quiet">none: anybody who knows the address can start runs</span>}
+        </dd>
+      </div>
+      {webhook.problem ? <p className="notice" data-tone="err" role="alert">{webhook.problem}</p> : null}
+      <Dialog
+        title="A new secret" open={asking} onClose={() => setAsking(false)}
+        foot={<><Button onClick={() => setAsking(false)}>Keep the old one</Button><Button kind="danger" data-testid="rotate" onClick={() => void rotate()}>Rotate the secret</Button></>}
+      >
+        <p>The old secret counts no more from the moment you confirm: senders are refused until they have the new one.</p>
+      </Dialog>
+    </dl>
+  )
+}
+
+/** Copy, or show what can not be copied: pages without TLS have no clipboard. */
+export async function copyText(text: string, done: string): Promise<void> {
+  try {
+    await navigator.clipboard.writeText(text)
+    toast(done, 'ok')
+  } catch {
+    toast(text)
+  }
+}

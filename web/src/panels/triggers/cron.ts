@@ -1,0 +1,87 @@
+// Cron expressions in words: "at 09:00 on weekdays". Only what is common is put into words; of the rest nothing is claimed.
+
+const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
+const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'] as const
+const DAY_NAMES = DAYS.map((day) => day.slice(0, 3).toUpperCase())
+const MONTH_NAMES = MONTHS.map((month) => month.slice(0, 3).toUpperCase())
+
+/** null: there are no simple words for it. */
+export function cronWords(expression: string): string | null {
+  const fields = expression.trim().toUpperCase().split(/\s+/)
+  if (fields.length !== 5) return null
+  const [minute, hour, date, month, day] = fields as [string, string, string, string, string]
+  const time = timeWords(minute, hour)
+  const on = dayWords(date, day)
+  const of = month === '*' ? '' : listWords(month, 1, 12, MONTH_NAMES, (n) => MONTHS[n - 1]!)
+  if (time === null || on === null || of === null) return null
+  return [time, on, of && `in ${of}`].filter(Boolean).join(' ')
+}
+
+function timeWords(minute: string, hour: string): string | null {
+  const every = /^\*\/(\d+)$/
+  if (minute === '*') return hour === '*' ? 'every minute' : null
+  const step = every.exec(minute)
+  if (step) return hour === '*' ? `every ${step[1]} minutes` : null
+  const minutes = numbers(minute, 0, 59)
+  if (!minutes) return null
+  if (hour === '*') return minutes.length === 1 ? (minutes[0] === 0 ? 'every hour' : `${minutes[0]} min past every hour`) : null
+  const hourStep = every.exec(hour)
+  if (hourStep) return minutes.length === 1 ? `every ${hourStep[1]} hours${minutes[0] ? `, ${minutes[0]} min past` : ''}` : null
+  const hours = numbers(hour, 0, 23)
+  if (!hours || hours.length * minutes.length > 6) return null
+  return `at ${joined(hours.flatMap((h) => minutes.map((m) => `${two(h)}:${two(m)}`)))}`
+}
+
+function dayWords(date: string, day: string): string | null {
+  const week = day === '*' || day === '?' ? '' : weekWords(day)
+  const dates = date === '*' || date === '?' ? '' : date === 'L' ? 'the last day of the month' : datesWords(date)
+  if (week === null || dates === null) return null
+  // Both given count as either-or, as in cron.
+  return dates && week ? `on ${dates} or ${week}` : dates || week ? `on ${dates || week}` : ''
+}
+
+function weekWords(day: string): string | null {
+  const days = numbers(day, 0, 7, DAY_NAMES)
+  if (!days) return null
+  const all = [...new Set(days.map((n) => n % 7))].sort((a, b) => a - b)
+  const text = all.join()
+  if (text === '1,2,3,4,5') return 'weekdays'
+  if (text === '0,6') return 'weekends'
+  if (text === '0,1,2,3,4,5,6') return ''
+  // The week begins on Monday.
+  return joined([...all.filter((n) => n > 0), ...all.filter((n) => n === 0)].map((n) => `${DAYS[n]}s`))
+}
+
+function datesWords(date: string): string | null {
+  const dates = numbers(date, 1, 31)
+  return dates && dates.length <= 6 ? `the ${joined(dates.map(ordinal))}` : null
+}
+
+function listWords(field: string, min: number, max: number, names: readonly string[], word: (n: number) => string): string | null {
+  const found = numbers(field, min, max, names)
+  return found && joined(found.map(word))
+}
+
+/** `1,3-5`, names too; null for what is more than that. */
+function numbers(field: string, min: number, max: number, names: readonly string[] = []): number[] | null {
+  const found: number[] = []
+  const one = (text: string): number => (names.includes(text) ? names.indexOf(text) + min : /^\d{1,2}$/.test(text) ? Number(text) : NaN)
+  for (const part of field.split(',')) {
+    const [from, to, ...rest] = part.split('-').map(one)
+    const last = to ?? from
+    if (from === undefined || last === undefined || rest.length || !(from >= min && last <= max && from <= last)) return null
+    for (let n = from; n <= last; n++) found.push(n)
+  }
+  return [...new Set(found)].sort((a, b) => a - b)
+}
+
+const two = (n: number): string => String(n).padStart(2, '0')
+
+function ordinal(n: number): string {
+  const end = n % 100 >= 11 && n % 100 <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th')
+  return `${n}${end}`
+}
+
+function joined(words: readonly string[]): string {
+  return words.length < 2 ? (words[0] ?? '') : `${words.slice(0, -1).join(', ')} and ${words.at(-1)}`
+}

@@ -1,0 +1,95 @@
+// Undo and redo of a draft, kept in this browser so that a reload does not forget them. The steps hold whole documents that
+// share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What can not be kept, or no
+// longer belongs to what the server has, is let go: undo then begins anew.
+
+import type { Document } from '../net/types'
+import type { Step } from './doc'
+
+export interface KeptHistory {
+  id: string
+  /** Revision of the draft it was kept at, and the document the steps lead away from. */
+  rev: number
+  doc: Document
+  undo: readonly Step[]
+  redo: readonly Step[]
+  at: number
+}
+
+/** Steps kept of each direction, and blocks of all their documents together (each names all of its blocks, shared or not). */
+export const STEPS_KEPT_MAX = 50
+export const BLOCKS_KEPT_MAX = 20_000
+/** Drafts with a history in this browser; those not touched for longest go first. */
+export const DRAFTS_KEPT_MAX = 20
+
+const NAME = 'weft-history'
+const STORE = 'steps'
+const KEEP_AFTER_MS = 400
+
+/** As much of the newest steps as may be kept. */
+export function bounded(history: KeptHistory): KeptHistory {
+  const blocks = Math.max(1, Object.keys(history.doc.blocks).length)
+  const most = Math.max(0, Math.min(STEPS_KEPT_MAX, Math.floor(BLOCKS_KEPT_MAX / blocks / 2)))
+  const newest = (steps: readonly Step[]): readonly Step[] => (most ? steps.slice(-most) : [])
+  return { ...history, undo: newest(history.undo), redo: newest(history.redo) }
+}
+
+/** The steps of `kept` for a draft as the server has it now; none when they belong to another document. */
+export function fitting(kept: KeptHistory | null, doc: Document, rev: number): Pick<KeptHistory, 'undo' | 'redo'> {
+  const none = { undo: [], redo: [] }
+  // The revision may be one or two ahead: what is saved while a page goes away is never heard of. The document decides.
+  if (!kept || kept.rev > rev || !Array.isArray(kept.undo) || !Array.isArray(kept.redo)) return none
+  return JSON.stringify(kept.doc) === JSON.stringify(doc) ? { undo: kept.undo, redo: kept.redo } : none
+}
+
+/** Keep it soon: edits come in bursts. The last call within a burst counts. */
+export function keepHistory(history: KeptHistory): void {
+  pending = history
+  timer ??= setTimeout(() => void writePending(), KEEP_AFTER_MS)
+}
+
+/** Write now what is waiting to be written. */
+export async function writePending(): Promise<void> {
+  if (timer !== null) clearTimeout(timer)
+  timer = null
+  const history = pending
+  pending = null
+  if (!history) return
+  try {
+    const store = (await open()).transaction(STORE, 'readwrite').objectStore(STORE)
+    store.put(bounded(history))
+    const all = await result(store.index('at').getAllKeys())
+    for (const old of all.slice(0, Math.max(0, all.length - DRAFTS_KEPT_MAX))) store.delete(old)
+  } catch {
+    // No IndexedDB, or it is full: undo lasts as long as the page.
+  }
+}
+
+export async function readHistory(id: string): Promise<KeptHistory | null> {
+  try {
+    const store = (await open()).transaction(STORE, 'readonly').objectStore(STORE)
+    return ((await result(store.get(id))) as KeptHistory | undefined) ?? null
+  } catch {
+    return null
+  }
+}
+
+let pending: KeptHistory | null = null
+let timer: ReturnType<typeof setTimeout> | null = null
+let opened: Promise<IDBDatabase> | null = null
+
+function open(): Promise<IDBDatabase> {
+  opened ??= new Promise((resolve, reject) => {
+    const request = indexedDB.open(NAME, 1)
+    request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' }).createIndex('at', 'at')
+    request.onsuccess = () => resolve(request.result)
+    request.onerror = () => reject(request.error ?? new Error('IndexedDB can not be opened'))
+  })
+  return opened
+}
+
+function result<T>(request: IDBRequest<T>): Promise<T> {
+  return new Promise((resolve, reject) => {
+    request.onsuccess = () => resolve(request.result)
+    request.onerror = () => reject(request.error ?? new Error('IndexedDB refused'))
+  })
+}

@@ -1,0 +1,153 @@
+// The ONLY place that knows what an event means: live view, history and replay are the same fold. A container's two ends
+// (`review:start`, `review:end`) are folded into one entry under the container's own key.
+
+import type { WireEvent } from '../../net/types'
+import { applyOps } from '../variables'
+import { bumpScopes, closeScope, closeScopes, countDecided, draftOf, ended, newNode, openScopes, outputOf, put, sealed, taken, touch, type Draft } from './change'
+import { keyOf, type NodeState, type OpenWait, type RunFold } from './model'
+
+/** The fold after one event. Events of unknown types only move `seq`. */
+export function reduce(view: RunFold, event: WireEvent): RunFold {
+  return fold(view, [event])
+}
+
+/** The fold after `events`, which follow `view.seq` without a gap. O(keys + events). */
+export function fold(view: RunFold, events: readonly WireEvent[]): RunFold {
+  if (!events.length) return view
+  const draft = draftOf(view)
+  for (const event of events) apply(draft, event)
+  return sealed(draft)
+}
+
+function apply(view: Draft, event: WireEvent): void {
+  const { data } = event
+  view.seq = event.seq
+  view.at = event.at
+  if (view.status === 'waiting') view.status = 'running'
+  switch (event.type) {
+    case 'run.started':
+      view.status = 'running'
+      view.startedAt = event.at
+      return
+    case 'run.parked':
+      if (view.status !== 'cancelling') view.status = 'waiting'
+      return
+    case 'run.cancelling':
+      view.status = 'cancelling'
+      return
+    case 'run.finished':
+      finish(view, event)
+      return
+    case 'variables.patched':
+      view.variables = applyOps(view.variables, data.ops ?? [])
+      return
+    case 'scope.opened':
+      openScopes(view, event)
+      return
+    case 'run.forked':
+      view.forkedFrom = { run: data.source ?? '', seq: data.seq ?? 0 }
+      return
+    case 'run.migrated':
+      view.version = data.version ?? view.version
+      return
+  }
+  if (event.block === null) return
+  const node = view.nodes.get(keyOf(event.block, event.path)) ?? newNode(event)
+  const end = event.node !== event.block ? (event.node ?? '').slice(event.block.length + 1) : null
+  switch (event.type) {
+    case 'node.started': {
+      if (end === 'end') return touch(view, node, event)
+      const attempts = [...node.attempts, { attempt: event.attempt, startedAt: event.at, endedAt: null, error: null }]
+      return put(view, node, event, { status: 'running', attempt: event.attempt, attempts, startedAt: node.startedAt ?? event.at, dueAt: null })
+    }
+    case 'node.succeeded': {
+      const route = data.route === undefined ? 'out' : data.route
+      put(view, node, event, { status: 'succeeded', ...ended(node, event), route, ...outputOf(event), error: null, reused: data.reused ?? false, cached: data.cached ?? false })
+      return decided(view, event, route)
+    }
+    case 'region.sized': {
+      const count = data.count ?? 0
+      put(view, node, event, { status: 'running', startedAt: node.startedAt ?? event.at, region: { count, opened: 0, closed: 0, failed: 0 } })
+      taken(view, event.block, count ? 'body' : '!body')
+      return countDecided(view, event.path, 1, event.at)
+    }
+    case 'region.exited': {
+      closeScopes(view, node, event.at, 'succeeded')
+      const now = view.nodes.get(node.key) ?? node
+      const region = { ...(now.region ?? { opened: 0, closed: 0, failed: 0 }), count: data.count ?? now.region?.count ?? 0 }
+      put(view, now, event, { status: 'succeeded', ...ended(now, event), route: 'out', ...outputOf(event), region, reused: data.reused ?? false })
+      return decided(view, event, 'out')
+    }
+    case 'node.failed':
+      return failed(view, node, event, end)
+    case 'node.skipped': {
+      const route = data.reason === 'pruned' ? null : 'out'
+      if (end !== 'end' || node.status === 'running')
+        put(view, node, event, { status: 'skipped', ...ended(node, event), route, reason: data.reason ?? 'pruned', because: data.because ?? null })
+      if (end === 'start') return countDecided(view, event.path, 1, event.at)
+      return decided(view, event, route)
+    }
+    case 'retry.scheduled': {
+      const lost = node.lost + (data.error?.code === 'attempt_lost' ? 1 : 0)
+      const { attempts } = ended(node, event, data.error)
+      return put(view, node, event, { status: 'retrying', attempts, error: data.error ?? null, dueAt: data.due_ms ?? null, lost })
+    }
+    case 'retry.hastened':
+      return put(view, node, event, { dueAt: data.due_ms ?? event.at })
+    case 'wait.opened': {
+      const wait: OpenWait = {
+        key: node.key, block: node.block, kind: data.kind ?? 'signal', id: data.wait ?? node.key, title: data.title ?? '', openedAt: event.at,
+        dueAt: data.due_ms ?? null, outcome: null, by: null, ...(data.child === undefined ? {} : { child: data.child }),
+      }
+      view.waits.set(node.key, wait)
+      return put(view, node, event, { status: 'waiting', wait, dueAt: wait.dueAt })
+    }
+    case 'wait.closed': {
+      view.waits.delete(node.key)
+      const wait = node.wait && { ...node.wait, outcome: data.outcome ?? null, by: data.by ?? null }
+      if (data.outcome === 'cancelled') return put(view, node, event, { status: 'cancelled', wait, dueAt: null, ...ended(node, event) })
+      return put(view, node, event, { status: 'running', wait, dueAt: null })
+    }
+    case 'node.log':
+      return put(view, node, event, { logs: [...node.logs, data.message ?? ''] })
+  }
+}
+
+function failed(view: Draft, node: NodeState, event: WireEvent, end: string | null): void {
+  const { data } = event
+  const route = data.route ?? null
+  const caught = data.caught as [string, unknown[]] | null | undefined
+  if (end) closeScopes(view, node, event.at, 'cancelled')
+  const now = view.nodes.get(node.key) ?? node
+  // The journal has one word for both; an attempt that was stopped with its run has not failed.
+  const stopped = data.error?.code === 'cancelled'
+  put(view, now, event, {
+    status: stopped ? 'cancelled' : 'failed', ...ended(now, event, data.error), route, error: data.error ?? null, handled: route !== null || !!caught, dueAt: null,
+  })
+  if (route === null && !caught && !stopped) view.failures = [...view.failures, node.key]
+  if (!stopped) bumpScopes(view, event.path, { failed: 1, uncaught: route === null && !caught ? 1 : 0 })
+  if (caught?.[0] === 'branch') {
+    const parts = event.path.split('/').slice(0, caught[1].length)
+    closeScope(view, parts.join('/'), event.at, 'failed')
+  }
+  if (end === 'start') countDecided(view, event.path, 1, event.at)
+  decided(view, event, route)
+}
+
+/** A node has its final state: its edges resolve, and its scope is one nearer to its end. */
+function decided(view: Draft, event: WireEvent, route: string | null): void {
+  if (event.block) taken(view, event.block, route ?? '')
+  countDecided(view, event.path, 1, event.at)
+}
+function finish(view: Draft, event: WireEvent): void {
+  view.status = event.data.status ?? 'succeeded'
+  view.finishedAt = event.at
+  view.error = event.data.error ?? null
+  if (event.data.output !== undefined && !event.data.truncated) view.output = event.data.output
+  for (const node of [...view.nodes.values()]) {
+    if (node.status !== 'running' && node.status !== 'retrying' && node.status !== 'waiting') continue
+    put(view, node, event, { status: 'cancelled', ...ended(node, event), dueAt: null })
+  }
+  for (const scope of [...view.scopes.values()]) if (scope.finishedAt === null) closeScope(view, scope.path, event.at, scope.failed ? 'failed' : 'cancelled')
+  view.waits.clear()
+}
