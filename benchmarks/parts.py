@@ -185,7 +185,7 @@ def _parts(store: SQLiteStore) -> Parts:
         timers=Timers(clock),
         hub=Hub(),
         redactor=Redactor([]),
-        token_hash=lambda run, wait: links.hash(links.token(run, wait)),
+        token_hash=links.hash_of,
     )
 
 

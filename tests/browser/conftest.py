@@ -1,8 +1,11 @@
-"""One server process and one browser for each worker; a fresh context for each test.
+"""One server process and one browser for the tests of this folder; a fresh context for each test.
 
 A test fails when its pages wrote an error to the console, threw, or asked another host for anything, whatever else it
-looked
-at. Nothing here is skipped: without a browser, or without the built interface, every test fails and says what to do.
+looked at. Nothing here is skipped: without a browser, or without the built interface, every test fails and says what to
+do.
+
+Playwright's synchronous API keeps an event loop of its own marked as running in this thread, so what it starts belongs
+to the package, not to the session: the asyncio tests of other folders come after it in the same process.
 """
 
 from __future__ import annotations
@@ -15,7 +18,7 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Browser, BrowserContext, Page, Playwright, expect, sync_playwright
+from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright, expect, sync_playwright
 
 from server import ui
 from tests.browser.editor import Editor
@@ -34,10 +37,12 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
-PATIENCE_MS = 10_000
+PATIENCE_MS = 30_000  # a machine may be busy with other things
+TEST_S = 300  # the first one may have to fetch a browser
 WINDOW = {"width": 1280, "height": 800}
 
 Contexts = Callable[..., "Watched"]
+Servers = Callable[..., ServerProcess]
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
@@ -45,6 +50,8 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
         if item.path.is_relative_to(HERE):
             item.add_marker(pytest.mark.xdist_group("browser"))
+            if item.get_closest_marker("timeout") is None:
+                item.add_marker(pytest.mark.timeout(TEST_S))
 
 
 class Watched:
@@ -91,13 +98,13 @@ def built() -> None:
         )
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def playwright() -> Iterator[Playwright]:
     with sync_playwright() as started:
         yield started
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def browser(playwright: Playwright) -> Iterator[Browser]:
     expect.set_options(timeout=PATIENCE_MS)
     try:
@@ -105,16 +112,43 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
     except NoBrowser as error:
         pytest.fail(str(error), pytrace=False)
     env: dict[str, str | float | bool] = {**os.environ, **found.env}
-    started = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
+    try:
+        started = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
+    except Error as error:
+        pytest.fail(f"{found.path} does not start: install chromium, or set WEFT_CHROMIUM.\n{error}", pytrace=False)
     yield started
     started.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="package")
 def server(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
     started = ServerProcess(tmp_path_factory.mktemp("browser"), {"PYTHONPATH": str(BLOCKS)})
     yield started
-    started.stop()
+    _end(started)
+
+
+@pytest.fixture
+def servers(built: None, tmp_path: Path) -> Iterator[Servers]:
+    """Start a server of the test's own, on an empty database; calling it again starts another on the same one."""
+    started: list[ServerProcess] = []
+
+    def start(log: Path | None = None, **environ: str) -> ServerProcess:
+        started.append(ServerProcess(tmp_path, {"PYTHONPATH": str(BLOCKS), **environ}, log))
+        return started[-1]
+
+    yield start
+    for each in started:
+        _end(each)
+
+
+def _end(server: ServerProcess) -> None:
+    if not server.running:
+        return
+    try:
+        server.stop(PATIENCE_MS / 1000)
+    finally:
+        if server.running:
+            server.kill()
 
 
 @pytest.fixture

@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Sequence
 from typing import Any
 
 import httpx
 from playwright.sync_api import Locator, Page, expect
 
 ENDED = ("succeeded", "failed", "cancelled")
-ASK_S = 20
-PAGE_S = 10
+ASK_S = 60
+PAGE_S = 30
 
 
-def document(blocks: dict[str, Any], edges: list[tuple[str, ...]], **more: Any) -> dict[str, Any]:
+def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]], **more: Any) -> dict[str, Any]:
     """Edges as `(source, target)` or `(source, handle, target)`. A start block is there without saying so."""
     wired = [
         {"source": each[0], "target": each[-1], **({"handle": each[1]} if len(each) == 3 else {})} for each in edges
@@ -149,6 +150,10 @@ class Editor:
         while not self.page.evaluate(script, arg):
             assert time.monotonic() < end, f"this did not come true: {script}"
             self.page.wait_for_timeout(30)
+
+    def has_focus(self, place: str) -> None:
+        """Wait until the keys go to something inside `place`, a CSS selector."""
+        self.until("(place) => document.activeElement?.closest(place) != null", arg=place)
 
     def is_saved(self) -> None:
         expect(self.at("save-state")).to_have_attribute("data-saving", "saved")

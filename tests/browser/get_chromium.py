@@ -1,7 +1,6 @@
-"""Finds a Chromium, and fetches one where there is none: the npm package `@sparticuz/chromium` carries the binary and
-the
-libraries it needs inside its tarball, so an npm registry is all it takes. No package manager of the system, no download
-host.
+"""Finds a Chromium, and fetches one where there is none: the npm package `@sparticuz/chromium` carries the binary, the
+libraries it needs and a font inside its tarball, so an npm registry is all it takes. No package manager of the system,
+no download host, no root.
 
     python -m tests.browser.get_chromium        says where the browser is
 """
@@ -20,6 +19,7 @@ from typing import NamedTuple
 
 VERSION = "147.0.2"
 PACKAGE = f"@sparticuz/chromium@{VERSION}"
+LAYOUT = 2  # of the unpacked folder; one more when `_fetch` puts something else there
 CACHE = Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "weft" / "chromium"
 ON_PATH = ("chromium", "chromium-browser", "google-chrome", "google-chrome-stable")
 FETCH_S, UNPACK_S = 300, 120
@@ -30,6 +30,15 @@ const [from, to] = process.argv.slice(1)
 pipeline(fs.createReadStream(from), zlib.createBrotliDecompress(), fs.createWriteStream(to), (error) => {
   if (error) { console.error(error.message); process.exit(1) }
 })
+"""
+# A bare system has neither fonts nor a configuration of them, and Chromium does not start then.
+_FONTS = """<?xml version="1.0"?>
+<!DOCTYPE fontconfig SYSTEM "fonts.dtd">
+<fontconfig>
+  <include ignore_missing="yes">/etc/fonts/fonts.conf</include>
+  <dir>{folder}/fonts</dir>
+  <cachedir>{folder}/cache</cachedir>
+</fontconfig>
 """
 
 
@@ -53,9 +62,9 @@ def find() -> Browser:
         return Browser(named, {})
     for name in ON_PATH:
         found = shutil.which(name)
-        if found:
+        if found and _runs(found):
             return Browser(found, {})
-    return fetched(CACHE / VERSION)
+    return fetched(CACHE / f"{VERSION}.{LAYOUT}")
 
 
 def fetched(folder: Path) -> Browser:
@@ -71,7 +80,11 @@ def fetched(folder: Path) -> Browser:
                 "install chromium, or set WEFT_CHROMIUM to one."
             ) from error
     libraries = [str(folder / "lib"), os.environ.get("LD_LIBRARY_PATH", "")]
-    return Browser(str(folder / "chromium"), {"LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries))})
+    env = {
+        "LD_LIBRARY_PATH": os.pathsep.join(filter(None, libraries)),
+        "FONTCONFIG_FILE": str(folder / "fonts.conf"),
+    }
+    return Browser(str(folder / "chromium"), env)
 
 
 def _fetch(folder: Path) -> None:
@@ -90,11 +103,12 @@ def _fetch(folder: Path) -> None:
         made.mkdir()
         _run([node, "-e", _UNPACK, str(parts / "chromium.br"), str(made / "chromium")], env, UNPACK_S)
         (made / "chromium").chmod(0o755)
-        for name in ("al2023", "swiftshader"):
+        for name in ("al2023", "swiftshader", "fonts"):
             archive = work / f"{name}.tar"
             _run([node, "-e", _UNPACK, str(parts / f"{name}.tar.br"), str(archive)], env, UNPACK_S)
             with tarfile.open(archive) as tar:
                 tar.extractall(made, filter="data")
+        (made / "fonts.conf").write_text(_FONTS.format(folder=folder), "utf-8")
         try:
             made.rename(folder)
         except OSError:

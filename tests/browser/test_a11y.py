@@ -1,19 +1,53 @@
-"""Six screens, light and dark, looked at by axe-core."""
+"""Every screen, light and dark: looked at by axe-core, walked through by Tab, and standing still when that is asked
+for."""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import pytest
-from playwright.sync_api import Page, expect
+from playwright.sync_api import Locator, Page, expect
 
 from tests.browser.conftest import Contexts
-from tests.browser.editor import Editor
+from tests.browser.editor import Editor, document
 from tests.browser.test_approval import DOC
 
 AXE = Path(__file__).parents[2] / "web" / "node_modules" / "axe-core" / "axe.min.js"
 SERIOUS = ("serious", "critical")
+SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
+TABS_MAX = 120
+
+
+def screens(editor: Editor, page: Page) -> Iterator[str]:
+    """Open one after the other; yields its address when what belongs there is shown."""
+    run = editor.api.run(DOC, wait_s=20)
+    (wait,) = editor.api.waits(run)
+    draft = editor.api.draft(DOC)
+    shown: dict[str, Locator] = {
+        "/": page.get_by_role("heading", name="Examples"),
+        f"/w/{draft}": page.get_by_test_id("block-ask"),
+        f"/w/{draft}?view=json": page.get_by_test_id("json-editor").locator(".cm-content"),
+        f"/w/{draft}?view=outline": page.get_by_role("tree").or_(page.get_by_role("treegrid")).first,
+        f"/runs/{run}": page.get_by_test_id("block-ask"),
+        "/runs": page.get_by_test_id(f"run-{run}"),
+        "/approvals": page.locator(".waits__card").first,
+        "/settings": page.get_by_role("heading").first,
+        urlsplit(wait["link"]).path: page.get_by_role("button", name="Approve"),
+    }
+    for path, there in shown.items():
+        page.goto(path)
+        expect(there).to_be_visible()
+        yield path
+        if path == f"/w/{draft}":  # a block of it, and the form that starts it, are screens of their own
+            page.get_by_test_id("block-ask").click(position={"x": 60, "y": 14})
+            expect(page.get_by_test_id("block-name")).to_be_visible()
+            yield f"{path}, a block is selected"
+            page.get_by_test_id("run").click()
+            expect(page.get_by_test_id("run-start")).to_be_visible()
+            yield f"{path}, the form of a run"
 
 
 def findings(page: Page) -> list[str]:
@@ -30,24 +64,98 @@ def findings(page: Page) -> list[str]:
     ]
 
 
-@pytest.mark.parametrize("scheme", ["light", "dark"])
+@SCHEMES
 def test_check_30_no_serious_finding_of_axe(editor: Editor, contexts: Contexts, scheme: str) -> None:
-    run = editor.api.run(DOC, wait_s=20)
-    draft = editor.api.draft(DOC)
     page = contexts(color_scheme=scheme).page()
-    screens = {
-        "/": page.get_by_role("heading", name="Examples"),
-        f"/w/{draft}": page.get_by_test_id("block-ask"),
-        f"/runs/{run}": page.get_by_test_id("block-ask"),
-        "/runs": page.get_by_test_id(f"run-{run}"),
-        "/approvals": page.locator(".waits__card").first,
-        "/settings": page.get_by_role("heading").first,
-    }
-    wrong: list[str] = []
-    for path, shown in screens.items():
-        page.goto(path)
-        expect(shown).to_be_visible()
-        wrong += [f"{path} {each}" for each in findings(page)]
-        moving = page.evaluate("document.getAnimations().filter((each) => each.playState === 'running').length")
-        assert moving == 0, f"{path}: something moves although less motion was asked for"
+    wrong = [f"{path} {each}" for path in screens(editor, page) for each in findings(page)]
     assert not wrong, "\n".join(wrong)
+
+
+# What has the keyboard, in words, and whether one sees that: an outline, or something that is not there without it, on
+# the element, what holds it, or what is in it. "" at the end of the page.
+FOCUSED = """() => {
+  let it = document.activeElement
+  while (it?.shadowRoot?.activeElement) it = it.shadowRoot.activeElement
+  if (!it || it === document.body || it === document.documentElement) return ['', true]
+  const named = (each) => each.getAttribute('aria-label') ?? each.textContent.trim().slice(0, 30)
+  const words = `${it.tagName.toLowerCase()}.${it.getAttribute('class') ?? ''} "${named(it)}"`
+  const around = [it, ...it.querySelectorAll('*')].slice(0, 12)
+  const above = (each) => each.parentElement ?? each.getRootNode().host
+  for (let up = above(it), n = 0; up && n < 5; up = above(up), n++) around.push(up)
+  const outlined = (style) => style.outlineStyle !== 'none' && parseFloat(style.outlineWidth) >= 1
+  if (around.some((each) => outlined(getComputedStyle(each)))) return [words, true]
+  const names = ['boxShadow', 'borderTopColor', 'borderBottomColor', 'backgroundColor', 'textDecorationLine', 'stroke']
+  const look = () => JSON.stringify(around.map((each) => names.map((name) => getComputedStyle(each)[name])))
+  const before = look()
+  it.blur()
+  const after = look()
+  it.focus()
+  return [words, before !== after]
+}"""
+
+
+@SCHEMES
+def test_check_30_focus_is_visible_everywhere(editor: Editor, contexts: Contexts, scheme: str) -> None:
+    page = contexts(color_scheme=scheme).page()
+    wrong: list[str] = []
+    for path in screens(editor, page):
+        seen: list[str] = []
+        for _ in range(TABS_MAX):
+            page.keyboard.press("Tab")
+            words, visible = page.evaluate(FOCUSED)
+            if not words and seen:
+                break
+            seen.append(words)
+            if not visible:
+                wrong.append(f"{path}: {words}")
+        assert len(set(seen)) > 1, f"{path}: Tab goes nowhere"
+    assert not wrong, "one does not see that these have the keyboard:\n" + "\n".join(sorted(set(wrong)))
+
+
+# Notes every animation and transition that takes longer than nobody could see.
+MOVES = """() => {
+  window.moved = []
+  const note = (event) => {
+    for (const each of document.getAnimations()) {
+      const { duration, iterations } = each.effect.getComputedTiming()
+      if (duration * iterations > 20) {
+        const what = each.animationName ?? each.transitionProperty
+        window.moved.push(`${event.type}: ${what} of ${each.effect.target.className}`)
+      }
+    }
+  }
+  for (const type of ['transitionrun', 'animationstart']) document.addEventListener(type, note, true)
+}"""
+
+
+@pytest.mark.parametrize(("asked", "moves"), [("reduce", False), ("no-preference", True)])
+def test_check_30_nothing_moves_when_less_motion_is_asked_for(
+    editor: Editor, contexts: Contexts, tmp_path: Path, asked: str, moves: bool
+) -> None:
+    """The same things are done with and without the wish, so it is known that they would move."""
+    go = tmp_path / "go"
+    blocks = {
+        "talk": {"type": "speak", "at": [288, 0], "params": {"text": "one two", "until": str(go)}},
+        "a": {"type": "set", "at": [300, 20], "params": {"value": 1}},
+    }
+    page = contexts(reduced_motion=asked).page()
+    page.add_init_script(f"({MOVES})()")
+    mover = Editor(page, editor.api.url)
+    mover.open(document(blocks, [("start", "talk"), ("talk", "a")]))
+    mover.press("Shift+t")
+    mover.until("window.__app.doc.get().undo.length === 1")
+    mover.press("1")
+    mover.block("talk").hover()
+    mover.press("Control+k")
+    expect(page.get_by_role("dialog", name="Commands")).to_be_visible()
+    mover.press("Escape")
+    run = mover.run()
+    mover.has_status("talk", "running")
+    expect(mover.at("ticker")).to_contain_text("two")
+    running = page.evaluate("document.getAnimations().filter((each) => each.playState === 'running').length")
+    mover.open_run(run)
+    mover.has_status("talk", "running")
+    go.touch()
+    mover.has_status("a", "succeeded")
+    moved = page.evaluate("window.moved")
+    assert (running > 0 or bool(moved)) is moves, (running, moved)

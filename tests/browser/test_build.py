@@ -170,12 +170,14 @@ def test_check_08_undo_all_and_redo_all(editor: Editor) -> None:
 def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
     editor.open({**document({}, []), "blocks": {}})
     keyboard = editor.page.keyboard
+    editor.at("canvas").focus()
     for name in ("start", "set", "set"):
         editor.press("n")
-        expect(editor.at("block-picker")).to_be_visible()
+        editor.has_focus("[data-testid=block-picker]")
         keyboard.type(name)
         editor.press("Enter")
         expect(editor.at("block-picker")).to_have_count(0)
+        editor.has_focus(".canvas")
     editor.until("Object.keys(window.__app.doc.get().doc.blocks).length === 3")
     doc = editor.doc()
     start, one, two = doc["blocks"]
@@ -185,10 +187,11 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
     editor.press("Alt+ArrowLeft")
     assert editor.selected() == [start]
     editor.press("c")
-    expect(editor.at("block-picker")).to_be_visible()
+    editor.has_focus("[data-testid=block-picker]")
     keyboard.type("2")
     editor.press("Enter")
     expect(editor.edge(start, two)).to_be_attached()
+    editor.has_focus(".canvas")
     editor.press("Alt+ArrowRight")
     here = editor.selected()[0]
     editor.press("Enter")
@@ -201,8 +204,10 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
     keyboard.type('"by hand"')
     editor.until("(id) => window.__app.doc.get().doc.blocks[id].params?.value", arg=here)
     editor.press("Escape")
+    editor.has_focus(".canvas")
     editor.press("Control+Enter")
     expect(editor.at("run-dialog")).to_be_visible()
+    editor.has_focus("dialog")
     editor.press("Control+Enter")
     editor.has_status(here, "succeeded")
     run = editor.run_id()

@@ -8,8 +8,8 @@ from typing import Any
 
 from playwright.sync_api import expect
 
-from tests.browser.conftest import Contexts
-from tests.browser.editor import Editor, document, middle
+from tests.browser.conftest import Contexts, Servers
+from tests.browser.editor import Api, Editor, document, middle
 
 FAILS = {"type": "function", "params": {"code": "throw new Error('no more paper')"}}
 
@@ -41,12 +41,15 @@ def test_check_17_run_form_wants_what_is_needed(editor: Editor) -> None:
 
 
 def test_check_18_live_statuses_and_streamed_text(editor: Editor, tmp_path: Path) -> None:
-    go = tmp_path / "go"
+    """One block may run at a time, so the second one is queued until the first is let go."""
+    first, go = tmp_path / "first", tmp_path / "go"
     blocks = {
+        "hold": {"type": "speak", "at": [288, 160], "params": {"text": "wait", "until": str(first)}},
         "talk": {"type": "speak", "at": [288, 0], "params": {"text": "one two three four", "until": str(go)}},
         "after": {"type": "set", "at": [576, 0], "params": {"value": 1}},
     }
-    editor.open(document(blocks, [("start", "talk"), ("talk", "after")]))
+    edges = [("start", "hold"), ("start", "talk"), ("talk", "after")]
+    editor.open(document(blocks, edges, settings={"max_concurrency": 1}))
     editor.page.evaluate(
         """() => {
           window.seen = []
@@ -59,14 +62,17 @@ def test_check_18_live_statuses_and_streamed_text(editor: Editor, tmp_path: Path
         }"""
     )
     editor.run()
-    expect(editor.at("ticker")).to_contain_text("three four")
+    editor.has_status("hold", "running")
+    editor.has_status("talk", "queued")
+    first.touch()
+    editor.has_status("talk", "running")
+    expect(editor.block("talk").get_by_test_id("ticker")).to_contain_text("three four")
     editor.has_status("talk", "running")
     go.touch()
     editor.has_status("after", "succeeded")
     editor.has_status("talk", "succeeded")
     seen = editor.page.evaluate("window.seen")
-    order = ["idle", "queued", "running", "succeeded"]
-    assert seen == [each for each in order if each in seen] and seen[-2:] == ["running", "succeeded"], seen
+    assert [each for each in seen if each != "idle"] == ["queued", "running", "succeeded"], seen
 
 
 def test_check_19_failure_is_on_the_card_and_e_goes_there(editor: Editor) -> None:
@@ -126,11 +132,11 @@ def test_check_21_iterations_are_stepped_through(editor: Editor) -> None:
     editor.open_run(editor.api.run(doc, wait_s=20))
     editor.select("note")
     count, inspector = editor.at("iter-each-count"), editor.at("inspector")
-    expect(count).to_have_text("9 / 12")
+    expect(count).to_contain_text("9 / 12")
     editor.at("tab-output").click()
     expect(inspector).to_contain_text("given 8")
     editor.at("iter-each-prev").click()
-    expect(count).to_have_text("8 / 12")
+    expect(count).to_contain_text("8 / 12")
     expect(inspector).to_contain_text("given 7")
     editor.at("tab-input").click()
     expect(inspector).to_contain_text("given 7")
@@ -139,12 +145,12 @@ def test_check_21_iterations_are_stepped_through(editor: Editor) -> None:
     expect(editor.at("trace-note@each#7")).to_have_attribute("aria-selected", "true")
     editor.at("iter-each-prev").click()
     editor.at("iter-each-next").click()
-    expect(count).to_have_text("8 / 12")
+    expect(count).to_contain_text("8 / 12")
     editor.at("iter-each-prev").click()
     expect(inspector).to_contain_text("given 6")
     expect(editor.at("trace-note@each#6")).to_have_attribute("aria-selected", "true")
     editor.at("iter-each-failed").click()
-    expect(count).to_have_text("9 / 12")
+    expect(count).to_contain_text("9 / 12")
     editor.has_status("work", "failed")
     expect(inspector).to_contain_text("given 8")
 
@@ -218,19 +224,26 @@ def _is_painted(editor: Editor, events: list[dict[str, Any]], seq: int, blocks: 
             assert editor.block(each).get_attribute("data-status") in ("idle", "queued")
 
 
-def test_check_27_eight_tabs_follow_one_run(editor: Editor, contexts: Contexts) -> None:
-    """HTTP/1.1 gives a host six connections: with a stream for each tab the last ones would not even load."""
+def test_check_27_eight_tabs_follow_one_run(contexts: Contexts, servers: Servers, tmp_path: Path) -> None:
+    """HTTP/1.1 gives a host six connections: with a stream for each tab the last ones would not even load. The server's
+    log has every stream that was opened."""
     blocks = {
         "ask": {"type": "signal", "at": [288, 0], "params": {"name": "go"}},
         "end": {"type": "set", "at": [576, 0]},
     }
-    run = editor.api.run(document(blocks, [("start", "ask"), ("ask", "end")]), wait_s=20)
-    context = contexts()
-    tabs = [Editor(context.page(), editor.api.url) for _ in range(8)]
+    log = tmp_path / "server.log"
+    api = Api(servers(log=log, WEFT_LOG="info").url)
+    run = api.run(document(blocks, [("start", "ask"), ("ask", "end")]), wait_s=20)
+    context = contexts(api.url)
+    tabs = [Editor(context.page(), api.url) for _ in range(8)]
     for tab in tabs:
         tab.open_run(run)
         tab.has_status("ask", "waiting")
         expect(tab.at("connection")).to_have_attribute("data-mode", "live")
-    editor.api.post(f"/api/runs/{run}/signals/go", {"payload": 1})
+    api.post(f"/api/runs/{run}/signals/go", {"payload": 1})
     for tab in tabs:
         tab.has_status("end", "succeeded")
+    asked = [line for line in log.read_text("utf-8").splitlines() if f"GET /api/runs/{run}/events?" in line]
+    pages = [line for line in asked if "limit=" in line]
+    assert len(pages) >= len(tabs), "every tab reads what has been"
+    assert len(asked) - len(pages) == 1, asked

@@ -1,4 +1,5 @@
-"""A block type for the browser tests, as a package of its own would bring it: text that comes in pieces."""
+"""Block types for the browser tests, as a package of its own would bring them: text that comes in pieces, and a large
+output."""
 
 from __future__ import annotations
 
@@ -10,6 +11,7 @@ from executor.blocks.base import Context, Done
 
 PAUSE_S = 0.05
 LINGER_S = 1.0
+ROW = "0123456789 " * 9
 
 
 class Speak:
@@ -29,7 +31,8 @@ class Speak:
     )
 
     async def run(self, ctx: Context) -> Done:
-        words = str(ctx.params.get("text", "")).split()
+        text = str(ctx.params.get("text", ""))
+        words = text.split()
         said = 0
         try:
             while not await asyncio.to_thread(Path(str(ctx.params.get("until"))).exists):
@@ -39,7 +42,27 @@ class Speak:
         except asyncio.CancelledError:
             await asyncio.sleep(LINGER_S)
             raise
-        return Done({"said": said})
+        return Done({"text": text})
 
 
-block = Speak()
+class Flood:
+    """Puts out `bytes` bytes, in rows of about a hundred."""
+
+    spec = BlockSpec(
+        type="flood",
+        title="Flood",
+        description="Puts out much.",
+        category="data",
+        params={
+            "type": "object",
+            "additionalProperties": False,
+            "properties": {"bytes": {"type": "integer", "title": "Bytes"}},
+        },
+    )
+
+    async def run(self, ctx: Context) -> Done:
+        return Done([{"row": n, "text": ROW} for n in range(int(ctx.params["bytes"]) // (len(ROW) + 20))])
+
+
+speak = Speak()
+flood = Flood()

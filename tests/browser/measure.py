@@ -1,0 +1,140 @@
+"""How long things take in the browser: loading and panning a large document, opening a large output.
+
+python -m tests.browser.measure [FILE]     takes each figure three times, and writes them as JSON
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import tempfile
+from pathlib import Path
+from statistics import median
+from typing import Any
+
+from playwright.sync_api import expect, sync_playwright
+
+from benchmarks.measure import machine
+from tests.browser.conftest import BLOCKS, FLAGS, WINDOW
+from tests.browser.editor import Editor, document
+from tests.browser.get_chromium import find
+from tests.e2e.conftest import ServerProcess
+
+BLOCKS_COUNT = 1_000
+ROWS = 20
+OUTPUT_BYTES = 5 * 1024 * 1024
+# What may be: milliseconds on a machine that has nothing else to do.
+LOAD_MS, PAN_MS, OPEN_MS = 2_500, 60, 500
+
+# Noted by the page itself: how long after its start the first block, and a large output, were there.
+WATCH = """() => {
+  new MutationObserver(() => {
+    window.firstBlock ??= document.querySelector('[data-testid^="block-"]') ? performance.now() : undefined
+    if (window.clicked && !window.opened && document.querySelector('.part__bar a[download]')) {
+      window.opened = performance.now() - window.clicked
+    }
+  }).observe(document, { subtree: true, childList: true })
+  addEventListener('pointerdown', () => { window.clicked ??= performance.now() }, true)
+}"""
+FRAMES = """() => {
+  window.frames_ms = []
+  let before = performance.now()
+  const next = (now) => {
+    window.frames_ms.push(now - before)
+    before = now
+    window.watching = requestAnimationFrame(next)
+  }
+  window.watching = requestAnimationFrame(next)
+}"""
+
+
+def large(blocks: int = BLOCKS_COUNT) -> dict[str, Any]:
+    """So many blocks in rows, each leading to its right-hand neighbour, and every third also one row down."""
+    made: dict[str, Any] = {}
+    edges: list[tuple[str, ...]] = []
+    for n in range(blocks - 1):
+        column, row = divmod(n, ROWS)
+        made[f"b{n}"] = {
+            "type": "set",
+            "name": f"Block {n}",
+            "at": [288 + column * 272, row * 128],
+            "params": {"value": {"n": n, "from": "<start.n>"}},
+        }
+        edges.append((f"b{n - ROWS}" if n >= ROWS else "start", f"b{n}"))
+        if n >= ROWS and n % 3 == 0 and row:
+            edges.append((f"b{n - ROWS - 1}", f"b{n}"))
+    return document(made, edges)
+
+
+def load_ms(editor: Editor, draft: str) -> float:
+    """From the start of the page to its first block."""
+    editor.page.add_init_script(f"({WATCH})()")
+    editor.page.goto(f"/w/{draft}")
+    expect(editor.page.locator('[data-testid^="block-"]').first).to_be_visible()
+    return float(editor.page.evaluate("window.firstBlock"))
+
+
+def pan_ms(editor: Editor) -> float:
+    """The 95th percentile of the time between two frames, while the wheel pans."""
+    box = editor.at("canvas").bounding_box()
+    assert box
+    editor.page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
+    editor.page.evaluate(FRAMES)
+    for step in range(60):
+        editor.page.mouse.wheel(40 if step < 40 else -20, 30 if step % 2 else -30)
+    frames: list[float] = editor.page.evaluate("(cancelAnimationFrame(window.watching), window.frames_ms)")
+    assert len(frames) >= 20, f"only {len(frames)} frames"
+    return sorted(frames)[int(len(frames) * 0.95)]
+
+
+def open_ms(editor: Editor, run: str) -> float:
+    """From pressing on the block to the beginning of its large output and the way to download it."""
+    editor.page.add_init_script(f"({WATCH})()")
+    editor.open_run(run)
+    editor.has_status("flood", "succeeded")
+    editor.page.evaluate("window.__app.ui.set({ tab: 'output' })")
+    editor.block("flood").click(position={"x": 60, "y": 14})
+    expect(editor.at("inspector").get_by_role("link", name="Download")).to_be_visible()
+    return float(editor.page.evaluate("window.opened"))
+
+
+def flood() -> dict[str, Any]:
+    blocks = {"flood": {"type": "flood", "name": "Flood", "at": [288, 0], "params": {"bytes": OUTPUT_BYTES}}}
+    return document(blocks, [("start", "flood")])
+
+
+def main() -> None:
+    found = find()
+    env: dict[str, str | float | bool] = {**os.environ, **found.env}
+    taken: dict[str, list[float]] = {"load_ms": [], "pan_p95_ms": [], "open_ms": []}
+    with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
+        server = ServerProcess(Path(folder), {"PYTHONPATH": str(BLOCKS)})
+        browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
+        try:
+            for _ in range(3):
+                context = browser.new_context(
+                    base_url=server.url, viewport={"width": WINDOW["width"], "height": WINDOW["height"]}
+                )
+                editor = Editor(context.new_page(), server.url)
+                taken["load_ms"].append(load_ms(editor, editor.api.draft(large())))
+                taken["pan_p95_ms"].append(pan_ms(editor))
+                taken["open_ms"].append(open_ms(editor, editor.api.run(flood(), wait_s=30)))
+                context.close()
+        finally:
+            browser.close()
+            server.stop()
+    bounds = {"load_ms": LOAD_MS, "pan_p95_ms": PAN_MS, "open_ms": OPEN_MS}
+    figures = {
+        name: {"median": round(median(each)), "all": [round(one) for one in each], "most": bounds[name]}
+        for name, each in taken.items()
+    }
+    shown = {"machine": {**machine(), "load": os.getloadavg()[0]}, "blocks": BLOCKS_COUNT, "figures": figures}
+    text = json.dumps(shown, indent=2) + "\n"
+    sys.stdout.write(text)
+    if len(sys.argv) > 1:
+        Path(sys.argv[1]).write_text(text, "utf-8")
+
+
+if __name__ == "__main__":
+    main()
