@@ -6,6 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Params
 from executor.blocks.base import Context, Suspend
+from executor.blocks.question import ANSWERED, QUESTION, answer_schema, shown
 from executor.blocks.schema import (
     EXPIRES_IN_S,
     HANDLE_PATTERN,
@@ -19,39 +20,16 @@ from executor.blocks.schema import (
 )
 
 _ACTIONS = ("approve", "reject")
-_ANSWER: dict[str, Any] = {
+_ANSWERED: dict[str, Any] = {
     "action": {"type": "string"},
-    "answered_by": {"type": ["string", "null"]},
-    "answered_at": {"type": "integer", "description": "Unix milliseconds"},
+    **ANSWERED,
     "expired": {"type": "boolean", "description": "true when the time for an answer ran out"},
 }
 _PARAMS: dict[str, Any] = {
     "type": "object",
     "additionalProperties": False,
     "properties": {
-        "title": {
-            "type": "string",
-            "title": "Title",
-            "description": "The question, in one line.",
-            "x-ui": {"order": 1, "widget": "text"},
-        },
-        "text": {
-            "type": "string",
-            "title": "Text",
-            "description": "What the person should know.",
-            "x-ui": {"order": 2, "widget": "longtext", "rows": 4},
-        },
-        "show": {
-            "title": "Show",
-            "description": "A value to look at, usually an object of references.",
-            "x-ui": {"order": 3, "widget": "keyvalues"},
-        },
-        "fields": {
-            "type": "object",
-            "title": "Form",
-            "description": "JSON Schema of an object: what to fill in. Left empty: nothing.",
-            "x-ui": {"order": 4, "widget": "schema"},
-        },
+        **QUESTION,
         "actions": {
             "type": "array",
             "title": "Actions",
@@ -84,17 +62,6 @@ def _cases(params: Params) -> tuple[Case, ...]:
     return tuple(Case(action, action.replace("_", " ").replace("-", " ").capitalize()) for action in _actions(params))
 
 
-def _output_schema(params: Params) -> dict[str, Any]:
-    """The fields of the form, and who answered what and when. Without a form an answer may have any fields."""
-    form = params.get("fields")
-    fields = form.get("properties") if isinstance(form, dict) else None
-    known = fields if isinstance(fields, dict) else {}
-    schema: dict[str, Any] = {"type": "object", "properties": {**known, **_ANSWER}}
-    if not known or (isinstance(form, dict) and form.get("additionalProperties")):
-        schema["additionalProperties"] = True
-    return schema
-
-
 class Approval:
     spec = BlockSpec(
         type="approval",
@@ -104,7 +71,7 @@ class Approval:
         pauses=True,
         params=_PARAMS,
         cases=_cases,
-        output_from=_output_schema,
+        output_from=lambda params: answer_schema(params, _ANSWERED),
         sentence="asks: {title} | asks a person",
         icon="person",
     )
@@ -118,14 +85,9 @@ class Approval:
                 f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}",
                 hint=f"the actions are {', '.join(actions) or 'none'}",
             )
-        request: dict[str, Any] = {"title": text(ctx.params, "title") or ctx.name}
-        if (body := text(ctx.params, "text")) is not None:
-            request["text"] = body
-        if ctx.params.get("show") is not None:
-            request["show"] = ctx.params["show"]
         return Suspend(
             "approval" if actions else "form",
-            request=request | {"actions": list(actions)},
+            request=shown(ctx) | {"actions": list(actions)},
             schema=form_schema(ctx.params.get("fields")),
             actions=actions,
             due_ms=expiry_ms(ctx.params, ctx.now_ms),

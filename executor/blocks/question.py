@@ -1,0 +1,60 @@
+"""What blocks that ask a person have in common: what is shown, the fields to fill in, and the shape of the answer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from compiler.catalog import Params
+from executor.blocks.base import Context
+from executor.blocks.schema import text
+
+QUESTION: dict[str, Any] = {
+    "title": {
+        "type": "string",
+        "title": "Title",
+        "description": "What is asked, in one line.",
+        "x-ui": {"order": 1, "widget": "text"},
+    },
+    "text": {
+        "type": "string",
+        "title": "Text",
+        "description": "What the person should know.",
+        "x-ui": {"order": 2, "widget": "longtext", "rows": 4},
+    },
+    "show": {
+        "title": "Show",
+        "description": "A value to look at, usually an object of references.",
+        "x-ui": {"order": 3, "widget": "keyvalues"},
+    },
+    "fields": {
+        "type": "object",
+        "title": "Form",
+        "description": "JSON Schema of an object: what to fill in.",
+        "x-ui": {"order": 4, "widget": "schema"},
+    },
+}
+ANSWERED: dict[str, Any] = {
+    "answered_by": {"type": ["string", "null"]},
+    "answered_at": {"type": "integer", "description": "Unix milliseconds"},
+}
+
+
+def answer_schema(params: Params, answered: dict[str, Any]) -> dict[str, Any]:
+    """Of the output: the form's fields, and `answered`. Without a form an answer may have any fields."""
+    form = params.get("fields")
+    fields = form.get("properties") if isinstance(form, dict) else None
+    known = fields if isinstance(fields, dict) else {}
+    schema: dict[str, Any] = {"type": "object", "properties": {**known, **answered}}
+    if not known or (isinstance(form, dict) and form.get("additionalProperties")):
+        schema["additionalProperties"] = True
+    return schema
+
+
+def shown(ctx: Context) -> dict[str, Any]:
+    """The request of the wait. Raises BlockError(params_invalid)."""
+    request: dict[str, Any] = {"title": text(ctx.params, "title") or ctx.name}
+    if (body := text(ctx.params, "text")) is not None:
+        request["text"] = body
+    if ctx.params.get("show") is not None:
+        request["show"] = ctx.params["show"]
+    return request
