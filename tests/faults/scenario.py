@@ -123,7 +123,11 @@ class Acks:
         self._file = os.open(path, os.O_CREAT | os.O_WRONLY | os.O_APPEND, 0o600)
 
     def write(self, what: str, value: Any = None) -> None:
-        os.write(self._file, orjson.dumps([what, value]) + b"\n")
+        os.write(self._file, self.line(what, value))
+
+    @staticmethod
+    def line(what: str, value: Any = None) -> bytes:
+        return orjson.dumps([what, value]) + b"\n"
 
     def close(self) -> None:
         os.close(self._file)
@@ -276,10 +280,17 @@ def _revision(draft: str, rev: int, answer: object) -> list[Any]:
 
 async def _sure(ask: Callable[[], Awaitable[T]]) -> T:
     """Ask until the database answers."""
+    last: StoreError | None = None
     for _ in range(200):
         try:
             return await ask()
         except StoreError as error:
             last = error
-            await asyncio.sleep(0.02)
+        except asyncio.CancelledError:
+            task = asyncio.current_task()
+            if task is None or task.cancelling():
+                raise
+            continue  # the answer was given up, as by a client that hangs up: it asks again
+        await asyncio.sleep(0.02)
+    assert last is not None
     raise last

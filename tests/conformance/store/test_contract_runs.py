@@ -206,6 +206,15 @@ async def test_release_is_refused_when_anything_moved(store: Store) -> None:
     assert await store.release(run.id, run.epoch, run.seq + 1, None, "waiting")
 
 
+async def test_a_run_that_is_given_away_takes_its_inbox_along(store: Store) -> None:
+    """Its owner ends: the next one must not have to wait until the lease lapses."""
+    run = await owned_run(store)
+    await store.post_fact(run.id, b"answer", T0 + 1)
+    assert await store.release(run.id, run.epoch, run.seq, T0 + 2, "running")
+    assert len(await store.claim("w2", T0 + 2, LEASE_MS)) == 1
+    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"answer"]
+
+
 async def test_release_does_not_revive_an_ended_run(store: Store) -> None:
     run = await owned_run(store)
     await finish(store, run)

@@ -1,6 +1,5 @@
 import gc
 import json
-import time
 from collections.abc import Callable
 from typing import Any
 
@@ -419,8 +418,6 @@ def test_ten_thousand_iterations_hold_two_scopes(nested: Nested) -> None:
     item = Ref("loop.item", "scope", region=1, path=("item",))
     results = Ref("loop.results", "scope", region=1, path=("results", 0, 0))
     previous = Ref("b1", "block", b1, region=1, mode="previous")
-    halves = []
-    started = time.perf_counter()
     for i in range(10_000):
         path = it(i)
         run.values.succeeded((path, a1), dump(run.values.lookup(item, path)))
@@ -428,10 +425,6 @@ def test_ten_thousand_iterations_hold_two_scopes(nested: Nested) -> None:
         run.values.succeeded((path, b1), dump(i))
         run.values.scope_closed(path)
         run.values.lookup(results, ())
-        if i % 5000 == 4999:
-            halves.append(time.perf_counter() - started)
-    first, second = halves[0], halves[1] - halves[0]
-    assert second < 3 * first + 0.2, f"slows down: {first:.2f} s, then {second:.2f} s"
     gc.collect()
     scopes = sum(type(o).__name__ == "_Scope" for o in gc.get_objects())
     assert scopes < 20
