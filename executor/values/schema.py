@@ -10,9 +10,10 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Callable, Iterator, Mapping
-from functools import lru_cache
+from contextvars import ContextVar
+from functools import cache, lru_cache
 from itertools import islice
-from typing import Any, Final
+from typing import Any, Final, NamedTuple
 
 import orjson
 from jsonschema import Draft202012Validator
@@ -46,10 +47,10 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
     problem = schema_error(orjson.dumps(schema))
     if problem is not None:
         raise BadRequest(f"the schema itself is not valid: {problem}", code="schema_invalid", hint="mend the workflow")
-    deadline = time.monotonic() + CHECK_S_MAX
-    checker = _bounded(deadline, _quicker(matches) if matches is not None else _python_matches)
+    limits = _Limits(time.monotonic() + CHECK_S_MAX, _quicker(matches) if matches is not None else _python_matches)
+    of_before = _limits.set(limits)
     try:
-        found = list(islice(checker(dict(schema), registry=Registry()).iter_errors(value), ERRORS_SHOWN_MAX))
+        found = list(islice(_checker()(dict(schema), registry=Registry()).iter_errors(value), ERRORS_SHOWN_MAX))
     except BlockError as error:
         if error.code == "expression_failed":
             raise BadRequest(
@@ -64,6 +65,8 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
         raise BadRequest(
             f"the schema itself is not valid: {str(error)[:300]}", code="schema_invalid", hint="mend the workflow"
         ) from error
+    finally:
+        _limits.reset(of_before)
     found.sort(key=lambda error: [str(part) for part in error.absolute_path])
     return [
         {"pointer": "".join(f"/{_escape(part)}" for part in error.absolute_path), "message": error.message[:300]}
@@ -83,12 +86,27 @@ class _TooLong(Exception):
     """The deadline has passed."""
 
 
-def _bounded(deadline: float, matches: Matches) -> Any:
-    """The validator class, with a look at the clock before each keyword."""
+class _Limits(NamedTuple):
+    """Of the check that is going on."""
+
+    deadline: float
+    matches: Matches
+
+
+# A validator makes others of its class for inner schemas and hands nothing else on to them.
+_limits: ContextVar[_Limits] = ContextVar("weft_schema_check")
+
+
+@cache
+def _checker() -> Any:
+    """The validator class, with a look at the clock before each keyword. Making it costs more than most checks."""
 
     def look_at_the_clock() -> None:
-        if time.monotonic() > deadline:
+        if time.monotonic() > _limits.get().deadline:
             raise _TooLong(f"more than {CHECK_S_MAX:g} s")
+
+    def matches(wanted: str, text: str) -> bool:
+        return _limits.get().matches(wanted, text)
 
     def timed(rule: Any) -> Any:
         def checked(validator: Any, keyword: Any, instance: Any, schema: Any) -> Iterator[ValidationError]:
