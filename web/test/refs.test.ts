@@ -3,7 +3,8 @@ import { test } from 'node:test'
 import { complete, suggest, typedAt } from '../src/refs/complete'
 import { find, isWritable, parse, rewrite, withHead } from '../src/refs/parse'
 import { preview } from '../src/refs/preview'
-import { outputSchema, reachable, referencesOf, refName, resolve } from '../src/refs/scope'
+import type { Document, JsonObject } from '../src/net/types'
+import { keepReferences, outputSchema, reachable, referencesOf, refName, resolve } from '../src/refs/scope'
 import { emptyFold, fold, shapeOf } from '../src/state/run'
 import { recorded, specs } from './help'
 
@@ -65,6 +66,30 @@ test('schemas', () => {
   assert.deepEqual(Object.keys(outputSchema(doc, 'start', specs)!.properties!), ['amount', 'purpose', 'employee'])
   assert.deepEqual(Object.keys(outputSchema(doc, 'ask', specs)!.properties!), ['note', 'action', 'answered_by', 'answered_at', 'expired'])
   assert.deepEqual(Object.keys(outputSchema(doc, 'record', specs)!.properties!), ['amount', 'decision', 'decided_by'])
+})
+
+test('what blocks put out that follows from their params', () => {
+  const put = (type: string, params: JsonObject): string[] => {
+    const doc: Document = { format: 'weft/1', blocks: { it: { type, params } }, edges: [] }
+    return Object.keys(outputSchema(doc, 'it', specs)?.properties ?? {})
+  }
+  const fields = { properties: { note: { type: 'string' } } }
+  assert.deepEqual(put('form', { fields }), ['note', 'answered_by', 'answered_at'])
+  assert.deepEqual(put('approval', { fields }), ['note', 'action', 'answered_by', 'answered_at', 'expired'])
+  assert.deepEqual(put('schedule', { cron: '* * * * *', input: { region: 'north' } }), ['scheduled_at', 'fired_at', 'region'])
+  assert.deepEqual(put('webhook', {}), ['body', 'headers', 'query', 'method', 'delivery', 'received_at'])
+  const hook: Document = { format: 'weft/1', blocks: { it: { type: 'webhook', params: { body_schema: { type: 'object', properties: { order: {} } } } } }, edges: [] }
+  assert.deepEqual(Object.keys(outputSchema(hook, 'it', specs)!.properties!.body!.properties!), ['order'])
+})
+
+test('the key of a cache reads, too', () => {
+  const doc: Document = {
+    format: 'weft/1', edges: [{ source: 'a', target: 'b' }],
+    blocks: { a: { type: 'set', name: 'First' }, b: { type: 'set', name: 'Second', policy: { skip_if: '<First.x>', cache: { key: '<First.id>' } } } },
+  }
+  assert.deepEqual(referencesOf(doc, 'b', specs).map(({ pointer, target }) => [pointer, target?.kind]), [['skip_if', 'block'], ['cache.key', 'block']])
+  const renamed = { ...doc, blocks: { ...doc.blocks, a: { ...doc.blocks.a!, name: 'Start of it' } } }
+  assert.deepEqual(keepReferences(doc, renamed, specs).blocks.b!.policy, { skip_if: '<Start of it.x>', cache: { key: '<Start of it.id>' } })
 })
 
 test('what is being typed', () => {

@@ -216,9 +216,10 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           event.preventDefault()
           openMenu({ kind: 'pane', x: event.clientX, y: event.clientY })
         }}
-        onMoveStart={(event) => {
+        onMoveStart={() => moving(frame.current, large)}
+        // Not where a move starts: a click starts one as well, and leaves the view as it is.
+        onMove={(event) => {
           if (event) fit.moved()
-          moving(frame.current, large)
         }}
         onMoveEnd={() => moving(frame.current, false)}
         onPaneClick={() => focusNode(null)} onNodeClick={(_, node) => focusNode(node.id)}

@@ -24,7 +24,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const moving = useSelect(connectStore, (s) => s.edge === id)
   const hovered = useSelect(hoverStore, (s) => s.edge === id)
   const alone = useSelect(uiStore, ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length)
-  const { path, x: midX, y: midY, lead } = useMemo(
+  const { path, x: midX, y: midY, lead, top } = useMemo(
     () => lineOf({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }, way), [sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, way],
   )
   const down = sourcePosition === Position.Bottom
@@ -40,7 +40,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
       <path className="edge__line" d={path} fill="none" />
       {state === 'active' ? <path className="edge__flow" d={path} fill="none" /> : null}
       {label && !far ? (
-        <text className="edge__label" x={under ? targetX - 8 : sourceX + 8} y={under ? targetY - 5 : down ? sourceY + 16 : sourceY - 5} textAnchor={under ? 'end' : 'start'}>{shown}</text>
+        <text className="edge__label" x={under ? targetX - 8 : sourceX + 8} y={under ? targetY - 5 : down ? sourceY + 16 : sourceY + top - 5} textAnchor={under ? 'end' : 'start'}>{shown}</text>
       ) : null}
       {mode === 'edit' && !far && (hovered || alone) ? (
         <EdgeLabelRenderer>

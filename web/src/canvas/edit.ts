@@ -13,6 +13,7 @@ import { NOTHING, select, uiStore } from '../state/ui'
 import { toast } from '../ui/Toast'
 import { containerAt, freeHandle, handleAt } from './connect'
 import { layout } from './layout'
+import { labelWidth, titleOf } from './layout/routes'
 import { presetOf } from './presets'
 import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from './size'
 import { focusNode, herePoint, pointerOnScreen, reveal, toCanvas } from './view'
@@ -74,10 +75,14 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   return id
 }
 
-/** What a new block follows when nothing else is said: the one selected block, by its first free handle. */
+/** What a new block follows when nothing else is said: the one selected block, by its first free handle; of a workflow that
+ * has just been begun its only block. */
 export function fromSelection(): { source: string; handle: string } | undefined {
   const { doc } = docStore.get()
-  const [source, ...more] = uiStore.get().selection.blocks
+  const { selection } = uiStore.get()
+  const all = Object.keys(doc.blocks)
+  const chosen = !selection.blocks.length && all.length === 1 && isTrigger(doc.blocks[all[0]!], specsOf()) ? all : selection.blocks
+  const [source, ...more] = chosen
   if (source === undefined || more.length || !doc.blocks[source]) return undefined
   const handle = freeHandle(doc, specsOf(), source)
   return handle === null ? undefined : { source, handle }
@@ -350,11 +355,16 @@ function placeFor(doc: Document, specs: Specs, size: Point, parent: string, from
   if (from) {
     const [x, y] = handleAt(doc, specs, from.source, from.handle)
     const inside = from.handle === 'body'
-    const right = inside ? x + PAD.left : absoluteAt(doc, from.source)[0] + sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] + GAP_X
+    const right = inside ? x + PAD.left : absoluteAt(doc, from.source)[0] + sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] + gapBehind(doc, from)
     return free(doc, specs, [snap(right), snap(y - PORT_Y + (from.handle === 'error' ? CARD_H : 0))], size, parent)
   }
   const here = herePoint()
   return free(doc, specs, [snap(here[0] - size[0] / 2), snap(here[1] - size[1] / 2)], size, parent)
+}
+
+/** So wide that the name of the branch can be read on the edge. */
+function gapBehind(doc: Document, from: { source: string; handle: string }): number {
+  return from.handle === 'error' ? GAP_X : Math.max(GAP_X, up(labelWidth(titleOf(doc, from.source, from.handle)) + GRID))
 }
 
 /** The first place from `at` downwards where nothing stands. */

@@ -19,6 +19,8 @@ export interface Line {
   y: number
   /** How far it runs before it first turns. */
   lead: number
+  /** How far above its beginning that part comes, in pixels; 0 or less. */
+  top: number
 }
 
 const RADIUS = 12
@@ -28,7 +30,7 @@ export function lineOf(ends: Ends, way: Way | undefined): Line {
   const fits = end && Math.abs(ends.sourceX + end[0] - ends.targetX) < 1 && Math.abs(ends.sourceY + end[1] - ends.targetY) < 1
   if (way && fits) return along(way, ends.sourceX, ends.sourceY)
   const [path, x, y] = plainPath(ends)
-  return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96 }
+  return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96, top: 0 }
 }
 
 /** Corners to a path. `x`, `y`: where the way begins. */
@@ -49,7 +51,26 @@ export function along(way: Way, x: number, y: number): Line {
     const r = Math.min(RADIUS, long / 2, next / 2)
     path += `L${x + bx - Math.sign(bx - ax) * r},${y + by - Math.sign(by - ay) * r}Q${x + bx},${y + by} ${x + bx + Math.sign(after[0] - bx) * r},${y + by + Math.sign(after[1] - by) * r}`
   }
-  return { path, x: midX, y: midY, lead: way.length > 1 ? Math.abs(way[1]![0]) + Math.abs(way[1]![1]) : 0 }
+  return { path, x: midX, y: midY, ...leadOf(way) }
+}
+
+/** A step of the way that a label can stand over all the same. */
+const STEP_UP = 4
+const STEP_DOWN = 8
+
+/** How far it goes before it turns away, and its highest point up to there: where its label has room. */
+function leadOf(way: Way): { lead: number; top: number } {
+  const first = way[1]
+  if (!first) return { lead: 0, top: 0 }
+  let lead = Math.abs(first[0]) + Math.abs(first[1])
+  let top = 0
+  for (let i = 2; first[1] === 0 && i < way.length; i++) {
+    const [x, y] = way[i]!
+    if (y < -STEP_UP || y > STEP_DOWN || x < lead) break
+    lead = x
+    top = Math.min(top, y)
+  }
+  return { lead, top }
 }
 
 /** While an edge is drawn or dragged: turns just before its target. */

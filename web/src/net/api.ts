@@ -2,6 +2,7 @@
 
 import * as is from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
+import { once } from './once'
 import type { BlockSpec, Document, Draft, DraftSaved, DraftSummary, EnvName, Example, Json, Problem, RunAccepted, RunStatus, RunView, WaitView, Why, WorkflowSummary } from './types'
 
 /** A save met a newer revision. `theirs` is what the server has now. */
@@ -19,8 +20,6 @@ export interface RunOptions {
   trigger?: string
   version?: number
   stopAfter?: string
-  /** The same key starts the same run. */
-  idempotencyKey?: string
 }
 
 export interface RunQuery {
@@ -106,12 +105,12 @@ export const api = {
   /** Run a document as it is, stored or not. */
   startDocument: (document: Document, input: Json, options: RunOptions = {}) => start('/api/runs', { document, input }, options),
   /** Without `from` everything runs again; what was done before that block is taken over. */
-  rerun: (id: string, from?: string, input?: Json) => post(`/api/runs/${enc(id)}/rerun`, { from, input }, is.accepted),
+  rerun: (id: string, from?: string, input?: Json) => make(`/api/runs/${enc(id)}/rerun`, { from, input }, is.accepted),
   rerunPreview: (id: string, from: string) => get(`/api/runs/${enc(id)}/rerun${query({ from })}`, is.rerun),
   /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */
-  retryNode: (id: string, key: string) => post(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, is.retried),
+  retryNode: (id: string, key: string) => make(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, is.retried),
   /** A new run that goes on from event `seq`, with these outputs (by node key) in place of recorded ones. */
-  fork: (id: string, seq: number, outputs: Record<string, Json> = {}) => post(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
+  fork: (id: string, seq: number, outputs: Record<string, Json> = {}) => make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
   /** Move an open run to another version of its workflow. */
   migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, is.migrated),
   cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, is.cancelled),
@@ -132,8 +131,12 @@ export function tokenOf(link: string): string {
 }
 
 function start(path: string, body: Record<string, unknown>, options: RunOptions, more: Record<string, string> = {}): Promise<RunAccepted> {
-  const headers: Record<string, string> = { ...(options.idempotencyKey ? { 'Idempotency-Key': options.idempotencyKey } : {}), ...more }
-  return send('POST', path, is.accepted, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, headers)
+  return make(path, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, is.accepted, more)
+}
+
+/** A request that makes a run, however often it is sent. */
+function make<T>(path: string, body: unknown, read: is.Read<T>, headers: Record<string, string> = {}): Promise<T> {
+  return once([path, body, headers], (key) => send('POST', path, read, body, { 'Idempotency-Key': key, ...headers }))
 }
 
 export { ApiError } from './http'

@@ -1,8 +1,8 @@
 // What starts runs without a person, as functions: schedules and webhooks. All raise ApiError.
 
 import * as is from './answers'
-import { enc, get, post, query } from './http'
-import type { ScheduleView, WebhookView } from './types'
+import { enc, get, post, query, send } from './http'
+import type { ScheduleDetail, ScheduleSpec, ScheduleView, WebhookDetail, WebhookSpec, WebhookView } from './types'
 
 const schedule = (id: string): string => `/api/schedules/${enc(id)}`
 const webhook = (id: string): string => `/api/webhooks/${enc(id)}`
@@ -10,6 +10,9 @@ const webhook = (id: string): string => `/api/webhooks/${enc(id)}`
 export const triggers = {
   schedules: async (workflow?: string): Promise<ScheduleView[]> => (await get(`/api/schedules${query({ workflow })}`, is.schedules)).schedules,
   schedule: (id: string) => get(schedule(id), is.scheduleDetail),
+  /** Make it, or change it. Raises ApiError 400, 404, 409 (a document declares it) or 422. */
+  putSchedule: (id: string, spec: ScheduleSpec): Promise<ScheduleDetail> => send('PUT', schedule(id), is.scheduleDetail, spec),
+  deleteSchedule: (id: string) => send('DELETE', schedule(id), is.anything),
   /** Switched on, its next moment is the first from now. */
   switchSchedule: (id: string, on: boolean) => post(`${schedule(id)}/${on ? 'enable' : 'disable'}`, {}, is.scheduleDetail),
   /** A run beside its moments, whether it is switched on or not. */
@@ -18,6 +21,9 @@ export const triggers = {
   upcoming: async (expr: string, tz: string): Promise<number[]> => (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming,
 
   webhooks: async (workflow?: string): Promise<WebhookView[]> => (await get(`/api/webhooks${query({ workflow })}`, is.webhooks)).webhooks,
+  /** Make it, or change it. Raises ApiError 400, 404, 409 (a document declares it) or 422. */
+  putWebhook: (id: string, spec: WebhookSpec): Promise<WebhookDetail> => send('PUT', webhook(id), is.webhookDetail, spec),
+  deleteWebhook: (id: string) => send('DELETE', webhook(id), is.anything),
   /** With its secret and its last deliveries. */
   webhook: (id: string) => get(webhook(id), is.webhookDetail),
   switchWebhook: (id: string, on: boolean) => post(`${webhook(id)}/${on ? 'enable' : 'disable'}`, {}, is.webhookDetail),

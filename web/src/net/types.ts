@@ -436,6 +436,7 @@ export interface ScheduleView {
   cron: string
   tz: string
   enabled: boolean
+  input: Json
   overlap: string
   catch_up: string
   origin: string
@@ -446,6 +447,19 @@ export interface ScheduleView {
   error: string | null
   /** The next five moments; none while it is switched off. */
   upcoming: number[]
+}
+
+/** What a schedule of one's own is made with. Left out: UTC, the newest version, its first trigger, no input. */
+export interface ScheduleSpec {
+  workflow: string
+  cron: string
+  tz?: string
+  version?: number | null
+  trigger?: string | null
+  input?: JsonObject
+  enabled?: boolean
+  overlap?: string
+  catch_up?: string
 }
 
 export interface ScheduleDetail extends ScheduleView {
@@ -472,11 +486,26 @@ export interface WebhookView {
   auth: string
   secret_env: string | null
   respond: string
+  timeout_s: number
+  headers: string[]
   enabled: boolean
   origin: string
   last_run_at: number | null
   last_run_id: string | null
   problem: string | null
+}
+
+/** What a webhook of one's own is made with. */
+export interface WebhookSpec {
+  workflow: string
+  version?: number | null
+  trigger?: string | null
+  auth?: string
+  secret_env?: string | null
+  respond?: string
+  timeout_s?: number
+  headers?: string[]
+  enabled?: boolean
 }
 
 export interface WebhookDetail extends WebhookView {

@@ -126,7 +126,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
           <p className="quiet">
             <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>
             {` asks at ${wait.label}`}
-            {wait.expires_at_ms && !settled ? <>, open until <Ago at={wait.expires_at_ms} to /></> : null}
+            {wait.expires_at_ms && !settled ? <>, runs out <Ago at={wait.expires_at_ms} to /></> : null}
           </p>
           {wait.notifications?.length ? <p className="quiet">Told: {wait.notifications.map((each) => `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`).join('; ')}</p> : null}
           {settled ? (

@@ -10,6 +10,7 @@ export const LOOP_FIELDS = ['index', 'iteration', 'item', 'items', 'results', 'b
 export const PARALLEL_FIELDS = ['index', 'iteration', 'item', 'items'] as const
 /** Feedback is offered after everything that is upstream. */
 const FEEDBACK = 1e6
+const MOMENT: JsonSchema = { type: 'integer', description: 'Unix milliseconds' }
 const RESERVED = new Set(['loop', 'parallel', 'workflow', 'variable', 'input'])
 
 /** Where the text stands. `inside`: a loop's own test, which reads from inside the loop. */
@@ -121,13 +122,19 @@ export function outputSchema(doc: Document, id: string, specs: Specs = NO_SPECS)
   switch (block.type) {
     case 'start':
       return objectOf({ ...doc.input?.properties, ...startFields(block) })
+    case 'schedule':
+      return objectOf({ scheduled_at: MOMENT, fired_at: MOMENT, ...(isRecord(block.params?.input) ? shapeOf(block.params.input)?.properties : {}) })
+    case 'webhook':
+      return objectOf({
+        body: isRecord(block.params?.body_schema) ? asSchema(block.params.body_schema) : {},
+        headers: { type: 'object' }, query: { type: 'object' }, method: { type: 'string' }, delivery: { type: 'string' }, received_at: MOMENT,
+      })
     case 'condition':
       return objectOf({ case: { type: 'string' }, title: { type: 'string' }, result: { type: 'boolean' } })
     case 'approval':
-      return objectOf({
-        ...asSchema(block.params?.fields).properties,
-        action: { type: 'string' }, answered_by: { type: 'string' }, answered_at: { type: 'integer' }, expired: { type: 'boolean' },
-      })
+      return answerOf(block, { action: { type: 'string' } }, { expired: { type: 'boolean' } })
+    case 'form':
+      return answerOf(block)
     case 'set':
       return shapeOf(block.params?.value)
     default:
@@ -171,7 +178,7 @@ export function rewriteBlock(block: Block, specs: Specs, change: (found: Found) 
   return next
 }
 
-/** Every reference of a block: where (JSON pointer below `params`, or `skip_if`), what is written, what it reads. */
+/** Every reference of a block: where (JSON pointer below `params`, `skip_if` or `cache.key`), what is written, what it reads. */
 export function referencesOf(doc: Document, id: string, specs: Specs = NO_SPECS): { pointer: string; found: Found; target: Target | null }[] {
   const block = doc.blocks[id]
   if (!block) return []
@@ -184,7 +191,11 @@ export function referencesOf(doc: Document, id: string, specs: Specs = NO_SPECS)
     }
     return text
   })
-  for (const found of find(block.policy?.skip_if ?? '')) out.push({ pointer: 'skip_if', found, target: resolve(doc, found, { block: id }, specs) })
+  const cache = isRecord(block.policy?.cache) ? block.policy.cache : null
+  for (const [pointer, text] of [['skip_if', block.policy?.skip_if], ['cache.key', cache?.key]] as const) {
+    if (typeof text !== 'string') continue
+    for (const found of find(text)) out.push({ pointer, found, target: resolve(doc, found, { block: id }, specs) })
+  }
   return out
 }
 
@@ -246,6 +257,11 @@ function startFields(block: Block): Record<string, JsonSchema> {
     out[field.name] = { ...type, ...(typeof field.title === 'string' ? { title: field.title } : {}) }
   }
   return out
+}
+
+/** What a person has answered: the fields of the form, who and when, and around that what is of this kind of question alone. */
+function answerOf(block: Block, before: Record<string, JsonSchema> = {}, after: Record<string, JsonSchema> = {}): JsonSchema {
+  return objectOf({ ...asSchema(block.params?.fields).properties, ...before, answered_by: { type: 'string' }, answered_at: MOMENT, ...after })
 }
 
 /** A schema with the keys of a literal value. */

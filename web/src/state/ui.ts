@@ -31,6 +31,8 @@ export interface UiState {
   view: View
   drawer: Drawer
   tab: InspectorTab
+  /** The same, of a run that is looked at: there the result comes first. */
+  runTab: InspectorTab
   /** Which overlay is open. */
   overlay: 'palette' | 'shortcuts' | 'run' | 'find' | 'version' | 'diff' | null
   minimap: boolean
@@ -40,7 +42,7 @@ const KEY = 'weft-ui'
 export const NOTHING: Selection = { blocks: [], edges: [], notes: [] }
 
 export const uiStore = createStore<UiState>({
-  selection: NOTHING, iter: {}, view: 'canvas', tab: 'config', overlay: null, theme: 'system', drawer: 'tape', minimap: false,
+  selection: NOTHING, iter: {}, view: 'canvas', tab: 'config', runTab: 'output', overlay: null, theme: 'system', drawer: 'tape', minimap: false,
   panels: { palette: 208, paletteOpen: true, inspector: 328, json: 480, drawer: 112 },
   ...remembered(),
 })

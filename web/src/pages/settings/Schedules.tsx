@@ -1,6 +1,6 @@
 // Schedules: what is due when, whether it worked, on and off, a run now.
 
-import type { ReactElement } from 'react'
+import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { ScheduleView } from '../../net/types'
 import { CronWords, momentIn, Moments } from '../../panels/triggers/Moments'
@@ -10,24 +10,32 @@ import { EmptyState } from '../../ui/EmptyState'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
 import { Ago, ListState, messageOf, Stale, usePolled } from '../parts'
+import { OwnActions } from './form'
+import { ScheduleDialog } from './ScheduleDialog'
 import { Belongs, TriggerRow } from './Trigger'
 
 export function Schedules(): ReactElement {
   const data = usePolled(() => triggers.schedules(), [], 15_000)
+  const [form, setForm] = useState<ScheduleView | 'new' | null>(null)
+  const add = (): void => setForm('new')
   return (
     <section aria-labelledby="set-schedules" id="schedules">
-      <h2 id="set-schedules">Schedules</h2>
+      <div className="settings__head"><h2 id="set-schedules">Schedules</h2>{data.value?.length ? <Button icon="plus" onClick={add}>New schedule</Button> : null}</div>
       <Stale data={data} />
-      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Schedule key={each.id} schedule={each} onChange={data.reload} />)}</ul> : (
+      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Schedule key={each.id} schedule={each} onChange={data.reload} onEdit={() => setForm(each)} />)}</ul> : (
         <ListState data={data} empty>
-          <EmptyState icon="schedule" title="Nothing is due"><p>Begin a workflow with a Schedule block and save a version: it is listed here with its next times.</p></EmptyState>
+          <EmptyState icon="schedule" title="Nothing is due">
+            <p>Begin a workflow with a Schedule block and save a version, or give a stored workflow a schedule here.</p>
+            <Button icon="plus" onClick={add}>New schedule</Button>
+          </EmptyState>
         </ListState>
       )}
+      {form === null ? null : <ScheduleDialog schedule={form === 'new' ? null : form} taken={new Set(data.value?.map((each) => each.id))} onDone={data.reload} onClose={() => setForm(null)} />}
     </section>
   )
 }
 
-function Schedule({ schedule, onChange }: { schedule: ScheduleView; onChange: () => void }): ReactElement {
+function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onChange: () => void; onEdit: () => void }): ReactElement {
   const { id, next_run_at: next, last_run_at: last, last_run_id: run } = schedule
   const runNow = async (): Promise<void> => {
     try {
@@ -41,7 +49,7 @@ function Schedule({ schedule, onChange }: { schedule: ScheduleView; onChange: ()
   return (
     <TriggerRow
       id={id} enabled={schedule.enabled} error={schedule.error ? `The last time started nothing: ${schedule.error}` : null}
-      title={<Belongs workflow={schedule.workflow} block={schedule.trigger} version={schedule.version} origin={schedule.origin} />}
+      title={<Belongs id={id} workflow={schedule.workflow} block={schedule.trigger} version={schedule.version} origin={schedule.origin} />}
       facts={
         <>
           <CronWords cron={schedule.cron} tz={schedule.tz} />
@@ -50,7 +58,12 @@ function Schedule({ schedule, onChange }: { schedule: ScheduleView; onChange: ()
           {schedule.queued_at === null || schedule.queued_at === undefined ? null : <span className="quiet">one waits for the open run to end</span>}
         </>
       }
-      actions={<Button onClick={() => void runNow()}>Run now</Button>}
+      actions={
+        <>
+          {schedule.origin === 'document' ? null : <OwnActions what="schedule" id={id} note="It is due no more." onEdit={onEdit} onDelete={() => triggers.deleteSchedule(id).then(onChange)} />}
+          <Button onClick={() => void runNow()}>Run now</Button>
+        </>
+      }
       onSwitch={(on) => triggers.switchSchedule(id, on).then(onChange)}
     >
       <Details id={id} schedule={schedule} />

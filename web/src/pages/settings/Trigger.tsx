@@ -41,8 +41,8 @@ export function TriggerRow({ id, title, facts, enabled, error, onSwitch, actions
         <div className="trigger__words"><p className="trigger__title">{title}</p><div className="trigger__facts">{facts}</div></div>
         <div className="trigger__actions">
           {actions}
-          <button type="button" role="switch" aria-checked={enabled} aria-label={`${id} is switched on`} className="switch" onClick={() => void turn()}>
-            <span className="switch__knob" aria-hidden="true" />{enabled ? 'on' : 'off'}
+          <button type="button" role="switch" aria-checked={enabled} aria-label={`${id} is switched on`} className="onoff" onClick={() => void turn()}>
+            <span className="onoff__knob" aria-hidden="true" />{enabled ? 'on' : 'off'}
           </button>
         </div>
       </div>
@@ -52,8 +52,8 @@ export function TriggerRow({ id, title, facts, enabled, error, onSwitch, actions
   )
 }
 
-/** The workflow, and the block of it that declares the trigger. */
-export function Belongs({ workflow, block, version, origin }: { workflow: string; block: string | null; version: number | null; origin: string }): ReactElement {
+/** The workflow, and what makes it start: the block that declares the trigger, or the name it was given here. */
+export function Belongs({ id, workflow, block, version, origin }: { id: string; workflow: string; block: string | null; version: number | null; origin: string }): ReactElement {
   const openCopy = async (): Promise<void> => {
     try {
       // A draft of this workflow, if there is one; else a copy of its newest version.
@@ -69,7 +69,7 @@ export function Belongs({ workflow, block, version, origin }: { workflow: string
     <>
       <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link>
       {version === null ? null : <span className="label"> v{version}</span>}
-      {origin === 'document' && block ? <button type="button" className="trigger__block" onClick={() => void openCopy()}>block {block}</button> : null}
+      {origin === 'document' && block ? <button type="button" className="trigger__block" onClick={() => void openCopy()}>block {block}</button> : <code className="trigger__id">{id}</code>}
     </>
   )
 }

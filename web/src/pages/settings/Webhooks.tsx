@@ -1,6 +1,6 @@
 // Webhooks: their addresses and secrets, and what came in.
 
-import type { ReactElement } from 'react'
+import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
 import type { WebhookView } from '../../net/types'
 import { copyText, WebhookAccess } from '../../panels/triggers/WebhookAccess'
@@ -8,30 +8,38 @@ import { Link } from '../../routes'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
 import { Ago, ListState, Stale, usePolled } from '../parts'
+import { OwnActions } from './form'
 import { Belongs, TriggerRow } from './Trigger'
+import { WebhookDialog } from './WebhookDialog'
 
 export function Webhooks(): ReactElement {
   const data = usePolled(() => triggers.webhooks(), [], 15_000)
+  const [form, setForm] = useState<WebhookView | 'new' | null>(null)
+  const add = (): void => setForm('new')
   return (
     <section aria-labelledby="set-webhooks" id="webhooks">
-      <h2 id="set-webhooks">Webhooks</h2>
+      <div className="settings__head"><h2 id="set-webhooks">Webhooks</h2>{data.value?.length ? <Button icon="plus" onClick={add}>New webhook</Button> : null}</div>
       <Stale data={data} />
-      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Webhook key={each.id} webhook={each} onChange={data.reload} />)}</ul> : (
+      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Webhook key={each.id} webhook={each} onChange={data.reload} onEdit={() => setForm(each)} />)}</ul> : (
         <ListState data={data} empty>
-          <EmptyState icon="webhook" title="No address starts a run"><p>Begin a workflow with a Webhook block and save a version: its address and secret are here.</p></EmptyState>
+          <EmptyState icon="webhook" title="No address starts a run">
+            <p>Begin a workflow with a Webhook block and save a version, or give a stored workflow an address here.</p>
+            <Button icon="plus" onClick={add}>New webhook</Button>
+          </EmptyState>
         </ListState>
       )}
+      {form === null ? null : <WebhookDialog webhook={form === 'new' ? null : form} taken={new Set(data.value?.map((each) => each.id))} onDone={data.reload} onClose={() => setForm(null)} />}
     </section>
   )
 }
 
 const AUTHS: Record<string, string> = { hmac: 'signed', github: 'signed as by GitHub', token: 'bearer token', none: 'open to anybody' }
 
-function Webhook({ webhook, onChange }: { webhook: WebhookView; onChange: () => void }): ReactElement {
+function Webhook({ webhook, onChange, onEdit }: { webhook: WebhookView; onChange: () => void; onEdit: () => void }): ReactElement {
   const { id, last_run_at: last, last_run_id: run } = webhook
   return (
     <TriggerRow
-      id={id} enabled={webhook.enabled} error={webhook.problem} title={<Belongs workflow={webhook.workflow} block={webhook.trigger} version={webhook.version} origin={webhook.origin} />}
+      id={id} enabled={webhook.enabled} error={webhook.problem} title={<Belongs id={id} workflow={webhook.workflow} block={webhook.trigger} version={webhook.version} origin={webhook.origin} />}
       facts={
         <>
           <code className="trigger__url">{webhook.url}</code>
@@ -39,7 +47,12 @@ function Webhook({ webhook, onChange }: { webhook: WebhookView; onChange: () => 
           <span>{last === null ? <span className="quiet">nothing came in yet</span> : <>last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
         </>
       }
-      actions={<Button icon="copy" onClick={() => void copyText(webhook.url, 'Copied the address')}>Copy address</Button>}
+      actions={
+        <>
+          {webhook.origin === 'document' ? null : <OwnActions what="webhook" id={id} note="Its address answers nobody from then on." onEdit={onEdit} onDelete={() => triggers.deleteWebhook(id).then(onChange)} />}
+          <Button icon="copy" onClick={() => void copyText(webhook.url, 'Copied the address')}>Copy address</Button>
+        </>
+      }
       onSwitch={(on) => triggers.switchWebhook(id, on).then(onChange)}
     >
       <WebhookAccess webhook={webhook} />

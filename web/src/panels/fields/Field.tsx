@@ -16,6 +16,7 @@ import { ReferenceField } from './ReferenceField'
 import { useFieldScope } from './scope'
 import { BooleanControl, NumberControl, SelectControl } from './simple'
 import { TextsField } from './TextsField'
+import { WorkflowField } from './WorkflowField'
 
 /** undefined takes the value away. */
 export type Change = (value: Json | undefined) => void
@@ -47,6 +48,8 @@ export interface ControlProps extends Omit<FieldProps, 'error' | 'required' | 'r
 }
 
 const COMPOSITE: ReadonlySet<Kind> = new Set(['pairs', 'texts', 'items', 'cases', 'assignments', 'inputs', 'schema'])
+/** Kinds that are chosen; a reference can stand in place of the choice. */
+const CHOSEN: ReadonlySet<Kind> = new Set(['boolean', 'select', 'workflow'])
 /** Kinds whose parts show what was found about them. */
 const OWN_FINDINGS: ReadonlySet<Kind> = new Set(['items', 'cases', 'assignments', 'inputs'])
 
@@ -59,8 +62,8 @@ export function Field(props: FieldProps): ReactElement {
   const [asJson, setAsJson] = useState(false)
   const [asText, setAsText] = useState(false)
   const composite = COMPOSITE.has(kind)
-  const reference = (kind === 'boolean' || kind === 'select' || composite) && isReferenceText(value)
-  const couldRefer = block !== null && props.refers !== false && (kind === 'boolean' || kind === 'select') && !readonly
+  const reference = (CHOSEN.has(kind) || composite) && isReferenceText(value)
+  const couldRefer = block !== null && props.refers !== false && CHOSEN.has(kind) && !readonly
 
   const tools = composite && !readonly && !reference ? (
     <Button kind="bare" className="fld__tool" aria-pressed={asJson} onClick={() => setAsJson(!asJson)}>JSON</Button>
@@ -105,6 +108,7 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
     case 'inputs': return <InputsField {...props} />
     case 'schema': return <SchemaField {...props} />
     case 'json': return <JsonText label={props.label} value={props.value} onChange={props.onChange} path={props.path} rows={props.hint.rows ?? 4} />
+    case 'workflow': return <WorkflowField {...props} />
     case 'value': return <ValueField {...props} />
     default: return <Text {...props} kind={kind} />
   }

@@ -4,7 +4,7 @@ import type { Json, JsonObject, JsonSchema } from '../../net/types'
 
 export type Kind =
   | 'text' | 'long' | 'number' | 'boolean' | 'select' | 'expression' | 'code' | 'value' | 'json' | 'pairs' | 'texts' | 'items'
-  | 'cases' | 'assignments' | 'inputs' | 'schema'
+  | 'cases' | 'assignments' | 'inputs' | 'schema' | 'workflow'
 
 /** `x-ui` as the server gives it. `options`: of a select, from the other params. `inside`: the text is read inside the loop. */
 export interface Hint {
@@ -45,6 +45,7 @@ const KNOWN: Record<string, Record<string, Hint>> = {
   loop: { condition: { inside: true, placeholder: '<loop.index> < 3' }, items: { placeholder: '<start.items>' } },
   parallel: { items: { placeholder: '<start.items>' } },
   http: { url: { placeholder: 'https://' } },
+  run_workflow: { workflow: { kind: 'workflow' } },
 }
 
 export function hintOf(type: string | null, param: string, schema: JsonSchema): Hint {

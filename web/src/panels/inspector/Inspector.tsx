@@ -44,7 +44,7 @@ const TABS: readonly { id: InspectorTab; label: string }[] = [
 
 function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement | null {
   const scope = useFieldScopeOf(mode, id)
-  const wanted = useSelect(uiStore, (state) => state.tab)
+  const wanted = useSelect(uiStore, (state) => (mode === 'run' ? state.runTab : state.tab))
   const view = useSelect(runStore, (state) => state.view)
   const ran = useSelect(runStore, (state) => state.doc?.blocks[id] !== undefined && state.head.seq > 0)
   const iter = useSelect(uiStore, (state) => state.iter)
@@ -56,7 +56,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
     <FieldScopeContext value={scope}>
       <BlockHead id={id} node={node} hasRun={ran} />
       {ran && node && mode === 'run' ? <NodeActions node={node} /> : null}
-      {ran ? <Tabs tab={tab} /> : null}
+      {ran ? <Tabs tab={tab} onTurn={(to) => uiStore.set(mode === 'run' ? { runTab: to } : { tab: to })} /> : null}
       <div className="inspector__body" id="inspector-panel" role={ran ? 'tabpanel' : undefined} aria-labelledby={ran ? `inspector-${tab}` : undefined} tabIndex={ran ? -1 : undefined}>
         {tab === 'config' ? <ConfigTab id={id} /> : tab === 'input' ? <InputTab id={id} node={node} /> : tab === 'output' ? <OutputTab id={id} node={node} /> : <EventsTab id={id} node={node} />}
       </div>
@@ -64,7 +64,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
   )
 }
 
-function Tabs({ tab }: { tab: InspectorTab }): ReactElement {
+function Tabs({ tab, onTurn }: { tab: InspectorTab; onTurn: (to: InspectorTab) => void }): ReactElement {
   return (
     <div
       className="tabs" role="tablist" aria-label="About this block"
@@ -72,7 +72,7 @@ function Tabs({ tab }: { tab: InspectorTab }): ReactElement {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
         if (by === undefined) return
         const next = TABS[(TABS.findIndex((each) => each.id === tab) + by + TABS.length) % TABS.length]!
-        uiStore.set({ tab: next.id })
+        onTurn(next.id)
         document.getElementById(`inspector-${next.id}`)?.focus()
         event.preventDefault()
         event.stopPropagation()
@@ -81,7 +81,7 @@ function Tabs({ tab }: { tab: InspectorTab }): ReactElement {
       {TABS.map((each) => (
         <button
           key={each.id} type="button" role="tab" id={`inspector-${each.id}`} data-testid={`tab-${each.id}`} aria-selected={tab === each.id} aria-controls="inspector-panel"
-          tabIndex={tab === each.id ? 0 : -1} onClick={() => uiStore.set({ tab: each.id })}
+          tabIndex={tab === each.id ? 0 : -1} onClick={() => onTurn(each.id)}
         >
           {each.label}
         </button>

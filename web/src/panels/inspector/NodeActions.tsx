@@ -23,7 +23,7 @@ export function NodeActions({ node }: { node: NodeState }): ReactElement | null 
   const notNow = useWhyNot()
   const [busy, setBusy] = useState(false)
   const started = (children ?? []).filter((child) => child.key === node.key)
-  const why = notNow ?? (busy ? 'It is being started' : !ended && node.status !== 'retrying' ? 'The run has not ended: what has run stays as it is until then' : null)
+  const why = notNow ?? (busy ? 'It is being started' : !ended && node.wait?.kind === 'attention' && node.status === 'waiting' ? 'It waits for an answer: with that it can be run again' : !ended && node.status !== 'retrying' ? 'The run has not ended: what has run stays as it is until then' : null)
   const retry = async (): Promise<void> => {
     if (id === null) return
     setBusy(true)

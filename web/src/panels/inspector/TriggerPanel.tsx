@@ -1,7 +1,7 @@
 // Below the settings of a schedule or a webhook: when it would be due, and what the stored workflow has of it. What is edited here
 // counts from the next version on; this says what counts now.
 
-import { useEffect, useState, type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { ApiError } from '../../net/api'
 import { triggers } from '../../net/triggers'
 import type { JsonObject } from '../../net/types'
@@ -9,6 +9,7 @@ import { Link } from '../../routes'
 import { docStore } from '../../state/doc'
 import { useSelect } from '../../state/store'
 import { useData } from '../../ui/useData'
+import { useLater } from '../../ui/useLater'
 import { Ago } from '../../pages/parts'
 import { cronWords } from '../triggers/cron'
 import { Moments } from '../triggers/Moments'
@@ -20,8 +21,6 @@ export function TriggerPanel({ id, type, params }: { id: string; type: string; p
   if (type === 'schedule') return <SchedulePanel id={id} params={params} />
   return type === 'webhook' ? <WebhookPanel id={id} /> : null
 }
-
-const ASK_AFTER_MS = 400
 
 function SchedulePanel({ id, params }: { id: string; params: JsonObject }): ReactElement {
   const cron = useLater(typeof params.cron === 'string' ? params.cron.trim() : '')
@@ -83,16 +82,6 @@ function useStored<T>(load: (workflow: string) => Promise<T | null>, block: stri
   const workflow = useSelect(docStore, (s) => s.baseName)
   const version = useSelect(docStore, (s) => s.baseVersion)
   return useData(async () => (workflow === null ? null : load(workflow)), [workflow, version, block])
-}
-
-/** `value` once it has stood still for a moment. */
-function useLater(value: string): string {
-  const [later, setLater] = useState(value)
-  useEffect(() => {
-    const timer = setTimeout(() => setLater(value), ASK_AFTER_MS)
-    return () => clearTimeout(timer)
-  }, [value])
-  return later
 }
 
 const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

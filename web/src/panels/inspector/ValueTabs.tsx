@@ -81,7 +81,9 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
   return (
     <>
       {node.status === 'skipped' ? <Skipped node={node} /> : null}
-      {node.status === 'waiting' && node.wait ? <p className="part__words">Waits{node.wait.title ? `: ${node.wait.title}` : ''}. What comes back will be its output.</p> : null}
+      {node.status === 'waiting' && node.wait?.kind === 'attention' ? (
+        <p className="part__words">{node.wait.title || 'An attempt was lost'}: nobody knows whether it took effect. Look what became of it, then answer: run it again, take it as done, or as failed.</p>
+      ) : node.status === 'waiting' && node.wait ? <p className="part__words">Waits{node.wait.title ? `: ${node.wait.title}` : ''}. What comes back will be its output.</p> : null}
       <Attempts attempts={node.attempts} shown={attempt} onShow={setAttempt} />
       {shownError ? <Section label={node.status === 'retrying' ? 'last error' : 'error'}><ErrorCard error={shownError} handled={node.handled && attempt === null} /></Section> : null}
       {text !== undefined && !isDecided(node) ? <Section label="output · streaming"><pre className="rawvalue" aria-live="off">{text}<span className="caret" /></pre></Section> : null}

@@ -13,7 +13,7 @@ export async function runDraft(input: Json, options: { trigger?: string; stopAft
   if (id === null) throw new Error('No workflow is open.')
   if (saving === 'conflict') throw new Error('Somebody else has saved this workflow meanwhile. Settle that first; then it can run.')
   if (saving !== 'saved') throw new Error(error ? `The workflow could not be saved, so it was not run: ${error}` : 'The workflow could not be saved, so it was not run.')
-  const accepted = await api.runDraft(id, input, { rev, idempotencyKey: crypto.randomUUID?.() ?? `${Date.now()}-${Math.random()}`, ...options })
+  const accepted = await api.runDraft(id, input, { rev, ...options })
   announce('run started')
   await openRun(accepted.run, { doc })
   return accepted

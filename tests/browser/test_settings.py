@@ -1,0 +1,119 @@
+"""Schedules and webhooks that are made in the settings, and a run that is asked for twice."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from playwright.sync_api import Locator, Page, expect
+
+from tests.browser.conftest import Watched
+from tests.browser.editor import Editor, document
+
+REFUSED = r"status of 422"
+INPUT = {"type": "object", "required": ["amount"], "properties": {"amount": {"type": "integer"}}}
+
+
+def stored(editor: Editor, name: str, **more: Any) -> None:
+    blocks = {"done": {"type": "set", "name": "Done", "params": {"value": 1}}}
+    doc = {**document(blocks, [("start", "done")], **more), "name": name}
+    editor.api.post("/api/workflows", {"document": doc, "name": name})
+
+
+def row(page: Page, id: str) -> Locator:
+    return page.get_by_test_id(f"trigger-{id}")
+
+
+def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watched: Watched) -> None:
+    """What the server refuses stands at the field it is about, and nothing is made."""
+    watched.allow(REFUSED)
+    stored(editor, "nightly", input=INPUT)
+    page.goto("/settings")
+    page.get_by_role("button", name="New schedule").click()
+    form = editor.at("schedule-form")
+    send = editor.at("schedule-form-send")
+    send.click()
+    expect(page.get_by_text("Choose a workflow").first).to_be_visible()
+    editor.at("trigger-workflow").select_option("nightly")
+    editor.at("schedule-tz").fill("Europe/Berlin")
+    editor.at("schedule-cron").fill("0 25 * * *")
+    expect(editor.at("schedule-next")).to_contain_text("can not be read")
+    editor.at("schedule-cron").fill("30 2 * * *")
+    expect(editor.at("schedule-next")).to_contain_text("At 02:30, Europe/Berlin.")
+    expect(editor.at("schedule-next").locator("li")).to_have_count(3)
+    send.click()
+    expect(form).to_contain_text("'amount' is a required property")
+    expect(editor.at("schedule-input")).to_have_attribute("aria-invalid", "true")
+    editor.at("schedule-input").fill('{"amount": 7}')
+    send.click()
+    expect(form).to_have_count(0)
+    expect(row(page, "nightly")).to_contain_text("at 02:30")
+    made = editor.api.get("/api/schedules/nightly")
+    assert (made["input"], made["tz"], made["origin"], made["version"]) == ({"amount": 7}, "Europe/Berlin", "api", None)
+
+    page.get_by_role("button", name="Change nightly").click()
+    expect(editor.at("schedule-cron")).to_have_value("30 2 * * *")
+    editor.at("schedule-cron").fill("0 4 * * *")
+    editor.at("schedule-form-send").click()
+    expect(row(page, "nightly")).to_contain_text("at 04:00")
+    assert editor.api.get("/api/schedules/nightly")["input"] == {"amount": 7}
+
+    page.get_by_role("button", name="New schedule").click()
+    editor.at("trigger-workflow").select_option("nightly")
+    expect(editor.at("schedule-id")).to_have_value("nightly-2")
+    page.get_by_role("button", name="Cancel").click()
+
+    page.get_by_role("button", name="Delete nightly").click()
+    editor.at("trigger-delete").click()
+    expect(row(page, "nightly")).to_have_count(0)
+    assert "nightly" not in [each["id"] for each in editor.api.get("/api/schedules")["schedules"]]
+
+
+def test_a_webhook_is_made_and_deleted(editor: Editor, page: Page) -> None:
+    stored(editor, "incoming")
+    page.goto("/settings")
+    page.get_by_role("button", name="New webhook").click()
+    editor.at("trigger-workflow").select_option("incoming")
+    page.get_by_label("Who may send").select_option("token")
+    page.get_by_label("The sender is answered").select_option("run")
+    page.get_by_label("Wait for the run (seconds)").fill("99")
+    editor.at("webhook-form-send").click()
+    expect(page.get_by_text("A number of seconds up to 60.").first).to_be_visible()
+    page.get_by_label("Wait for the run (seconds)").fill("5")
+    editor.at("webhook-form-send").click()
+    expect(row(page, "incoming")).to_contain_text("/hooks/incoming")
+    made = editor.api.get("/api/webhooks/incoming")
+    assert (made["auth"], made["respond"], made["timeout_s"]) == ("token", "run", 5)
+    page.get_by_role("button", name="Details of incoming").click()
+    page.get_by_role("button", name="Show", exact=True).click()
+    expect(editor.at("secret")).to_have_text(made["secret"])
+    page.get_by_role("button", name="Delete incoming").click()
+    editor.at("trigger-delete").click()
+    expect(row(page, "incoming")).to_have_count(0)
+
+
+def test_run_again_sent_twice_is_one_run(editor: Editor, page: Page, watched: Watched) -> None:
+    """The answer to the first request is lost: whoever presses the button again gets the run that it made."""
+    watched.allow(r"ERR_FAILED")
+    run = editor.api.run(document({"done": {"type": "set", "params": {"value": 1}}}, [("start", "done")]), wait_s=30)
+    keys: list[str] = []
+
+    def lose_first(route: Any) -> None:
+        keys.append(route.request.headers["idempotency-key"])
+        answer = route.fetch()
+        if len(keys) == 1:
+            route.abort()
+        else:
+            route.fulfill(response=answer)
+
+    page.route("**/rerun", lambda route: lose_first(route) if route.request.method == "POST" else route.continue_())
+    editor.open_run(run)
+    page.get_by_role("button", name="Run again").click()
+    go = page.get_by_role("button", name="Run", exact=True)
+    go.click()
+    expect(page.get_by_role("alert")).to_contain_text("can not be reached")
+    before = editor.api.get("/api/runs", limit=1)["runs"][0]["id"]
+    assert before != run
+    go.click()
+    page.wait_for_url(f"**/runs/{before}**")
+    assert len(keys) == 2 and keys[0] == keys[1]
+    assert editor.api.get("/api/runs", limit=1)["runs"][0]["id"] == before

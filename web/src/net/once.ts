@@ -1,0 +1,45 @@
+// Requests that make a run, each with an Idempotency-Key: sent again because nobody answered, or because a button was
+// pressed twice, the same request is the same run.
+
+import { ApiError } from './http'
+
+/** How long an unanswered request is thought to be meant when it is made again. */
+const MEANT_MS = 120_000
+
+interface Asked {
+  key: string
+  at: number
+  /** The answer that is awaited; null: none came. */
+  under: Promise<unknown> | null
+}
+
+const asked = new Map<string, Asked>()
+
+export function freshKey(): string {
+  // Pages without TLS have no randomUUID.
+  return crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+}
+
+/** `what` names the request in full. While it is under way a second one is the same promise; one that was not answered is
+ * sent again with its key; one that was, whatever the answer, is over. */
+export function once<T>(what: unknown, send: (key: string) => Promise<T>, now = Date.now()): Promise<T> {
+  const name = JSON.stringify(what)
+  const before = asked.get(name)
+  if (before?.under) return before.under as Promise<T>
+  const mine: Asked = { key: before && now - before.at < MEANT_MS ? before.key : freshKey(), at: now, under: null }
+  asked.set(name, mine)
+  const under = send(mine.key).then(
+    (answer) => {
+      asked.delete(name)
+      return answer
+    },
+    (error: unknown) => {
+      mine.under = null
+      // Of a request that was refused nothing was made; of one without an answer nobody knows.
+      if (error instanceof ApiError && error.status > 0 && error.status < 500) asked.delete(name)
+      throw error
+    },
+  )
+  mine.under = under
+  return under
+}

@@ -1,0 +1,105 @@
+// A schedule of one's own, made or changed: what runs, when (with its next times as the server reckons them), with what.
+
+import { useState, type ReactElement } from 'react'
+import { triggers } from '../../net/triggers'
+import type { JsonObject, ScheduleView } from '../../net/types'
+import { readJson } from '../../panels/fields/JsonText'
+import { printJson } from '../../panels/json/print'
+import { cronWords } from '../../panels/triggers/cron'
+import { Moments } from '../../panels/triggers/Moments'
+import { useData } from '../../ui/useData'
+import { useLater } from '../../ui/useLater'
+import { idFor, Part, refusalOf, StartsPart, TriggerForm, type Starts } from './form'
+
+const OVERLAPS: Record<string, string> = { skip: 'starts nothing', queue: 'starts one when that run ends', allow: 'starts one all the same' }
+const CATCH_UPS: Record<string, string> = { one: 'one run makes up for them', none: 'they are let go', all: 'each is made up for (the last 100)' }
+const COMMON: readonly string[] = ['*/15 * * * *', '0 * * * *', '0 9 * * MON-FRI', '0 7 * * MON', '0 0 1 * *']
+
+/** `schedule` null: a new one. `taken`: the ids there are. */
+export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule: ScheduleView | null; taken: ReadonlySet<string>; onDone: () => void; onClose: () => void }): ReactElement {
+  const [starts, setStarts] = useState<Starts>({ workflow: schedule?.workflow ?? '', version: schedule?.version ? String(schedule.version) : '' })
+  const [named, setNamed] = useState<string | null>(schedule?.id ?? null)
+  const [cron, setCron] = useState(schedule?.cron ?? '0 9 * * MON-FRI')
+  const [tz, setTz] = useState(schedule?.tz ?? ownZone())
+  const [input, setInput] = useState(() => (schedule && isObject(schedule.input) && Object.keys(schedule.input).length ? printJson(schedule.input) : ''))
+  const [overlap, setOverlap] = useState(schedule?.overlap ?? 'skip')
+  const [catchUp, setCatchUp] = useState(schedule?.catch_up ?? 'one')
+  const id = named ?? (starts.workflow ? idFor(starts.workflow, taken) : '')
+  const read = readJson(input)
+  const inputWrong = !read.ok ? `Not JSON yet: ${read.why}` : read.value !== undefined && !isObject(read.value) ? 'It must be an object, such as {"amount": 5}.' : null
+  const idWrong = schedule === null && taken.has(id) ? 'There is a schedule of this name. Change that one, or choose another name.' : null
+  const why = !starts.workflow ? 'Choose a workflow' : !cron.trim() ? 'Say when it is due' : !id ? 'Give it a name' : idWrong ?? inputWrong
+  const send = async (): Promise<void> => {
+    await triggers.putSchedule(id, {
+      workflow: starts.workflow, version: starts.version ? Number(starts.version) : null, trigger: schedule && schedule.workflow === starts.workflow ? schedule.trigger : null,
+      cron: cron.trim(), tz: tz.trim() || 'UTC', input: read.ok && isObject(read.value) ? read.value : {}, overlap, catch_up: catchUp, enabled: schedule?.enabled ?? true,
+    })
+    onDone()
+  }
+  return (
+    <TriggerForm title={schedule ? `Change ${schedule.id}` : 'New schedule'} act={schedule ? 'Save' : 'Make the schedule'} testId="schedule-form" why={why} fields={['id', 'workflow', 'version', 'cron', 'tz', 'input']} onSend={send} onClose={onClose}>
+      {(found) => (
+        <>
+          <StartsPart value={starts} onChange={setStarts} found={found} />
+          <div className="triggerform__pair">
+            <Part name="cron" label="Times" needed found={found} about="Minute, hour, day of the month, month, day of the week.">
+              {(ids) => <input type="text" id={ids.control} className="mono" list="schedule-common" data-testid="schedule-cron" value={cron} spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setCron(event.target.value)} />}
+            </Part>
+            <Part name="tz" label="Time zone" found={found}>
+              {(ids) => <input type="text" id={ids.control} list="schedule-zones" data-testid="schedule-tz" value={tz} placeholder="UTC" spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setTz(event.target.value)} />}
+            </Part>
+          </div>
+          <datalist id="schedule-common">{COMMON.map((each) => <option key={each} value={each}>{cronWords(each) ?? ''}</option>)}</datalist>
+          <datalist id="schedule-zones">{zones().map((each) => <option key={each} value={each} />)}</datalist>
+          <NextTimes cron={cron} tz={tz} />
+          <Part name="input" label="Input" found={found} error={inputWrong} about="What each run is given, as JSON. Left empty: nothing.">
+            {(ids) => <textarea id={ids.control} className="mono" rows={3} data-testid="schedule-input" value={input} spellCheck={false} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setInput(event.target.value)} />}
+          </Part>
+          <div className="triggerform__pair">
+            <Part name="overlap" label="While a run of it is open, it" found={found}>{(ids) => <Choice id={ids.control} options={OVERLAPS} value={overlap} onChange={setOverlap} />}</Part>
+            <Part name="catch_up" label="Times missed in a standstill:" found={found}>{(ids) => <Choice id={ids.control} options={CATCH_UPS} value={catchUp} onChange={setCatchUp} />}</Part>
+          </div>
+          {schedule ? null : (
+            <Part name="id" label="Name" found={found} error={idWrong} about="Letters, digits, _ . - only.">
+              {(ids) => <input type="text" id={ids.control} className="mono" data-testid="schedule-id" value={id} spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setNamed(event.target.value)} />}
+            </Part>
+          )}
+        </>
+      )}
+    </TriggerForm>
+  )
+}
+
+export function Choice({ id, options, value, onChange }: { id: string; options: Record<string, string>; value: string; onChange: (next: string) => void }): ReactElement {
+  return <select id={id} value={value} onChange={(event) => onChange(event.target.value)}>{Object.entries(options).map(([key, words]) => <option key={key} value={key}>{words}</option>)}</select>
+}
+
+const SHOWN = 3
+
+/** The next moments of what is typed, or what the server says is wrong with it. */
+function NextTimes({ cron, tz }: { cron: string; tz: string }): ReactElement {
+  const expr = useLater(cron.trim(), 300)
+  const zone = useLater(tz.trim() || 'UTC', 300)
+  const next = useData(async () => (expr ? triggers.upcoming(expr, zone) : []), [expr, zone])
+  const words = cronWords(expr)
+  return (
+    <div className="triggerform__next" aria-live="polite" data-testid="schedule-next">
+      <span className="label">next times</span>
+      {next.error ? <p className="trigger__wrong">{refusalOf(next.error).message}</p> : (
+        <>
+          {words ? <p>{words.charAt(0).toUpperCase() + words.slice(1)}, {zone}.</p> : null}
+          {next.value ? next.value.length ? <Moments times={next.value.slice(0, SHOWN)} tz={zone} /> : <p className="quiet">none</p> : null}
+        </>
+      )}
+    </div>
+  )
+}
+
+const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+
+const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
+
+/** Names of the time zones this browser knows. */
+function zones(): readonly string[] {
+  return ['UTC', ...(Intl.supportedValuesOf?.('timeZone') ?? [])]
+}

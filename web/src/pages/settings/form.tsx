@@ -1,0 +1,174 @@
+// What the forms of schedules and webhooks have in common: the workflow they start, and the server's reasons at the field
+// they are about.
+
+import { useState, type ReactElement, type ReactNode } from 'react'
+import { api, ApiError } from '../../net/api'
+import { FieldShell, type FieldIds } from '../../panels/fields/FieldShell'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { toast } from '../../ui/Toast'
+import { useData, type Loaded } from '../../ui/useData'
+import { messageOf } from '../parts'
+import '../../panels/fields/fields.css'
+
+/** `field`: the one it is about, null for all of it. */
+export interface Refusal {
+  field: string | null
+  message: string
+}
+
+const BY_CODE: Record<string, string> = { id_invalid: 'id', workflow_not_found: 'workflow', version_not_found: 'version', cron_invalid: 'cron', timezone_unknown: 'tz', input_invalid: 'input', trigger_not_found: 'trigger' }
+
+export function refusalOf(error: unknown): Refusal {
+  if (!(error instanceof ApiError)) return { field: null, message: messageOf(error) }
+  const { pointer } = error.problem
+  const field = BY_CODE[error.code] ?? (typeof pointer === 'string' ? (pointer.split('/')[1] ?? null) : null)
+  return { field, message: [sentence(error.message), error.hint && sentence(error.hint), ...error.diagnostics.map((each) => sentence(each.message))].filter(Boolean).join(' ') }
+}
+
+const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`
+
+interface TriggerFormProps {
+  title: string
+  /** What its button says. */
+  act: string
+  testId: string
+  /** Why it can not be sent yet. */
+  why: string | null
+  /** Resolves when it is stored; what it raises is shown. */
+  onSend: () => Promise<void>
+  onClose: () => void
+  /** Fields of this form, whose own reasons are shown with them; the rest is said below. */
+  fields: readonly string[]
+  children: (found: Refusal | null) => ReactNode
+}
+
+export function TriggerForm({ title, act, testId, why, onSend, onClose, fields, children }: TriggerFormProps): ReactElement {
+  const [busy, setBusy] = useState(false)
+  const [tried, setTried] = useState(false)
+  const [found, setFound] = useState<Refusal | null>(null)
+  const send = async (): Promise<void> => {
+    setTried(true)
+    if (busy || why) return
+    setBusy(true)
+    setFound(null)
+    try {
+      await onSend()
+      onClose()
+    } catch (error) {
+      setFound(refusalOf(error))
+    } finally {
+      setBusy(false)
+    }
+  }
+  const elsewhere = found && (found.field === null || !fields.includes(found.field)) ? found.message : null
+  return (
+    <Dialog
+      title={title} open onClose={onClose}
+      foot={
+        <>
+          {tried && why ? <span className="triggerform__why" role="status">{why}</span> : null}
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" data-testid={`${testId}-send`} why={busy ? 'It is being stored' : tried ? why : null} onClick={() => void send()}>{act}</Button>
+        </>
+      }
+    >
+      <form className="triggerform" data-testid={testId} noValidate onInput={() => setFound(null)} onSubmit={(event) => (event.preventDefault(), void send())}>
+        {children(found)}
+        {elsewhere ? <p className="notice" data-tone="err" role="alert">{elsewhere}</p> : null}
+        <button type="submit" hidden />
+      </form>
+    </Dialog>
+  )
+}
+
+interface PartProps {
+  name: string
+  label: string
+  about?: string
+  needed?: boolean
+  found: Refusal | null
+  /** What is known to be wrong before the server is asked. */
+  error?: string | null
+  children: (ids: FieldIds) => ReactNode
+}
+
+export function Part({ name, label, about, needed, found, error, children }: PartProps): ReactElement {
+  return <FieldShell label={label} description={about} required={needed} error={error ?? (found?.field === name ? found.message : null)}>{children}</FieldShell>
+}
+
+export interface Starts {
+  workflow: string
+  /** Empty: the newest. */
+  version: string
+}
+
+/** Which stored workflow, and which version of it. */
+export function StartsPart({ value, onChange, found }: { value: Starts; onChange: (next: Starts) => void; found: Refusal | null }): ReactElement {
+  const stored = useData(() => api.workflows(), [])
+  const names = (stored.value ?? []).map((each) => each.name)
+  const newest = stored.value?.find((each) => each.name === value.workflow)?.version ?? 0
+  const known = value.workflow === '' || names.includes(value.workflow)
+  return (
+    <div className="triggerform__pair">
+      <Part name="workflow" label="Workflow" needed found={found} error={whyNone(stored)}>
+        {(ids) => (
+          <select id={ids.control} data-testid="trigger-workflow" value={value.workflow} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => onChange({ workflow: event.target.value, version: '' })}>
+            <option value="">{stored.loading && !stored.value ? 'Loading' : 'choose'}</option>
+            {known ? null : <option value={value.workflow}>{value.workflow}</option>}
+            {names.map((name) => <option key={name} value={name}>{name}</option>)}
+          </select>
+        )}
+      </Part>
+      <Part name="version" label="Version" found={found}>
+        {(ids) => (
+          <select id={ids.control} data-testid="trigger-version" value={value.version} disabled={!value.workflow} onChange={(event) => onChange({ ...value, version: event.target.value })}>
+            <option value="">the newest{newest ? ` (now ${newest})` : ''}</option>
+            {value.version && Number(value.version) > newest ? <option value={value.version}>{value.version}</option> : null}
+            {Array.from({ length: newest }, (_, i) => newest - i).map((each) => <option key={each} value={each}>{each}</option>)}
+          </select>
+        )}
+      </Part>
+    </div>
+  )
+}
+
+function whyNone(stored: Loaded<readonly unknown[]>): string | null {
+  if (stored.error) return stored.error.message
+  return stored.value?.length === 0 ? 'No workflow is stored yet. Open one and save a version of it.' : null
+}
+
+/** `report-2` when there is a `report` already: what a new one is called unless somebody says otherwise. */
+export function idFor(workflow: string, taken: ReadonlySet<string>): string {
+  const plain = workflow.replace(/[^A-Za-z0-9_.-]+/g, '-').slice(0, 120)
+  for (let n = 1; ; n++) {
+    const id = n === 1 ? plain : `${plain}-${n}`
+    if (!taken.has(id)) return id
+  }
+}
+
+/** Edit and delete: of those that were made here; what a document declares is changed there. */
+export function OwnActions({ what, id, note, onEdit, onDelete }: { what: string; id: string; note: string; onEdit: () => void; onDelete: () => Promise<unknown> }): ReactElement {
+  const [asking, setAsking] = useState(false)
+  const remove = async (): Promise<void> => {
+    setAsking(false)
+    try {
+      await onDelete()
+      toast(`Deleted the ${what} ${id}`, 'ok')
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  return (
+    <>
+      <Button icon="edit" iconOnly onClick={onEdit}>{`Change ${id}`}</Button>
+      <Button icon="trash" iconOnly onClick={() => setAsking(true)}>{`Delete ${id}`}</Button>
+      <Dialog
+        title={`Delete the ${what} ${id}`} open={asking} onClose={() => setAsking(false)}
+        foot={<><Button onClick={() => setAsking(false)}>Keep it</Button><Button kind="danger" data-testid="trigger-delete" onClick={() => void remove()}>Delete it</Button></>}
+      >
+        <p>{note} Runs it has started stay.</p>
+      </Dialog>
+    </>
+  )
+}
