@@ -8,6 +8,7 @@ requests finish.
 from __future__ import annotations
 
 import asyncio
+import errno
 import gc
 import logging
 import signal
@@ -46,6 +47,9 @@ from server.sse import Streams
 
 STATIC = Path(__file__).parent / "static"
 EXIT_USAGE = 2
+NO_DATABASE_HINT = (
+    "Name a file in a folder that may be written to, with --db or WEFT_DB; `weft restore` brings a backup back."
+)
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 KEEP_ALIVE_S = 15
 BACKLOG = 2048
@@ -169,6 +173,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
         engine = await build_engine(settings)
     except (WeftError, SettingsError, OSError) as error:
         print(f"weft: can not open {settings.db_path}: {error}", file=sys.stderr)
+        print(f"  {getattr(error, 'hint', '') or NO_DATABASE_HINT}", file=sys.stderr)
         return 1
     try:
         app = create_app(settings, engine, ui.built())
@@ -236,5 +241,10 @@ def _bind(settings: Settings) -> socket.socket:
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()
-        raise OSError(f"can not listen on {settings.host}:{settings.port}: {error.strerror or error}") from None
+        hint = (
+            ". Something listens there already: stop it, or choose another --port (0 takes a free one)."
+            if error.errno == errno.EADDRINUSE
+            else ""
+        )
+        raise OSError(f"can not listen on {settings.host}:{settings.port}: {error.strerror or error}{hint}") from None
     return listener

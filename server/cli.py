@@ -24,6 +24,7 @@ import click
 
 from server import cli_cron, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep
 from server.cli_cache import cache
+from server.cli_help import Sections
 
 if TYPE_CHECKING:
     from compiler.plan import Plan
@@ -70,7 +71,7 @@ class _Refused(click.ClickException):
             click.echo(f"  {self.hint}", err=True)
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
+@click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option(
     "--url", envvar="WEFT_URL", default=DEFAULT_URL, show_default=True, help="The server to talk to (WEFT_URL)."
 )
@@ -241,12 +242,22 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 @click.pass_obj
 def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     """Say why the nodes of RUN (or NODE alone) are where they are."""
-    from server.render_cli import plain, styled_status
+    from server.render_cli import error_text, plain, styled_status, with_clock
 
-    for item in _call(url, lambda client: client.why(run_id, node, seq)):
+    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]]]:
+        about = {} if node or seq else await client.run(run_id)
+        return about, await client.why(run_id, node, seq)
+
+    about, found = _call(url, ask)
+    if error := about.get("error"):
+        place = f" at {error['block']}" if error.get("block") else ""
+        click.echo(f"{styled_status(about['status'])}{plain(place)}: {plain(error_text(error))}")
+    elif about.get("finished_at_ms"):
+        click.echo(styled_status(about["status"]))
+    for item in found:
         click.echo(f"{item['key']}  {styled_status(item['state'])}")
         for reason in item["reasons"]:
-            click.echo(f"  {plain(reason)}")
+            click.echo(f"  {plain(with_clock(reason))}")
     return OK
 
 
@@ -276,7 +287,7 @@ def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by
 @click.option("--reason", default="", help="Kept in the journal.")
 @click.pass_obj
 def cancel(url: str, run_id: str, reason: str) -> int:
-    """Cancel RUN: nothing new starts, what runs is stopped, what waits is closed."""
+    """Cancel RUN and all runs below it. Nothing new starts, what runs is stopped, what waits is closed."""
     if _call(url, lambda client: client.cancel(run_id, reason)):
         click.echo(f"{run_id} is being cancelled.")
         return OK
@@ -301,7 +312,8 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
     for line in run_lines(found):
         click.echo(line)
     if not found:
-        click.echo("No runs yet. Start one with `weft run NAME`.", err=True)
+        narrowed = workflow or parent or status
+        click.echo("No such runs." if narrowed else "No runs yet. Start one with `weft run NAME`.", err=True)
     return OK
 
 
@@ -318,8 +330,12 @@ def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token:
     """Await `action(client)` and turn what the client raises into an exit."""
     from server.client import ClientError, WeftClient
 
+    token = os.environ.get("WEFT_TOKEN") if with_token else None
+    _check_address(url)
+    if token and not (token.isascii() and token.isprintable()):
+        raise _Refused("WEFT_TOKEN holds characters that no token has.", "Set it to the token of the server.")
+
     async def go() -> T:
-        token = os.environ.get("WEFT_TOKEN") if with_token else None
         async with WeftClient(url, token or None) as client:
             return await action(client)
 
@@ -327,6 +343,21 @@ def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token:
         return _run(go())
     except ClientError as error:
         raise _refused(error) from None
+
+
+def _check_address(url: str) -> None:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise _Refused(
+            f"{url!r} is not the address of a server.",
+            f"Set WEFT_URL or --url to what `weft serve` prints, such as {DEFAULT_URL}.",
+        )
 
 
 def _run(work: Coroutine[Any, Any, T]) -> T:
@@ -350,7 +381,11 @@ def _refused(error: ClientError) -> _Refused:
         else f"{error.problem['pointer']}: {error.message}"
     )
     if error.status == 401:
+        if os.environ.get("WEFT_TOKEN"):
+            message = "The server does not take the token in WEFT_TOKEN."
         hint = "Set WEFT_TOKEN to the token of the server."
+    elif error.code == "no_such_route":
+        hint = "WEFT_URL and --url are the server's address alone, without /api; is the server as new as this command?"
     return _Refused(message, hint, NO_SERVER if error.status >= 500 else BAD_ARGUMENTS)
 
 

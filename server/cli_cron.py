@@ -140,7 +140,9 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     from server import cli
 
     found = cli._call(url, lambda client: client.webhooks(workflow))
-    _show(found, as_json, (f"{_id(one)}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found))
+    width = max((len(_id(one)) for one in found), default=0)
+    lines = (f"{_id(one):<{width}}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
+    _show(found, as_json, lines)
     if not found:
         click.echo("No webhooks. A workflow with a `webhook` block brings one when it is stored.", err=True)
     return cli.OK

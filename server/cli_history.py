@@ -18,7 +18,7 @@ Json = Mapping[str, Any]
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
-    """Show RUN as it stood after an event: what was done, under way, waited for, and the variables."""
+    """Show RUN as it stood after an event. What was done, under way, waited for, and the variables."""
     from server import cli
 
     found = cli._call(url, lambda client: client.state(run_id, seq))
@@ -36,7 +36,7 @@ def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def diff(url: str, a: str, b: str, as_json: bool) -> int:
-    """Show where two runs went different ways and what came out differently.
+    """Show where two runs part, and what came out differently.
 
     Times and ids do not count. Exit code 0: nothing differs; 1: something does.
     """

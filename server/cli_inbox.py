@@ -18,8 +18,7 @@ import click
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
-    """List what waits for an answer, oldest first, with the links that answer it. Timers and child runs only when asked
-    for."""
+    """List what waits for an answer, oldest first. The links answer it. Timers and child runs only with --kind."""
     from server import cli
     from server.render_cli import inbox_lines
 
@@ -96,7 +95,7 @@ def signals(url: str, run_id: str, name: str | None, correlation: str | None, as
 @click.option("--reason", default="", help="Kept in the error that the block fails with.")
 @click.pass_obj
 def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> int:
-    """Take back what RUN asks: WAIT is the node that waits, such as ask@review#2, or the id of the wait.
+    """Take back what RUN asks. WAIT is the node that waits, such as ask@review#2, or the id of the wait.
 
     The block fails with wait_cancelled, which its error handle may catch.
     """

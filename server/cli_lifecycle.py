@@ -44,8 +44,8 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> int:
-    """Run NODE (a node key, send@review#5) of RUN again, and what follows it. A run that has ended stays as it is: a
-    new one takes over the rest. In an open run the next attempt of NODE is due now."""
+    """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended stays
+    as it is: a new one takes over the rest. In an open run the next attempt of NODE is due now."""
     from server import cli
 
     made = cli._call(url, lambda client: client.retry(run_id, node, idempotency_key=key))

@@ -3,6 +3,7 @@ server; `doctor` and `backup` do not mind one at work."""
 
 from __future__ import annotations
 
+import errno
 import os
 import re
 import sqlite3
@@ -224,7 +225,14 @@ def _told(work: Callable[[], T]) -> T:
         return work()
     except WeftError as error:
         raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
-    except (OSError, sqlite3.Error) as error:
+    except OSError as error:
+        if error.filename is None or error.errno not in (errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EROFS):
+            raise cli._Refused(f"It did not work: {error}.") from None
+        raise cli._Refused(
+            f"{Path(error.filename).parent} can not be written to: {error.strerror}.",
+            "Name a file in a folder that exists and that you may write to.",
+        ) from None
+    except sqlite3.Error as error:
         raise cli._Refused(f"It did not work: {error}.") from None
 
 

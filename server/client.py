@@ -372,8 +372,13 @@ class WeftClient:
                 f"No weft server answers at {self.url}.",
                 "Start one with `weft serve`, or set WEFT_URL to where it runs.",
             )
+        if isinstance(error, httpx.TimeoutException):
+            return ServerUnreachable(
+                f"The server at {self.url} takes too long to answer.", "Try again; /healthz tells whether it is well."
+            )
         return ServerUnreachable(
-            f"The connection to {self.url} was lost ({type(error).__name__}).", "Is the server still running?"
+            f"The connection to {self.url} was lost ({type(error).__name__}).",
+            "Is the server still running, and is it weft that answers there?",
         )
 
 

@@ -5,6 +5,7 @@ where it is not wanted.
 from __future__ import annotations
 
 import json
+import re
 import time
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
@@ -28,6 +29,7 @@ STATUS_COLOURS = {
     "cancelled": "bright_black",
 }
 OUTPUT_CHARS_MAX = 120  # of an output in an event line; --json has all of it
+_MOMENT = re.compile(r"\b(\d{13}) ms\b", re.ASCII)
 TYPE_WIDTH = 17  # of the longest event type
 
 
@@ -81,7 +83,8 @@ def _detail(event: Event) -> str:
             told = "" if route == "out" else f"-> {route or 'nowhere'}"
             return " ".join(part for part in (told, short(data["output"]) if "output" in data else "") if part)
         case "node.skipped":
-            return str(data.get("reason", ""))
+            because = f" because of {data['because']}" if data.get("because") else ""
+            return f"{data.get('reason', '')}{because}"
         case "wait.opened":
             return str(data.get("kind", ""))
         case "wait.closed":
@@ -177,9 +180,19 @@ def short(value: Any) -> str:
     return text if len(text) <= OUTPUT_CHARS_MAX else text[: OUTPUT_CHARS_MAX - 1] + "…"
 
 
+def error_text(error: Json) -> str:
+    """`http_status: POST http://… answered 503`."""
+    return f"{error.get('code')}: {error.get('message')}"
+
+
+def with_clock(text: str) -> str:
+    """Unix milliseconds in a sentence of the engine, `due at 1700000005000 ms`, on the clocks of this machine."""
+    return _MOMENT.sub(lambda at: time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(int(at[1]) / 1000)), text)
+
+
 def _error(data: Json) -> str:
     error = data.get("error")
-    return f"{error.get('code')}: {error.get('message')}" if isinstance(error, dict) else ""
+    return error_text(error) if isinstance(error, dict) else ""
 
 
 def _event_colour(event: Event) -> str | None:

@@ -32,6 +32,7 @@ from urllib.parse import urlsplit
 import msgspec
 from msgspec import Struct, field
 
+from executor.blocks.addresses import Allowed
 from executor.services import MailSettings
 
 ENV_PREFIX = "WEFT_ENV_"
@@ -170,6 +171,13 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         raise SettingsError(f"WEFT_RETENTION_DAYS must be more than 0 and at most {RETENTION_DAYS_MAX}")
     if settings.secret_key is not None and len(settings.secret_key) < SECRET_BYTES_MIN:
         raise SettingsError(f"WEFT_SECRET_KEY must have at least {SECRET_BYTES_MIN} characters")
+    try:
+        Allowed(settings.allow_private)
+    except ValueError as error:
+        raise SettingsError(
+            f"WEFT_ALLOW_PRIVATE: {error}; write networks (10.0.0.0/8), addresses or names, with or without :port, and "
+            "commas between them"
+        ) from None
     settings.check()
     return settings
 
@@ -214,6 +222,13 @@ _TEXTS = {
     "WEFT_RETENTION_DAYS": "retention_days",
     "WEFT_LOG": "log_level",
 }
+_WANTED = {  # what is no text; the values are no secrets
+    "port": "a whole number",
+    "lease_ms": "a whole number of milliseconds",
+    "retention_days": "a number of days",
+    "log_level": "debug, info, warning or error",
+    "start_tls": "true or false",
+}
 _LISTS = {
     "WEFT_ALLOWED_HOSTS": "allowed_hosts",
     "WEFT_ALLOW_PRIVATE": "allow_private",
@@ -242,6 +257,8 @@ def _convert(raw: Mapping[str, object], type: type[T], names: Mapping[str, str])
         message, _, where = str(error).partition(" - at `$.")
         key = where.rstrip("`")
         variable = next((name for name, known in names.items() if known == key), key or "a setting")
+        if key in _WANTED:
+            raise SettingsError(f"{variable} must be {_WANTED[key]}, not {raw[key]!r}") from None
         raise SettingsError(f"{variable}: {message}") from None
 
 

@@ -70,6 +70,8 @@ def _not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, .
 
 def _pending(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
     """The sources whose edges are still open. Looks at one node's neighbours, on demand only."""
+    if state.phase is RunPhase.FINISHED:
+        return ("the run has ended",)
     path, number = key
     scope = state.scopes[path]
     region = plan.regions[scope.region]

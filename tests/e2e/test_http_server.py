@@ -187,3 +187,20 @@ def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: di
     assert done.returncode == 2
     assert "WEFT_" in done.stderr or "can not listen" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+def test_a_file_that_is_no_database_is_told_with_the_next_step(tmp_path: Path) -> None:
+    (tmp_path / "notes.db").write_text("these are notes, not a database. " * 100)
+    done = subprocess.run(
+        [sys.executable, "-c", "import sys; from server.app import serve; sys.exit(serve())"],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": "/usr/bin:/bin", "WEFT_DB": str(tmp_path / "notes.db"), "WEFT_PORT": "0"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert done.returncode == 1
+    assert "can not open" in done.stderr and "file is not a database" in done.stderr
+    assert "--db or WEFT_DB" in done.stderr and "weft restore" in done.stderr
+    assert "Traceback" not in done.stderr

@@ -90,6 +90,17 @@ def test_large_expense_waits_for_the_manager(weft: Weft) -> None:
     assert weft("cancel", run).returncode == 4
 
 
+def test_why_says_what_a_run_failed_of(weft: Weft) -> None:
+    call = {"type": "http", "params": {"url": "${WEFT_BASE_URL}/nowhere"}}
+    blocks = {"start": {"type": "start"}, "call": call, "end": {"type": "set", "params": {"value": 1}}}
+    edges = [{"source": "start", "target": "call"}, {"source": "call", "target": "end"}]
+    ran = weft("run", "-", "--follow", input=json.dumps({"format": "weft/1", "blocks": blocks, "edges": edges}))
+    assert ran.returncode == 1, ran.stderr
+    told = weft("why", run_id(ran.stderr)).stdout.splitlines()
+    assert told[0].startswith("failed at call: http_status: GET http://")
+    assert told[1:] == ["end  pending", "  the run has ended"]
+
+
 def test_a_report_on_weekdays(weft: Weft) -> None:
     saved = weft("deploy", example("daily-report"))
     assert saved.returncode == 0, saved.stderr

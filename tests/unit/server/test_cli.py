@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import json
+import socket
 import subprocess
 import sys
 from pathlib import Path
+from threading import Thread
 from typing import Any
 
 import pytest
 
 from server import cli
+from server.cli_help import SECTIONS
 
 HELLO: dict[str, Any] = {
     "format": "weft/1",
@@ -69,6 +72,45 @@ def test_help_names_every_command(weft: Weft) -> None:
     assert ran.code == 0
     for command in ("serve", "deploy", "run", "plan", "validate", "events", "why", "inbox", "answer", "cancel", "runs"):
         assert f"  {command} " in ran.out
+
+
+def test_help_has_each_command_in_one_section_and_no_summary_is_cut(weft: Weft) -> None:
+    listed = [name for _, names in SECTIONS for name in names]
+    assert sorted(listed) == sorted(cli.weft.commands)
+    shown = weft("--help").out
+    assert all(f"{title}:" in shown for title, _ in SECTIONS)
+    assert not any(line.endswith("...") for line in shown.split("Make workflows:")[1].splitlines())
+
+
+@pytest.mark.parametrize("url", ["foo", "ftp://127.0.0.1:8765", "http://", "http://[::1", "http://127.0.0.1:99999"])
+def test_what_is_no_address_is_told_before_anything_is_sent(weft: Weft, url: str) -> None:
+    ran = weft("--url", url, "runs")
+    assert ran.code == 4
+    assert "is not the address of a server" in ran.err
+    assert "http://127.0.0.1:8765" in ran.err
+
+
+def test_a_token_that_can_not_be_one_is_told(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WEFT_TOKEN", "t\u00f6ken")
+    ran = weft("runs")
+    assert ran.code == 4
+    assert "WEFT_TOKEN" in ran.err
+
+
+def test_something_else_that_answers_is_told(weft: Weft) -> None:
+    def shout(listener: socket.socket) -> None:
+        taken, _ = listener.accept()
+        with taken:
+            taken.recv(4096)
+            taken.sendall(b"SSH-2.0-OpenSSH_9.2\r\n")
+
+    with socket.create_server(("127.0.0.1", 0)) as listener:
+        thread = Thread(target=shout, args=(listener,))
+        thread.start()
+        ran = weft("--url", f"http://127.0.0.1:{listener.getsockname()[1]}", "runs")
+        thread.join()
+    assert ran.code == 5
+    assert "is it weft that answers there?" in ran.err
 
 
 def test_version(weft: Weft) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from typing import Any
 
 import click
@@ -18,6 +19,7 @@ from server.render_cli import (
     run_lines,
     short,
     signal_lines,
+    with_clock,
 )
 
 
@@ -36,6 +38,7 @@ def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **dat
         (event("node.succeeded", route=None), "-> nowhere"),
         (event("node.failed", error={"code": "http_500", "message": "broken"}), "http_500: broken"),
         (event("node.skipped", reason="pruned"), "pruned"),
+        (event("node.skipped", reason="pruned", because="check"), "pruned because of check"),
         (event("wait.opened", kind="approval"), "approval"),
         (event("wait.closed", outcome="answered", by="Ada"), "answered by Ada"),
         (event("scope.opened", first=0, count=3), "count 3"),
@@ -142,3 +145,14 @@ def test_progress_of_many_nodes_shows_the_latest() -> None:
     keys = [str(cell) for cell in list(progress.table(0).columns)[1].cells]
     assert keys[-1] == "n29"
     assert len(keys) == 21
+
+
+def test_moments_of_the_engine_are_shown_on_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("TZ", "UTC")
+    time.tzset()
+    try:
+        assert with_clock("attempt 2 starts at 1700000005000 ms") == "attempt 2 starts at 2023-11-14 22:13:25"
+        assert with_clock("it took 250 ms") == "it took 250 ms"
+    finally:
+        monkeypatch.undo()
+        time.tzset()

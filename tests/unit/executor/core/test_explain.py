@@ -66,3 +66,11 @@ def test_decided_blocks_need_no_reason() -> None:
     s.done("if", "yes")
     assert s.why("if") == ("succeeded", ())
     assert s.why("c") == ("skipped", ())
+
+
+def test_what_a_failed_run_did_not_come_to_waits_for_nothing_more() -> None:
+    s = Story({"a": "b", "b": "c", "c": ""})
+    s.start()
+    s.erred("a")
+    assert s.why("a") == ("failed", ())
+    assert s.why("c") == ("pending", ("the run has ended",))
