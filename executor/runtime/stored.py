@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import hashlib
+
 import orjson
 
 from compiler import plan as plans
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
 from executor.store.base import Record, Store
+from executor.store.checksum import RESTORE
 
 
 async def load_plan(store: Store, hash: str) -> Plan:
@@ -17,6 +20,8 @@ async def load_plan(store: Store, hash: str) -> Plan:
         data = await store.get_plan(hash)
         if data is None:
             raise CorruptJournal(f"plan {hash} is missing")
+        if hashlib.sha256(data).hexdigest() != hash:
+            raise CorruptJournal(f"plan {hash} is not what was written", hint=RESTORE)
         cached = plans.decode(data)
         keep_plan(cached)
     return cached
@@ -38,5 +43,8 @@ async def output_of(store: Store, record: Record) -> bytes | None:
     if record.output is None and record.data and b'"blob"' in record.data:
         blob = orjson.loads(record.data).get("blob")
         if blob is not None:
-            return await store.get_blob(blob)
+            output = await store.get_blob(blob)
+            if output is not None and hashlib.sha256(output).hexdigest() != blob:
+                raise CorruptJournal(f"blob {blob} is not what was written", hint=RESTORE)
+            return output
     return record.output

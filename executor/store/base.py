@@ -5,8 +5,8 @@
 3. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. `append` states the seq it
    expects and the epoch it holds; if either differs nothing is written and `Fenced` is raised.
 4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
-5. `release` succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer can not be lost while
-   the owner goes to sleep.
+5. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer
+   can not be lost while the owner goes to sleep.
 6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.
 7. Readers never wait for the writer and never see half a transaction.
 8. Bytes go in and come out unchanged; the store never looks inside `document`, `ir`, `data`, `output`, `fact`.
@@ -306,8 +306,9 @@ class Store(NotificationStore, ChildStore, CacheStore, TriggerStore, UpkeepStore
         """Extend the leases this owner still holds, in one UPDATE. Returns those it still holds."""
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
-        """Free the lease. False, and nothing changed, when the epoch or seq moved or the inbox is not empty.
-        next_run_at None: only a fact wakes it."""
+        """Free the lease. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
+        inbox is not empty. next_run_at None: only a fact wakes it. `running`: it goes on as soon as somebody claims
+        it."""
 
     async def next_due(self, now_ms: int) -> int | None:
         """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""

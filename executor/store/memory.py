@@ -266,7 +266,7 @@ class MemoryStore(MemoryNotifications, MemoryChildren, MemoryCache, MemoryTrigge
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         run = self._open.get(run_id)
-        if run is None or (run.row.epoch, run.row.seq) != (epoch, seq) or run.inbox:
+        if run is None or (run.row.epoch, run.row.seq) != (epoch, seq) or (run.inbox and status != "running"):
             return False
         run.row = replace(run.row, status=status, lease_owner=None, lease_until_ms=None, next_run_at_ms=next_run_at_ms)
         return True

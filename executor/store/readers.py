@@ -8,20 +8,30 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from functools import partial
 from typing import Any
 from urllib.parse import quote
 
 import aiosqlite
 
 from executor.errors import DatabaseUnavailable, StoreError
+from executor.store.connection import Connect
 from executor.store.statements import PING_READ
 
 Row = tuple[Any, ...]
 
 
+def plain_read_only(path: str) -> sqlite3.Connection:
+    uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
+    return sqlite3.connect(uri, uri=True, isolation_level=None, cached_statements=128)
+
+
 class Readers:
-    def __init__(self, path: str, count: int, busy_timeout_ms: int) -> None:
-        self._uri = f"file:{quote(os.path.abspath(path))}?mode=ro"
+    """`connect` makes a raw read-only connection. The copy of SQLite behind it must be the writer's: the locks of two
+    copies in one process cancel each other."""
+
+    def __init__(self, path: str, count: int, busy_timeout_ms: int, connect: Connect = plain_read_only) -> None:
+        self._connect = partial(connect, path)
         self._count = count
         self._busy_timeout_ms = busy_timeout_ms
         self._connections: list[aiosqlite.Connection] = []
@@ -31,7 +41,7 @@ class Readers:
         """The file exists and has its schema. Raises DatabaseUnavailable."""
         try:
             for _ in range(self._count):
-                connection = aiosqlite.connect(self._uri, uri=True, isolation_level=None, cached_statements=128)
+                connection = aiosqlite.Connection(self._connect, iter_chunk_size=64)
                 _let_the_process_end(connection)
                 self._connections.append(await connection)
                 self._busy.append(0)

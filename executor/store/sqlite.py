@@ -30,8 +30,9 @@ from executor.store.base import (
     WaitStatus,
     WorkflowRow,
 )
+from executor.store.checksum import records
 from executor.store.connection import Connect, Database, FaultPoint, plain_connect
-from executor.store.readers import Readers
+from executor.store.readers import Readers, plain_read_only
 from executor.store.sqlite_cache import SQLiteCache
 from executor.store.sqlite_children import SQLiteChildren
 from executor.store.sqlite_lifecycle import SQLiteLifecycle
@@ -44,8 +45,8 @@ from executor.store.writer import Retry, Stats, Writer
 
 class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTriggers, SQLiteUpkeep, SQLiteLifecycle):
     """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
-    again. `connect` and `fault` are for tests: another way to the raw connection, and a call at each named point of a
-    commit."""
+    again. `connect`, `connect_reader` and `fault` are for tests: other ways to the raw connections, and a call at each
+    named point of a commit."""
 
     def __init__(
         self,
@@ -55,12 +56,13 @@ class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTrigge
         busy_timeout_ms: int = 5_000,
         retry: Retry | None = None,
         connect: Connect = plain_connect,
+        connect_reader: Connect = plain_read_only,
         fault: FaultPoint = lambda name: None,
     ) -> None:
         self.path = os.fspath(path)
         self.stats = Stats()
         self._writer = Writer(Database(self.path, busy_timeout_ms, connect, fault), retry or Retry(), self.stats)
-        self._readers = Readers(self.path, readers, busy_timeout_ms)
+        self._readers = Readers(self.path, readers, busy_timeout_ms, connect_reader)
 
     async def open(self) -> None:
         await self._writer.open()
@@ -197,7 +199,7 @@ class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTrigge
         return await self._writer.submit(writes.append, append)
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-        return [Record(*row) for row in await self._readers.all(sql.EVENTS_AFTER, (run_id, after, limit))]
+        return records(run_id, await self._readers.all(sql.EVENTS_AFTER, (run_id, after, limit)))
 
     async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
         matching = ""
@@ -213,7 +215,7 @@ class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTrigge
             values.append(where.since_ms)
         query = sql.COUNT_EVENTS + matching + sql.AND_EVENTS + matching + sql.EVENTS_PAGE
         counted, *page = await self._readers.all(query, (*values, *values, where.after, where.limit))
-        return [Record(*row) for row in page], int(counted[0])
+        return records(run_id, page), int(counted[0])
 
     # --- facts from outside
 

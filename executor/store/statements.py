@@ -94,11 +94,12 @@ UPDATE runs SET lease_owner = ?, lease_until_ms = ?, epoch = ?, stalls = ?, stat
 RENEW_LEASES = f"""
 UPDATE runs SET lease_until_ms = :until
  WHERE id IN (SELECT value FROM json_each(:runs)) AND lease_owner = :owner AND {OPEN} RETURNING id"""
-# The promise that an answer is not lost while the owner goes to sleep: only with an empty inbox.
+# The promise that an answer is not lost while the owner goes to sleep: only with an empty inbox. A run that is given
+# away, because its process ends, is due at once for the next owner.
 RELEASE_LEASE = f"""
 UPDATE runs SET status = :status, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = :next_run_at
  WHERE id = :id AND epoch = :epoch AND seq = :seq AND {OPEN}
-   AND NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id)"""
+   AND (:status = 'running' OR NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id))"""
 NEXT_CLAIMABLE_AT = f"""
 SELECT {CLAIMABLE_AT} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} IS NOT NULL ORDER BY {CLAIMABLE_AT} LIMIT 1"""
 
@@ -123,15 +124,15 @@ UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
        output = coalesce(:output, output), error = coalesce(:error, error),
        finished_at_ms = :now, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = NULL
  WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}"""
-ADD_EVENT = f"INSERT INTO events (run_id, {EVENT}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+ADD_EVENT = f"INSERT INTO events (run_id, {EVENT}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
-EVENT_BY_SEQ = f"SELECT run_id, {EVENT} FROM events WHERE run_id = ? AND seq = ?"
-EVENTS_AFTER = f"SELECT {EVENT} FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+EVENT_BY_SEQ = f"SELECT run_id, {EVENT}, checksum FROM events WHERE run_id = ? AND seq = ?"
+EVENTS_AFTER = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
 
 # A page of matching events and, as first row, the count of all matches; one statement, so both see the same moment.
 # Between the two halves and at the end of the second come the conditions, then `EVENTS_PAGE`.
-COUNT_EVENTS = "SELECT count(*), 0, '', NULL, '', 0, NULL, NULL FROM events WHERE run_id = ?"
-AND_EVENTS = f" UNION ALL SELECT * FROM (SELECT {EVENT} FROM events WHERE run_id = ?"
+COUNT_EVENTS = "SELECT count(*), 0, '', NULL, '', 0, NULL, NULL, NULL FROM events WHERE run_id = ?"
+AND_EVENTS = f" UNION ALL SELECT * FROM (SELECT {EVENT}, checksum FROM events WHERE run_id = ?"
 EVENTS_OF_NODE = " AND node = ?"
 EVENTS_OF_TYPES = " AND type IN (SELECT value FROM json_each(?))"
 EVENTS_SINCE = " AND at_ms >= ?"

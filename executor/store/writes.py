@@ -25,6 +25,7 @@ from executor.store.base import (
     WaitRow,
     WorkflowRow,
 )
+from executor.store.checksum import checksum
 from executor.store.connection import Tx
 from executor.store.sqlite_cache import put_cached
 from executor.store.sqlite_lifecycle import check_source, move_run
@@ -278,7 +279,6 @@ def ping(tx: Tx) -> None:
 
 def _add_events(tx: Tx, run_id: str, after: int, records: Sequence[Record]) -> None:
     """The store numbers the rows; what `Record.seq` says does not matter here."""
-    tx.events.extend(
-        (run_id, seq, r.at_ms, r.type, r.node, r.path, r.attempt, r.data, r.output)
-        for seq, r in enumerate(records, after + 1)
-    )
+    for seq, r in enumerate(records, after + 1):
+        row = (run_id, seq, r.at_ms, r.type, r.node, r.path, r.attempt, r.data, r.output)
+        tx.events.append((*row, checksum(row)))

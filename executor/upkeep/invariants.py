@@ -10,6 +10,7 @@ I11 altogether; of I1, whether a run that was acknowledged is there.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import sqlite3
 from collections import OrderedDict
@@ -26,6 +27,8 @@ from compiler import plan as plans
 from compiler.plan import Plan
 from executor.core.state import State
 from executor.store.base import TERMINAL, Record
+from executor.store.checksum import RESTORE, checksum
+from executor.store.statements import EVENT
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan
@@ -33,14 +36,13 @@ from executor.upkeep.secrets_scan import scan
 RUNS_PAGE = 500
 PLANS_MAX = 64
 INTEGRITY_MAX = 100  # findings of SQLite's own checks
-RESTORE = "restore a backup: `weft restore FILE`"
 
 _RUN_IDS = "SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT ?"
 _RUN = """
 SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
        finished_at_ms, document_hash FROM runs WHERE id = ?"""
-# Without the outputs, which are most of the bytes and prove nothing.
-_EVENTS = "SELECT seq, at_ms, type, node, path, attempt, data FROM events WHERE run_id = ? ORDER BY seq"
+_EVENTS = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? ORDER BY seq"  # noqa: S608 - a constant
+_BY_HASH = {"documents": "document", "blobs": "bytes"}  # the hash is that of these bytes
 _DECIDED_TWICE = """
 SELECT node, path, count(*), group_concat(seq) FROM events
  WHERE run_id = ? AND type IN ('node.succeeded', 'node.failed', 'node.skipped', 'region.sized', 'region.exited')
@@ -160,6 +162,22 @@ def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
             return
         what = f"row {rowid} of {table} refers to a row of {parent} that is not there"
         yield Finding("I12", what, RESTORE)
+    for table, column in _BY_HASH.items():
+        for hash, data in db.execute(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
+            if hashlib.sha256(data).hexdigest() != hash:
+                yield Finding("I12", f"the bytes of {hash} in {table} are not what was written", RESTORE)
+    for name, version, hash, document in db.execute("SELECT name, version, hash, document FROM workflows"):
+        if _hash_of_workflow(document) != hash:
+            what = f"version {version} of workflow '{name}' is not what was written"
+            yield Finding("I12", what, RESTORE)
+
+
+def _hash_of_workflow(document: bytes) -> str | None:
+    """As it was when it was saved: whatever the order of its keys."""
+    try:
+        return hashlib.sha256(orjson.dumps(orjson.loads(document), option=orjson.OPT_SORT_KEYS)).hexdigest()
+    except orjson.JSONDecodeError:
+        return None
 
 
 def _acknowledged(db: sqlite3.Connection, ids: Collection[str], run: str | None) -> Iterator[Finding]:
@@ -203,8 +221,11 @@ class _Checker:
         if plan is not None:
             journal = JournalCheck(id, plan)
             last = None
-            for values in self._db.execute(_EVENTS, (id,)):
+            for *values, stored in self._db.execute(_EVENTS, (id,)):
                 last = Record(*values)
+                if stored is not None and stored != checksum((id, *values)):
+                    what = f"event {last.seq} is not what was written"
+                    yield Finding("I12", what, RESTORE, id, _key(last.node, last.path))
                 yield from journal.see(last)
                 yield from self._blob(run, last)
             yield from journal.end(run.seq)
@@ -217,8 +238,9 @@ class _Checker:
     def _plan(self, hash: str) -> Plan | None:
         if hash not in self._plans:
             row = self._db.execute("SELECT ir FROM plans WHERE hash = ?", (hash,)).fetchone()
+            whole = row is not None and hashlib.sha256(row[0]).hexdigest() == hash
             try:
-                self._plans[hash] = plans.decode(row[0]) if row else None
+                self._plans[hash] = plans.decode(row[0]) if whole else None
             except msgspec.MsgspecError:
                 self._plans[hash] = None
             if len(self._plans) > PLANS_MAX:
@@ -238,7 +260,7 @@ class _Checker:
     def _blob(self, run: _Run, record: Record) -> Iterator[Finding]:
         if record.data is None or b'"blob"' not in record.data:
             return
-        hash = orjson.loads(record.data).get("blob")
+        hash = (_object(record.data) or {}).get("blob")
         if isinstance(hash, str) and not self._there("blobs", "hash", hash):
             what = f"the output of event {record.seq} (blob {hash}) is missing"
             yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
@@ -251,11 +273,15 @@ class _Checker:
         """The last event and the row say the same about the end."""
         finished = None
         if last is not None and last.type == "run.finished":
-            finished = orjson.loads(last.data or b"{}").get("status")
+            finished = (_object(last.data) or {}).get("status")
         if finished is None and run.status in TERMINAL:
             yield Finding("I2", f"its row says {run.status}, its journal has no end", OUR_BUG, run.id)
         elif finished is not None and run.status != finished:
             yield Finding("I2", f"its journal ends {finished}, its row says {run.status}", OUR_BUG, run.id)
+        if finished == "succeeded" and last is not None and last.output is not None:
+            output = self._db.execute("SELECT output FROM runs WHERE id = ?", (run.id,)).fetchone()
+            if output != (last.output,):
+                yield Finding("I2", "its row has another output than its journal", OUR_BUG, run.id)
         if (run.finished_at_ms is not None) != (run.status in TERMINAL):
             yield Finding(
                 "I2", f"its row says {run.status}, but finished_at_ms is {run.finished_at_ms}", OUR_BUG, run.id
@@ -284,7 +310,10 @@ class _Checker:
 
     def _folded(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
         state = journal.state
-        facts = [orjson.loads(fact) for (fact,) in self._db.execute(_INBOX, (run.id,))]
+        inbox = [_object(fact) for (fact,) in self._db.execute(_INBOX, (run.id,))]
+        facts = [fact for fact in inbox if fact is not None]
+        if len(facts) < len(inbox):
+            yield Finding("I12", "a fact in its inbox can not be read", RESTORE, run.id)
         if run.status == "waiting" and not state.parked:
             yield Finding("I4", "its row says waiting, its journal does not end with run.parked", OUR_BUG, run.id)
         if run.status in TERMINAL and facts:
@@ -330,6 +359,15 @@ class _Checker:
             if not copied and status not in _ROW_AFTER.get(outcome, ()):
                 what = f"event {seq} closes its wait as {outcome}, the wait's row says {status or 'nothing'}"
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
+
+
+def _object(data: bytes | None) -> dict[str, Any] | None:
+    """None when it is damaged."""
+    try:
+        value = orjson.loads(data or b"{}")
+    except orjson.JSONDecodeError:
+        return None
+    return value if isinstance(value, dict) else None
 
 
 def _key(node: str | None, path: str) -> str:

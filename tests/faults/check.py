@@ -9,6 +9,7 @@ from typing import Any
 
 import orjson
 
+from executor.store.migrate import packaged_migrations, version_of
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 
@@ -22,6 +23,8 @@ def told(acks: Path) -> list[tuple[str, Any]]:
 def violations(db: Path, acks: Path, complete: bool) -> list[str]:
     """Empty when all is well. `complete`: the scenario was played to its end, so nothing may be under way."""
     known = told(acks)
+    if not has_schema(db):  # it was killed while it made its first tables
+        return [f"{what} {value} was acknowledged and is not there" for what, value in known]
     runs = {key: run for what, value in known if what == "run" for key, run in [value]}
     found = [f"{f.invariant} {f.what} (run {f.run} {f.node})" for f in _findings(db, list(runs.values()))]
     with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:
@@ -29,6 +32,15 @@ def violations(db: Path, acks: Path, complete: bool) -> list[str]:
         if complete:
             found += _left_over(connection)
     return found
+
+
+def has_schema(db: Path) -> bool:
+    """All of it. Raises sqlite3.Error. A rollback journal beside the file is that of the switch to the WAL, which comes
+    before any table; only who may write can read such a file."""
+    if db.with_name(db.name + "-journal").exists():
+        return False
+    with closing(open_read_only(db)) as connection:
+        return version_of(connection) == packaged_migrations()[-1].number
 
 
 def _findings(db: Path, acknowledged: list[str]) -> list[Any]:
@@ -62,6 +74,8 @@ def _lost(db: sqlite3.Connection, known: list[tuple[str, Any]]) -> list[str]:
                     " WHERE run_id = ?1 AND type = 'run.cancelling')",
                     value,
                 )
+            case "events":
+                there = _one(db, "SELECT count(*) FROM runs WHERE id = ? AND seq >= ?", *value)
             case "ended":
                 there = _one(db, "SELECT count(*) FROM runs WHERE id = ? AND status = ?", *value)
             case "revised":

@@ -23,7 +23,7 @@ import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
-from typing import Literal
+from typing import Literal, Protocol
 
 from msgspec import Struct
 
@@ -42,6 +42,15 @@ PLAYED, KILLED, BROKEN = 0, -signal.SIGKILL, 3
 CHILD_S_MAX = 100
 
 
+class Breaks(Protocol):
+    """One way to break the scenario. `run` makes `folder` anew and tells whether the fault happened, and violations."""
+
+    @property
+    def action(self) -> str: ...
+
+    def run(self, folder: Path) -> tuple[bool, list[str]]: ...
+
+
 class Case(Struct, frozen=True):
     """`action` at the `number`th passing of `point`. `second`: kill the recovery too, at its commit of that number."""
 
@@ -50,13 +59,16 @@ class Case(Struct, frozen=True):
     action: Action
     second: int | None = None
 
+    def run(self, folder: Path) -> tuple[bool, list[str]]:
+        return run_case(self, folder)
+
     def __str__(self) -> str:
         again = "" if self.second is None else f", and the recovery at its commit {self.second}"
         return f"{self.action} at {self.point} no. {self.number}{again}"
 
 
 class Failed(Struct, frozen=True):
-    case: Case
+    case: Breaks
     what: list[str]
 
 
@@ -232,10 +244,12 @@ def cases(points: Counter[str], actions: Sequence[Action] = ACTIONS) -> Iterator
                 yield Case(point, number, action, second)
 
 
-def run_all(wanted: Sequence[Case], folder: Path, jobs: int, say: Callable[[str], None] = lambda text: None) -> Summary:
+def run_all(
+    wanted: Sequence[Breaks], folder: Path, jobs: int, say: Callable[[str], None] = lambda text: None
+) -> Summary:
     """In `jobs` processes side by side."""
     summary, began = Summary(cases=len(wanted), reached=Counter(), failed=[]), time.monotonic()
-    running: dict[int, Case] = {}
+    running: dict[int, Breaks] = {}
     waiting = list(reversed(wanted))
     while waiting or running:
         while waiting and len(running) < jobs:
@@ -255,12 +269,12 @@ def run_all(wanted: Sequence[Case], folder: Path, jobs: int, say: Callable[[str]
     return summary
 
 
-def _fork_case(case: Case, folder: Path) -> int:
+def _fork_case(case: Breaks, folder: Path) -> int:
     child = os.fork()
     if child == 0:
         code = BROKEN
         try:
-            reached, what = run_case(case, folder)
+            reached, what = case.run(folder)
             (folder.parent / f"result-{os.getpid()}").write_text("\n\0".join(["reached" if reached else "", *what]))
             if not what:
                 shutil.rmtree(folder, ignore_errors=True)

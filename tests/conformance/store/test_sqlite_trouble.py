@@ -279,12 +279,12 @@ async def test_a_bug_in_one_item_is_told_to_its_caller_alone(tmp_path: Path) -> 
     runs = [await owned_run(store, f"run-{i}") for i in range(3)]
     results = await asyncio.gather(
         store.append(change(runs[0], record())),
-        store.append(change(runs[1], record(data=object()))),
+        store.append(change(runs[1], record(at_ms=2**70))),
         store.append(change(runs[2], record(), expected_seq=5)),
         return_exceptions=True,
     )
     assert results[0] == 2
-    assert isinstance(results[1], sqlite3.Error)
+    assert isinstance(results[1], OverflowError)  # larger than SQLite's integers
     assert isinstance(results[2], Fenced)
     assert [(await row(store, run.id)).seq for run in runs] == [2, 1, 1]
     await store.close()

@@ -69,6 +69,10 @@ class ServerProcess:
         assert self._process.returncode is not None
         return self._process.returncode
 
+    @property
+    def pid(self) -> int:
+        return self._process.pid
+
     def freeze(self) -> None:
         self.signal(signal.SIGSTOP)
 

@@ -28,6 +28,7 @@ class Copy:
     def spoil(self, sql: str, *values: Any) -> None:
         with closing(sqlite3.connect(self.path)) as db, db:
             assert db.execute(sql, values).rowcount, "nothing was spoilt"
+            db.execute("UPDATE events SET checksum = NULL")  # a bug would have written a fitting one
 
     def read(self) -> sqlite3.Connection:
         return open_read_only(self.path)

@@ -97,7 +97,7 @@ def test_i2_an_end_without_a_time(copy: Copy) -> None:
 
 APPEND_COPY = """
 INSERT INTO events SELECT run_id, (SELECT max(seq) + 1 FROM events WHERE run_id = ?1), at_ms, type, node, path, attempt,
-       data, output FROM events WHERE run_id = ?1 AND type = ?2 LIMIT 1"""
+       data, output, NULL FROM events WHERE run_id = ?1 AND type = ?2 LIMIT 1"""
 
 
 def test_i3_a_result_is_recorded_twice(copy: Copy) -> None:

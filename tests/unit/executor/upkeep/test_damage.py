@@ -1,0 +1,115 @@
+"""A byte that is not what was written, in each place that has a checksum or a hash: found, and never handed out."""
+
+from __future__ import annotations
+
+import sqlite3
+from contextlib import closing
+from typing import Any
+
+import orjson
+import pytest
+
+from executor.errors import CorruptJournal
+from executor.runtime import stored
+from executor.store.base import EventFilter, Record
+from executor.store.checksum import checksum
+from executor.store.sqlite import SQLiteStore
+from executor.upkeep.invariants import check
+from tests.unit.executor.upkeep.conftest import Copy
+
+
+def damage(copy: Copy, sql: str, *values: Any) -> None:
+    """Behind the back of the checksums."""
+    with closing(sqlite3.connect(copy.path)) as db, db:
+        assert db.execute(sql, values).rowcount
+
+
+def findings(copy: Copy) -> list[tuple[str, str]]:
+    with closing(copy.read()) as db:
+        return [(finding.invariant, finding.what) for finding in check(db)]
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        "output = CAST(replace(CAST(output AS TEXT), 'hello', 'jello') AS BLOB)",
+        "data = x'7b7d'",
+        "at_ms = at_ms + 1",
+        "attempt = attempt + 1",
+    ],
+)
+async def test_an_event_is_not_what_was_written(copy: Copy, change: str) -> None:
+    run = copy.run["hello"]
+    with closing(sqlite3.connect(copy.path)) as db:
+        query = "SELECT seq FROM events WHERE run_id = ? AND type = 'node.succeeded' AND node = 'greet'"
+        (seq,) = db.execute(query, (run,)).fetchone()
+    damage(copy, f"UPDATE events SET {change} WHERE run_id = ? AND seq = ?", run, seq)
+    assert ("I12", f"event {seq} is not what was written") in findings(copy)
+    store = SQLiteStore(copy.path)
+    await store.open()
+    try:
+        with pytest.raises(CorruptJournal, match=f"run {run}: event {seq} is not what was written") as raised:
+            await store.read_events(run)
+        assert "weft restore" in raised.value.hint
+        with pytest.raises(CorruptJournal):
+            await store.find_events(run, EventFilter(0, 10, types=("node.succeeded",)))
+        assert len(await store.read_events(run, 0, seq - 1)) == seq - 1
+    finally:
+        await store.close()
+
+
+def test_rows_from_before_there_were_checksums_are_taken_as_they_are(copy: Copy) -> None:
+    damage(copy, "UPDATE events SET checksum = NULL")
+    assert findings(copy) == []
+
+
+def test_a_workflow_is_not_what_was_written(copy: Copy) -> None:
+    with closing(sqlite3.connect(copy.path)) as db:
+        name, version, document = db.execute("SELECT name, version, document FROM workflows LIMIT 1").fetchone()
+    changed = orjson.dumps({**orjson.loads(document), "name": "another"})
+    damage(copy, "UPDATE workflows SET document = ? WHERE name = ? AND version = ?", changed, name, version)
+    assert findings(copy) == [("I12", f"version {version} of workflow '{name}' is not what was written")]
+    damage(copy, "UPDATE workflows SET document = ? WHERE name = ? AND version = ?", b"{", name, version)
+    assert findings(copy) == [("I12", f"version {version} of workflow '{name}' is not what was written")]
+
+
+def test_the_output_of_a_run_is_that_of_its_journal(copy: Copy) -> None:
+    damage(copy, "UPDATE runs SET output = CAST('{\"n\":4}' AS BLOB) WHERE id = ?", copy.run["hello"])
+    assert findings(copy) == [("I2", "its row has another output than its journal")]
+
+
+def test_a_fact_that_does_not_decode(copy: Copy) -> None:
+    damage(copy, "INSERT INTO inbox VALUES (?, 1, x'7b')", copy.run["asking"])
+    assert ("I12", "a fact in its inbox can not be read") in findings(copy)
+
+
+async def test_a_plan_and_a_blob_are_what_their_hash_says(copy: Copy) -> None:
+    store = SQLiteStore(copy.path)
+    await store.open()
+    try:
+        row = await store.get_run(copy.run["hello"])
+        assert row is not None
+        stored._plans.pop(row.plan_hash, None)
+        assert (await stored.load_plan(store, row.plan_hash)).hash == row.plan_hash
+        stored._plans.pop(row.plan_hash)
+        damage(copy, "UPDATE plans SET ir = CAST(ir || ' ' AS BLOB) WHERE hash = ?", row.plan_hash)
+        with pytest.raises(CorruptJournal, match="is not what was written"):
+            await stored.load_plan(store, row.plan_hash)
+
+        damage(copy, "INSERT INTO blobs VALUES ('00', x'31')")
+        record = Record(1, 0, "node.succeeded", "n", "", 1, b'{"blob":"00"}', None)
+        with pytest.raises(CorruptJournal, match="blob 00 is not what was written"):
+            await stored.output_of(store, record)
+    finally:
+        await store.close()
+    found = findings(copy)
+    assert ("I12", "the bytes of 00 in blobs are not what was written") in found
+    assert ("I12", f"its plan {row.plan_hash} is missing or damaged") in found
+
+
+def test_every_column_counts() -> None:
+    row = ("run", 1, 2, "node.succeeded", "n", "", 1, b"data", b"output")
+    others = {
+        checksum((*row[:i], value, *row[i + 1 :])) for i, value in enumerate(("x", 9, 9, "x", "x", "x", 9, b"", b""))
+    }
+    assert len(others | {checksum(row)}) == 10
