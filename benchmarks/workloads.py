@@ -66,7 +66,7 @@ _DONE = Done({"ok": True})
 class BenchEngine(Engine):
     """An engine that takes documents of any size."""
 
-    def compile(self, document: Any, trigger: str | None = None) -> Compiled:
+    async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
         data = document if isinstance(document, bytes) else orjson.dumps(document)
         key = (str(hash(data)), trigger)
         if key not in self._compiled:
