@@ -17,7 +17,7 @@ INSTALLED_DEV := $(VENV)/.weft-installed-dev
 # What the interface is built from: an edit there builds it again.
 WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' 2>/dev/null)
 
-.PHONY: help serve install test browser lint format lock soak clean
+.PHONY: help serve install test browser lint format lock soak mutants clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 (first time: about a minute to install)"
@@ -26,6 +26,7 @@ help:
 	@echo "make lint     ruff, mypy --strict, import rules"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
+	@echo "make mutants  plant bugs, one at a time; the simulations must find each (an hour)"
 	@echo "make lock     pin the newest versions that pyproject.toml allows"
 	@echo "make clean    remove what was built; databases stay"
 
@@ -55,6 +56,10 @@ format: $(INSTALLED_DEV)
 
 soak: $(INSTALLED_DEV)
 	WEFT_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m "soak or install" --timeout 0 $(ARGS)
+
+mutants: $(INSTALLED_DEV)
+	$(BIN)/python -m tests.simulation.mutants
+	$(BIN)/python -m tests.simulation.world.mutants
 
 lock: $(INSTALLED_DEV)
 	$(PIP) install -q uv

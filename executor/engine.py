@@ -403,15 +403,21 @@ class Engine:
                 while True:
                     signal = self._hub.watch(run)
                     row = await self._run(run)
-                    # With an answer in the inbox, or while its children work, the run only looks asleep.
-                    asleep = row.status == "waiting" and not await self.store.read_inbox(run)
-                    if row.status in TERMINAL or (asleep and not await self.children.active(run)):
+                    if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row)):
                         signal.cancel()
                         break
                     await asyncio.wait([signal], timeout=WAIT_POLL_S)
         except TimeoutError:
             pass
         return await self.get_run(run)
+
+    async def _asleep(self, row: RunRow) -> bool:
+        """With an answer in the inbox, or while its children work, a waiting run only looks asleep. Asked in this
+        order, because a child ends and tells its parent in one transaction: what it told is in the inbox or the
+        journal."""
+        if await self.children.active(row.id) or await self.store.read_inbox(row.id):
+            return False
+        return (await self._run(row.id)).seq == row.seq
 
     async def cancel(self, run: str, reason: str = "") -> bool:
         """Ask the run to stop. False: it had ended already."""

@@ -22,7 +22,7 @@ from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Si
 from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
-from executor.errors import BlockError
+from executor.errors import BlockError, StoreError
 from executor.notifications.seal import seal
 from executor.runtime.cached import ResultCache
 from executor.runtime.children import ChildRuns
@@ -41,6 +41,8 @@ log = logging.getLogger("weft.launch")
 
 # A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
 CANCEL_GRACE_S = 5.0
+# A database that can not be read for a moment is no reason for a block to fail.
+READ_AGAIN_S = (0.1, 1.0, 5.0)
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
 PLANS_MAX = 256
 
@@ -206,7 +208,17 @@ class Launcher:
         assert self._children is not None
         clean = self._redactor.redact_value
         request = replace(request, definition=clean(request.definition), input=clean(request.input))
-        return await self._children.prepare(self._run_id, request)
+        for pause_s in READ_AGAIN_S:
+            try:
+                return await self._children.prepare(self._run_id, request)
+            except StoreError as error:
+                log.warning("a child of run %s could not be prepared: %s; trying again", self._run_id, error)
+                await asyncio.sleep(pause_s)
+        try:
+            return await self._children.prepare(self._run_id, request)
+        except StoreError as error:
+            message = f"the database could not be read: {error}"
+            raise BlockError(message, code=error.code, retryable=True) from error
 
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
         """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""

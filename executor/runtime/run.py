@@ -254,6 +254,8 @@ class RunLoop:
     def _due(self, command: c.SetTimer) -> None:
         key = command.key
         wait = self._state.waits.get(key)
+        if wait is not None and wait.due_ms != command.due_ms:
+            return  # of the retry that led to this attempt, which began sooner; the wait has a timer of its own
         if wait is not None and wait.attempt == command.attempt and wait.kind != "timer":
             # An answer may be on its way: the row decides who was first, and the inbox tells us.
             task = asyncio.create_task(self._expire(command, self._absorber.wait_id(key, wait.attempt)))

@@ -33,6 +33,8 @@ STALLS_MAX = 20
 RETRY_AFTER_ERROR_S = 1.0
 # The wall clock went back by more than this: it was set, not slewed.
 CLOCK_STEP_MS = 1_000
+# It may also go forward and back between two looks, or while another process writes: then only what is written tells.
+MEND_EVERY_S = 60.0
 LEASE_MAX_MS = 3_600_000  # no lease is longer, so one that ends later was written by another time
 
 
@@ -48,7 +50,8 @@ class Worker:
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wake = asyncio.Event()
         self._renewed_at_ms = 0
-        self._last_ms: int | None = None  # the clock when it was last looked at; None: never
+        self._last_ms = 0  # the clock when it was last looked at
+        self._mend_at_s = 0.0  # of the event loop's clock, which nobody sets
         self._stopping = False
         self._background: list[asyncio.Task[None]] = []
 
@@ -102,11 +105,13 @@ class Worker:
 
     async def _claim_for_ever(self) -> None:
         store, clock = self._parts.store, self._parts.clock
+        loop_time = asyncio.get_running_loop().time
         while not self._stopping:
             self._wake.clear()
             try:
-                if self._last_ms is None or clock.now_ms() < self._last_ms - CLOCK_STEP_MS:
+                if clock.now_ms() < self._last_ms - CLOCK_STEP_MS or loop_time() >= self._mend_at_s:
                     await self._mend_clock()
+                    self._mend_at_s = loop_time() + MEND_EVERY_S
                 self._last_ms = clock.now_ms()
                 if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
                     # This process slept. It keeps what nobody took, instead of claiming its own runs from itself.
@@ -133,7 +138,8 @@ class Worker:
             await self._sleep(idle_s * random.uniform(1.0, 1.05))
 
     async def _mend_clock(self) -> None:
-        """At the start, and when the clock was set back: nothing may wait for a time that was only thought to come."""
+        """At the start, when the clock was set back, and now and then: nothing may wait for a time that was only
+        thought to come."""
         await self._renew()  # own leases are of the new time then
         mended = await self._parts.store.mend_clock(self._parts.clock.now_ms(), LEASE_MAX_MS)
         if mended:

@@ -20,7 +20,7 @@ INVARIANTS: dict[str, str] = {
     "I9": "a pause is resumed once, and its row agrees with the journal",
     "I10": "a stream gave exactly the journal",
     "I11": "no secret is in the database",
-    "I12": "the file is sound, and what rows refer to exists",
+    "I12": "the file is sound, and what rows refer to exists, as it was written",
 }
 
 

@@ -1,0 +1,213 @@
+"""One SQLite database in memory, and SQLiteStore on it: the product's SQL, transactions and look at uncertain commits.
+
+Only the threads are replaced. A process's writer takes what was submitted, commits as much of it as the seed says when
+the seed says, and tells the waiters later; so does a reader with its rows. COMMIT may raise, with or without having
+committed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import sqlite3
+from collections import deque
+from collections.abc import Callable
+from functools import cache
+from random import Random
+from typing import Any
+
+from executor.errors import DatabaseUnavailable, StoreError
+from executor.store import statements, writes
+from executor.store.connection import Database
+from executor.store.migrate import packaged_migrations, split
+from executor.store.readers import Readers, Row
+from executor.store.sqlite import SQLiteStore
+from executor.store.writer import Item, Outcome, Retry, Stats, Writer, _resolve
+from tests.simulation.world.faults import HEALTHY
+
+
+class Connection(sqlite3.Connection):
+    """Says what COMMITs, and breaks there."""
+
+    disk: Disk
+
+    def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
+        if sql == "COMMIT":
+            return self.disk.commit(super().execute)
+        if self.disk.blind and sql in (statements.LAST_GROUP, statements.EVENT_BY_SEQ):
+            self.disk.blind = False
+            raise _error("the simulation: unreadable", sqlite3.SQLITE_IOERR)
+        return super().execute(sql, parameters)
+
+
+class Disk:
+    """The file that all processes share. `committed(process)` is called after each commit."""
+
+    def __init__(self, rng: Random) -> None:
+        self.rng = rng
+        self.faults = HEALTHY
+        self.committed: Callable[[str], None] = lambda process: None
+        self.sick: Callable[[str], None] = lambda process: None
+        self.process = ""  # whose transaction is open
+        self.traps: dict[str, Callable[[], None]] = {}  # by process: called when it is about to write a run it owns
+        self.blind = False
+        self.db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512, factory=Connection)
+        self.db.disk = self
+        self.db.deserialize(_empty())
+
+    def commit(self, execute: Callable[[str], sqlite3.Cursor]) -> sqlite3.Cursor:
+        if self.rng.random() >= self.faults.uncertain:
+            done = execute("COMMIT")
+            self.committed(self.process)
+            return done
+        self.sick(self.process)
+        if self.rng.random() < 0.5:
+            execute("COMMIT")
+            self.committed(self.process)
+        self.blind = self.rng.random() < 0.3
+        raise _error("the simulation: COMMIT failed", sqlite3.SQLITE_IOERR)
+
+    def point(self, name: str) -> None:
+        """A fault point of the product: see Database."""
+        if name.endswith("after_commit") or not (self.faults.busy or self.faults.refused):
+            return
+        chance = self.rng.random()
+        if chance < self.faults.refused:
+            self.sick(self.process)
+            raise _error("the simulation: disk I/O error", sqlite3.SQLITE_IOERR)
+        if chance < self.faults.refused + self.faults.busy:
+            self.sick(self.process)
+            raise _error("the simulation: database is locked", sqlite3.SQLITE_BUSY)
+
+    def delay_s(self) -> float:
+        """Mostly none at all; now and then up to `slow_s`."""
+        return self.rng.random() * self.faults.slow_s if self.rng.random() < 0.3 else 0.0
+
+
+class WorldStore(SQLiteStore):
+    """Of one process."""
+
+    def __init__(self, disk: Disk, process: str) -> None:
+        self.path = ":memory:"
+        self.stats = Stats()
+        self._writer = _Writer(disk, process, self.stats)
+        self._readers = _Readers(disk, process)
+
+
+class _Database(Database):
+    def __init__(self, disk: Disk) -> None:
+        super().__init__(":memory:", 0, lambda path: disk.db, disk.point)
+        self._disk = disk
+
+    @property
+    def db(self) -> sqlite3.Connection:
+        return self._disk.db
+
+    def drop(self) -> None:
+        if self._disk.db.in_transaction:
+            self._disk.db.execute("ROLLBACK")
+
+
+class _Writer(Writer):
+    """The thread is a callback that comes again as long as there is something to do."""
+
+    def __init__(self, disk: Disk, process: str, stats: Stats) -> None:
+        super().__init__(_Database(disk), Retry(), stats)
+        self._disk = disk
+        self._process = process
+        self._id = process
+        self._waiting: list[Item] = []
+        self._at_work = False
+        self._untold: deque[list[tuple[asyncio.Future[Any], Outcome]]] = deque()
+
+    async def open(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        await asyncio.sleep(self._disk.delay_s())
+        self._disk.process = self._process
+        healthy, self._disk.faults = self._disk.faults, HEALTHY  # a process that can not open would only try again
+        with self._database.tx("register") as tx:
+            tx.db.execute(statements.ADD_WRITER, (self._id,))
+            tx.db.execute(statements.FORGET_OLD_WRITERS)
+        self._disk.faults = healthy
+        self._closed = False
+
+    async def close(self) -> None:
+        self._closed = True
+        self._hand_over()
+        while self._waiting or self._untold:
+            await asyncio.sleep(0.01)
+
+    def _hand_over(self) -> None:
+        self._waiting += self._gathered
+        self._gathered = []
+        self._go_on()
+
+    def _go_on(self) -> None:
+        if self._waiting and not self._at_work:
+            self._at_work = True
+            self._loop.call_later(self._disk.delay_s(), self._work)
+
+    def _work(self) -> None:
+        owns = any(item.write in (writes.append, writes.release) for item in self._waiting)
+        trap = self._disk.traps.pop(self._process, None) if owns else None
+        if trap is not None:
+            trap()
+            self._loop.call_soon(self._work)
+            return
+        many = self._disk.rng.randint(1, len(self._waiting))
+        group, self._waiting = self._waiting[:many], self._waiting[many:]
+        self._disk.process = self._process
+        outcomes = self._settle(group)
+        self._untold.append([(item.future, outcome) for item, outcome in zip(group, outcomes, strict=True)])
+        self._loop.call_later(self._disk.delay_s(), self._tell)
+        self._at_work = False
+        self._go_on()
+
+    def _tell(self) -> None:
+        _resolve(self._untold.popleft())
+
+    def _back_off(self, retry: int) -> None:
+        self._stats.retries += 1
+
+
+class _Readers(Readers):
+    def __init__(self, disk: Disk, process: str) -> None:
+        self._disk = disk
+        self._process = process
+        self._open = False
+
+    async def open(self) -> None:
+        self._open = True
+
+    async def close(self) -> None:
+        self._open = False
+
+    async def all(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+        if not self._open:
+            raise StoreError("the store is closed", code="store_closed")
+        await asyncio.sleep(self._disk.delay_s())
+        if self._disk.rng.random() < self._disk.faults.unread:
+            self._disk.sick(self._process)
+            raise DatabaseUnavailable("the simulation: the database can not be read")
+        rows: list[Row] = self._disk.db.execute(sql, parameters).fetchall()
+        if self._disk.rng.random() < 0.3:
+            await asyncio.sleep(self._disk.delay_s())
+        return rows
+
+
+@cache
+def _empty() -> bytes:
+    """A database with the newest schema."""
+    db = sqlite3.connect(":memory:", isolation_level=None)
+    for migration in packaged_migrations():
+        for statement in split(migration.sql):
+            db.execute(statement)
+        db.execute(f"PRAGMA user_version = {migration.number:d}")
+    data = db.serialize()
+    db.close()
+    return data
+
+
+def _error(message: str, code: int) -> sqlite3.OperationalError:
+    error = sqlite3.OperationalError(message)
+    error.sqlite_errorcode = code
+    return error

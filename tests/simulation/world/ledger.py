@@ -1,0 +1,185 @@
+"""Looks at the database after each commit, and remembers: who wrote, what had started, what time it was.
+
+It knows no Append and no function of the store, only rows: what a commit must not have done is told by what is there
+after it. At each commit:
+  * the journal and the row of a run say the same (they were written together), and so do a child and its parent's wait;
+  * only the owner of a run writes its journal, and no live owner loses its lease;
+  * no timer, expiry or retry comes before its time; nothing is said to be lost while its owner lives;
+  * the commit that hears of a cancel starts nothing.
+"""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, NamedTuple
+
+import orjson
+
+_RUNS = "SELECT id, seq, epoch, lease_owner, status, workflow FROM runs"
+_EVENTS = "SELECT seq, at_ms, type, node, path, attempt, data FROM events WHERE run_id = ? AND seq > ? ORDER BY seq"
+_COUNT = "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE run_id = ?"
+_WAIT_DUE = "SELECT expires_at_ms FROM waits WHERE run_id = ? AND id = ?"
+_CANCELS = 'SELECT run_id, n FROM inbox WHERE instr(fact, \'"type":"cancel"\')'
+_LONE_CHILDREN = """
+SELECT id FROM runs AS r WHERE parent_run_id IS NOT NULL
+   AND NOT EXISTS (SELECT 1 FROM waits AS w WHERE w.run_id = r.parent_run_id AND w.id = r.parent_key)"""
+_CHILDLESS = """
+SELECT run_id, id FROM waits AS w WHERE kind = 'child'
+   AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.parent_run_id = w.run_id AND r.parent_key = w.id)"""
+
+Key = tuple[str, str, str]  # run, node, path
+
+
+class Seen(NamedTuple):
+    seq: int
+    epoch: int
+    owner: str | None
+    status: str
+
+
+@dataclass
+class Started:
+    attempt: int
+    epoch: int
+
+
+@dataclass
+class Ledger:
+    """`now_s`: virtual time. `wall_ms`: the highest the wall clock ever showed. `complain` is told what is wrong.
+    `disturbed`: when each process last was in trouble, infinite while it is. `clock_stepped_s`: when the clock last
+    was set."""
+
+    db: sqlite3.Connection
+    now_s: Callable[[], float]
+    wall_ms: Callable[[], int]
+    complain: Callable[[str], None]
+    lease_s: float
+    owners: dict[str, str] = field(default_factory=dict)  # worker name -> process
+    disturbed: dict[str, float] = field(default_factory=dict)
+    dead: set[str] = field(default_factory=set)
+    clock_stepped_s: float = -1e9
+    runs: dict[str, Seen] = field(default_factory=dict)
+    claimed_by: dict[str, str] = field(default_factory=dict)  # run -> process, by its epoch
+    started: dict[Key, Started] = field(default_factory=dict)
+    retries: dict[Key, int] = field(default_factory=dict)
+    opened_ms: dict[Key, int] = field(default_factory=dict)
+    begun: set[tuple[str, str, str, int]] = field(default_factory=set)
+    committed_s: dict[tuple[str, int], float] = field(default_factory=dict)
+    closed_s: dict[tuple[str, str], float] = field(default_factory=dict)  # (run, wait id) -> when it was closed
+    late_s: dict[tuple[str, str], float] = field(default_factory=dict)  # how long after its time a wait was over
+    cancels: set[tuple[str, int]] = field(default_factory=set)
+    cancelling_s: dict[str, float] = field(default_factory=dict)  # run -> when it was cancelled, or ended
+    looks_at_cancels: bool = False
+    taken_over: Callable[[], None] = lambda: None
+    opened: Callable[[], None] = lambda: None  # a wait
+    progress_s: float = 0.0
+    commits: int = 0
+    events: int = 0
+
+    def committed(self, process: str) -> None:
+        self.commits += 1
+        db, before = self.db, self.runs
+        cancels = set(db.execute(_CANCELS).fetchall()) if self.looks_at_cancels else self.cancels
+        after: dict[str, Seen] = {}
+        for run, seq, epoch, owner, status, _ in db.execute(_RUNS).fetchall():
+            now = after[run] = Seen(seq, epoch, owner, status)
+            old = before.get(run)
+            if old is None:
+                old = Seen(0, 0, None, "")
+            elif old == now:
+                continue
+            if now.epoch != old.epoch:
+                self._claimed(process, run, old, now)
+            if old.owner is not None and now.owner is None and not self._may_free(process, run):
+                self.complain(f"{process} freed run {run}, which {self.claimed_by[run]} had claimed")
+            if now.seq != old.seq:
+                if before.get(run) is not None and process != self.claimed_by.get(run):
+                    self.complain(f"{process} wrote events of run {run}, which {self.claimed_by.get(run)} had claimed")
+                heard = {n for id, n in self.cancels - cancels if id == run}
+                self._events(run, old, now, bool(heard))
+        self.runs, self.cancels = after, cancels
+        for run, seen in after.items():
+            if before.get(run) != seen and db.execute(_COUNT, (run,)).fetchone() != (seen.seq, seen.seq):
+                self.complain(f"a commit left run {run} with another journal than its row says ({seen.seq} events)")
+        lone = [*db.execute(_LONE_CHILDREN).fetchall(), *db.execute(_CHILDLESS).fetchall()]
+        if lone:
+            self.complain(f"a commit left a child run without the wait for it, or a wait without its child: {lone}")
+
+    def effect_begins(self, run: str, node: str, path: str, attempt: int) -> None:
+        """A handler is called. What it depends on was committed with, or before, its start."""
+        started = self.started.get((run, node, path))
+        if started is None or started.attempt < attempt:
+            self.complain(f"attempt {attempt} of {node}@{path} of run {run} runs, and its start is not on disk")
+        if (run, node, path, attempt) in self.begun:
+            self.complain(f"attempt {attempt} of {node}@{path} of run {run} runs a second time")
+        self.begun.add((run, node, path, attempt))
+
+    # --- what one commit did to one run
+
+    def _may_free(self, process: str, run: str) -> bool:
+        clock_set = self.clock_stepped_s > self.now_s() - 100  # see Worker: it looks for leases of another time
+        return process == self.claimed_by[run] or clock_set
+
+    def _claimed(self, process: str, run: str, old: Seen, now: Seen) -> None:
+        self.claimed_by[run] = process
+        if now.epoch != old.epoch + 1:
+            self.complain(f"run {run} was claimed, its epoch went from {old.epoch} to {now.epoch}")
+        if old.owner is None:
+            return
+        self.taken_over()
+        quiet_since_s = self.now_s() - 2 * self.lease_s
+        owner = self.owners.get(old.owner, "")
+        troubled = owner in self.dead or self.disturbed.get(owner, -1e9) > quiet_since_s
+        if not troubled and self.clock_stepped_s < quiet_since_s:
+            self.complain(f"{process} took run {run} from {owner}, which is alive and well")
+
+    def _events(self, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:
+        self.progress_s = self.now_s()
+        rows = self.db.execute(_EVENTS, (run, old.seq)).fetchall()
+        types = {type for _, _, type, *_ in rows}
+        if "run.finished" in types and "run.cancelling" not in types:
+            heard_of_cancel = False  # it had ended before it could hear of it, and all facts went with that
+        for seq, _, type, node, path, attempt, data in rows:
+            self.events += 1
+            self.committed_s[run, seq] = self.now_s()
+            key = (run, node, path)
+            match type:
+                case "node.started":
+                    if heard_of_cancel:
+                        self.complain(f"the commit in which run {run} hears that it is cancelled starts {node}@{path}")
+                    if self.wall_ms() < self.retries.pop(key, 0):
+                        self.complain(f"{node}@{path} of run {run} is tried again before its time")
+                    self.started[key] = Started(attempt, now.epoch)
+                case "retry.scheduled":
+                    told = orjson.loads(data)
+                    self.retries[key] = told["due_ms"]
+                    if told["error"]["code"] == "attempt_lost":
+                        self._lost(key, attempt, now)
+                case "retry.hastened":
+                    self.retries[key] = orjson.loads(data)["due_ms"]
+                case "wait.opened":
+                    self.opened_ms[key] = self.wall_ms()
+                    self.opened()
+                    if orjson.loads(data)["kind"] == "attention":
+                        self._lost(key, attempt, now)
+                case "wait.closed":
+                    self._closed(run, node, path, attempt, orjson.loads(data)["outcome"])
+                case "run.cancelling" | "run.finished":
+                    self.cancelling_s.setdefault(run, self.now_s())
+
+    def _lost(self, key: Key, attempt: int, now: Seen) -> None:
+        started = self.started.get(key)
+        if started is not None and started.attempt == attempt and started.epoch == now.epoch:
+            self.complain(f"attempt {attempt} of {key} is called lost by the owner that started it")
+
+    def _closed(self, run: str, node: str, path: str, attempt: int, outcome: str) -> None:
+        wait = f"{node}@{path}!{attempt}" if path else f"{node}!{attempt}"
+        self.closed_s[run, wait] = self.now_s()
+        found: Any = self.db.execute(_WAIT_DUE, (run, wait)).fetchone()
+        if outcome in ("fired", "expired") and found is not None:
+            early_ms = found[0] - self.wall_ms()
+            self.late_s[run, wait] = (self.wall_ms() - max(found[0], self.opened_ms[run, node, path])) / 1000
+            if early_ms > 0:
+                self.complain(f"wait {wait} of run {run} {outcome} {early_ms} ms before its time")

@@ -1,0 +1,264 @@
+"""Block types that do what the table of a random workflow says, whatever dies around them, and the documents for them.
+
+A handler knows nothing but the database: how often its block has failed so far is what the journal says, so an attempt
+that was lost counts as little here as it does there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from random import Random
+from typing import Any
+
+import orjson
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Block as BlockType
+from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.blocks.registry import Registry
+from executor.errors import BlockError
+from tests.simulation.document import Blocks, document_of
+from tests.simulation.generator import ACTIONS, Behaviour, Block, Place, Table, Workflow, every, generate
+from tests.simulation.reference import Verdict, judge
+from tests.simulation.world.disk import Disk
+from tests.simulation.world.ledger import Ledger
+
+LABELS = range(6, 46)  # a world has several runs, and each of their steps is a commit
+FAR_S = 40 * 86_400  # no wait of a world lasts so long
+DAY_S = 86_400
+UNWIRED = "later"  # an action that no edge leaves by
+CHILD = "child"
+SCRIPTED = ("scripted", "child_failed")
+
+_SKIP, _LABEL = "skip()", "label()"
+_PLACE = re.compile(r"(.+?)(?:#(\d+)|\[(\d+)\])")
+
+
+@dataclass
+class Case:
+    """One random workflow and what a run of it must come to. `documents`: the same with different output schemas."""
+
+    workflow: Workflow
+    table: Table
+    verdict: Verdict
+    documents: list[dict[str, Any]]
+
+    @classmethod
+    def draw(cls, seed: int, rng: Random) -> Case:
+        """The first of the seed's workflows that is neither small nor large."""
+        for number in range(1000 * seed, 1000 * seed + 1000):
+            workflow = generate(number)
+            table = Table(workflow)
+            verdict = judge(workflow, table)
+            if len(verdict.decided) in LABELS:
+                break
+        documents = [_document(workflow, Random(f"{seed} document {n}"), n) for n in range(2)]
+        return cls(workflow, table, verdict, documents)
+
+    @property
+    def name(self) -> str:
+        return f"seed-{self.workflow.seed}"
+
+    def block(self, node: str) -> Block:
+        return self.workflow.by_id[node.removesuffix(":start").removesuffix(":end")]
+
+    def act(self, node: str, path: str) -> Behaviour:
+        return self.table.of(self.block(node), place_of(path))
+
+    def kind(self, node: str, path: str) -> str:
+        """How the wait of this block is kept that the table wants answered."""
+        rng = Random(f"{self.workflow.seed}|{node}|{path}|kind")
+        return rng.choice(("approval", "approval", "form", "signal", "signal", "webhook"))
+
+    def action(self, node: str, path: str) -> str:
+        """What an approval has to be answered with so that its block takes the route of the table."""
+        act = self.act(node, path)
+        if act.wait == "expired":
+            return act.on_expire
+        return act.route if act.route in ACTIONS else UNWIRED
+
+
+@dataclass
+class Script:
+    """`handle_s`: how long a handler may take, at most."""
+
+    cases: dict[str, Case]
+    disk: Disk
+    ledger: Ledger
+    rng: Random
+    long: bool = False
+    stubborn: float = 0.0  # how often a handler does not stop when it is told to
+    performed: set[tuple[str, str, int]] = field(default_factory=set)
+
+    def registry(self) -> Registry:
+        catalog = Blocks()
+        specs = [spec for type in catalog.types() if (spec := catalog.get(type)) is not None]
+        return Registry([_Scripted(spec, self.perform) for spec in [*specs, _STEP]])
+
+    async def perform(self, ctx: Context, inline: bool) -> Outcome:
+        node, _, path = ctx.key.partition("@")
+        if not inline:
+            self.ledger.effect_begins(ctx.run_id, node, path, ctx.attempt)
+            await self._take_time()
+        if ctx.type == "step":
+            return await self._step(ctx)
+        if ctx.workflow == CHILD:
+            return Done(ctx.input)
+        return await self._by_table(ctx, self.cases[ctx.workflow], node, path)
+
+    async def _take_time(self) -> None:
+        chance = self.rng.random()
+        seconds = 0.0 if chance < 0.3 else self.rng.random() * (0.3 if chance < 0.8 else 4)
+        if self.long and chance > 0.88:
+            seconds = 17 + self.rng.random() * 15  # longer than a lease
+        try:
+            await asyncio.sleep(seconds)
+        except asyncio.CancelledError:
+            if self.rng.random() >= self.stubborn:
+                raise
+            await asyncio.sleep(self.rng.random() * 9)
+
+    async def _by_table(self, ctx: Context, case: Case, node: str, path: str) -> Outcome:
+        block, act = case.block(node), case.act(node, path)
+        if node.endswith(":end"):
+            if act.test_fails_after and act.test_fails_after == ctx.turn:
+                raise BlockError("the test raised", code="test_failed", retryable=True)
+            return Tested(ctx.turn < act.count) if block.kind == "loop" else Done()
+        fails = self.raised(ctx.run_id, node, path) < act.fails
+        if act.wait == "child" and (act.retryable or not fails):
+            return await self._child(ctx, fails)
+        if fails:
+            raise BlockError("as the table says", code="scripted", retryable=act.retryable)
+        if node.endswith(":start"):
+            return Sized(min(act.count, 1) if act.lazy and block.kind == "loop" else act.count)
+        if act.wait is not None:
+            return self._suspend(ctx, case, act, node, path)
+        output = {"label": ctx.key, "attempt": ctx.attempt, "pad": "x" * self.rng.choice((0, 0, 0, 500))}
+        if "variant" in ctx.params:
+            output["variant"] = ctx.params["variant"]
+        if block.kind == "response":
+            return Done(output, response={"status": 200, "headers": {}, "body": output})
+        return Done(output, act.route)
+
+    def _suspend(self, ctx: Context, case: Case, act: Behaviour, node: str, path: str) -> Suspend:
+        rng, now_ms = self.rng, ctx.now_ms
+        actions = (*ACTIONS, UNWIRED)
+        if act.wait == "timer":
+            return Suspend("timer", due_ms=now_ms + rng.randrange(20_000))
+        if act.wait == "expired":
+            return Suspend("approval", actions=actions, due_ms=now_ms + rng.randrange(9_000), on_expire=act.on_expire)
+        kind = case.kind(node, path)
+        due_ms = now_ms + FAR_S * 1000 if rng.random() < 0.3 else None
+        if act.route != "out" or kind == "approval":
+            action = case.action(node, path)
+            if rng.random() < 0.3:  # whether somebody answers in time or nobody does, it comes to the same
+                return Suspend("approval", actions=actions, due_ms=now_ms + rng.randrange(9_000), on_expire=action)
+            return Suspend("approval", actions=actions, due_ms=due_ms)
+        if kind == "signal":
+            return Suspend("signal", {"title": ctx.key}, due_ms=due_ms, name="go", correlation=ctx.key)
+        return Suspend("webhook" if kind == "webhook" else "form", due_ms=due_ms)
+
+    async def _child(self, ctx: Context, fails: bool) -> Suspend:
+        assert ctx.prepare_child is not None
+        document = child_document(Random(f"{ctx.key} {self.rng.randrange(4)}"), fails)
+        child = await ctx.prepare_child(ChildRequest(definition=document, input={}))
+        return Suspend("child", child=child)
+
+    async def _step(self, ctx: Context) -> Outcome:
+        """A block of a child run."""
+        match ctx.params["do"]:
+            case "fail":
+                raise BlockError("as the parent wants it", code="scripted", retryable=False)
+            case "timer":
+                return Suspend("timer", due_ms=ctx.now_ms + self.rng.randrange(5_000))
+            case "ask":
+                return Suspend("approval", actions=(UNWIRED,))
+            case "child":
+                assert ctx.prepare_child is not None
+                document = child_document(Random(ctx.key), False, deeper=False)
+                return Suspend("child", child=await ctx.prepare_child(ChildRequest(definition=document, input={})))
+            case _:
+                return Done({"run": ctx.run_id, "attempt": ctx.attempt, "pad": "x" * self.rng.choice((0, 0, 500))})
+
+    def raised(self, run: str, node: str, path: str) -> int:
+        """How often the block has failed so far, by what is on disk."""
+        query = "SELECT data FROM events WHERE run_id = ? AND node = ? AND path = ? AND type = 'retry.scheduled'"
+        rows = self.disk.db.execute(query, (run, node, path)).fetchall()
+        return sum(orjson.loads(data)["error"]["code"] in SCRIPTED for (data,) in rows)
+
+
+class Expressions:
+    """Stands where the sandbox is. Two expressions are all there is: `skip()` and `label()`."""
+
+    def __init__(self, script: Script) -> None:
+        self._script = script
+
+    async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str) -> list[Any]:
+        run, _, rest = seed.partition(":")
+        key = rest.rpartition(":")[0]
+        return [key if call.source.strip() == _LABEL else self._skip(run, key) for call in calls]
+
+    def _skip(self, run: str, key: str) -> bool:
+        node, _, path = key.partition("@")
+        ((name,),) = self._script.disk.db.execute("SELECT workflow FROM runs WHERE id = ?", (run,)).fetchall()
+        act = self._script.cases[name].act(node, path)
+        return act.skip and self._script.raised(run, node, path) >= act.fails
+
+    def matches(self, pattern: str, texts: Sequence[str]) -> list[bool]:
+        return [re.search(pattern, text) is not None for text in texts]
+
+    def close(self) -> None:
+        pass
+
+
+class _Scripted:
+    def __init__(self, spec: BlockSpec, perform: Callable[[Context, bool], Any]) -> None:
+        self.spec = spec
+        self._perform = perform
+
+    async def run(self, ctx: Context) -> Outcome:
+        outcome: Outcome = await self._perform(ctx, self.spec.inline)
+        return outcome
+
+
+_STEP = BlockSpec(type="step", title="step", description="", category="flow", params={"type": "object"})
+_: type[BlockType] = _Scripted
+
+
+def place_of(path: str) -> Place:
+    """The containers of `review#2/fan[0]`, as the table names them."""
+    found = (_PLACE.fullmatch(part) for part in path.split("/")) if path else ()
+    return tuple((match[1], int(match[2] or match[3])) for match in found if match)
+
+
+def child_document(rng: Random, fails: bool, deeper: bool = True) -> dict[str, Any]:
+    """A chain of some steps. Its output names the run it was made in."""
+    steps = rng.choices(("work", "timer", "ask", *(("child",) if deeper else ())), k=rng.randint(0, 2))
+    steps.append("fail" if fails else "work")
+    names = ["start", *(f"s{n}" for n in range(len(steps)))]
+    blocks: dict[str, Any] = {"start": {"type": "trigger"}}
+    blocks |= {f"s{n}": {"type": "step", "params": {"do": do}} for n, do in enumerate(steps)}
+    edges = [{"source": a, "target": b} for a, b in pairwise(names)]
+    settings = {"timeout_s": FAR_S}
+    return {"format": "weft/1", "name": CHILD, "settings": settings, "blocks": blocks, "edges": edges}
+
+
+def _document(workflow: Workflow, rng: Random, variant: int) -> dict[str, Any]:
+    document = document_of(workflow, rng)
+    document["settings"]["timeout_s"] = FAR_S
+    schema = {"type": "object", "required": ["label"], "description": f"variant {variant}"}
+    for block in every(workflow.blocks):
+        if block.body:
+            continue
+        made = document["blocks"][block.id]
+        if workflow.rates.skip:
+            made.setdefault("policy", {})["skip_if"] = _SKIP
+        if block.kind == "plain" and not block.inline and block.effect != "write":
+            made["policy"]["cache"] = {"key": _LABEL, "ttl_s": FAR_S}
+            made["params"] = {"variant": variant}
+            made["output_schema"] = schema
+    return document

@@ -1,0 +1,431 @@
+"""Two processes, one database, some clients, and everything that may go wrong; then nothing more goes wrong, and every
+run has to end.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import logging
+import math
+import random
+import secrets
+from collections.abc import Awaitable, Callable, Iterator
+from contextlib import contextmanager
+from functools import partial
+from random import Random
+from typing import Any, TypeVar
+
+from executor.blocks.outbound import GuardedClient
+from executor.engine import Engine
+from executor.errors import StoreError
+from executor.runtime import pages, recover, run, stored
+from executor.services import Services
+from executor.values import payload
+from tests.simulation.watch import Broken, Observed
+from tests.simulation.world.clients import Clients, Lost
+from tests.simulation.world.disk import Disk, WorldStore
+from tests.simulation.world.faults import Faults
+from tests.simulation.world.ledger import Ledger
+from tests.simulation.world.loop import Process, WorldLoop, begin
+from tests.simulation.world.script import Case, Expressions, Script
+from tests.simulation.world.verdict import audit, pronounce
+
+T = TypeVar("T")
+
+BEGIN_MS = 1_800_000_000_000
+LEASE_MS = 15_000
+STEPS_MAX = 400_000
+STRIKES_MAX = 8  # of one kind: fewer than make a run be given up for making no progress
+# Longer than a lease, a look at the timers and a look at the database together.
+PATIENCE_S = 90.0
+FAR_MS = 10 * 86_400_000  # the world's own clock steps are shorter, the waits that nobody lets run out are longer
+SECRET = b"the secret of the simulated installation"
+FOLLOW_S = 2.5  # another process's commits are looked for every second
+
+
+def simulate(seed: int) -> World:
+    """One seed from start to end. Raises AssertionError that names what is wrong and the command to run it again."""
+    with _sealed(seed) as (tunables, log):
+        world = log.world = World(seed, tunables)
+        try:
+            world.loop.run(world.live())
+            world.observed = pronounce(world)
+        except Exception as error:
+            again = f"python -m tests.simulation.world --seed {seed}"
+            raise AssertionError(f"seed {seed}: {error}\nrun it again: {again}") from error
+        return world
+
+
+class World:
+    def __init__(self, seed: int, tunables: dict[str, int]) -> None:
+        rng = Random(f"world {seed}")
+        self.seed = seed
+        self.tunables = tunables
+        self.faults = Faults.draw(rng)
+        self.rng = Random(f"world {seed} strikes")
+        self.loop = WorldLoop(Random(f"world {seed} loop"), STEPS_MAX)
+        self.disk = Disk(Random(f"world {seed} disk"))
+        self.clock = _Clock(self.loop)
+        self.ledger = Ledger(self.disk.db, self.loop.time, self.clock.highest_ms, self.complain, LEASE_MS / 1000)
+        self.disk.committed = self.ledger.committed
+        self.disk.sick = self._disturbed
+        self.stolen = asyncio.Event()
+        self.ledger.taken_over = self._claimed
+        drawn = [Case.draw(2 * seed + n, rng) for n in range(rng.choice((1, 1, 2)))]
+        self.cases = {case.name: case for case in drawn}
+        self.submits = [case for case in drawn for _ in range(rng.choice((1, 1, 2)))]
+        self.script = Script(self.cases, self.disk, self.ledger, Random(f"world {seed} script"))
+        self.script.long = rng.random() < 0.3
+        self.script.stubborn = rng.choice((0.0, 0.5))
+        self.clients = Clients(self, Random(f"world {seed} clients"))
+        self.ledger.opened = self.clients.something_opened.set
+        self.servers = [Server(self, name) for name in ("left", "right")[: rng.choice((1, 2, 2, 2))]]
+        self.submitted = 0
+        self.variants: dict[str, int] = {}
+        self.observed: dict[str, Observed] = {}
+        self.healthy = False
+        self.strikes: dict[str, int] = {}
+        self._fault_s = rng.uniform(5, 45)
+
+    async def live(self) -> None:
+        for server in self.servers:
+            await server.start()
+        self.disk.faults = self.faults
+        answering = self.begin(self.clients.answer_all())
+        chaos = [self.begin(self._strikes(*kind)) for kind in self._kinds() if kind[0]]
+        submits = [self.begin(self.clients.submit(case, n)) for n, case in enumerate(self.submits)]
+        await asyncio.sleep(self._fault_s if not self.faults.calm else 1)
+        await self._heal(chaos)
+        await asyncio.gather(*submits)
+        await self._until_all_have_ended()
+        answering.cancel()
+        for task in self.clients.tasks:
+            await task
+        await self.clients.too_late()
+        for server in self.servers:
+            await server.stop()
+
+    def begin(self, what: Any) -> asyncio.Task[Any]:
+        """A task of the world outside. What it raises ends the world."""
+        return begin(None, self._guarded(what))
+
+    async def _guarded(self, what: Awaitable[Any]) -> None:
+        try:
+            await what
+        except Exception as error:
+            self.complain(str(error) if isinstance(error, Broken) else repr(error))
+
+    def complain(self, what: str) -> None:
+        """Ends the world. For where an exception would be caught by the product."""
+        if self.loop.broken is None:
+            self.loop.broken = Broken(what)
+
+    def inline(self, workflow: str, node: str) -> bool:
+        return workflow in self.cases and self.cases[workflow].block(node).inline
+
+    async def ask(self, what: Callable[[Engine], Awaitable[T]], patience_s: float) -> T:
+        """A request to any process that is up, frozen or not. Raises Lost, and what the product raises."""
+        up = [server for server in self.servers if server.engine is not None]
+        if not up:
+            raise Lost
+        return await self.rng.choice(up).ask(what, patience_s)
+
+    def told_late(self, run: str, seq: int, late_s: float) -> None:
+        if self.faults.calm and not self.faults.lost_wakeups and late_s > FOLLOW_S:
+            self.complain(f"event {seq} of run {run} reached its follower {late_s:.1f} s after it could")
+
+    # --- what goes wrong
+
+    def _kinds(self) -> list[tuple[float, str, Callable[[], Awaitable[None]]]]:
+        faults = self.faults
+        return [
+            (faults.crash_s, "crash", self._crash),
+            (faults.stop_s, "stop", self._stop),
+            (faults.freeze_s, "freeze", self._freeze),
+            (faults.clock_s, "clock", self._step_clock),
+        ]
+
+    async def _strikes(self, mean_s: float, kind: str, strike: Callable[[], Awaitable[None]]) -> None:
+        while self.strikes.get(kind, 0) < STRIKES_MAX:
+            await asyncio.sleep(self.rng.expovariate(1 / mean_s))
+            self.strikes[kind] = self.strikes.get(kind, 0) + 1
+            await strike()
+
+    def _any_server(self) -> Server | None:
+        up = [server for server in self.servers if server.engine is not None and not server.leaving]
+        return self.rng.choice(up) if up else None
+
+    async def _crash(self) -> None:
+        server = self._any_server()
+        if server is not None:
+            server.kill()
+            audit(self)
+            self.begin(server.start_again(self.rng.random() * self.rng.choice((0.5, 4, 25))))
+
+    async def _stop(self) -> None:
+        server = self._any_server()
+        if server is not None:
+            self.begin(server.stop_and_start(2 + self.rng.random() * 6))  # at least what a commit takes
+
+    async def _freeze(self) -> None:
+        server = self._any_server()
+        if server is not None and server.process is not None:
+            process = server.process
+            if self.rng.random() < 0.7:  # with a commit under way
+                self.disk.traps[process.name] = partial(self._stand_still, process)
+                await asyncio.sleep(self.rng.random() * 5)
+                self.disk.traps.pop(process.name, None)
+            else:
+                self._stand_still(process)
+            stolen = self.stolen = asyncio.Event()
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(self.rng.choice((3 * self.rng.random(), 2.5 * LEASE_MS / 1000))):
+                    await stolen.wait()
+            self._go_on(process)
+
+    def _stand_still(self, process: Process) -> None:
+        process.frozen = True
+        self.ledger.disturbed[process.name] = math.inf
+
+    def _go_on(self, process: Process) -> None:
+        if process.frozen:
+            self.loop.thaw(process)
+            self._disturbed(process.name)
+
+    def _claimed(self) -> None:
+        """A lease was taken over. This is the moment at which an owner that stood still does most harm."""
+        if self.rng.random() < 0.7:
+            self.stolen.set()
+
+    async def _step_clock(self) -> None:
+        step_ms = self.rng.choice((-1, 1)) * self.rng.choice((20_000, 2 * 3_600_000, 86_400_000))
+        self._set_clock(step_ms)
+        if self.rng.random() < 0.5:
+            await asyncio.sleep(self.rng.random() * 20)
+            self._set_clock(-step_ms)
+
+    def _set_clock(self, step_ms: int) -> None:
+        self.clock.step(step_ms)
+        self.ledger.clock_stepped_s = self.loop.time()
+
+    def _disturbed(self, process: str) -> None:
+        self.ledger.disturbed[process] = self.loop.time()
+
+    async def _heal(self, chaos: list[asyncio.Task[None]]) -> None:
+        """Nothing goes wrong from now on; what stands still goes on."""
+        for task in chaos:
+            task.cancel()
+        self.disk.traps.clear()
+        await asyncio.wait(chaos) if chaos else None
+        self.disk.faults = Faults(slow_s=self.faults.slow_s)
+        self.healthy = True
+        for server in self.servers:
+            if server.process is not None:
+                self._go_on(server.process)
+            self.begin(server.start_again(0))
+
+    # --- that it ends
+
+    async def _until_all_have_ended(self) -> None:
+        query = "SELECT id, status, next_run_at_ms FROM runs WHERE finished_at_ms IS NULL"
+        quiet_since_s = self.loop.time()
+        while rows := self.disk.db.execute(query).fetchall():
+            await asyncio.sleep(1)
+            quiet_since_s = max(quiet_since_s, self.ledger.progress_s)
+            if self.loop.time() - quiet_since_s < PATIENCE_S:
+                continue
+            due_ms = self._next_due_ms({id for id, _, _ in rows})
+            if due_ms is None:
+                raise Broken(f"nothing happened for {PATIENCE_S:.0f} s, and these do not end: {rows}")
+            self._set_clock(due_ms - self.clock.now_ms())  # a clock that was set back makes waits long
+            quiet_since_s = self.loop.time()
+
+    def _next_due_ms(self, runs: set[str]) -> int | None:
+        """The next time at which one of these has something to do by itself."""
+        now_ms = self.clock.now_ms()
+        query = "SELECT run_id, expires_at_ms FROM waits WHERE status = 'pending' AND expires_at_ms > ?"
+        dues = [due_ms for _, due_ms in self.disk.db.execute(query, (now_ms,)).fetchall()]
+        dues += [due_ms for (run, _, _), due_ms in self.ledger.retries.items() if run in runs and due_ms > now_ms]
+        return min((due_ms for due_ms in dues if due_ms < now_ms + FAR_MS), default=None)
+
+
+class Server:
+    """A process with an engine in it, one after the other."""
+
+    def __init__(self, world: World, name: str) -> None:
+        self._world = world
+        self._name = name
+        self._starts = 0
+        self.process: Process | None = None
+        self.engine: Engine | None = None
+        self.leaving = False
+        self._asked: set[asyncio.Future[Any]] = set()
+        self._remains: list[Any] = []  # kept from the garbage collector, whose time is no seed's
+
+    async def start(self) -> None:
+        world = self._world
+        self._starts += 1
+        process = self.process = Process(f"{self._name} {self._starts}")
+        stored._plans.clear()
+        script = world.script
+        services = Services(sandbox=Expressions(script), http=GuardedClient())  # type: ignore[arg-type]
+        opening = Engine.open(
+            WorldStore(world.disk, process.name),
+            registry=script.registry(),
+            services=services,
+            secret=SECRET,
+            clock=world.clock,
+            lease_ms=LEASE_MS,
+        )
+        engine = await begin(process, opening)
+        world.ledger.owners[engine._worker.name] = process.name
+        self._lose_wakeups(engine)
+        self.engine, self.leaving = engine, False
+
+    def _lose_wakeups(self, engine: Engine) -> None:
+        """Only looking again helps then."""
+        world, signal, wake = self._world, engine._hub.signal, engine._worker.wake
+
+        def sometimes(call: Callable[..., None]) -> Callable[..., None]:
+            def maybe(*args: Any) -> None:
+                if (world.healthy and not world.faults.calm) or world.rng.random() >= world.faults.lost_wakeups:
+                    call(*args)
+
+            return maybe
+
+        for owner, name, call in ((engine._hub, "signal", signal), (engine._worker, "wake", wake)):
+            setattr(owner, name, sometimes(call))
+
+    async def ask(self, what: Callable[[Engine], Awaitable[T]], patience_s: float) -> T:
+        assert self.engine is not None and self.process is not None
+        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
+        task = begin(self.process, what(self.engine))
+        task.add_done_callback(lambda done: _relay(done, answer))
+        self._asked.add(answer)
+        try:
+            async with asyncio.timeout(patience_s):
+                return await answer
+        except TimeoutError:
+            raise Lost from None
+        finally:
+            self._asked.discard(answer)
+
+    def kill(self) -> None:
+        process, self.process, self.engine = self.process, None, None
+        assert process is not None
+        process.dead = True
+        self._world.ledger.dead.add(process.name)
+        self._remains.append(process)
+        for answer in self._asked:
+            if not answer.done():
+                answer.set_exception(Lost())
+        self._asked = set()
+
+    async def start_again(self, after_s: float) -> None:
+        await asyncio.sleep(after_s)
+        if self.process is None:
+            await self.start()
+
+    async def stop(self, grace_s: float = 8.0) -> None:
+        """As SIGTERM does it: afterwards it holds nothing."""
+        engine, process = self.engine, self.process
+        if engine is None or process is None:
+            return
+        self.leaving = True
+        worker = engine._worker.name
+        task = begin(process, engine.close(grace_s))
+        await asyncio.wait([task], timeout=120)
+        if self.process is not process:
+            return  # it was killed meanwhile
+        if not task.done():
+            raise Broken(f"{process.name} does not stop")
+        if task.exception() is not None and not isinstance(task.exception(), StoreError):
+            raise Broken(f"{process.name} stopped with {task.exception()!r}")
+        held = self._world.disk.db.execute("SELECT id FROM runs WHERE lease_owner = ?", (worker,)).fetchall()
+        if held and self._world.ledger.disturbed.get(process.name) is None:
+            raise Broken(f"{process.name} has stopped and still holds {held}")
+        self.kill()
+
+    async def stop_and_start(self, grace_s: float) -> None:
+        await self.stop(grace_s)
+        await self.start_again(self._world.rng.random() * 3)
+
+
+class _Clock:
+    """The wall clock of the one machine: virtual time, and whoever sets it. It gives no notice, as no system does."""
+
+    def __init__(self, loop: WorldLoop) -> None:
+        self._loop = loop
+        self._offset_ms = BEGIN_MS
+        self._peak_ms = 0
+
+    def now_ms(self) -> int:
+        return int(self._loop.time() * 1000) + self._offset_ms
+
+    def on_jump(self, callback: Callable[[], None]) -> None:
+        pass
+
+    def step(self, ms: int) -> None:
+        self._peak_ms = self.highest_ms()
+        self._offset_ms += ms
+
+    def highest_ms(self) -> int:
+        """That it ever showed."""
+        return max(self._peak_ms, self.now_ms())
+
+
+def _relay(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
+    if answer.done() or done.cancelled():
+        done.cancelled() or done.exception()
+        return
+    error = done.exception()
+    if error is not None:
+        answer.set_exception(error)
+    else:
+        answer.set_result(done.result())
+
+
+class _Loud(logging.Handler):
+    """What is logged with a traceback is a bug of ours: see Worker and Launcher."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.world: World | None = None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info and self.world is not None:
+            self.world.complain(f"the log has a traceback: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+@contextmanager
+def _sealed(seed: int) -> Iterator[tuple[dict[str, int], _Loud]]:
+    """Nothing from outside comes in: random ids are the seed's. Bounds are drawn small, so that they are met."""
+    rng = Random(f"world {seed} sealed")
+    tunables = {
+        "inline_max_bytes": rng.choice((300, 256 * 1024)),
+        "inline_batch_max": rng.choice((2, 256)),
+        "pages": rng.choice((3, 1_000)),
+        "recover_page": rng.choice((4, 10_000)),
+    }
+    before = (
+        secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
+    )  # fmt: skip
+    state = random.getstate()
+    log = logging.getLogger("weft")
+    handler, propagate = _Loud(), log.propagate
+    try:
+        random.seed(seed)
+        secrets.token_hex = lambda nbytes=None: f"{rng.getrandbits(8 * (nbytes or 32)):0{2 * (nbytes or 32)}x}"
+        payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
+        run.INLINE_BATCH_MAX = tunables["inline_batch_max"]
+        pages.PAGE = tunables["pages"]
+        recover.PAGE = tunables["recover_page"]
+        log.addHandler(handler)
+        log.propagate = False
+        yield tunables, handler
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagate
+        random.setstate(state)
+        (secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE) = before  # type: ignore[misc]

@@ -1,0 +1,99 @@
+"""What the simulated world found: things that are each well by themselves and meet at a bad time."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Suspend
+from executor.errors import BlockError, DatabaseUnavailable
+from executor.runtime import launch, worker
+from executor.runtime.clock import ManualClock
+from tests.unit.executor.children.given import Hold, engine_on
+from tests.unit.executor.lifecycle.given import chain, until
+
+HOUR_MS = 3_600_000
+
+
+class Ask:
+    """Fails once, then asks somebody; the question stays open for an hour."""
+
+    spec = BlockSpec("ask", "Ask", "", "people", effect="read", pauses=True)
+
+    async def run(self, ctx: Context) -> Suspend:
+        if ctx.attempt == 1:
+            raise BlockError("not yet", code="scripted", retryable=True)
+        return Suspend("approval", actions=("yes",), due_ms=ctx.now_ms + HOUR_MS, on_expire="fail")
+
+
+async def test_the_time_of_a_retry_that_was_hastened_does_not_expire_what_came_of_it(tmp_path: Path) -> None:
+    clock = ManualClock()
+    retry = {"max_attempts": 2, "initial_ms": 60_000, "jitter": 0}
+    blocks = {"start": {"type": "start"}, "a": {"type": "ask", "policy": {"retry": retry}}, "b": {"type": "hold"}}
+    edges = [{"source": "start", "target": "a"}, {"source": "start", "target": "b"}]
+    document = {"format": "weft/1", "name": "two", "blocks": blocks, "edges": edges}
+    async with engine_on(tmp_path / "weft.db", Ask(), hold := Hold(), clock=clock) as engine:
+        run = (await engine.submit(document)).run
+        await until(engine, run, "retry.scheduled")
+        await engine.lifecycle.retry(run, "a")
+        await until(engine, run, "wait.opened")
+        clock.advance(61_000)  # `b` keeps the run in memory, and its timers
+        hold.free.set()
+        await until(engine, run, "run.parked")
+        [wait] = await engine.store.list_waits(None, run)
+        assert wait.status == "pending"
+
+
+async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody saw the clock go forward and back; only the time in the run's row tells."""
+    monkeypatch.setattr(worker, "MEND_EVERY_S", 0.1)
+    monkeypatch.setattr(worker, "IDLE_MAX_S", 0.05)
+    now_ms = ManualClock().now_ms()
+    async with (
+        engine_on(tmp_path / "weft.db", clock=ManualClock(now_ms)) as engine,
+        engine_on(tmp_path / "weft.db", clock=ManualClock(now_ms + 2 * HOUR_MS), work=False) as front,
+    ):
+        run = (await front.submit({"format": "weft/1", "blocks": {"start": {"type": "start"}}, "edges": []})).run
+        await until(engine, run, "run.finished")
+
+
+async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until(engine, run, "node.started", "a")
+        await engine.store.post_fact(run, b'{"type": "signal", "name": "of another process"}', engine.now_ms())
+        await engine.stop_working(grace_s=0)
+        row = await engine.run_row(run)
+        assert (row.status, row.lease_owner) == ("running", None)
+        hold.free.set()
+
+
+@pytest.mark.parametrize(("failures", "status"), [(3, "succeeded"), (4, "failed")])
+async def test_a_child_is_prepared_though_the_database_can_not_be_read_for_a_moment(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, failures: int, status: str
+) -> None:
+    monkeypatch.setattr(launch, "READ_AGAIN_S", (0, 0, 0))
+    child = {"format": "weft/1", "name": "child", "blocks": {"start": {"type": "start"}}, "edges": []}
+    document = chain("a", a={"type": "run_workflow", "params": {"definition": child}})
+    async with engine_on(tmp_path / "weft.db") as engine:
+        list_ancestors, left = engine.store.list_ancestors, [failures]
+
+        async def now_and_then(*args: Any) -> list[str]:
+            left[0] -= 1
+            if left[0] >= 0:
+                raise DatabaseUnavailable("the test says so")
+            return await list_ancestors(*args)
+
+        monkeypatch.setattr(engine.store, "list_ancestors", now_and_then)
+        run = (await engine.submit(document)).run
+        await until(engine, run, "run.finished")
+        view = await engine.get_run(run)
+        assert view.status == status
+        if status == "failed":
+            assert view.error is not None
+            assert view.error["code"] == "db_unavailable"
