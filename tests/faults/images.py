@@ -97,24 +97,28 @@ class Disk:
         return {file: bytes(data) for file, data in files.items()}
 
 
-def images(log: Sequence[Entry], choose: random.Random, killed: bool = True) -> Iterator[Image]:
-    """For each point of the log: what a kill leaves behind (`killed`), and a loss of power in each mode. Where a
-    deleted file may return, the same again with it."""
+def images(log: Sequence[Entry], choose: random.Random, every: int = 1) -> Iterator[Image]:
+    """For each point of the log, or each `every`th: what a kill leaves behind, and a loss of power in each mode. Where
+    a deleted file may return, the same again with it."""
     disk, index, told = Disk(), 0, 0
     for entry in [*log, None]:
         if entry is not None and entry.op is None:
             told += 1
             continue
-        if killed:
-            yield Image(index, "killed", False, told, disk.everything())
-        for mode in POWER:
-            files = disk.after_loss(mode, choose)
-            yield Image(index, mode, False, told, files)
-            if disk.ghosts:
-                yield Image(index, mode, True, told, disk.ghosts | files if mode == "kept" else files | disk.ghosts)
+        if index % every == 0:
+            yield from _now(disk, index, told, choose)
         if entry is not None and entry.op is not None:
             disk.do(entry.op)
             index += 1
+
+
+def _now(disk: Disk, index: int, told: int, choose: random.Random) -> Iterator[Image]:
+    yield Image(index, "killed", False, told, disk.everything())
+    for mode in POWER:
+        files = disk.after_loss(mode, choose)
+        yield Image(index, mode, False, told, files)
+        if disk.ghosts:
+            yield Image(index, mode, True, told, disk.ghosts | files if mode == "kept" else files | disk.ghosts)
 
 
 def distinct(made: Iterator[Image]) -> Iterator[tuple[Image, int]]:

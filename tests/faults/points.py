@@ -22,9 +22,11 @@ import time
 import traceback
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal, Protocol
 
+import networkx  # noqa: F401 - the compiler imports it when it first compiles, which each child would do again
 from msgspec import Struct
 
 from executor.store.connection import FaultPoint
@@ -38,6 +40,9 @@ DELAY_S = 0.6  # longer than a lease of the scenario
 SECOND_KILL_EVERY = 10
 # Asked for by the worker's own tasks, which are cancelled only when the process stops.
 NEVER_CANCELLED = ("write.claim", "write.renew", "write.mend_clock")
+for _block in entry_points(group="weft.blocks"):
+    _block.load()  # as networkx
+
 PLAYED, KILLED, BROKEN = 0, -signal.SIGKILL, 3
 CHILD_S_MAX = 100
 

@@ -106,19 +106,19 @@ def record(folder: Path, rewrite: Rewrite = _as_it_is, kill_at: int | None = Non
 def examine(
     log: Path, seed: int, folder: Path, part: int = 0, of: int = 1, every: int = 1, play_on: bool = True
 ) -> Tally:
-    """All images of the log, or each `every`th of the distinct ones; of these, the share `part` of `of`."""
+    """All images of the log, or those of each `every`th operation; of these, the share `part` of `of`."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     entries = read_log(log)
     told = [entry.told for entry in entries if entry.op is None]
     tally, began = Tally(examples=[]), time.monotonic()
-    for number, (image, times) in enumerate(distinct(images(entries, random.Random(seed)))):
-        if number % every or number // every % of != part:
+    for number, (image, times) in enumerate(distinct(images(entries, random.Random(seed), every))):
+        if number % of != part:
             continue
         tally.images += times
         tally.killed += times * (image.mode == "killed")
         tally.distinct += 1
-        _one(image, b"".join(told[: image.told]), folder, tally, play_on and number // every % PLAY_ON_EVERY < of)
+        _one(image, b"".join(told[: image.told]), folder, tally, play_on and number % PLAY_ON_EVERY < of)
     tally.seconds = time.monotonic() - began
     shutil.rmtree(folder, ignore_errors=True)
     return tally
@@ -180,7 +180,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description="Lose power at each operation of the scenario.")
     parser.add_argument("--parts", default=",".join(PARTS), help=f"some of {', '.join(PARTS)}")
     parser.add_argument("--plays", type=int, default=4)
-    parser.add_argument("--every", type=int, default=1, help="only each Nth image, call and damaged file")
+    parser.add_argument("--every", type=int, default=1, help="only each Nth operation, call and damaged file")
     parser.add_argument("--jobs", type=int, default=2)
     options = parser.parse_args()
     parts = options.parts.split(",")

@@ -6,6 +6,8 @@
     clients.py  who uses it: submits, answers, signals, cancels and follows, repeatedly and too late
     ledger.py   looks at the database after each commit and says what must not have happened
     verdict.py  what must be true at the end: the reference model, the invariants, what clients were told
+    server.py   a process with an engine in it, which dies, stops and starts again; the wall clock they share
+    sealed.py   nothing random from outside, small bounds, an ear for the log
     world.py    all of it together, what goes wrong when, and that every run ends
 
 `python -m tests.simulation.world --seed N` repeats a seed; `mutants.py` plants bugs, each of which must be found.

@@ -22,6 +22,7 @@ from executor.views import Submitted
 from tests.simulation.generator import ACTIONS
 from tests.simulation.watch import Broken
 from tests.simulation.world.script import CHILD, UNWIRED, Case
+from tests.simulation.world.server import Lost
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World
@@ -35,10 +36,6 @@ _CANCEL_IS_THERE = """
 SELECT 1 FROM inbox WHERE run_id = ?1 AND instr(fact, '"type":"cancel"')
  UNION ALL SELECT 1 FROM events WHERE run_id = ?1 AND type IN ('run.cancelling', 'run.finished')"""
 _PATIENCE_S = 30.0
-
-
-class Lost(Exception):
-    """The process died, or did not answer: nobody knows what became of the request."""
 
 
 class Told(Struct):
@@ -113,7 +110,6 @@ class Clients:
         if self._rng.random() < self._world.faults.twice:
             self._begin(self._again(once))
         run = (await self.insist(once)).run
-        self._world.submitted += 1
         self._begin(self.follow(run))
         if self._rng.random() < self._world.faults.cancel:
             self._begin(self.cancel(run))

@@ -10,6 +10,7 @@ after it. At each commit:
 
 from __future__ import annotations
 
+import math
 import sqlite3
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -48,8 +49,7 @@ class Started:
 @dataclass
 class Ledger:
     """`now_s`: virtual time. `wall_ms`: the highest the wall clock ever showed. `complain` is told what is wrong.
-    `disturbed`: when each process last was in trouble, infinite while it is. `clock_stepped_s`: when the clock last
-    was set."""
+    `disturbed`: when each process last was in trouble, infinite while it is. `clock_was_set`: ever."""
 
     db: sqlite3.Connection
     now_s: Callable[[], float]
@@ -59,7 +59,7 @@ class Ledger:
     owners: dict[str, str] = field(default_factory=dict)  # worker name -> process
     disturbed: dict[str, float] = field(default_factory=dict)
     dead: set[str] = field(default_factory=set)
-    clock_stepped_s: float = -1e9
+    clock_was_set: bool = False
     runs: dict[str, Seen] = field(default_factory=dict)
     claimed_by: dict[str, str] = field(default_factory=dict)  # run -> process, by its epoch
     started: dict[Key, Started] = field(default_factory=dict)
@@ -119,8 +119,7 @@ class Ledger:
     # --- what one commit did to one run
 
     def _may_free(self, process: str, run: str) -> bool:
-        clock_set = self.clock_stepped_s > self.now_s() - 100  # see Worker: it looks for leases of another time
-        return process == self.claimed_by[run] or clock_set
+        return process == self.claimed_by[run] or self.clock_was_set  # see Worker: it looks for leases of another time
 
     def _claimed(self, process: str, run: str, old: Seen, now: Seen) -> None:
         self.claimed_by[run] = process
@@ -129,10 +128,9 @@ class Ledger:
         if old.owner is None:
             return
         self.taken_over()
-        quiet_since_s = self.now_s() - 2 * self.lease_s
         owner = self.owners.get(old.owner, "")
-        troubled = owner in self.dead or self.disturbed.get(owner, -1e9) > quiet_since_s
-        if not troubled and self.clock_stepped_s < quiet_since_s:
+        troubled = owner in self.dead or self.disturbed.get(owner, -math.inf) > self.now_s() - 2 * self.lease_s
+        if not (troubled or self.clock_was_set):  # leases of another time may end at any time
             self.complain(f"{process} took run {run} from {owner}, which is alive and well")
 
     def _events(self, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:

@@ -6,54 +6,47 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import logging
 import math
-import random
-import secrets
-from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Awaitable, Callable
 from functools import partial
 from random import Random
 from typing import Any, TypeVar
 
-from executor.blocks.outbound import GuardedClient
 from executor.engine import Engine
-from executor.errors import StoreError
-from executor.runtime import pages, recover, run, stored
-from executor.services import Services
-from executor.values import payload
 from tests.simulation.watch import Broken, Observed
-from tests.simulation.world.clients import Clients, Lost
-from tests.simulation.world.disk import Disk, WorldStore
+from tests.simulation.world.clients import Clients
+from tests.simulation.world.disk import Disk
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.ledger import Ledger
 from tests.simulation.world.loop import Process, WorldLoop, begin
-from tests.simulation.world.script import Case, Expressions, Script
+from tests.simulation.world.script import Case, Script
+from tests.simulation.world.sealed import sealed
+from tests.simulation.world.server import LEASE_MS, Lost, Server, WallClock
 from tests.simulation.world.verdict import audit, pronounce
 
 T = TypeVar("T")
 
-BEGIN_MS = 1_800_000_000_000
-LEASE_MS = 15_000
 STEPS_MAX = 400_000
 STRIKES_MAX = 8  # of one kind: fewer than make a run be given up for making no progress
 # Longer than a lease, a look at the timers and a look at the database together.
 PATIENCE_S = 90.0
 FAR_MS = 10 * 86_400_000  # the world's own clock steps are shorter, the waits that nobody lets run out are longer
-SECRET = b"the secret of the simulated installation"
 FOLLOW_S = 2.5  # another process's commits are looked for every second
 
 
 def simulate(seed: int) -> World:
     """One seed from start to end. Raises AssertionError that names what is wrong and the command to run it again."""
-    with _sealed(seed) as (tunables, log):
-        world = log.world = World(seed, tunables)
+    with sealed(seed) as (tunables, log):
+        world = World(seed, tunables)
+        log.complain = world.complain
         try:
             world.loop.run(world.live())
             world.observed = pronounce(world)
         except Exception as error:
             again = f"python -m tests.simulation.world --seed {seed}"
             raise AssertionError(f"seed {seed}: {error}\nrun it again: {again}") from error
+        finally:
+            world.disk.db.close()
         return world
 
 
@@ -66,7 +59,7 @@ class World:
         self.rng = Random(f"world {seed} strikes")
         self.loop = WorldLoop(Random(f"world {seed} loop"), STEPS_MAX)
         self.disk = Disk(Random(f"world {seed} disk"))
-        self.clock = _Clock(self.loop)
+        self.clock = WallClock(self.loop)
         self.ledger = Ledger(self.disk.db, self.loop.time, self.clock.highest_ms, self.complain, LEASE_MS / 1000)
         self.disk.committed = self.ledger.committed
         self.disk.sick = self._disturbed
@@ -81,7 +74,6 @@ class World:
         self.clients = Clients(self, Random(f"world {seed} clients"))
         self.ledger.opened = self.clients.something_opened.set
         self.servers = [Server(self, name) for name in ("left", "right")[: rng.choice((1, 2, 2, 2))]]
-        self.submitted = 0
         self.variants: dict[str, int] = {}
         self.observed: dict[str, Observed] = {}
         self.healthy = False
@@ -207,7 +199,7 @@ class World:
 
     def _set_clock(self, step_ms: int) -> None:
         self.clock.step(step_ms)
-        self.ledger.clock_stepped_s = self.loop.time()
+        self.ledger.clock_was_set = True
 
     def _disturbed(self, process: str) -> None:
         self.ledger.disturbed[process] = self.loop.time()
@@ -248,184 +240,3 @@ class World:
         dues = [due_ms for _, due_ms in self.disk.db.execute(query, (now_ms,)).fetchall()]
         dues += [due_ms for (run, _, _), due_ms in self.ledger.retries.items() if run in runs and due_ms > now_ms]
         return min((due_ms for due_ms in dues if due_ms < now_ms + FAR_MS), default=None)
-
-
-class Server:
-    """A process with an engine in it, one after the other."""
-
-    def __init__(self, world: World, name: str) -> None:
-        self._world = world
-        self._name = name
-        self._starts = 0
-        self.process: Process | None = None
-        self.engine: Engine | None = None
-        self.leaving = False
-        self._asked: set[asyncio.Future[Any]] = set()
-        self._remains: list[Any] = []  # kept from the garbage collector, whose time is no seed's
-
-    async def start(self) -> None:
-        world = self._world
-        self._starts += 1
-        process = self.process = Process(f"{self._name} {self._starts}")
-        stored._plans.clear()
-        script = world.script
-        services = Services(sandbox=Expressions(script), http=GuardedClient())  # type: ignore[arg-type]
-        opening = Engine.open(
-            WorldStore(world.disk, process.name),
-            registry=script.registry(),
-            services=services,
-            secret=SECRET,
-            clock=world.clock,
-            lease_ms=LEASE_MS,
-        )
-        engine = await begin(process, opening)
-        world.ledger.owners[engine._worker.name] = process.name
-        self._lose_wakeups(engine)
-        self.engine, self.leaving = engine, False
-
-    def _lose_wakeups(self, engine: Engine) -> None:
-        """Only looking again helps then."""
-        world, signal, wake = self._world, engine._hub.signal, engine._worker.wake
-
-        def sometimes(call: Callable[..., None]) -> Callable[..., None]:
-            def maybe(*args: Any) -> None:
-                if (world.healthy and not world.faults.calm) or world.rng.random() >= world.faults.lost_wakeups:
-                    call(*args)
-
-            return maybe
-
-        for owner, name, call in ((engine._hub, "signal", signal), (engine._worker, "wake", wake)):
-            setattr(owner, name, sometimes(call))
-
-    async def ask(self, what: Callable[[Engine], Awaitable[T]], patience_s: float) -> T:
-        assert self.engine is not None and self.process is not None
-        answer: asyncio.Future[T] = asyncio.get_running_loop().create_future()
-        task = begin(self.process, what(self.engine))
-        task.add_done_callback(lambda done: _relay(done, answer))
-        self._asked.add(answer)
-        try:
-            async with asyncio.timeout(patience_s):
-                return await answer
-        except TimeoutError:
-            raise Lost from None
-        finally:
-            self._asked.discard(answer)
-
-    def kill(self) -> None:
-        process, self.process, self.engine = self.process, None, None
-        assert process is not None
-        process.dead = True
-        self._world.ledger.dead.add(process.name)
-        self._remains.append(process)
-        for answer in self._asked:
-            if not answer.done():
-                answer.set_exception(Lost())
-        self._asked = set()
-
-    async def start_again(self, after_s: float) -> None:
-        await asyncio.sleep(after_s)
-        if self.process is None:
-            await self.start()
-
-    async def stop(self, grace_s: float = 8.0) -> None:
-        """As SIGTERM does it: afterwards it holds nothing."""
-        engine, process = self.engine, self.process
-        if engine is None or process is None:
-            return
-        self.leaving = True
-        worker = engine._worker.name
-        task = begin(process, engine.close(grace_s))
-        await asyncio.wait([task], timeout=120)
-        if self.process is not process:
-            return  # it was killed meanwhile
-        if not task.done():
-            raise Broken(f"{process.name} does not stop")
-        if task.exception() is not None and not isinstance(task.exception(), StoreError):
-            raise Broken(f"{process.name} stopped with {task.exception()!r}")
-        held = self._world.disk.db.execute("SELECT id FROM runs WHERE lease_owner = ?", (worker,)).fetchall()
-        if held and self._world.ledger.disturbed.get(process.name) is None:
-            raise Broken(f"{process.name} has stopped and still holds {held}")
-        self.kill()
-
-    async def stop_and_start(self, grace_s: float) -> None:
-        await self.stop(grace_s)
-        await self.start_again(self._world.rng.random() * 3)
-
-
-class _Clock:
-    """The wall clock of the one machine: virtual time, and whoever sets it. It gives no notice, as no system does."""
-
-    def __init__(self, loop: WorldLoop) -> None:
-        self._loop = loop
-        self._offset_ms = BEGIN_MS
-        self._peak_ms = 0
-
-    def now_ms(self) -> int:
-        return int(self._loop.time() * 1000) + self._offset_ms
-
-    def on_jump(self, callback: Callable[[], None]) -> None:
-        pass
-
-    def step(self, ms: int) -> None:
-        self._peak_ms = self.highest_ms()
-        self._offset_ms += ms
-
-    def highest_ms(self) -> int:
-        """That it ever showed."""
-        return max(self._peak_ms, self.now_ms())
-
-
-def _relay(done: asyncio.Task[T], answer: asyncio.Future[T]) -> None:
-    if answer.done() or done.cancelled():
-        done.cancelled() or done.exception()
-        return
-    error = done.exception()
-    if error is not None:
-        answer.set_exception(error)
-    else:
-        answer.set_result(done.result())
-
-
-class _Loud(logging.Handler):
-    """What is logged with a traceback is a bug of ours: see Worker and Launcher."""
-
-    def __init__(self) -> None:
-        super().__init__(logging.ERROR)
-        self.world: World | None = None
-
-    def emit(self, record: logging.LogRecord) -> None:
-        if record.exc_info and self.world is not None:
-            self.world.complain(f"the log has a traceback: {record.getMessage()}: {record.exc_info[1]!r}")
-
-
-@contextmanager
-def _sealed(seed: int) -> Iterator[tuple[dict[str, int], _Loud]]:
-    """Nothing from outside comes in: random ids are the seed's. Bounds are drawn small, so that they are met."""
-    rng = Random(f"world {seed} sealed")
-    tunables = {
-        "inline_max_bytes": rng.choice((300, 256 * 1024)),
-        "inline_batch_max": rng.choice((2, 256)),
-        "pages": rng.choice((3, 1_000)),
-        "recover_page": rng.choice((4, 10_000)),
-    }
-    before = (
-        secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
-    )  # fmt: skip
-    state = random.getstate()
-    log = logging.getLogger("weft")
-    handler, propagate = _Loud(), log.propagate
-    try:
-        random.seed(seed)
-        secrets.token_hex = lambda nbytes=None: f"{rng.getrandbits(8 * (nbytes or 32)):0{2 * (nbytes or 32)}x}"
-        payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
-        run.INLINE_BATCH_MAX = tunables["inline_batch_max"]
-        pages.PAGE = tunables["pages"]
-        recover.PAGE = tunables["recover_page"]
-        log.addHandler(handler)
-        log.propagate = False
-        yield tunables, handler
-    finally:
-        log.removeHandler(handler)
-        log.propagate = propagate
-        random.setstate(state)
-        (secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE) = before  # type: ignore[misc]

@@ -1,0 +1,59 @@
+"""A world without anything from outside: what is random is the seed's, what the product logs is heard, and some of its
+bounds are drawn so small that they are met."""
+
+from __future__ import annotations
+
+import logging
+import random
+import secrets
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from random import Random
+
+from executor.runtime import pages, recover, run
+from executor.values import payload
+
+
+class Loud(logging.Handler):
+    """What is logged with a traceback is a bug of ours: see Worker and Launcher."""
+
+    def __init__(self) -> None:
+        super().__init__(logging.ERROR)
+        self.complain: Callable[[str], None] = lambda what: None
+
+    def emit(self, record: logging.LogRecord) -> None:
+        if record.exc_info:
+            self.complain(f"the log has a traceback: {record.getMessage()}: {record.exc_info[1]!r}")
+
+
+@contextmanager
+def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
+    """Nothing from outside comes in: random ids are the seed's. Bounds are drawn small, so that they are met."""
+    rng = Random(f"world {seed} sealed")
+    tunables = {
+        "inline_max_bytes": rng.choice((300, 256 * 1024)),
+        "inline_batch_max": rng.choice((2, 256)),
+        "pages": rng.choice((3, 1_000)),
+        "recover_page": rng.choice((4, 10_000)),
+    }
+    before = (
+        secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
+    )  # fmt: skip
+    state = random.getstate()
+    log = logging.getLogger("weft")
+    handler, propagate = Loud(), log.propagate
+    try:
+        random.seed(seed)
+        secrets.token_hex = lambda nbytes=None: f"{rng.getrandbits(8 * (nbytes or 32)):0{2 * (nbytes or 32)}x}"
+        payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
+        run.INLINE_BATCH_MAX = tunables["inline_batch_max"]
+        pages.PAGE = tunables["pages"]
+        recover.PAGE = tunables["recover_page"]
+        log.addHandler(handler)
+        log.propagate = False
+        yield tunables, handler
+    finally:
+        log.removeHandler(handler)
+        log.propagate = propagate
+        random.setstate(state)
+        (secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE) = before  # type: ignore[misc]
