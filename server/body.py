@@ -48,8 +48,8 @@ async def read_json(request: Request, limits: Limits) -> Any:
 async def read_as(request: Request, limits: Limits, type: type[T]) -> T:
     """The body as `type`; an empty body counts as `{}`. Raises BodyInvalid (422) with the pointer of the first wrong
     member."""
-    value = await read_json(request, limits)
-    return convert({} if value is None else value, type)
+    data = await read_bytes(request, limits)
+    return convert(parse_json(data, limits) if data.strip() else {}, type)
 
 
 def parse_json(data: bytes, limits: Limits) -> Any:

@@ -6,6 +6,7 @@ JSON, and whatever was not expected (500, without a word about its cause; the lo
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping
 from http import HTTPStatus
 from typing import Any
@@ -20,6 +21,7 @@ from starlette.responses import Response
 from compiler.diagnostics import CompileError
 from executor.errors import BadRequest, LimitExceeded, WeftError
 
+_log = logging.getLogger("weft.server")
 PROBLEM_JSON = "application/problem+json"
 _RESERVED = frozenset({"type", "title", "status", "code", "detail", "pointer", "hint", "diagnostics"})
 
@@ -105,7 +107,7 @@ def problem(
     """One problem response. `extra` adds members but never replaces the standard ones."""
     body: dict[str, Any] = {
         "type": f"urn:weft:problem:{code}",
-        "title": _phrase(status),
+        "title": phrase(status),
         "status": status,
         "code": code,
         "detail": detail,
@@ -156,6 +158,8 @@ def install(app: Starlette) -> None:
 
 async def _on_weft_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, WeftError)
+    if error.status == 500:
+        _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return problem_of(error)
 
 
@@ -178,7 +182,7 @@ async def _on_exception(request: Request, error: Exception) -> Response:
     return problem(500, "internal_error", "Something went wrong inside weft; its log says what.")
 
 
-def _phrase(status: int) -> str:
+def phrase(status: int) -> str:
     try:
         return HTTPStatus(status).phrase
     except ValueError:

@@ -10,8 +10,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from server.errors import PROBLEM_JSON
-from server.routes.table import Param, RouteSpec
+from server.errors import PROBLEM_JSON, phrase
+from server.routes.params import INTEGER_MAX
+from server.routes.table import Link, Param, RouteSpec
 
 _PROBLEM = {
     "type": "object",
@@ -27,17 +28,25 @@ _PROBLEM = {
         "diagnostics": {"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
     },
 }
+_OTHER = {"text/event-stream": {"description": "Server-sent events; `data` of each is an EventOnWire."}}
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
 
-def openapi(table: Sequence[RouteSpec]) -> dict[str, Any]:
+def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
+    """`locked`: the server has a token, so that what is not public is refused without it."""
     shown = [spec for spec in table if spec.documented]
-    structs = list({id(t): t for spec in shown for t in (spec.body, spec.answer) if isinstance(t, type)}.values())
+    named = [
+        t for spec in shown for t in (spec.body, *(spec.answer if isinstance(spec.answer, tuple) else (spec.answer,)))
+    ]
+    structs = list({id(t): t for t in named if isinstance(t, type)}.values())
     schemas, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
     schema_of = {id(struct): schema for struct, schema in zip(structs, schemas, strict=True)}
+    ids = {(spec.method, spec.path): _operation_id(spec) for spec in shown}
     paths: dict[str, Any] = {}
     for spec in shown:
-        paths.setdefault(spec.path, {})[spec.method.lower()] = _operation(spec, schema_of)
+        operation = paths.setdefault(spec.path, {})[spec.method.lower()] = _operation(spec, schema_of, locked)
+        for status in _successes(spec) if spec.links else ():
+            operation["responses"][str(status)]["links"] = dict(_link(link, ids) for link in spec.links)
     return {
         "openapi": "3.1.0",
         "info": {
@@ -55,16 +64,16 @@ def openapi(table: Sequence[RouteSpec]) -> dict[str, Any]:
     }
 
 
-def openapi_bytes(table: Sequence[RouteSpec]) -> bytes:
-    return orjson.dumps(openapi(table))
+def openapi_bytes(table: Sequence[RouteSpec], locked: bool = False) -> bytes:
+    return orjson.dumps(openapi(table, locked))
 
 
-def _operation(spec: RouteSpec, schema_of: dict[int, Any]) -> dict[str, Any]:
+def _operation(spec: RouteSpec, schema_of: dict[int, Any], locked: bool) -> dict[str, Any]:
     operation: dict[str, Any] = {
         "operationId": _operation_id(spec),
         "summary": spec.summary,
         "tags": [spec.tag],
-        "security": [] if spec.public else [{}, {"token": []}],
+        "security": [] if spec.public else [{"token": []}] if locked else [{}, {"token": []}],
         "responses": _responses(spec, schema_of),
     }
     if spec.handler.__doc__:
@@ -76,7 +85,10 @@ def _operation(spec: RouteSpec, schema_of: dict[int, Any]) -> dict[str, Any]:
     if parameters:
         operation["parameters"] = parameters
     if spec.body is not None:
-        operation["requestBody"] = {"content": {"application/json": {"schema": _schema(spec.body, schema_of)}}}
+        operation["requestBody"] = {
+            "required": _needs_body(spec.body),
+            "content": {"application/json": {"schema": _schema(spec.body, schema_of)}},
+        }
     return operation
 
 
@@ -84,32 +96,70 @@ def _responses(spec: RouteSpec, schema_of: dict[int, Any]) -> dict[str, Any]:
     content = {
         media: {"schema": _schema(spec.answer, schema_of)}
         if media == "application/json" and spec.answer is not None
-        else {"schema": {"type": "string"}}
+        else {"schema": _OTHER.get(media, {"type": "string"})}
         for media in spec.media
     }
-    problem = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
-    responses: dict[str, Any] = {str(spec.status): {"description": spec.summary, "content": content}}
-    for status in spec.statuses:
-        responses[str(status)] = (
-            {"description": spec.summary, "content": content}
-            if status < 400
-            else {"description": "Refused", "content": problem}
-        )
-    responses["default"] = {"description": "Refused", "content": problem}
+    refused: dict[str, Any] = {PROBLEM_JSON: {"schema": {"$ref": "#/components/schemas/Problem"}}}
+    if "text/html" in spec.media:  # what people follow links to says so in words
+        refused["text/html"] = {"schema": {"type": "string"}}
+    responses: dict[str, Any] = {
+        str(status): {"description": spec.summary, "content": content} for status in _successes(spec)
+    }
+    for status in sorted(_refusals(spec)):
+        responses[str(status)] = {"description": phrase(status), "content": refused}
+    responses["default"] = {"description": "Refused", "content": refused}
     return responses
 
 
+def _successes(spec: RouteSpec) -> list[int]:
+    return [spec.status, *(status for status in spec.statuses if status < 400)]
+
+
+def _refusals(spec: RouteSpec) -> set[int]:
+    """Those the route names, and those that go with a token, with parameters or with a body."""
+    found = {status for status in spec.statuses if status >= 400}
+    if not spec.public:
+        found.add(401)
+    if spec.params:
+        found.add(400)
+    if spec.method != "GET":
+        found.add(415)
+    if spec.body is not None:
+        found |= {400, 408, 413, 422}
+    return found
+
+
+def _needs_body(body: Any) -> bool:
+    """Without one it is `{}`, which will do where no member is required. Other shapes want JSON, or take anything."""
+    if isinstance(body, type):
+        return any(field.required for field in msgspec.structs.fields(body))
+    return "type" in body
+
+
+def _link(link: Link, ids: dict[tuple[str, str], str]) -> tuple[str, dict[str, Any]]:
+    operation = ids[link.method, link.path]
+    return operation, {"operationId": operation, "parameters": link.parameters}
+
+
 def _parameter(param: Param) -> dict[str, Any]:
-    return {
+    """Numbers without bounds have those of server/routes/params.py."""
+    number = param.schema.get("type") == "integer"
+    schema = {"minimum": 0, "maximum": INTEGER_MAX, **param.schema} if number else param.schema
+    described: dict[str, Any] = {
         "name": param.name,
         "in": param.where,
         "description": param.summary,
-        "required": False,
-        "schema": param.schema,
+        "required": param.required,
+        "schema": schema,
     }
+    if param.where == "query" and not param.required:
+        described["allowEmptyValue"] = True  # which counts as absent
+    return described
 
 
 def _schema(given: Any, schema_of: dict[int, Any]) -> Any:
+    if isinstance(given, tuple):
+        return {"anyOf": [_schema(one, schema_of) for one in given]}
     return schema_of[id(given)] if isinstance(given, type) else given
 
 

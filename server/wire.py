@@ -15,14 +15,14 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
-from executor.store.base import DraftHead, Record, RunRow, WorkflowRow
+from executor.store.base import VERSION_MAX, DraftHead, Record, RunRow, WorkflowRow
 from executor.views import SavedWorkflow, Submitted
 
 SUMMARY_CHARS = 160
 DraftName = Annotated[str, Meta(max_length=200)]
 PersonName = Annotated[str, Meta(max_length=200)]
 ShortText = Annotated[str, Meta(max_length=500)]
-Version = Annotated[int, Meta(ge=1, le=2**31 - 1)]
+Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
 
 
 class RunRequest(Struct, forbid_unknown_fields=True):

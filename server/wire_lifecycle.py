@@ -13,7 +13,7 @@ from server.wire import RunAccepted, Version
 class ForkRequest(Struct, forbid_unknown_fields=True):
     """POST /api/runs/{id}/fork. `outputs`: by node key, in place of the recorded ones."""
 
-    seq: Annotated[int, Meta(ge=1)]
+    seq: Annotated[int, Meta(ge=1, le=2**53)]
     outputs: dict[str, Any] = {}
 
 

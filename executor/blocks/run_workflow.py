@@ -12,6 +12,7 @@ import orjson
 from compiler.catalog import BlockSpec
 from executor.blocks.base import ChildRequest, Context, Suspend
 from executor.blocks.schema import invalid, text
+from executor.store.base import VERSION_MAX
 from executor.values.coerce import coerce
 
 _PARAMS: dict[str, Any] = {
@@ -26,7 +27,7 @@ _PARAMS: dict[str, Any] = {
             "x-ui": {"order": 1, "widget": "text"},
         },
         "version": {
-            "anyOf": [{"type": "integer", "minimum": 1}, {"type": "null"}],
+            "anyOf": [{"type": "integer", "minimum": 1, "maximum": VERSION_MAX}, {"type": "null"}],
             "title": "Version",
             "description": "Left empty: the newest when the run is started, which then keeps it.",
             "x-ui": {"order": 2, "widget": "number", "advanced": True},
@@ -106,8 +107,8 @@ def _version(value: Any) -> int | None:
     number = coerce("integer", value)
     if number is None or number == "":
         return None
-    if isinstance(number, bool) or not isinstance(number, int) or number < 1:
-        raise invalid(f"version must be a whole number from 1, not {str(number)[:40]!r}")
+    if isinstance(number, bool) or not isinstance(number, int) or not 1 <= number <= VERSION_MAX:
+        raise invalid(f"version must be a whole number from 1 to {VERSION_MAX}, not {str(number)[:40]!r}")
     return number
 
 

@@ -17,7 +17,7 @@ Times are Unix milliseconds and always come from the caller. The store has no cl
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Literal, Protocol
+from typing import Final, Literal, Protocol
 
 from msgspec import Struct
 
@@ -31,6 +31,7 @@ from executor.store.upkeep import UpkeepStore
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
 TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+VERSION_MAX: Final = 2**31 - 1  # of a workflow; a larger number is refused before a database sees it
 
 
 class Record(Struct, frozen=True):

@@ -6,9 +6,10 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
 
 import orjson
+from msgspec import Meta
 
 from compiler.diagnostics import CompileError
 from compiler.plan import Node, Plan
@@ -16,6 +17,7 @@ from compiler.references import escape
 from executor.answers import check_input
 from executor.documents import as_ours
 from executor.errors import InputInvalid
+from executor.store.base import VERSION_MAX
 from executor.store.triggers import Declared, ScheduleRow, WebhookRow
 from executor.triggers import cron
 
@@ -27,6 +29,7 @@ TYPES: Final = frozenset({"schedule", "webhook"})
 _PLAIN: Final = re.compile(r"[A-Za-z0-9_.-]{1,100}")
 SHORT: Final = 60
 WEBHOOK_TIMEOUT_S: Final = 30.0
+Version = Annotated[int, Meta(ge=1, le=VERSION_MAX)]
 
 
 def trigger_id(workflow: str, block: str) -> str:

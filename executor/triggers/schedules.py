@@ -22,7 +22,7 @@ from executor.runtime.starting import Origin, new_run
 from executor.store.base import NewRun
 from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.triggers import cron
-from executor.triggers.declared import start_of
+from executor.triggers.declared import Version, start_of
 from executor.triggers.scheduler import Scheduler
 
 if TYPE_CHECKING:
@@ -44,7 +44,7 @@ class ScheduleSpec(Struct, forbid_unknown_fields=True):
     workflow: str
     cron: str
     tz: str = "UTC"
-    version: int | None = None
+    version: Version | None = None
     trigger: str | None = None
     input: dict[str, Any] = {}
     enabled: bool = True

@@ -22,7 +22,7 @@ from executor.errors import BadRequest, Conflict, InputInvalid, NotFound, StoreE
 from executor.runtime.recover import keep_plan
 from executor.runtime.starting import Origin, new_run
 from executor.store.triggers import Auth, DeliveryRow, Respond, WebhookRow
-from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, new_generation, start_of
+from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
 from executor.triggers.requests import Received, body_of, envelope, header_problem, prove
 from executor.triggers.schedules import API_ID
 from executor.views import Submitted
@@ -55,7 +55,7 @@ class WebhookSpec(Struct, forbid_unknown_fields=True):
     trigger of type `webhook` is given the request, every other one its body."""
 
     workflow: str
-    version: int | None = None
+    version: Version | None = None
     trigger: str | None = None
     auth: Auth = "hmac"
     secret_env: str | None = None

@@ -76,7 +76,7 @@ def _body(data: bytes, content_type: str, limits: Limits) -> Any:
 
 
 TABLE = (
-    RouteSpec("GET", "/callbacks/{token}", look, "Nothing to see", "waits", public=True, documented=False),
+    RouteSpec("GET", "/callbacks/{token}", look, "Nothing to see", "waits", public=True, documented=False, status=405),
     RouteSpec(
         "POST",
         "/callbacks/{token}",

@@ -17,6 +17,7 @@ from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
 KEYS_MAX = 1000
+FAIL_MAX = 1000
 DELAY_MS_MAX = 30_000
 _HEADERS = ("accept", "content-type", "idempotency-key", "user-agent")
 
@@ -37,7 +38,7 @@ class Calls:
 
 
 async def echo(call: Call) -> Response:
-    fail = integer(call, "fail", maximum=1000, default=0) or 0
+    fail = integer(call, "fail", maximum=FAIL_MAX, default=0) or 0
     delay_ms = integer(call, "delay_ms", maximum=DELAY_MS_MAX, default=0) or 0
     body = await read_json(call.request, call.settings.limits)
     key = call.query("key") or call.request.headers.get("idempotency-key", "")
@@ -61,7 +62,7 @@ async def echo(call: Call) -> Response:
 
 
 _PARAMS = (
-    Param("fail", "Answer 503 this many times for one key.", {"type": "integer", "minimum": 0}),
+    Param("fail", "Answer 503 this many times for one key.", {"type": "integer", "minimum": 0, "maximum": FAIL_MAX}),
     Param("key", "The key to count by; the Idempotency-Key header without it."),
     Param("delay_ms", "Answer this much later.", {"type": "integer", "minimum": 0, "maximum": DELAY_MS_MAX}),
 )

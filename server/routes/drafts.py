@@ -14,8 +14,8 @@ from server import wire
 from server.body import read_as
 from server.errors import PreconditionRequired
 from server.routes.params import integer
-from server.routes.runs import KEY, MEDIA, REFUSALS, WAIT, idempotency_key, started
-from server.routes.table import Call, Param, RouteSpec
+from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, WAIT, idempotency_key, started
+from server.routes.table import Call, Link, Param, RouteSpec
 from server.routes.workflows import INPUTS
 from server.wire import json_response
 
@@ -108,7 +108,15 @@ def _etag(rev: int) -> dict[str, str]:
     return {"ETag": f'"{rev}"'}
 
 
-_AT_REV = Param("If-Match", 'Only if the draft is at this revision: "3".', where="header")
+_REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$"}
+_AT_REV = Param("If-Match", 'Only if the draft is at this revision: "3".', _REV, "header")
+_NEXT = (
+    ("GET", "/api/drafts/{id}"),
+    ("PUT", "/api/drafts/{id}"),
+    ("POST", "/api/drafts/{id}/run"),
+    ("POST", "/api/drafts/{id}/versions"),
+    ("DELETE", "/api/drafts/{id}"),
+)
 _PAGE = (
     Param("before", "Id of the last draft of the previous page."),
     Param("limit", "Drafts on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
@@ -125,6 +133,7 @@ TABLE = (
         answer=DraftView,
         status=201,
         statuses=(413, 415, 422),
+        links=tuple(Link(method, path, {"id": "$response.body#/id"}) for method, path in _NEXT),
     ),
     RouteSpec(
         "GET", "/api/drafts", list_all, "Drafts, without documents", "drafts", answer=wire.DraftPage, params=_PAGE
@@ -139,7 +148,7 @@ TABLE = (
         body=wire.DraftChange,
         answer=wire.DraftSaved,
         statuses=(404, 409, 413, 415, 422, 428),
-        params=(Param("If-Match", 'The revision that was changed: "3".', where="header"),),
+        params=(Param("If-Match", 'The revision that was changed: "3".', _REV, "header", required=True),),
     ),
     RouteSpec(
         "DELETE",
@@ -158,11 +167,12 @@ TABLE = (
         "Start a run of a draft",
         "drafts",
         body=wire.RunDraftRequest,
-        answer=wire.DraftRunAccepted,
+        answer=(wire.DraftRunAccepted, wire.RunResult),
         status=202,
         statuses=(200, 404, *REFUSALS),
         params=(_AT_REV, KEY, WAIT),
         media=MEDIA,
+        links=LINKS,
     ),
     RouteSpec(
         "POST",

@@ -8,7 +8,7 @@ from executor.errors import BadRequest, NotFound
 from executor.store.base import EventFilter, RunRow
 from server import wire
 from server.errors import CrossSite
-from server.routes.params import integer
+from server.routes.params import INTEGER_MAX, integer
 from server.routes.table import Call, Param, RouteSpec
 from server.security import is_cross_site
 from server.sse import EventStream
@@ -18,10 +18,11 @@ PREVIEW_BYTES_MAX = 16 * 1024 * 1024  # as large as any output
 
 
 async def events(call: Call) -> Response:
-    if call.accepts("application/json") and not call.accepts("text/event-stream"):
-        return await _history(call)
+    where = _filter(call)
     row = await stored_run(call, call.path("id"))
-    return open_stream(call, row, _cursor(call))
+    if call.accepts("application/json") and not call.accepts("text/event-stream"):
+        return await _history(call, row.id, where)
+    return open_stream(call, row, where.after)
 
 
 def open_stream(call: Call, row: RunRow, after: int, headers: dict[str, str] | None = None) -> Response:
@@ -44,29 +45,32 @@ async def stored_run(call: Call, run: str) -> RunRow:
     return row
 
 
-async def _history(call: Call) -> Response:
-    """{events, count, next}: `count` of all that match, `next` the cursor of the next page or null at the end."""
-    run = (await stored_run(call, call.path("id"))).id
-    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.events_page_max, default=1000) or 1000
-    where = EventFilter(
-        after=integer(call, "after", default=0) or 0,
-        limit=limit,
+def _filter(call: Call) -> EventFilter:
+    """A stream keeps to `after` alone. Raises BadRequest."""
+    return EventFilter(
+        after=_cursor(call),
+        limit=integer(call, "limit", minimum=1, maximum=call.settings.limits.events_page_max, default=1000) or 1000,
         node=call.query("node"),
         types=tuple(name.strip() for name in (call.query("type") or "").split(",") if name.strip()),
         since_ms=integer(call, "since"),
     )
+
+
+async def _history(call: Call, run: str, where: EventFilter) -> Response:
+    """{events, count, next}: `count` of all that match, `next` the cursor of the next page or null at the end."""
     records, count = await call.engine.find_events(run, where)
-    following = records[-1].seq if len(records) == limit else None
+    following = records[-1].seq if len(records) == where.limit else None
     events = wire.join_events(run, records, preview_bytes(call))
     return json_response({"events": events, "count": count, "next": following})
 
 
 def _cursor(call: Call) -> int:
     """Last-Event-ID when an EventSource comes back, else ?after=, else the beginning."""
+    after = integer(call, "after", default=0) or 0
     text = call.request.headers.get("last-event-id", "").strip()
     if not text:
-        return integer(call, "after", default=0) or 0
-    if not (text.isascii() and text.isdecimal()) or len(text) > 16:
+        return after
+    if not (text.isascii() and text.isdecimal()) or len(text) > 16 or int(text) > INTEGER_MAX:
         raise BadRequest("Last-Event-ID must be the id of an event: a whole number.", code="bad_cursor")
     return int(text)
 
@@ -78,7 +82,7 @@ PREVIEW = Param(
     {"type": "integer", "minimum": 0, "maximum": PREVIEW_BYTES_MAX},
 )
 _PARAMS = (
-    Param("Last-Event-ID", "Stream: continue behind this event.", {"type": "integer"}, "header"),
+    Param("Last-Event-ID", "Continue behind this event; counts before `after`.", {"type": "integer"}, "header"),
     Param("after", "Continue behind this seq.", {"type": "integer", "minimum": 0}),
     Param("limit", "JSON: events on a page.", {"type": "integer", "minimum": 1, "maximum": 10000}),
     Param("node", "JSON: only events of this node, in all its iterations and branches."),

@@ -21,7 +21,8 @@ async def healthz(call: Call) -> Response:
 
 
 async def openapi(call: Call) -> Response:
-    return Response(openapi_bytes(call.request.app.state.table), media_type="application/json")
+    """A server with a token says that it is needed."""
+    return Response(openapi_bytes(call.request.app.state.table, call.auth.required), media_type="application/json")
 
 
 class Version(Struct, frozen=True):

@@ -96,7 +96,7 @@ def _started(delivered: Delivered, status: str) -> Response:
 
 
 TABLE = (
-    RouteSpec("GET", "/hooks/{id}", look, "Nothing to see", "triggers", public=True, documented=False),
+    RouteSpec("GET", "/hooks/{id}", look, "Nothing to see", "triggers", public=True, documented=False, status=405),
     RouteSpec(
         "POST",
         "/hooks/{id}",

@@ -7,7 +7,7 @@ from starlette.responses import Response
 
 from server import wire
 from server.body import read_as
-from server.routes.runs import KEY, REFUSALS, idempotency_key
+from server.routes.runs import KEY, LINKS, REFUSALS, idempotency_key
 from server.routes.table import Call, RouteSpec
 from server.wire import json_response
 from server.wire_lifecycle import (
@@ -67,6 +67,7 @@ TABLE = (
         status=202,
         statuses=(200, 400, 404, *REFUSALS),
         params=(KEY,),
+        links=LINKS,
     ),
     RouteSpec(
         "POST",
@@ -78,6 +79,7 @@ TABLE = (
         status=202,
         statuses=(200, 404, *REFUSALS),
         params=(KEY,),
+        links=LINKS,
     ),
     RouteSpec(
         "POST",

@@ -96,7 +96,7 @@ TABLE = (
         "/api/runs/{id}/nodes/{key}",
         node,
         "Input and output of one node",
-        answer=_NODE,
+        answer=(_NODE, {"description": "With `only`: any JSON."}),
         statuses=(400, 404),
         params=(
             Param("attempt", "This attempt instead of the last one.", {"type": "integer", "minimum": 0}),

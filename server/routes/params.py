@@ -8,9 +8,13 @@ from executor.errors import BadRequest
 from server.routes.table import Call
 
 Choice = TypeVar("Choice", bound=str)
+INTEGER_MAX = 2**53  # what every language that reads JSON can count to
+FLAGS = {"1": True, "true": True, "yes": True, "on": True, "0": False, "false": False, "no": False, "off": False}
 
 
-def integer(call: Call, name: str, *, minimum: int = 0, maximum: int = 2**53, default: int | None = None) -> int | None:
+def integer(
+    call: Call, name: str, *, minimum: int = 0, maximum: int = INTEGER_MAX, default: int | None = None
+) -> int | None:
     """A whole number within bounds; `default` when absent. Raises BadRequest (400)."""
     text = call.query(name)
     if text is None:
@@ -38,7 +42,11 @@ def seconds(call: Call, name: str, maximum: float) -> float | None:
 
 
 def flag(call: Call, name: str) -> bool:
-    return (call.query(name) or "").lower() in ("1", "true", "yes", "on")
+    """False when absent. Raises BadRequest (400)."""
+    given = FLAGS.get((call.query(name) or "0").lower())
+    if given is None:
+        raise BadRequest(f"The query parameter {name} must be 1 or 0.")
+    return given
 
 
 def choice(call: Call, name: str, allowed: tuple[Choice, ...], default: Choice) -> Choice:

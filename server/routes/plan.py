@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from compiler import plan as plans
 from compiler.render import Format, render
-from server.routes.params import choice, flag
+from server.routes.params import FLAGS, choice, flag
 from server.routes.table import Call, Param, RouteSpec
 
 FORMATS: dict[Format, str] = {
@@ -37,7 +37,9 @@ TABLE = (
         params=(
             Param("format", "json, text, dot or mermaid.", {"enum": list(FORMATS)}),
             Param(
-                "expanded", "1: with branch-indexed copies and iterations as nodes of their own.", {"type": "boolean"}
+                "expanded",
+                "1: with branch-indexed copies and iterations as nodes of their own.",
+                {"enum": list(FLAGS)},
             ),
         ),
         media=("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.mermaid"),

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from server import wire
 from server.body import read_as
-from server.routes.runs import KEY, MEDIA, REFUSALS, WAIT, idempotency_key, started
+from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, STARTED, WAIT, idempotency_key, started
 from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
@@ -44,10 +44,11 @@ TABLE = (
         rerun,
         "Run again from a block",
         body=wire.RerunRequest,
-        answer=wire.RunAccepted,
+        answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),
         params=(KEY, WAIT),
         media=MEDIA,
+        links=LINKS,
     ),
 )

@@ -17,7 +17,7 @@ from server.errors import TooManyStreams
 from server.routes.events import open_stream, stored_run
 from server.routes.params import choice, integer, seconds
 from server.routes.response import block_response
-from server.routes.table import Call, Param, RouteSpec
+from server.routes.table import Call, Link, Param, RouteSpec
 from server.wire import json_response
 
 IDEMPOTENCY_KEY_MAX = 255
@@ -103,13 +103,13 @@ async def cancel(call: Call) -> Response:
 async def signal(call: Call) -> Response:
     """202 for a new signal, 200 when its dedupe key was used before."""
     body = await read_as(call.request, call.settings.limits, wire.SignalRequest)
-    run, name = call.path("id"), call.path("name")
+    run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
     seq, new = await call.engine.signal(
         run,
         name,
         body.payload,
         correlation=body.correlation,
-        dedupe_key=body.dedupe_key or idempotency_key(call),
+        dedupe_key=body.dedupe_key or key,
         by=body.by,
     )
     return json_response(wire.SignalAccepted(run, name, seq, new), 202 if new else 200)
@@ -177,10 +177,23 @@ async def wait_for(call: Call, run: str, wait_s: float) -> RunView:
 
 
 KEY = Param(
-    "Idempotency-Key", "The same key with the same body is the same run; with another body it is a 409.", where="header"
+    "Idempotency-Key",
+    "The same key with the same body is the same run; with another body it is a 409.",
+    {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
+    "header",
 )
-WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0, "maximum": 60})
+WAIT = Param("wait", "Seconds to wait for the result; more than 60 are 60.", {"type": "number", "minimum": 0})
 REFUSALS = (409, 413, 415, 422)
+STARTED = (wire.RunAccepted, wire.RunResult)  # the second with ?wait=
+_RUN = {"id": "$response.body#/run"}
+LINKS = (
+    Link("GET", "/api/runs/{id}", _RUN),
+    Link("GET", "/api/runs/{id}/events", _RUN),
+    Link("GET", "/api/waits", {"run": "$response.body#/run"}),
+    Link("POST", "/api/runs/{id}/signals/{name}", _RUN),
+    Link("POST", "/api/runs/{id}/cancel", _RUN),
+    Link("POST", "/api/runs/{id}/rerun", _RUN),
+)
 MEDIA = ("application/json", "text/event-stream")
 _SUMMARY = {
     "type": "object",
@@ -240,11 +253,12 @@ TABLE = (
         start_stored,
         "Start a run of a stored workflow",
         body=wire.RunRequest,
-        answer=wire.RunAccepted,
+        answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),
         params=(KEY, WAIT),
         media=MEDIA,
+        links=LINKS,
     ),
     RouteSpec(
         "POST",
@@ -252,11 +266,12 @@ TABLE = (
         start_document,
         "Start a run of a document",
         body=wire.RunDocumentRequest,
-        answer=wire.RunAccepted,
+        answer=STARTED,
         status=202,
-        statuses=(200, *REFUSALS),
+        statuses=(200, 404, *REFUSALS),
         params=(KEY, WAIT),
         media=MEDIA,
+        links=LINKS,
     ),
     RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=_LIST, params=_LIST_PARAMS),
     RouteSpec(

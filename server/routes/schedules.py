@@ -11,7 +11,7 @@ from executor.errors import BadRequest
 from executor.triggers.schedules import ScheduleSpec, ScheduleView
 from server import wire
 from server.body import read_as
-from server.routes.table import Call, Param, RouteSpec
+from server.routes.table import Call, Link, Param, RouteSpec
 from server.wire import json_response
 from server.wire_triggers import CronPreview, FireView, ScheduleDetail, ScheduleList, TriggerDeleted
 
@@ -69,9 +69,12 @@ async def _detail(call: Call, view: ScheduleView) -> dict[str, Any]:
 
 
 WORKFLOW = Param("workflow", "Only those of this workflow.")
-_EXPR = Param("expr", "Minute, hour, day of the month, month, day of the week.")
+_EXPR = Param(
+    "expr", "Minute, hour, day of the month, month, day of the week.", {"type": "string", "minLength": 1}, required=True
+)
 _TZ = Param("tz", "An IANA name such as Europe/Berlin; UTC without it.")
 _ONE = "/api/schedules/{id}"
+_SAME = {"id": "$response.body#/id"}
 
 TABLE = (
     RouteSpec("GET", "/api/schedules", list_all, "All schedules", "triggers", answer=ScheduleList, params=(WORKFLOW,)),
@@ -87,6 +90,12 @@ TABLE = (
         body=ScheduleSpec,
         answer=ScheduleDetail,
         statuses=(201, 400, 404, 409, 422),
+        links=(
+            Link("GET", _ONE, _SAME),
+            Link("POST", f"{_ONE}/disable", _SAME),
+            Link("POST", f"{_ONE}/run", _SAME),
+            Link("DELETE", _ONE, _SAME),
+        ),
     ),
     RouteSpec("DELETE", _ONE, delete, "Delete a schedule", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
     RouteSpec(

@@ -10,9 +10,11 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from msgspec import Struct, field
+from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
 from starlette.routing import Route
+from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
 from server.auth import Auth
@@ -60,6 +62,16 @@ class Param(Struct, frozen=True):
     summary: str
     schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
     where: str = "query"
+    required: bool = False
+
+
+class Link(Struct, frozen=True):
+    """What can be asked next with what the answer holds, for OpenAPI. `parameters`: of that route, as runtime
+    expressions such as `$response.body#/run`."""
+
+    method: str
+    path: str
+    parameters: dict[str, str]
 
 
 class RouteSpec(Struct, frozen=True):
@@ -67,10 +79,14 @@ class RouteSpec(Struct, frozen=True):
 
     public    needs no token
     body      struct of the request body, or None
-    answer    struct of the 2xx body, a JSON Schema, or None for bodies that are not JSON
-    statuses  the codes besides the first that the route answers on purpose
+    answer    struct of the 2xx body, a tuple of structs of which it is one, a JSON Schema, or None for bodies that are
+              not JSON
+    status    the usual code; 405 for a method that is there only to be refused with a hint of its own
+    statuses  the codes besides the first that the route answers on purpose; those that go with a token, a body or
+              parameters are known to server/openapi.py
     media     media types of the 2xx body, the usual one first
     documented  shown in openapi.json
+    links     what to ask next
     """
 
     method: str
@@ -86,6 +102,7 @@ class RouteSpec(Struct, frozen=True):
     params: tuple[Param, ...] = ()
     media: tuple[str, ...] = ("application/json",)
     documented: bool = True
+    links: tuple[Link, ...] = ()
 
 
 def routes(table: Sequence[RouteSpec]) -> list[Route]:
@@ -94,10 +111,21 @@ def routes(table: Sequence[RouteSpec]) -> list[Route]:
     for spec in table:
         by_path.setdefault(spec.path, {})[spec.method] = spec
     # A node key may hold slashes, send@review#5/fan[2], and a path is decoded before it is matched.
-    return [
-        Route(path.replace("{key}", "{key:path}"), _endpoint(specs), methods=list(specs))
-        for path, specs in by_path.items()
-    ]
+    return [_Route(path.replace("{key}", "{key:path}"), specs) for path, specs in by_path.items()]
+
+
+class _Route(Route):
+    """Leaves methods that are only refused (status 405) out of `Allow`."""
+
+    def __init__(self, path: str, specs: dict[str, RouteSpec]) -> None:
+        super().__init__(path, _endpoint(specs), methods=list(specs))
+        offered = {method for method, spec in specs.items() if spec.status != 405}
+        self._allow = ", ".join(sorted(offered | ({"HEAD"} if "GET" in offered else set())))
+
+    async def handle(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["method"] not in (self.methods or ()):
+            raise HTTPException(405, headers={"Allow": self._allow})
+        await self.app(scope, receive, send)
 
 
 def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Response]]:

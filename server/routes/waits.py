@@ -12,7 +12,7 @@ from executor.views import WaitView
 from executor.waits import WaitFilter
 from server.body import read_as
 from server.routes.params import choice, integer
-from server.routes.table import Call, Param, RouteSpec
+from server.routes.table import Call, Link, Param, RouteSpec
 from server.wire import json_response
 from server.wire_waits import WithdrawRequest
 
@@ -70,13 +70,23 @@ _LIST = {
     },
 }
 
+_ONE = "/api/runs/{id}/waits/{key}"
+_OLDEST = {"id": "$response.body#/waits/0/run", "key": "$response.body#/waits/0/id"}
+
 TABLE = (
     RouteSpec(
-        "GET", "/api/waits", list_waits, "What runs wait for, with links", "waits", answer=_LIST, params=_LIST_PARAMS
+        "GET",
+        "/api/waits",
+        list_waits,
+        "What runs wait for, with links",
+        "waits",
+        answer=_LIST,
+        params=_LIST_PARAMS,
+        links=(Link("GET", _ONE, _OLDEST), Link("DELETE", _ONE, _OLDEST)),
     ),
     RouteSpec(
         "GET",
-        "/api/runs/{id}/waits/{key}",
+        _ONE,
         read,
         "One wait, by its id or by the key of the node that waits",
         "waits",
@@ -85,7 +95,7 @@ TABLE = (
     ),
     RouteSpec(
         "DELETE",
-        "/api/runs/{id}/waits/{key}",
+        _ONE,
         withdraw,
         "Take a question back",
         "waits",

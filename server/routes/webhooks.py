@@ -10,7 +10,7 @@ from starlette.responses import Response
 from executor.triggers.webhooks import WebhookSpec, WebhookView
 from server.body import read_as
 from server.routes.schedules import WORKFLOW
-from server.routes.table import Call, RouteSpec
+from server.routes.table import Call, Link, RouteSpec
 from server.wire import json_response
 from server.wire_triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
 
@@ -61,6 +61,7 @@ async def _detail(call: Call, view: WebhookView) -> dict[str, Any]:
 
 
 _ONE = "/api/webhooks/{id}"
+_SAME = {"id": "$response.body#/id"}
 
 TABLE = (
     RouteSpec("GET", "/api/webhooks", list_all, "All webhooks", "triggers", answer=WebhookList, params=(WORKFLOW,)),
@@ -82,6 +83,12 @@ TABLE = (
         body=WebhookSpec,
         answer=WebhookDetail,
         statuses=(201, 400, 404, 409, 422),
+        links=(
+            Link("GET", _ONE, _SAME),
+            Link("POST", f"{_ONE}/rotate", _SAME),
+            Link("POST", "/hooks/{id}", _SAME),
+            Link("DELETE", _ONE, _SAME),
+        ),
     ),
     RouteSpec("DELETE", _ONE, delete, "Delete a webhook", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
     RouteSpec(

@@ -10,7 +10,7 @@ from executor.views import SavedWorkflow
 from server.body import read_json
 from server.errors import BodyInvalid
 from server.routes.params import integer
-from server.routes.table import Call, Param, RouteSpec
+from server.routes.table import Call, Link, Param, RouteSpec
 from server.wire import Validation, fragment, json_response, workflow_summary, workflow_url
 
 DOCUMENT_BODY = {
@@ -111,6 +111,10 @@ TABLE = (
         answer=SavedWorkflow,
         status=201,
         statuses=(200, 422),
+        links=(
+            Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
+            Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
+        ),
     ),
     RouteSpec("GET", "/api/workflows", list_all, "The newest version of each workflow", "workflows", answer=_LIST),
     RouteSpec(

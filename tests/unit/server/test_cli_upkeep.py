@@ -78,6 +78,12 @@ def test_the_doctor_looks_for_the_secrets_of_the_environment(
     assert weft("doctor").return_value == 0
 
 
+def test_a_folder_that_is_not_there_is_named(weft: Weft, tmp_path: Path) -> None:
+    told = weft("backup", str(tmp_path / "nowhere" / "copy.db")).exception
+    assert str(told) == f"{tmp_path / 'nowhere'} can not be written to: No such file or directory."
+    assert isinstance(told, cli._Refused) and "folder" in told.hint
+
+
 @pytest.mark.parametrize("command", [["doctor"], ["sql", "SELECT 1"], ["backup", "x"], ["gc", "--db", "nothing.db"]])
 def test_a_database_is_never_made_by_looking_for_it(
     weft: Weft, tmp_path: Path, command: list[str], monkeypatch: pytest.MonkeyPatch
