@@ -13,10 +13,10 @@ from collections import deque
 from collections.abc import Callable
 from functools import cache
 from random import Random
-from typing import Any
+from typing import Any, NamedTuple
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.store import statements, writes
+from executor.store import statements
 from executor.store.connection import Database
 from executor.store.migrate import packaged_migrations, split
 from executor.store.readers import Readers, Row
@@ -39,6 +39,13 @@ class Connection(sqlite3.Connection):
         return super().execute(sql, parameters)
 
 
+class Trap(NamedTuple):
+    """Shuts when the process is about to do this."""
+
+    write: Callable[..., Any]
+    shut: Callable[[], None]
+
+
 class Disk:
     """The file that all processes share. `committed(process)` is called after each commit."""
 
@@ -48,7 +55,7 @@ class Disk:
         self.committed: Callable[[str], None] = lambda process: None
         self.sick: Callable[[str], None] = lambda process: None
         self.process = ""  # whose transaction is open
-        self.traps: dict[str, Callable[[], None]] = {}  # by process: called when it is about to write a run it owns
+        self.traps: dict[str, Trap] = {}  # by process
         self.blind = False
         self.db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512, factory=Connection)
         self.db.disk = self
@@ -147,10 +154,10 @@ class _Writer(Writer):
             self._loop.call_later(self._disk.delay_s(), self._work)
 
     def _work(self) -> None:
-        owns = any(item.write in (writes.append, writes.release) for item in self._waiting)
-        trap = self._disk.traps.pop(self._process, None) if owns else None
-        if trap is not None:
-            trap()
+        trap = self._disk.traps.get(self._process)
+        if trap is not None and any(item.write is trap.write for item in self._waiting):
+            del self._disk.traps[self._process]
+            trap.shut()
             self._loop.call_soon(self._work)
             return
         many = self._disk.rng.randint(1, len(self._waiting))

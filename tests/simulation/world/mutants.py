@@ -76,6 +76,8 @@ def _first_failure(copy: Path, seeds: int) -> tuple[str, str]:
         return "HANGS", ""
     if done.returncode == 0:
         return SURVIVED, ""
+    if done.returncode < 0:
+        return "DIES", f"of signal {-done.returncode}"
     last = done.stdout.strip().rsplit("\n", 1)[-1]
     assert last.startswith("first failure: "), done.stdout + done.stderr
     said = done.stderr.strip().splitlines()[0].partition(": ")[2]

@@ -13,9 +13,10 @@ from random import Random
 from typing import Any, TypeVar
 
 from executor.engine import Engine
+from executor.store import writes
 from tests.simulation.watch import Broken, Observed
 from tests.simulation.world.clients import Clients
-from tests.simulation.world.disk import Disk
+from tests.simulation.world.disk import Disk, Trap
 from tests.simulation.world.faults import Faults
 from tests.simulation.world.ledger import Ledger
 from tests.simulation.world.loop import Process, WorldLoop, begin
@@ -164,9 +165,10 @@ class World:
         server = self._any_server()
         if server is not None and server.process is not None:
             process = server.process
-            if self.rng.random() < 0.7:  # with a commit under way
-                self.disk.traps[process.name] = partial(self._stand_still, process)
-                await asyncio.sleep(self.rng.random() * 5)
+            if self.rng.random() < 0.8:  # with a commit under way
+                write = self.rng.choice((writes.append, writes.append, writes.release))
+                self.disk.traps[process.name] = Trap(write, partial(self._stand_still, process))
+                await asyncio.sleep(self.rng.random() * 10)
                 self.disk.traps.pop(process.name, None)
             else:
                 self._stand_still(process)
