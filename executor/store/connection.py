@@ -50,7 +50,7 @@ class Database:
     raise, or kill) and `tx.<name>.after_commit` (may only kill)."""
 
     def __init__(self, path: str, busy_timeout_ms: int, connect: Connect, fault: FaultPoint) -> None:
-        self._path = path
+        self.path = path
         self._busy_timeout_ms = busy_timeout_ms
         self._connect = connect
         self.fault = fault
@@ -61,7 +61,7 @@ class Database:
     def db(self) -> sqlite3.Connection:
         """The connection, opened now if it was dropped. Raises sqlite3.Error, DatabaseUnavailable."""
         if self._db is None:
-            self._db = _open(self._path, self._busy_timeout_ms, self._connect)
+            self._db = _open(self.path, self._busy_timeout_ms, self._connect)
         return self._db
 
     @contextmanager
@@ -91,6 +91,10 @@ class Database:
             raise CommitUncertain from error
         self.fault(f"tx.{name}.after_commit")
 
+    def another(self) -> sqlite3.Connection:
+        """A raw connection beside the writing one, to read what is committed. Whoever asks closes it."""
+        return self._connect(self.path)
+
     def checkpoint(self) -> None:
         """Copy what readers allow from the WAL into the file. A failure costs nothing: the WAL still holds
         everything."""
@@ -115,7 +119,7 @@ def plain_connect(path: str) -> sqlite3.Connection:
 def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < FIXED_WAL_RESET:
         log.debug("SQLite %s: let only one process write to %s", sqlite3.sqlite_version, path)
-    _create_private(path)
+    create_private(path)
     db = connect(path)
     try:
         db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
@@ -134,16 +138,22 @@ def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connecti
     return db
 
 
-def _create_private(path: str) -> None:
+def create_private(path: str) -> None:
     """A new file is for its owner only (SQLite gives -wal and -shm the same mode), and its name is on disk before
     anything is in it. An existing file is not touched: closing a second descriptor would drop this process's locks on
-    it."""
+    it. It stays when its name could not be synced, as another process may be using it by now; SQLite syncs the
+    directory too, when it switches to the WAL. Raises DatabaseUnavailable."""
     try:
         os.close(os.open(path, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+        sync_directory(path)
     except FileExistsError:
         return
     except OSError as error:
         raise DatabaseUnavailable(f"{path} can not be created: {error.strerror}") from error
+
+
+def sync_directory(path: str) -> None:
+    """Put the names in the directory of `path` on disk."""
     if os.name == "nt":
         return  # directories can not be synced there
     directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)

@@ -1,21 +1,29 @@
-"""Brings a SQLite file to the schema of this code: numbered SQL files, forward only, each in a transaction of its own.
+"""Brings a SQLite file to the schema of this code: numbered SQL files, forward only, all that are missing in one
+transaction.
 
 The number of the last one applied is the file's `user_version`. A file with a higher number was written by a newer
-weft and is refused untouched. Two processes may open a new file at once: the number is read again inside the
-transaction.
+weft and is refused untouched. A file that is in use already is copied first: `weft.db.schema-6` is what was there
+before schema 7, complete and on disk. Two processes may open a file at once: the number is read again inside the
+transaction, and while it is open nobody else writes, so nothing gets between the copy and the change.
 """
 
 from __future__ import annotations
 
+import logging
+import os
 import re
 import sqlite3
 from collections.abc import Iterator, Sequence
+from contextlib import closing, suppress
 from importlib.resources import files
 
 from msgspec import Struct
 
-from executor.errors import SchemaTooNew
-from executor.store.connection import Database
+from executor.errors import DatabaseUnavailable, SchemaTooNew
+from executor.store.connection import Database, create_private, sync_directory
+from executor.store.readers import plain_read_only
+
+log = logging.getLogger("weft.store")
 
 
 class Migration(Struct, frozen=True):
@@ -25,19 +33,14 @@ class Migration(Struct, frozen=True):
 
 
 def migrate(database: Database, migrations: Sequence[Migration]) -> int:
-    """Apply what is missing. Returns the version of the file now. Raises SchemaTooNew; sqlite3.Error leaves the file
-    as it was."""
+    """Apply what is missing. Returns the version of the file now. Raises SchemaTooNew, DatabaseUnavailable (no copy
+    could be made), sqlite3.Error: each leaves the file as it was."""
     newest = migrations[-1].number
+    _refuse_newer(_glance(database.path), newest)
     found = version_of(database.db)
-    if found > newest:
-        raise SchemaTooNew(
-            f"the database has schema {found}, this weft knows schemas up to {newest}",
-            hint="use the weft that wrote it, or a newer one",
-        )
-    for migration in migrations:
-        if migration.number > found:
-            _apply(database, migration)
+    _refuse_newer(found, newest)
     if found < newest:
+        _apply(database, migrations)
         # The connection that changed the schema stays slow: an update of a run costs it four times the time of one that
         # found the schema as it is (SQLite 3.40.1, both measured over 3,000 runs).
         database.drop()
@@ -62,13 +65,67 @@ def version_of(db: sqlite3.Connection) -> int:
     return version
 
 
-def _apply(database: Database, migration: Migration) -> None:
+def _glance(path: str) -> int:
+    """The version of the file, read without the right to write: opening it for writing switches it to the WAL, and
+    closing it again copies a WAL that is there. 0 when it can not be read: opening it for writing will say why."""
+    try:
+        with closing(plain_read_only(path)) as db:
+            return version_of(db)
+    except sqlite3.Error:
+        return 0
+
+
+def _refuse_newer(found: int, newest: int) -> None:
+    if found > newest:
+        raise SchemaTooNew(
+            f"the database has schema {found}, this weft knows schemas up to {newest}",
+            hint="use the weft that wrote it, or a newer one",
+        )
+
+
+def _apply(database: Database, migrations: Sequence[Migration]) -> None:
+    newest = migrations[-1].number
     with database.tx("migrate") as tx:
-        if version_of(tx.db) >= migration.number:
+        found = version_of(tx.db)
+        if found >= newest:
             return  # another process was faster
-        for statement in split(migration.sql):
-            tx.db.execute(statement)
-        tx.db.execute(f"PRAGMA user_version = {migration.number:d}")  # a pragma takes no parameters
+        if found:
+            kept = _keep(database, found)
+            log.info("%s goes from schema %d to %d; what it was is kept in %s", database.path, found, newest, kept)
+        for migration in migrations:
+            if migration.number > found:
+                for statement in split(migration.sql):
+                    tx.db.execute(statement)
+        tx.db.execute(f"PRAGMA user_version = {newest:d}")  # a pragma takes no parameters
+
+
+def _keep(database: Database, found: int) -> str:
+    """Copy the file as it is, by a connection of its own: one that is inside a transaction can not. Returns where. A
+    copy of the same schema from an earlier try, or from before somebody went back to it, makes room."""
+    target = f"{database.path}.schema-{found}"
+    draft = f"{target}.part"
+    try:
+        with suppress(FileNotFoundError):
+            os.unlink(draft)  # of a process that was killed here
+        create_private(draft)
+        with closing(database.another()) as db:
+            db.execute("VACUUM INTO ?", (draft,)).fetchall()
+        descriptor = os.open(draft, os.O_RDWR)
+        try:
+            os.fsync(descriptor)
+        finally:
+            os.close(descriptor)
+        os.replace(draft, target)
+        sync_directory(target)
+    except (OSError, sqlite3.Error, DatabaseUnavailable) as error:
+        with suppress(OSError):
+            os.unlink(draft)
+        raise DatabaseUnavailable(
+            f"{database.path} has schema {found} and was not changed, because no copy of it could be made at {target}:"
+            f" {error}",
+            hint="make room for a second file of its size in that directory, then start again",
+        ) from error
+    return target
 
 
 def split(script: str) -> Iterator[str]:

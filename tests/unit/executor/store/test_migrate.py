@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import sqlite3
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from functools import partial
 from pathlib import Path
+from threading import Barrier
 
 import pytest
 
-from executor.errors import NestedTransaction, SchemaTooNew
+from executor.errors import DatabaseUnavailable, NestedTransaction, SchemaTooNew
 from executor.store.connection import Database, plain_connect
 from executor.store.migrate import Migration, migrate, packaged_migrations, split, version_of
 
@@ -152,3 +156,61 @@ def test_blobs_of_before_are_counted_and_left_over_facts_are_gone(database: Data
     ]
     assert database.db.execute("SELECT run_id FROM inbox").fetchall() == [("open",)]
     database.drop()
+
+
+def test_a_failure_of_the_last_migration_takes_the_others_back(database: Database) -> None:
+    migrate(database, [ONE])
+    with pytest.raises(sqlite3.OperationalError):
+        migrate(database, [ONE, TWO, Migration(3, "bad", BAD.sql)])
+    assert version_of(database.db) == 1
+    assert [name for _, name, *_ in database.db.execute("PRAGMA table_info(a)")] == ["x"]
+    database.drop()
+
+
+def test_a_file_in_use_is_copied_before_it_is_changed(database: Database, tmp_path: Path) -> None:
+    migrate(database, [ONE])
+    assert list(tmp_path.glob("*.schema-*")) == []  # a new file has nothing to keep
+    kept = tmp_path / "weft.db.schema-1"
+    for leftover in (kept, tmp_path / "weft.db.schema-1.part"):
+        leftover.write_bytes(b"of an earlier try")
+    migrate(database, [ONE, TWO])
+    assert [path.name for path in tmp_path.glob("*.schema-*")] == [kept.name]
+    assert kept.stat().st_mode & 0o777 == 0o600
+    with closing(sqlite3.connect(kept)) as copy:
+        assert version_of(copy) == 1
+        assert copy.execute("SELECT * FROM a").fetchall() == [("1;2",)]
+    database.drop()
+
+
+def test_without_room_for_a_copy_nothing_is_changed(database: Database, tmp_path: Path) -> None:
+    migrate(database, [ONE])
+    (tmp_path / "weft.db.schema-1.part").mkdir()  # in the way of the copy, as a full disk is
+    with pytest.raises(DatabaseUnavailable, match=r"has schema 1 and was not changed.*weft\.db\.schema-1") as refused:
+        migrate(database, [ONE, TWO])
+    assert "make room" in (refused.value.hint or "")
+    assert version_of(database.db) == 1
+    database.drop()
+
+
+def test_two_that_open_an_old_file_at_once_change_it_once(tmp_path: Path) -> None:
+    path = str(tmp_path / "weft.db")
+    both = [
+        Database(
+            path, 5_000, partial(sqlite3.connect, check_same_thread=False, isolation_level=None), lambda name: None
+        )
+        for _ in range(2)
+    ]
+    migrate(both[0], [ONE])
+    begin = Barrier(2)
+
+    def start(database: Database) -> int:
+        begin.wait(10)
+        return migrate(database, [ONE, TWO])
+
+    with ThreadPoolExecutor(2) as pool:
+        assert list(pool.map(start, both)) == [2, 2]
+    with closing(sqlite3.connect(tmp_path / "weft.db.schema-1")) as copy:
+        assert version_of(copy) == 1
+    assert both[0].db.execute("SELECT x, y FROM a").fetchall() == [("1;2", None)]
+    for database in both:
+        database.drop()

@@ -1,0 +1,165 @@
+"""Databases of earlier versions, brought to this schema and broken off at every change of a file on the way: the
+process is killed there, or the operating system says no.
+
+Whenever that is, the file is what it was or what it is to become, nothing between; the copy of before, once it has its
+name, is whole; and the next start finishes. Files of schemas that are not recorded come from an older one, brought part
+of the way.
+
+    python -m tests.golden.broken [--every N] [--schemas 1,2,...] [--actions kill,EIO,ENOSPC]
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import shutil
+import signal
+import sys
+import tempfile
+import threading
+import time
+from collections import Counter
+from collections.abc import Callable
+from pathlib import Path
+
+from executor.errors import WeftError
+from executor.store.connection import Connect, Database, plain_connect
+from executor.store.migrate import migrate, packaged_migrations
+from executor.store.writer import as_weft_error
+from tests.faults.adapter import connects
+from tests.faults.calls import CALL_ACTIONS, CallAction
+from tests.faults.points import KILLED, PLAYED, in_child
+from tests.faults.vfs import Op, Vfs, trouble
+from tests.golden.corpus import SCHEMAS, contents, restore
+
+VFS = "weft-upgrade"
+NEWEST = packaged_migrations()[-1].number
+
+
+def upgrade(db: Path, connect: Connect = plain_connect) -> None:
+    """What a start does with the file, up to the first write of its own."""
+    database = Database(str(db), 5_000, connect, lambda point: None)
+    try:
+        migrate(database, packaged_migrations())
+    finally:
+        database.drop()
+
+
+def given(schema: int, folder: Path) -> Path:
+    """A file of that schema, recorded or made of the newest recorded one before it."""
+    if schema in SCHEMAS:
+        return restore(schema, folder)
+    db = restore(max(known for known in SCHEMAS if known < schema), folder)
+    database = Database(str(db), 5_000, plain_connect, lambda point: None)
+    migrate(database, packaged_migrations()[:schema])
+    database.drop()
+    for kept in folder.glob("weft.db.schema-*"):
+        kept.unlink()
+    return db
+
+
+class Upgrade:
+    """Of one schema: what it is, and what it becomes when nothing fails, in how many changes of files."""
+
+    def __init__(self, schema: int, folder: Path) -> None:
+        self.schema = schema
+        self.folder = folder
+        db = given(schema, folder / "whole")
+        self.before = contents(db)
+        counted = folder / "counted"
+        code = in_child(lambda: self._watched(db, _count(counted)), folder)
+        assert code == PLAYED, (folder / "error").read_text()
+        self.calls = counted.stat().st_size
+        self.after = contents(db)
+        assert self.after[0] == NEWEST
+
+    def broken_at(self, number: int, action: CallAction) -> list[str]:
+        """Violations of one case. The file is taken from its folder each time."""
+        folder = self.folder / f"{action}-{number}"
+        db = given(self.schema, folder)
+        code = in_child(lambda: self._watched(db, _fault(number, action)), folder)
+        found = [] if code in (PLAYED, KILLED) else [f"the process ended with {code}", (folder / "error").read_text()]
+        found += self._looked_at(db)
+        upgrade(db)
+        if contents(db) != self.after:
+            found.append("the next start ends with another database")
+        found += self._looked_at(db)
+        left = sorted(path.name for path in folder.iterdir() if path.name.endswith(".part"))
+        if left:
+            found.append(f"left behind: {left}")
+        shutil.rmtree(folder)
+        return found
+
+    def _looked_at(self, db: Path) -> list[str]:
+        found = []
+        if contents(db) not in (self.before, self.after):
+            found.append("the file is neither what it was nor what it is to become")
+        kept = db.with_name(f"{db.name}.schema-{self.schema}")
+        if kept.exists():
+            if contents(kept) != self.before:
+                found.append("the copy is not what was there before")
+        elif contents(db) == self.after:
+            found.append("the file was changed, and there is no copy of what it was")
+        return found
+
+    def _watched(self, db: Path, before: Callable[[Op], None]) -> None:
+        vfs = Vfs(VFS, before=before)
+        connect, _ = connects(VFS)
+        try:
+            upgrade(db, connect)
+        except Exception as error:
+            assert isinstance(as_weft_error(error), WeftError), f"nobody can tell what this means: {error!r}"
+        vfs.unregister()
+
+
+def _count(path: Path) -> Callable[[Op], None]:
+    """A byte in the file for each change."""
+
+    def count(op: Op) -> None:
+        with path.open("ab") as file:
+            file.write(b".")
+
+    return count
+
+
+def _fault(number: int, action: CallAction) -> Callable[[Op], None]:
+    passed = 0
+
+    def fault(op: Op) -> None:
+        nonlocal passed
+        passed += 1
+        if passed < number or (action == "ENOSPC" and op.kind != "write"):
+            return  # a full disk stays full, a broken one broken
+        if action != "kill":
+            raise trouble(action, op)
+        os.kill(os.getpid(), signal.SIGKILL)
+        threading.Event().wait()  # for the signal: no other thread may see this operation done
+
+    return fault
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description="Break the way to this schema off at every change of a file.")
+    parser.add_argument("--every", type=int, default=1, help="only each Nth change")
+    parser.add_argument("--schemas", default=",".join(str(schema) for schema in range(1, NEWEST)))
+    parser.add_argument("--actions", default=",".join(CALL_ACTIONS))
+    options = parser.parse_args()
+    violations, began, done = 0, time.monotonic(), Counter[str]()
+    for schema in map(int, options.schemas.split(",")):
+        with tempfile.TemporaryDirectory() as name:
+            way = Upgrade(schema, Path(name))
+            for action in CALL_ACTIONS:
+                if action not in options.actions.split(","):
+                    continue
+                for number in range(1, way.calls + 1, options.every):
+                    done[action] += 1
+                    for what in way.broken_at(number, action):
+                        violations += 1
+                        print(f"FAILED schema {schema}, {action} at call {number}: {what}", flush=True)
+            print(f"schema {schema} to {NEWEST}: {way.calls} changes of files", flush=True)
+    print(f"{dict(done)} in {time.monotonic() - began:.0f} s: {violations} violations")
+    return 1 if violations or not done else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
