@@ -118,8 +118,10 @@ class RunLoop:
     async def drive(self, first: list[f.Fact]) -> Ended:
         """`first`: the facts recovery found (attempts lost), or a StartRequested for a journal that is empty."""
         self._results.extend(Result(fact, Payload()) for fact in first)
-        # The limit is on one stretch of activity: days spent waiting for people are not work.
-        self._set_timer(self._now_ms() + self._plan.settings.timeout_ms, self._run_is_late)
+        # The limit is on one stretch of activity: days spent waiting for people are not work. By the loop's clock: the
+        # wall clock may be set by days, when a machine without a battery has started, and nothing took that long.
+        limit_s = self._plan.settings.timeout_ms / 1000
+        limit = asyncio.get_running_loop().call_later(limit_s, self._run_is_late)
         try:
             while True:
                 if self._inbox_may_have_facts:
@@ -138,6 +140,7 @@ class RunLoop:
                     await self._wake.wait()
                     self._wake.clear()
         finally:
+            limit.cancel()
             self._drop()
 
     async def _turn(self) -> bool:

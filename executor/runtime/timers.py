@@ -22,7 +22,6 @@ class Timers:
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._numbers = count(1)
         self._handle: asyncio.TimerHandle | None = None
-        self._handle_due_ms = 0
         clock.on_jump(self._fire)
 
     def set(self, due_ms: int, callback: Callable[[], None]) -> int:
@@ -50,15 +49,16 @@ class Timers:
             heapq.heappop(self._heap)
         if not self._heap:
             return
-        due_ms = self._heap[0][0]
-        if self._handle and not self._handle.cancelled() and self._handle_due_ms <= due_ms:
+        delay_ms = min(max(0, self._heap[0][0] - self._clock.now_ms()), LOOK_AGAIN_MS)
+        loop = asyncio.get_running_loop()
+        # 1 ms more: the loop's clock may run ahead of the wall clock by a fraction, and early is wrong
+        look_at_s = loop.time() + (delay_ms + 1) / 1000
+        # By the loop's clock: what was reckoned before the wall clock was set may be far too late now.
+        if self._handle and not self._handle.cancelled() and self._handle.when() <= look_at_s:
             return
         if self._handle:
             self._handle.cancel()
-        delay_ms = min(max(0, due_ms - self._clock.now_ms()), LOOK_AGAIN_MS)
-        # 1 ms more: the loop's clock may run ahead of the wall clock by a fraction, and early is wrong
-        self._handle = asyncio.get_running_loop().call_later((delay_ms + 1) / 1000, self._fire)
-        self._handle_due_ms = due_ms
+        self._handle = loop.call_at(look_at_s, self._fire)
 
     def _fire(self) -> None:
         if self._handle:

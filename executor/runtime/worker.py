@@ -36,6 +36,9 @@ CLOCK_STEP_MS = 1_000
 # It may also go forward and back between two looks, or while another process writes: then only what is written tells.
 MEND_EVERY_S = 60.0
 LEASE_MAX_MS = 3_600_000  # no lease is longer, so one that ends later was written by another time
+# Of a worker that starts: often after one that was killed, and maybe on a machine that has lost its time meanwhile. Its
+# own lease is a better measure then. At least this long, so that who lives and has other settings keeps its runs.
+LEASE_MAX_AT_START_MS = 60_000
 
 
 class Worker:
@@ -117,7 +120,10 @@ class Worker:
                     # This process slept. It keeps what nobody took, instead of claiming its own runs from itself.
                     await self._renew()
                 room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
-                rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, limit=room) if room > 0 else []
+                claimed_at_ms = clock.now_ms()
+                rows = await store.claim(self.name, claimed_at_ms, self._lease_ms, limit=room) if room > 0 else []
+                if rows:  # what was renewed while the claim was on its way did not have these
+                    self._renewed_at_ms = min(self._renewed_at_ms, claimed_at_ms)
                 for row in rows:
                     self._begin(row)
                 if rows:
@@ -141,7 +147,9 @@ class Worker:
         """At the start, when the clock was set back, and now and then: nothing may wait for a time that was only
         thought to come."""
         await self._renew()  # own leases are of the new time then
-        mended = await self._parts.store.mend_clock(self._parts.clock.now_ms(), LEASE_MAX_MS)
+        starts = not self._mend_at_s
+        longest_ms = max(2 * self._lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
+        mended = await self._parts.store.mend_clock(self._parts.clock.now_ms(), longest_ms)
         if mended:
             log.warning("the clock was set back: %d runs had leases or due times in the future", mended)
 

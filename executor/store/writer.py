@@ -200,7 +200,9 @@ class Writer:
                 return self._commit(items)
             except Exception as error:
                 failure = as_weft_error(error)
-                if isinstance(failure, DatabaseWriteFailed) and retries < self._retry.attempts:
+                # Not for ever while somebody waits in `close`: a process that is told to stop has seconds.
+                more = retries < self._retry.attempts and not self._closed
+                if isinstance(failure, DatabaseWriteFailed) and more:
                     retries += 1
                     self._back_off(retries)
                     continue

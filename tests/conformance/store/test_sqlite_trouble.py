@@ -83,6 +83,21 @@ async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None
     await store.close()
 
 
+async def test_who_closes_does_not_wait_for_all_tries(tmp_path: Path) -> None:
+    """A server that is told to stop while another process has the lock would else be killed before it has ended."""
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=Retry(attempts=6, base_ms=1000, cap_ms=1000))
+    await store.open()
+    run = await owned_run(store)
+    other = OtherProcess(store.path)
+    append = asyncio.create_task(store.append(change(run, record())), name="append")
+    await asyncio.to_thread(poll, lambda: store.stats.retries > 0)
+    await store.close()
+    assert store.stats.retries == 1
+    with pytest.raises(DatabaseWriteFailed):
+        await append
+    other.let_go()
+
+
 async def test_a_lock_that_stays_fails_the_write_and_only_that(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=QUICK)
     await store.open()
