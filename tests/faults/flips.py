@@ -86,7 +86,7 @@ class FlipTally(Struct):
         return "\n  ".join([f"{self.verdicts.total()} damaged files: {counts}", *self.examples])
 
 
-class _Base:
+class Base:
     """A file that was played on, everything of it in the database (`db`) or in the WAL, and what it may say."""
 
     def __init__(self, folder: Path, file: Literal["db", "wal"]) -> None:
@@ -106,8 +106,8 @@ class _Base:
                 connection.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchone()
             self.wal.unlink(missing_ok=True)
         self.db.with_name("weft.db-shm").unlink(missing_ok=True)
-        self.true = content(self._copy(folder / "true"))
-        self.earlier = {content(self._copy(folder / "earlier", end)) for end in self._commits()}
+        self.true = content(self.copy(folder / "true"))
+        self.earlier = {content(self.copy(folder / "earlier", end)) for end in self._commits()}
 
     def _commits(self) -> list[int]:
         """Where the frames of each commit end in the WAL, the empty WAL first."""
@@ -121,7 +121,7 @@ class _Base:
                 ends.append(at + FRAME_HEADER + page)
         return ends
 
-    def _copy(self, folder: Path, wal_end: int | None = None) -> Path:
+    def copy(self, folder: Path, wal_end: int | None = None) -> Path:
         shutil.rmtree(folder, ignore_errors=True)
         folder.mkdir()
         db = folder / "weft.db"
@@ -139,7 +139,7 @@ class _Base:
         ]
 
     def judge(self, damage: Damage, folder: Path) -> tuple[Verdict, str]:
-        db = self._copy(folder)
+        db = self.copy(folder)
         damage.do(db)
         ran = CliRunner().invoke(cli.weft, ["doctor", "--db", str(db)], standalone_mode=False)
         if ran.exception is not None and not isinstance(ran.exception, cli._Refused):
@@ -162,7 +162,7 @@ class _Base:
 
     def _difference(self, db: Path, folder: Path) -> set[str]:
         """As table.column; a table alone when it has more rows, or fewer."""
-        whole, differs = self._copy(folder / "whole"), set()
+        whole, differs = self.copy(folder / "whole"), set()
         with closing(sqlite3.connect(db)) as one, closing(sqlite3.connect(whole)) as other:
             for table in _tables(other):
                 here, there = _rows(one, table), _rows(other, table)
@@ -186,7 +186,7 @@ def run_flips(folder: Path, number: int, seed: int = 1, say: Callable[[str], Non
     shutil.rmtree(folder, ignore_errors=True)
     tally, choose = FlipTally(Counter(), []), random.Random(seed)
     for file in ("db", "wal"):
-        base = _Base(folder / file, file)
+        base = Base(folder / file, file)
         for damage in base.damages(number // 2, choose):
             verdict, why = base.judge(damage, folder / "damaged")
             tally.verdicts[verdict] += 1

@@ -1,4 +1,5 @@
-"""Two servers on one database, each of them frozen again and again for longer than its lease: every result once."""
+"""Servers on one database, each of them frozen again and again for longer than its lease: every result once, and what a
+frozen one held is taken over soon."""
 
 from __future__ import annotations
 
@@ -7,7 +8,9 @@ import json
 import os
 import random
 import sqlite3
-from collections.abc import AsyncIterator
+import statistics
+import time
+from collections.abc import AsyncIterator, Iterator
 from contextlib import closing, suppress
 from pathlib import Path
 
@@ -16,12 +19,15 @@ import pytest
 
 from tests.e2e.crash.process import ServerProcess, free_port
 from tests.e2e.crash.service import Service, serve
-from tests.e2e.crash.verify import Journal
+from tests.e2e.crash.verify import Journal, data_of
 from tests.e2e.crash.workload import chain
 from tests.load.size import WHOLE, size
 
-RUNS, STEPS, LEASE_S = size(80, 2_000), 3, 1.0
-CALL_S = 0.05  # each call is held this long, so that a freeze finds some of them under way
+SERVERS, RUNS, STOPS = size(2, 4), size(80, 2_000), size(10, 200)
+STEPS, LEASE_S = 3, 1.0
+TAKEOVER_S = LEASE_S + 1  # after the freeze
+TAKEOVER_MAX_S = LEASE_S + 5  # on a machine that has other things to do
+CALL_S = 0.3  # each call is held about this long, so that a freeze finds some of them under way
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
 
@@ -36,28 +42,29 @@ async def service() -> AsyncIterator[Service]:
 async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, service: Service) -> None:
     db, chance = tmp_path / "weft.db", random.Random(4)
     environ = {"WEFT_LEASE_MS": str(round(LEASE_S * 1000)), "WEFT_ALLOW_PRIVATE": service.place, "WEFT_LOG": "warning"}
-    logs = [tmp_path / "first.log", tmp_path / "second.log"]
-    servers = []
+    logs = [tmp_path / f"{number}.log" for number in range(SERVERS)]
+    servers: list[ServerProcess] = []
+    stops: list[float] = []
     for log in logs:
         server = await ServerProcess.start(db, free_port(random.Random()), log, **environ)
         servers.append(server)
         await server.ready()
     releasing = asyncio.create_task(_answer(service))
-    freezing = asyncio.create_task(_freeze(servers, chance))
+    pairs = [servers[first : first + 2] for first in range(0, SERVERS, 2)]
+    freezing = [asyncio.create_task(_freeze(pair, chance, stops)) for pair in pairs]
     try:
-        acknowledged = await _submit(servers, chain(service.url, STEPS), chance)
+        acknowledged = await _submit(servers, chain(service.url, STEPS), chance, stops)
         async with asyncio.timeout(60 + RUNS * STEPS / 10):
-            while _over(db) < RUNS:
+            while _over(db) < RUNS or len(stops) < STOPS:
                 await asyncio.sleep(0.5)
     finally:
-        freezing.cancel()
-        with suppress(asyncio.CancelledError):
-            await freezing
+        for task in freezing:
+            task.cancel()
+        await asyncio.gather(*freezing, return_exceptions=True)
         releasing.cancel()
         for server in servers:
             server.thaw()
-    codes = [await server.stop(15) for server in servers]
-    assert codes == [0, 0]
+    assert {await server.stop(15) for server in servers} == {0}
 
     journal = Journal(db)
     journal.is_sound()
@@ -75,15 +82,30 @@ async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, se
     epochs = sum(row["epoch"] > 1 for row in journal.runs.values())
     refused = sum("another worker has it" in log.read_text() for log in logs)
     assert epochs, "no run changed its owner: nothing was tested"
+    taken_over_s = sorted(_taken_over(journal, stops))
     print(
         {
+            "servers": SERVERS,
             "runs": RUNS,
+            "stops": len(stops),
+            "attempts taken over": len(taken_over_s),
+            "after s (median, slowest)": (round(statistics.median(taken_over_s), 2), round(taken_over_s[-1], 2)),
             "changed hands": epochs,
             "calls made again": len(service.calls) - len(recorded),
             "processes that were refused": refused,
             "load": os.getloadavg()[0],
         }
     )
+    assert statistics.median(taken_over_s) <= TAKEOVER_S
+    assert taken_over_s[-1] <= TAKEOVER_MAX_S
+
+
+def _taken_over(journal: Journal, stops: list[float]) -> Iterator[float]:
+    """Seconds from the last freeze before it, for each attempt that somebody else found lost."""
+    for rows in journal.events.values():
+        for row in rows:
+            if row["type"] == "retry.scheduled" and data_of(row)["error"]["code"] == "attempt_lost":
+                yield min(row["at_ms"] / 1000 - at for at in stops if at <= row["at_ms"] / 1000)
 
 
 async def _answer(service: Service) -> None:
@@ -93,23 +115,29 @@ async def _answer(service: Service) -> None:
         service.release()
 
 
-async def _freeze(servers: list[ServerProcess], chance: random.Random) -> None:
-    """One after the other, for more than a lease, in the middle of whatever it does."""
+async def _freeze(servers: list[ServerProcess], chance: random.Random, stops: list[float]) -> None:
+    """One after the other, for more than a lease, in the middle of whatever it does. `stops`: when, in Unix seconds."""
     while True:
         for server in servers:
             await asyncio.sleep(chance.uniform(0.2, 1.0))
             server.freeze()
+            stops.append(time.time())
             try:
                 await asyncio.sleep(LEASE_S * chance.uniform(1.2, 2.0))
             finally:
                 server.thaw()
 
 
-async def _submit(servers: list[ServerProcess], document: object, chance: random.Random) -> list[str]:
-    """Ids of all runs. What a frozen server does not answer is asked again, of either server, with the same key."""
+async def _submit(
+    servers: list[ServerProcess], document: object, chance: random.Random, stops: list[float]
+) -> list[str]:
+    """Ids of all runs, spread over all stops. What a frozen server does not answer is asked again, of any server, with
+    the same key."""
     gate = asyncio.Semaphore(20)
 
     async def one(number: int) -> str:
+        while len(stops) < number * STOPS // RUNS:
+            await asyncio.sleep(0.05)
         async with gate:
             while True:
                 server = chance.choice(servers)

@@ -81,14 +81,19 @@ async def test_a_clock_set_back_under_a_running_server_loses_nothing(tmp_path: P
             while (await engine.count_runs())["succeeded"] < TIMERS // 10:
                 await asyncio.sleep(0.01)
         clock.advance(-DAY_MS)
+    ahead = Steps(db).fired()
     # The process that held leases of tomorrow is gone; its runs must not wait for tomorrow.
     async with opened(db, clock) as engine:
+        await asyncio.sleep(0.5)  # time to fire, if they did not wait for theirs
+        early = Steps(db).fired().keys() - ahead.keys()
         clock.advance(2 * HOUR_MS)
         engine._worker.wake()
         await until(engine, "succeeded")
     fired = Steps(db).fired()
+    assert not early
     assert len(fired) == TIMERS
     assert {times for times, _, _ in fired.values()} == {1}
+    assert all(at_ms >= due_ms for _, at_ms, due_ms in fired.values())
 
 
 async def test_a_run_left_by_a_killed_process_does_not_wait_for_a_lease_of_tomorrow(tmp_path: Path) -> None:

@@ -19,12 +19,22 @@ class Servers:
         self.db = folder / "weft.db"
         self.log = folder / "log"
         self.port = free_port(random.Random())
+        self.module = "server"
         self._environ = {"WEFT_LEASE_MS": "1000"}
         self._started: list[ServerProcess] = []
+
+    def alter(self, **environ: str) -> None:
+        """Let the servers that start from now on have another clock, or less patience: `altered.py`."""
+        self.module = "tests.e2e.crash.altered"
+        self._environ |= environ
 
     def allow(self, service: Service) -> None:
         """Let the servers that start from now on call the test's service."""
         self._environ["WEFT_ALLOW_PRIVATE"] = service.place
+
+    def offer(self, *functions: str) -> None:
+        """Let blocks of type `python` call these, on the servers that start from now on."""
+        self._environ["WEFT_FUNCTIONS"] = ",".join(functions)
 
     def send_mail_through(self, port: int) -> None:
         """Let the servers that start from now on give their mails to the test's mail server."""
@@ -38,7 +48,7 @@ class Servers:
 
     async def spawn(self, port: int | None = None, log: Path | None = None) -> ServerProcess:
         """Not ready yet."""
-        server = await ServerProcess.start(self.db, port or self.port, log or self.log, **self._environ)
+        server = await ServerProcess.start(self.db, port or self.port, log or self.log, self.module, **self._environ)
         self._started.append(server)
         return server
 

@@ -13,6 +13,7 @@ import socket
 import sqlite3
 import sys
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 ROOT = Path(__file__).parents[3]
@@ -31,13 +32,18 @@ class ServerProcess:
         self.url = url
 
     @classmethod
-    async def start(cls, db: Path, port: int, log: Path, **environ: str) -> ServerProcess:
+    async def start(
+        cls, db: Path, port: int, log: Path, module: str = "server", within: Sequence[str] = (), **environ: str
+    ) -> ServerProcess:
+        """`module` is run as `weft`; `tests.e2e.crash.altered` is that with another clock or less patience. `within`: a
+        command that runs what follows it, in its own process."""
         own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
+                *within,
                 sys.executable,
                 "-m",
-                "server",
+                module,
                 "serve",
                 cwd=ROOT,
                 env={**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), **environ},
@@ -49,11 +55,23 @@ class ServerProcess:
 
     async def ready(self, timeout_s: float = 30) -> float:
         """Wait until it takes requests. Returns seconds since the start."""
+        assert await self.started(timeout_s), f"the server did not start: exit code {self.exit_code}"
+        return time.monotonic() - self._began
+
+    async def started(self, timeout_s: float = 30) -> bool:
+        """False: it has ended instead, with `exit_code`."""
         assert self._process.stdout is not None
         async with asyncio.timeout(timeout_s):
             line = await self._process.stdout.readline()
-        assert line.startswith(READY), f"the server did not start: {line!r}"
-        return time.monotonic() - self._began
+            if not line:
+                await self._ended()
+        assert not line or line.startswith(READY), line
+        return bool(line)
+
+    @property
+    def exit_code(self) -> int | None:
+        """None while it runs."""
+        return self._process.returncode
 
     async def kill(self) -> None:
         """kill -9 of the process and whatever it has started."""

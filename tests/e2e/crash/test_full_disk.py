@@ -1,23 +1,34 @@
 """The disk takes no more under a running server: it says so, loses nothing it acknowledged, and goes on when there is
-room again. A limit on the size of files stands for the disk: the kernel refuses the same writes, with an error that
-SQLite takes for one of the disk, so that the answer may be 503 as well. What exactly a full disk gives is in
-tests/faults/test_refused.py."""
+room again. Once on a disk that is full, where users may have one, and once with a limit on the size of files, which
+needs nothing: the kernel refuses the same writes, with an error that SQLite takes for one of the disk, so that the
+answer may be 503 as well."""
 
 from __future__ import annotations
 
 import asyncio
+import random
 import resource
+import time
 from contextlib import closing
+from pathlib import Path
 from typing import Any
 
 import httpx
+import pytest
 
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.process import ServerProcess
+from tests.e2e.crash.disk import NoDisk, SmallDisk, small_disk
+from tests.e2e.crash.process import ServerProcess, free_port
+from tests.load.size import WHOLE, size
 
 ALL = 40  # runs
+MANY = size(120, 1_000)
+DISK_BYTES = 64 * 1024 * 1024  # what they need is a third of it
+PAD = 4_000
+LEFT_BYTES = 300_000
+FULL_S = 2.0  # so long nothing can be written
 UNLIMITED = (resource.RLIM_INFINITY, resource.RLIM_INFINITY)
 DOCUMENT = {
     "format": "weft/1",
@@ -41,8 +52,8 @@ def fill(server: ServerProcess) -> None:
     resource.prlimit(server.pid, resource.RLIMIT_FSIZE, (0, resource.RLIM_INFINITY))
 
 
-async def submit(client: httpx.AsyncClient, n: int) -> httpx.Response:
-    body = {"input": {"n": n, "pad": "x" * 20_000}}
+async def submit(client: httpx.AsyncClient, n: int, pad: int = 20_000) -> httpx.Response:
+    body = {"input": {"n": n, "pad": "x" * pad}}
     return await client.post(
         "/api/workflows/steps/runs", json=body, headers={"Idempotency-Key": f"run-{n}"}, timeout=60
     )
@@ -86,3 +97,71 @@ async def test_a_full_disk_is_told_and_survived(servers: Servers) -> None:
     assert await server.stop(10) == 0
     with closing(open_read_only(servers.db)) as db:
         assert list(check(db, evidence=Evidence(acknowledged=list(acknowledged.values())))) == []
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0 if WHOLE else 180)
+async def test_a_disk_that_fills_up_under_runs(tmp_path: Path) -> None:
+    """Another program takes the room while runs begin and end, and gives it back later."""
+    try:
+        with small_disk(tmp_path / "disk", DISK_BYTES) as disk:
+            await fill_and_free(disk, tmp_path)
+    except NoDisk as error:
+        pytest.skip(f"a disk of its own needs unshare(1) and namespaces for users: {error}")
+
+
+async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
+    log = folder / "log"
+    server = await ServerProcess.start(disk.folder / "weft.db", free_port(random.Random()), log, within=disk.within)
+    try:
+        await server.ready()
+        async with httpx.AsyncClient(base_url=server.url, trust_env=False) as client:
+            (await client.post("/api/workflows", json={"document": DOCUMENT})).raise_for_status()
+            refused: list[int] = []
+            gate = asyncio.Semaphore(8)
+            acknowledged: dict[int, str] = {}
+
+            async def start(n: int) -> None:
+                async with gate:
+                    while not (answer := await submit(client, n, PAD)).is_success:
+                        assert (answer.status_code, answer.json()["code"]) == (507, "db_unavailable"), answer.text
+                        refused.append(n)
+                        await asyncio.sleep(0.2)
+                    acknowledged[n] = answer.json()["run"]
+
+            starting = [asyncio.create_task(start(n)) for n in range(MANY)]
+            while len(acknowledged) < MANY // 4:
+                await asyncio.sleep(0.01)
+            disk.fill(LEFT_BYTES)
+            async with asyncio.timeout(60):
+                while not refused:
+                    await asyncio.sleep(0.01)
+            disk.fill()
+            before = next(iter(acknowledged.values()))
+            health: set[int] = set()
+            full_at = time.monotonic()
+            # It may well be 200 now and then: what is small fits into what the WAL has already.
+            while time.monotonic() < full_at + FULL_S or 507 not in health:
+                assert time.monotonic() < full_at + 30, health
+                health.add((await client.get("/healthz", timeout=60)).status_code)
+                assert (await client.get(f"/api/runs/{before}", timeout=60)).is_success
+                await asyncio.sleep(0.05)
+            assert health <= {200, 507}
+            assert disk.free_bytes() < LEFT_BYTES
+            disk.free()
+            freed_at = time.monotonic()
+            assert (await client.get("/healthz", timeout=60)).status_code == 200
+            async with asyncio.timeout(120):
+                await asyncio.gather(*starting)
+            for n, run in acknowledged.items():
+                view = await ended(client, run)
+                assert (view["status"], view["output"]) == ("succeeded", {"n": n})
+            went_on_s = time.monotonic() - freed_at
+        assert await server.stop(15) == 0
+    finally:
+        await server.clean_up()
+    assert "Traceback" not in log.read_text(), log.read_text()[-4000:]
+    disk.copy(folder / "left")
+    with closing(open_read_only(folder / "left" / "weft.db")) as db:
+        assert list(check(db, evidence=Evidence(acknowledged=list(acknowledged.values())))) == []
+    print({"runs": MANY, "refused": len(refused), "all ended, s after there was room": round(went_on_s, 1)})

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import logging
+import sqlite3
+from contextlib import closing
 from pathlib import Path
 
 import pytest
@@ -16,6 +18,8 @@ from tests.e2e.crash.verify import Journal
 from tests.e2e.crash.workload import chain
 
 HOUR_MS = 3600 * 1000
+DAY_MS = 24 * HOUR_MS
+MINUTE_MS = 60 * 1000
 
 
 async def test_a_late_write_of_the_former_owner_is_refused(
@@ -63,3 +67,62 @@ async def test_who_slept_and_was_not_missed_keeps_its_runs(tmp_path: Path, servi
         assert (await ended(engine, run)).status == "succeeded"
     assert [call.path for call in service.calls] == ["/step/1", "/step/2", "/step/3"]
     assert Journal(db).runs[run]["epoch"] == 1
+
+
+@pytest.mark.parametrize("back_ms", [2 * MINUTE_MS, HOUR_MS, DAY_MS])
+async def test_a_lease_of_a_time_to_come_holds_nothing_up_at_a_start(
+    tmp_path: Path, service: Service, back_ms: int
+) -> None:
+    """Killed, and started again on a machine that has lost its time meanwhile."""
+    db, left, clock = tmp_path / "weft.db", tmp_path / "left.db", ManualClock()
+    service.holds.add("/step/2")
+    async with engine_on(db, clock, service) as engine:
+        run = (await engine.submit(chain(service.url, 3))).run
+        await until(lambda: len(service.held()) == 1, 10)
+        with closing(sqlite3.connect(db)) as source, closing(sqlite3.connect(left)) as copy:
+            source.backup(copy)  # as kill -9 would leave it
+        service.holds.clear()
+        service.release()
+        assert (await ended(engine, run)).status == "succeeded"
+    async with engine_on(left, ManualClock(clock.now_ms() - back_ms), service) as heir:
+        assert (await ended(heir, run)).status == "succeeded"
+    assert Journal(left).runs[run]["epoch"] == 2
+
+
+async def test_who_starts_leaves_the_longer_lease_of_another_alone(tmp_path: Path, service: Service) -> None:
+    db, clock = tmp_path / "weft.db", ManualClock()
+    service.holds.add("/step/2")
+    async with engine_on(db, clock, service, lease_ms=MINUTE_MS) as first:
+        run = (await first.submit(chain(service.url, 3))).run
+        await until(lambda: len(service.held()) == 1, 10)
+        async with engine_on(db, clock, service, lease_ms=1000):
+            await asyncio.sleep(0.3)  # time for a claim, if there were one
+        service.release()
+        assert (await ended(first, run)).status == "succeeded"
+    assert len(service.calls) == 3
+    assert Journal(db).runs[run]["epoch"] == 1
+
+
+async def test_a_clock_set_days_ahead_ends_no_run(tmp_path: Path, service: Service) -> None:
+    """A machine that starts with a clock of last year asks for the time when its server runs already. The limit of a
+    run, a day, is of time that passes."""
+    db, clock = tmp_path / "weft.db", ManualClock()
+    service.holds.add("/step/2")
+    async with engine_on(db, clock, service) as engine:
+        run = (await engine.submit(chain(service.url, 3))).run
+        await until(lambda: len(service.held()) == 1, 10)
+        clock.advance(400 * DAY_MS)
+        await asyncio.sleep(0.1)  # time to fail, if the limit went by the clock
+        service.release()
+        view = await ended(engine, run)
+        assert (view.status, view.error) == ("succeeded", None)
+    assert Journal(db).runs[run]["epoch"] == 1
+
+
+async def test_the_limit_of_a_run_is_kept_by_a_clock_that_stands_still(tmp_path: Path, service: Service) -> None:
+    service.holds.add("/step/2")
+    async with engine_on(tmp_path / "weft.db", ManualClock(), service) as engine:
+        run = (await engine.submit({**chain(service.url, 3), "settings": {"timeout_s": 1}})).run
+        view = await ended(engine, run)
+        service.release()
+        assert (view.status, view.error["code"] if view.error else None) == ("failed", "run_timeout")

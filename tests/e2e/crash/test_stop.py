@@ -42,6 +42,7 @@ async def test_a_stop_under_load_loses_nothing(servers: Servers, service: Servic
         await slowly
         await people.close()
     assert max(took) < 10, took
+    assert people.ledger.counts["streams lost"] >= STOPS, "nobody was watching: coming back by id was not tried"
 
     journal = Journal(servers.db)
     journal.is_sound()

@@ -1,0 +1,103 @@
+"""Another process holds the write lock of the database, as somebody's SQL shell may: for seconds, which only delays,
+and for longer than the server waits, which it says. Either way it loses nothing and goes on by itself."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import httpx
+import pytest
+
+from tests.conformance.store.test_sqlite_trouble import OtherProcess
+from tests.e2e.crash.client import EACH, Client, nap, sound
+from tests.e2e.crash.conftest import Servers
+from tests.e2e.crash.service import Service
+from tests.load.size import WHOLE
+
+NEW = 20  # runs that are asked for while it is locked
+NAP_S = 1.0
+SHORT_S = 4.0  # below the 5 s that one try to write waits
+BUSY_MS = 5_000 if WHOLE else 200
+TOO_LONG_S = 40.0 if WHOLE else 5.0  # seven tries with pauses between: 38 s; with 0.2 s each 4.6 s
+
+
+@contextmanager
+def locked(db: Path) -> Iterator[None]:
+    other = OtherProcess(str(db))
+    try:
+        yield
+    finally:
+        other.let_go()
+
+
+async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
+    """Four times as long as a lease: who holds the runs keeps them all the same."""
+    service.holds.add("/step/1")
+    servers.allow(service)
+    server = await servers.start()
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http:
+        client = Client(http)
+        links = await client.begin(service, NAP_S)
+        asked = [client.start(f"new-{n}", nap(NAP_S)) for n in range(NEW)] + [client.answer(link) for link in links]
+        with locked(servers.db):
+            began = time.monotonic()
+            tasks = [asyncio.create_task(one) for one in asked]
+            service.release()
+            slowest_s = 0.0
+            while time.monotonic() < began + SHORT_S:
+                read_at = time.monotonic()
+                await client.status("nap-0")
+                slowest_s = max(slowest_s, time.monotonic() - read_at)
+                await asyncio.sleep(0.1)
+            assert not any(task.done() for task in tasks), "it was acknowledged and can not be on disk"
+        for answer in await asyncio.gather(*tasks):
+            assert answer.is_success, answer.text
+        await client.ended()
+    assert await server.stop(10) == 0
+    sound(servers, client)
+    assert slowest_s < SHORT_S / 2, "readers do not wait for who writes"
+    assert len(service.calls) == EACH, "a call was made again, though its process lives"
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0 if WHOLE else 120)
+async def test_what_is_too_long_is_told_and_survived(servers: Servers, service: Service) -> None:
+    service.holds.add("/step/1")
+    servers.allow(service)
+    servers.alter(ALTERED_BUSY_MS=str(BUSY_MS))
+    server = await servers.start()
+    async with httpx.AsyncClient(base_url=server.url, timeout=120, trust_env=False) as http:
+        client = Client(http)
+        links = await client.begin(service, NAP_S)
+        with locked(servers.db):
+            began = time.monotonic()
+            first = asyncio.create_task(client.start("new-0", nap(NAP_S)))
+            await asyncio.sleep(0.1)  # it is being tried; the others gather behind it
+            rest = [asyncio.create_task(client.start(f"new-{n}", nap(NAP_S))) for n in range(1, NEW)]
+            rest += [asyncio.create_task(client.answer(link)) for link in links]
+            health = asyncio.create_task(http.get("/healthz"))
+            service.release()
+            refused = await first
+            refused_s = time.monotonic() - began
+            assert (refused.status_code, refused.json()["code"]) == (503, "db_write_failed"), refused.text
+            assert refused.headers["content-type"] == "application/problem+json"
+            assert int(refused.headers["retry-after"]) > 0
+            assert refused_s > BUSY_MS / 1000
+            await client.status("nap-0")  # what is there can be read
+            await asyncio.sleep(max(0.0, began + TOO_LONG_S - time.monotonic()))
+        answers = await asyncio.gather(*rest, health)
+        assert {answer.status_code for answer in answers} <= {200, 202, 503}, [answer.text for answer in answers]
+        assert (await http.get("/healthz")).status_code == 200
+        for n in range(NEW):
+            (await client.start(f"new-{n}", nap(NAP_S))).raise_for_status()
+        for link in links:
+            again = await client.answer(link)
+            assert again.is_success or (again.status_code, again.json()["answered_by"]) == (409, "Ada"), again.text
+        await client.ended()
+    assert await server.stop(10) == 0
+    sound(servers, client)
+    print({"first 503 after s": round(refused_s, 1), "calls made again": len(service.calls) - EACH})
