@@ -20,12 +20,13 @@ SECRET = b"0123456789abcdef"
 
 
 @asynccontextmanager
-async def opened(db: Path, clock: Clock, lease_ms: int = 15_000) -> AsyncIterator[Engine]:
+async def opened(db: Path, clock: Clock, lease_ms: int = 15_000, *, work: bool = True) -> AsyncIterator[Engine]:
+    """`work=False`: runs are taken in, and stay queued."""
     sandbox = Sandbox(threads=1)
     services = Services(sandbox=sandbox, http=GuardedClient())
     registry = Registry.load(sandbox=sandbox)
     engine = await Engine.open(
-        SQLiteStore(db), registry=registry, services=services, secret=SECRET, clock=clock, lease_ms=lease_ms
+        SQLiteStore(db), registry=registry, services=services, secret=SECRET, clock=clock, lease_ms=lease_ms, work=work
     )
     try:
         yield engine
