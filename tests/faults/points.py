@@ -190,17 +190,7 @@ def _cancel_waiter(store: SQLiteStore, case: Case) -> None:
 
 def in_child(work: Callable[[], None], folder: Path) -> int:
     """The exit code of a forked child, negative for a signal. What it raised is in `folder/error`."""
-    child = os.fork()
-    if child == 0:
-        code = BROKEN
-        try:
-            logging.disable(logging.CRITICAL)
-            work()
-            code = PLAYED
-        except BaseException:
-            (folder / "error").write_text(traceback.format_exc())
-        finally:
-            os._exit(code)
+    child = start_child(work, folder)
     until = time.monotonic() + CHILD_S_MAX
     while True:
         done, status = os.waitpid(child, os.WNOHANG)
@@ -212,6 +202,21 @@ def in_child(work: Callable[[], None], folder: Path) -> int:
             (folder / "error").write_text(f"it did not end within {CHILD_S_MAX} s")
             return BROKEN
         time.sleep(0.005)
+
+
+def start_child(work: Callable[[], None], folder: Path) -> int:
+    child = os.fork()
+    if child == 0:
+        code = BROKEN
+        try:
+            logging.disable(logging.CRITICAL)
+            work()
+            code = PLAYED
+        except BaseException:
+            (folder / "error").write_text(traceback.format_exc())
+        finally:
+            os._exit(code)
+    return child
 
 
 # --- all cases

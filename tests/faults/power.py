@@ -187,7 +187,7 @@ def main() -> int:
     if unknown := set(parts) - set(PARTS):
         parser.error(f"there is no part {', '.join(unknown)}")
     well = True
-    with tempfile.TemporaryDirectory(dir=_memory(), ignore_cleanup_errors=True) as name:
+    with tempfile.TemporaryDirectory(dir=memory(), ignore_cleanup_errors=True) as name:
         folder = Path(name)
         if "power" in parts or "pragmas" in parts:
             well &= _print_power(folder, parts, options)
@@ -198,7 +198,7 @@ def main() -> int:
     return 0 if well else 1
 
 
-def _memory() -> Path | None:
+def memory() -> Path | None:
     """A folder in memory, where there is one: what a sync does is played here, it need not be waited for."""
     shm = Path("/dev/shm")
     return shm if os.access(shm, os.W_OK) else None
