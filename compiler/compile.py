@@ -25,7 +25,7 @@ from compiler.needs import Gatherer
 from compiler.plan import Group, Plan, Settings
 from compiler.regions import lay_out, make_regions
 from compiler.variables import Variables
-from compiler.wiring import ROOT, Wiring, choose_trigger, wire
+from compiler.wiring import ROOT, Wiring, choose_trigger, too_many_triggers, wire
 
 DEFAULT_LIMITS: Final = Limits()
 
@@ -99,6 +99,8 @@ def _compile(
     report: Report,
 ) -> Plan | None:
     wiring = wire(document, catalog, limits, report)
+    if too_many_triggers(wiring, limits, report):
+        return None
     choose_trigger(wiring, trigger, report)
     report.outside = document.blocks.keys() - wiring.reached
     check(wiring, catalog, limits, report)

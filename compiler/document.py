@@ -25,6 +25,8 @@ DOCUMENT_BYTES_MAX: Final = 1 << 20
 TEXT_LENGTH_MAX: Final = 1 << 20
 BLOCKS_MAX: Final = 2_000
 EDGES_MAX: Final = 8_000
+# What a trigger starts is compiled for itself, so that triggers count times blocks: ten in the largest document.
+TRIGGER_BLOCKS_MAX: Final = 20_000
 NESTING_MAX: Final = 10
 BRANCHES_MAX: Final = 100_000
 ITERATIONS_MAX: Final = 1_000_000
@@ -38,6 +40,7 @@ class Limits(Struct, frozen=True):
     text_length: int = TEXT_LENGTH_MAX
     blocks: int = BLOCKS_MAX
     edges: int = EDGES_MAX
+    trigger_blocks: int = TRIGGER_BLOCKS_MAX
     nesting: int = NESTING_MAX
     branches: int = BRANCHES_MAX
     iterations: int = ITERATIONS_MAX

@@ -107,7 +107,8 @@ def _region(wiring: Wiring, flow: Flow, layout: Layout, index: int, nodes: tuple
     ends = tuple(first + i for i, node in enumerate(nodes) if (node.sentinel != "start" if every else not node.out))
     on_branch_error: OnBranchError = "fail"
     if kind == "parallel":
-        on_branch_error = params.get("on_branch_error") or "fail"
+        # As the constant: msgspec leaves out what is the default itself, not what is equal to it.
+        on_branch_error = msgspec.convert(params.get("on_branch_error") or "fail", OnBranchError)
     return Region(
         id=container,
         kind=kind,

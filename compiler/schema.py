@@ -1,6 +1,7 @@
 """Params against the JSON Schema of their block type, and the places in them that hold JavaScript.
 
 A text with a reference in it, and `{"$ref": "$.variable"}`, fit every schema: what they stand for is known at run time.
+Except where `x-weft` says "literal": there a reference is a value like any other.
 """
 
 from __future__ import annotations
@@ -16,6 +17,7 @@ from msgspec import Struct
 
 from compiler.catalog import BlockSpec
 from compiler.diagnostics import Hint, suggest
+from compiler.metaschema import problem_of
 from compiler.references import escape, find, texts
 
 if TYPE_CHECKING:
@@ -25,7 +27,7 @@ if TYPE_CHECKING:
 Kind = Literal["expression", "code", "literal"]
 KEYWORD = "x-weft"
 SCHEMA_BYTES_MAX = 64 * 1024
-SCHEMA_PARTS_MAX = 1_000  # checking one takes about half a millisecond for each
+SCHEMA_PARTS_MAX = 1_000
 
 
 class Problem(Struct, frozen=True):
@@ -105,7 +107,7 @@ def accepts(schema: Any, value: Any) -> bool:
 
     Most params are right, and the validator takes some 30 us for each level of an object.
     """
-    if is_open(value) or schema is True:
+    if schema is True or _is_free(value, schema):
         return True
     if not isinstance(schema, dict) or not schema.keys() <= _QUICK:
         return False
@@ -185,8 +187,6 @@ def _checker(schema: bytes) -> Checker:
 def schema_error(schema: bytes) -> str | None:
     """Why these JSON bytes are no JSON Schema that can be used here; None when they are. References lead to places in
     the schema itself: nothing is fetched."""
-    from jsonschema import Draft202012Validator, SchemaError
-
     if len(schema) > SCHEMA_BYTES_MAX:
         return f"it has {len(schema):,} bytes; the limit is {SCHEMA_BYTES_MAX:,}"
     value = msgspec.json.decode(schema)
@@ -196,13 +196,7 @@ def schema_error(schema: bytes) -> str | None:
     for target in (part.get(key) for part in parts for key in ("$ref", "$dynamicRef")):
         if isinstance(target, str) and not target.startswith("#"):
             return f"it refers to {target[:80]!r}, outside of itself"
-    try:
-        Draft202012Validator.check_schema(value)
-    except SchemaError as error:
-        return f"{error.message} (at {error.json_path})"
-    except (RecursionError, OverflowError) as error:  # Python's compiler of regular expressions has bounds of its own
-        return f"a pattern in it can not be used: {error}"
-    return None
+    return problem_of(value)
 
 
 def _parts(schema: Any) -> Iterator[dict[str, Any]]:
@@ -224,6 +218,11 @@ def is_open(value: Any) -> bool:
     return isinstance(value, dict) and variable_reference(value) is not None
 
 
+def _is_free(value: Any, schema: Any) -> bool:
+    """Does a reference stand here that fits whatever the schema says? Not where nobody resolves it."""
+    return is_open(value) and not (isinstance(schema, Mapping) and schema.get(KEYWORD) == "literal")
+
+
 def variable_reference(value: Mapping[str, Any]) -> str | None:
     """The path of `{"$ref": "$.hit.body"}`; JSON Schemas use `$ref` too, for `#/...` and addresses."""
     path = value.get("$ref") if len(value) == 1 else None
@@ -237,7 +236,7 @@ def _validator_class() -> type[Validator]:
 
     def skipping(rule: Any) -> Any:
         def checked(validator: Validator, value: Any, instance: Any, schema: Any) -> Any:
-            return () if is_open(instance) else rule(validator, value, instance, schema) or ()
+            return () if _is_free(instance, schema) else rule(validator, value, instance, schema) or ()
 
         return checked
 

@@ -43,7 +43,10 @@ def parse_path(text: str) -> tuple[str | int, ...] | None:
         if match is None:
             return None
         name, index, key = match.groups()
-        parts.append(int(index) if index is not None else name if name is not None else msgspec.json.decode(key))
+        try:
+            parts.append(int(index) if index is not None else name if name is not None else msgspec.json.decode(key))
+        except msgspec.DecodeError:  # half of a surrogate pair, `\\q`, a line break
+            return None
         at = match.end()
     return tuple(parts) if parts and isinstance(parts[0], str) else None
 

@@ -80,6 +80,20 @@ def wire(document: Document, catalog: Catalog, limits: Limits, report: Report) -
     return wiring
 
 
+def too_many_triggers(wiring: Wiring, limits: Limits, report: Report) -> bool:
+    """Reported: to look at every one of them, or to store the document, would take too long."""
+    triggers = [block_id for block_id in wiring.blocks if (spec := wiring.specs[block_id]) is not None and spec.trigger]
+    most = limits.trigger_blocks // max(1, len(wiring.blocks))
+    if len(triggers) <= max(1, most):
+        return False
+    message = (
+        f"the document has {len(triggers):,} triggers and {len(wiring.blocks):,} blocks; "
+        f"the limit of triggers times blocks is {limits.trigger_blocks:,}"
+    )
+    report.add("too_many_triggers", "/blocks", message)
+    return True
+
+
 def choose_trigger(wiring: Wiring, wanted: str | None, report: Report) -> None:
     """Set `trigger` and `reached`; report blocks that no trigger leads to. Without a trigger everything counts as
     reached.

@@ -62,6 +62,7 @@ _PARAMS: dict[str, Any] = {
             "title": "Results hold",
             "description": "ends: the outputs of the blocks that nothing follows; all: of every block that ran.",
             "default": "ends",
+            "x-weft": "literal",
             "x-ui": {"order": 7, "widget": "select", "advanced": True},
         },
     },

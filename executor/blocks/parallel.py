@@ -41,6 +41,7 @@ _PARAMS: dict[str, Any] = {
             "description": "So many branches run side by side; the next one begins when one is done.",
             "minimum": 1,
             "default": 100,
+            "x-weft": "literal",
             "x-ui": {"order": 4, "widget": "number"},
         },
         "on_branch_error": {
@@ -48,6 +49,7 @@ _PARAMS: dict[str, Any] = {
             "title": "When a branch fails",
             "description": "fail: the parallel fails; continue: its result is null; collect: its result is the error.",
             "default": "fail",
+            "x-weft": "literal",
             "x-ui": {"order": 5, "widget": "select"},
         },
         "results": {
@@ -55,6 +57,7 @@ _PARAMS: dict[str, Any] = {
             "title": "Results hold",
             "description": "ends: the outputs of the blocks that nothing follows; all: of every block that ran.",
             "default": "ends",
+            "x-weft": "literal",
             "x-ui": {"order": 6, "widget": "select", "advanced": True},
         },
     },

@@ -77,6 +77,7 @@ class Schedule:
                     "title": "While a run of it is open",
                     "description": "skip: nothing starts. queue: one starts when that run ends. allow: it starts.",
                     "default": "skip",
+                    "x-weft": "literal",
                     "x-ui": {"order": 4, "widget": "select"},
                 },
                 "catch_up": {
@@ -84,6 +85,7 @@ class Schedule:
                     "title": "After a standstill",
                     "description": "Of the times that were missed: run one, none, or all (the last 100 at most).",
                     "default": "one",
+                    "x-weft": "literal",
                     "x-ui": {"order": 5, "widget": "select", "advanced": True},
                 },
                 "enabled": {
@@ -91,6 +93,7 @@ class Schedule:
                     "title": "Switched on",
                     "description": "It can be switched without a new version, too.",
                     "default": True,
+                    "x-weft": "literal",
                     "x-ui": {"order": 6, "widget": "boolean"},
                 },
             },

@@ -61,6 +61,7 @@ class Webhook:
                     "description": "hmac: requests are signed, with the time. github: signed as GitHub does it. "
                     "token: the secret as bearer token. none: anybody.",
                     "default": "hmac",
+                    "x-weft": "literal",
                     "x-ui": {"order": 1, "widget": "select"},
                 },
                 "secret_env": {
@@ -76,6 +77,7 @@ class Webhook:
                     "title": "Answer",
                     "description": "immediate: 202 once the run is stored. run: what the run answers.",
                     "default": "immediate",
+                    "x-weft": "literal",
                     "x-ui": {"order": 3, "widget": "select"},
                 },
                 "timeout_s": {
@@ -85,6 +87,7 @@ class Webhook:
                     "exclusiveMinimum": 0,
                     "maximum": 60,
                     "default": 30,
+                    "x-weft": "literal",
                     "x-ui": {"order": 4, "widget": "number", "when": {"respond": ["run"]}},
                 },
                 "body_schema": {
@@ -100,6 +103,7 @@ class Webhook:
                     "description": "Names of headers the workflow may read besides the usual ones.",
                     "maxItems": 50,
                     "items": {"type": "string", "minLength": 1, "maxLength": 100, "x-weft": "literal"},
+                    "x-weft": "literal",
                     "x-ui": {"order": 6, "widget": "list", "advanced": True},
                 },
                 "enabled": {
@@ -107,6 +111,7 @@ class Webhook:
                     "title": "Switched on",
                     "description": "It can be switched without a new version, too.",
                     "default": True,
+                    "x-weft": "literal",
                     "x-ui": {"order": 7, "widget": "boolean"},
                 },
             },

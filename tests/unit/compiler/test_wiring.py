@@ -81,6 +81,15 @@ def test_the_trigger_chooses_what_is_compiled() -> None:
     assert (other.trigger, [n.id for n in other.nodes]) == ("hook", ["hook", "b", "m"])
 
 
+def test_triggers_count_times_blocks() -> None:
+    triggers = {f"t{n}": block("start") for n in range(3)}  # beside the one there always is
+    for size, wanted in ((20, []), (19, ["too_many_triggers"])):
+        result = compiled(triggers | {"a": block()}, "start a", limits=Limits(trigger_blocks=size))
+        assert codes(result, "error") == wanted
+    assert only(result, "too_many_triggers").pointer == "/blocks"
+    assert codes(compiled({"a": block()}, "start a", limits=Limits(trigger_blocks=1)), "error") == []
+
+
 def test_triggers_that_can_not_be_chosen() -> None:
     assert only(compiled({"a": block()}, trigger="a"), "trigger_unknown").severity == "error"
     assert only(compiled({"a": block()}, trigger="stat"), "trigger_unknown").hint == "did you mean 'start'?"
