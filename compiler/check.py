@@ -27,6 +27,13 @@ _NEEDS = {
     "parallel": {"count": "count", "each": "items"},
 }
 
+# Policies that containers, and blocks that run within the run loop, do not look at.
+_UNREAD = {"container": ("retry", "timeout_s", "on_lost"), "inline": ("group", "timeout_s", "on_lost")}
+_WHY_UNREAD = {
+    "container": "the blocks in a container are what runs; give it to them",
+    "inline": "a block of its type runs at once, within the engine",
+}
+
 
 def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> None:
     """All rules that need no order of the blocks."""
@@ -147,9 +154,12 @@ def _policy(block: BlockDoc, spec: BlockSpec | None, wiring: Wiring, report: Rep
     if why is not None:
         message = f"the output of block {block.id!r} can not be cached: {why}"
         report.add("cache_unfit", pointer_to(block.id, "policy", "cache"), message, block=block.id)
-    if policy.skip_if and spec is not None and spec.container:
-        message = "skip_if on a container is not available; lead around it with a condition"
-        report.add("not_available", pointer_to(block.id, "policy", "skip_if"), message, block=block.id)
+    kind = "" if spec is None else "container" if spec.container else "inline" if spec.inline else ""
+    for name in _UNREAD.get(kind, ()):
+        if getattr(policy, name) is None:
+            continue
+        message = f"policy.{name} of block {block.id!r} has no effect: {_WHY_UNREAD[kind]}"
+        report.add("policy_unread", pointer_to(block.id, "policy", name), message, block=block.id)
 
 
 def _not_cached(block: BlockDoc, spec: BlockSpec) -> str | None:

@@ -90,6 +90,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "trigger_in_container": ("error", "a trigger inside a loop or parallel"),
     "trigger_several": ("warning", "several blocks could start the run; one was chosen"),
     "block_unreachable": ("warning", "no trigger leads to this block"),
+    "block_dropped": ("warning", "open runs of older versions hold a block that is gone"),
     # blocks
     "block_type_unknown": ("error", "no such block type"),
     "param_unknown": ("error", "a param the block type does not have"),
@@ -100,6 +101,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "timezone_unknown": ("error", "no such time zone"),
     "webhook_open": ("warning", "a webhook that takes requests from anybody"),
     "group_unknown": ("error", "a policy names a group that settings.groups does not have"),
+    "policy_unread": ("warning", "a policy that blocks of this type do not look at"),
     "cache_unfit": ("error", "policy.cache on a block whose output can not be taken over"),
     "output_schema_invalid": ("error", "`output_schema` of a block is not a JSON Schema"),
     "case_duplicate": ("error", "two cases with one id"),

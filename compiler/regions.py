@@ -141,7 +141,7 @@ def _nodes(
         params=Raw(msgspec.json.encode(block.params)),
         needs=needs.of(block.params),
         out=tuple(out),
-        policy=_policy(block, spec, groups),
+        policy=_policy(block, spec, _group(wiring, block, groups)),
         inline=spec.inline,
         effect=spec.effect,
         code=needs.code_in(block.params),
@@ -162,6 +162,10 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
     errors = [edge for edge in out if edge.handle == ERROR]
     # Quick and pure: a second attempt would say the same.
     policy = Policy(retry=Retry(), on_error=block.policy.on_error or "fail")
+    policies = {
+        "start": msgspec.structs.replace(policy, skip_if=_skip_if(block)),
+        "end": msgspec.structs.replace(policy, assign=block.assign),
+    }
     for which, names, edges in (
         ("start", _START.get(mode, ()), [Edge(end, OUT), *errors]),
         ("end", _END.get(mode, ()), out),
@@ -174,9 +178,9 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
             type=f"{kind}:{which}",
             name=block.name,
             params=Raw(msgspec.json.encode(params)),
-            needs=needs.of(params, with_skip_if=False),
+            needs=needs.of(params, with_skip_if=which == "start"),
             out=tuple(edges),
-            policy=msgspec.structs.replace(policy, assign=block.assign) if which == "end" else policy,
+            policy=policies[which],
             sentinel="start" if which == "start" else "end",
             body=body,
             inline=True,
@@ -185,7 +189,20 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
         )
 
 
-def _policy(block: BlockDoc, spec: BlockSpec, groups: Mapping[str, int]) -> Policy:
+def _group(wiring: Wiring, block: BlockDoc, groups: Mapping[str, int]) -> int:
+    """Its own group, or that of the innermost container around it that has one."""
+    at = block
+    while at.policy.group is None and wiring.parent[at.id] != ROOT:
+        at = wiring.blocks[wiring.parent[at.id]]
+    return groups.get(at.policy.group or "", 0)
+
+
+def _skip_if(block: BlockDoc) -> str | None:
+    text = block.policy.skip_if
+    return text if text and text.strip() else None
+
+
+def _policy(block: BlockDoc, spec: BlockSpec, group: int) -> Policy:
     doc = block.policy
     retry = Retry(max_attempts=spec.attempts)
     if doc.retry is not None:
@@ -196,8 +213,8 @@ def _policy(block: BlockDoc, spec: BlockSpec, groups: Mapping[str, int]) -> Poli
         retry=retry,
         timeout_ms=spec.timeout_ms if doc.timeout_s is None else max(1, round(doc.timeout_s * 1000)),
         on_error=doc.on_error or "fail",
-        group=groups.get(doc.group, 0) if doc.group and not spec.inline else 0,
-        skip_if=doc.skip_if if doc.skip_if and doc.skip_if.strip() else None,
+        group=0 if spec.inline else group,
+        skip_if=_skip_if(block),
         assign=block.assign,
         cache=_cache(doc.cache) if doc.cache is not None else None,
         on_lost=doc.on_lost or ("ask" if spec.effect == "write" and not spec.idempotent else "retry"),

@@ -35,7 +35,8 @@ def render(plan: Plan, format: Format = "text", expanded: bool = False) -> str:
 
 
 def _text(plan: Plan) -> str:
-    lines = [f"{plan.name}  {len(plan.nodes)} nodes, {len(plan.regions)} regions  {plan.hash[:12]}"]
+    size = f"{_counted(len(plan.nodes), 'node')}, {_counted(len(plan.regions), 'region')}"
+    lines = [f"{plan.name}  {size}  {plan.hash[:12]}"]
     stack: list[tuple[int, int]] = [(0, 0)]
     while stack:
         index, depth = stack.pop()
@@ -62,7 +63,7 @@ def _text(plan: Plan) -> str:
 def _title(region: Region) -> str:
     if region.kind == "root":
         return "root"
-    size = f", {region.count} times" if region.count is not None else ""
+    size = f", {_counted(region.count, 'time')}" if region.count is not None else ""
     limit = f", {region.limit} at one time" if region.kind == "parallel" else ""
     return f"{region.kind} {region.id}{size}{limit}"
 
@@ -72,7 +73,7 @@ def _flat_text(plan: Plan, flat: Flat) -> str:
     for edge in flat.edges:
         label = edge.target if edge.handle == "out" else f"{edge.handle}: {edge.target}"
         ways.setdefault(edge.source, []).append(label)
-    lines = [f"{plan.name}  {len(flat.nodes)} nodes  {plan.hash[:12]}"]
+    lines = [f"{plan.name}  {_counted(len(flat.nodes), 'node')}  {plan.hash[:12]}"]
     for node in flat.nodes:
         after = f" -> {', '.join(ways[node.name])}" if node.name in ways else ""
         lines.append(f"  {node.name} ({node.type}){after}")
@@ -104,6 +105,10 @@ def _mermaid(plan: Plan, flat: Flat) -> str:
         text = "" if edge.handle == "out" else f"|{_mermaid_text(edge.handle)}|"
         lines.append(f"  {number[edge.source]} {arrow}{text} {number[edge.target]}")
     return "\n".join([*lines, ""])
+
+
+def _counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"
 
 
 def _quoted(text: str) -> str:

@@ -101,10 +101,11 @@ def check_answer(
 
 
 def fact_of_answer(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> bytes:
-    """What the run's owner finds in the inbox."""
-    return orjson.dumps(
-        {"type": "answer", "wait": row.id, "fields": fields, "action": action, "by": by, "at_ms": at_ms}
-    )
+    """What the run's owner finds in the inbox. `refused`: the block said that this action is a failure."""
+    fact = {"type": "answer", "wait": row.id, "fields": fields, "action": action, "by": by, "at_ms": at_ms}
+    if action is not None and action in (orjson.loads(row.request).get("fail_on") or ()):
+        fact["refused"] = True
+    return orjson.dumps(fact)
 
 
 def fact_of_callback(row: WaitRow, output: dict[str, Any], by: str | None, at_ms: int) -> bytes:
@@ -125,6 +126,12 @@ def answer_output(fact: dict[str, Any]) -> dict[str, Any]:
 def fact_of_withdrawal(row: WaitRow, by: str | None, reason: str, at_ms: int) -> bytes:
     """Somebody took the question back."""
     return orjson.dumps({"type": "withdrawn", "wait": row.id, "by": by, "reason": reason, "at_ms": at_ms})
+
+
+def refusal_error(fact: dict[str, Any]) -> ErrorInfo:
+    """Why the block fails whose question was answered by one of the actions it fails on."""
+    by = f" by {fact['by']}" if fact.get("by") else ""
+    return ErrorInfo("refused", f"the answer was {fact['action']!r}{by}", hint="`fail_on` of the block says so")
 
 
 def withdrawal_error(fact: dict[str, Any]) -> ErrorInfo:

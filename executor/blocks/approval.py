@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Params
+from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Suspend
 from executor.blocks.question import ANSWERED, QUESTION, answer_schema, shown
 from executor.blocks.schema import (
@@ -47,6 +47,17 @@ _PARAMS: dict[str, Any] = {
             "x-ui": {"order": 9, "widget": "text"},
         },
         "notify": NOTIFY,
+        "fail_on": {
+            "type": "array",
+            "title": "Fail on",
+            "description": "Actions that are a failure of the block instead of a way to go on: its error handle may "
+            "catch it, else the run fails.",
+            "items": {"type": "string"},
+            "uniqueItems": True,
+            "maxItems": 20,
+            "default": [],
+            "x-ui": {"order": 11, "widget": "list", "advanced": True},
+        },
     },
 }
 
@@ -62,6 +73,25 @@ def _cases(params: Params) -> tuple[Case, ...]:
     return tuple(Case(action, action.replace("_", " ").replace("-", " ").capitalize()) for action in _actions(params))
 
 
+def _fail_on(params: Params) -> tuple[str, ...]:
+    listed = params.get("fail_on")
+    return tuple(item for item in listed if isinstance(item, str)) if isinstance(listed, list) else ()
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    actions = _actions(params)
+    return tuple(
+        Finding(
+            "param_invalid",
+            f"/fail_on/{position}",
+            f"fail_on names {action[:80]!r}, which is no action",
+            f"the actions are {', '.join(actions) or 'none'}",
+        )
+        for position, action in enumerate(_fail_on(params))
+        if action not in actions
+    )
+
+
 class Approval:
     spec = BlockSpec(
         type="approval",
@@ -71,6 +101,7 @@ class Approval:
         pauses=True,
         params=_PARAMS,
         cases=_cases,
+        check=_check,
         output_from=lambda params: answer_schema(params, _ANSWERED),
         sentence="asks: {title} | asks a person",
         icon="person",
@@ -85,9 +116,13 @@ class Approval:
                 f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}",
                 hint=f"the actions are {', '.join(actions) or 'none'}",
             )
+        fail_on = [action for action in _fail_on(ctx.params) if action in actions]
+        if on_expire in fail_on:
+            on_expire = "fail"
+        request = shown(ctx) | {"actions": list(actions)}
         return Suspend(
             "approval" if actions else "form",
-            request=shown(ctx) | {"actions": list(actions)},
+            request=request | {"fail_on": fail_on} if fail_on else request,
             schema=form_schema(ctx.params.get("fields")),
             actions=actions,
             due_ms=expiry_ms(ctx.params, ctx.now_ms),

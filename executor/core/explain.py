@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
+from executor.core.events import Event, NodeFailed, NodeSkipped, NodeSucceeded, RegionExited, RegionSized
 from executor.core.state import RunPhase, State, Status
 
 
@@ -33,6 +34,57 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
             return "retrying", (f"attempt {attempt} starts at {due_ms} ms", *_losses(state, key))
         case _:
             return status.name.lower(), ()
+
+
+def ended(plan: Plan, event: Event) -> tuple[NodeKey, tuple[str, tuple[str, ...]]] | None:
+    """What the event that decided a node says about it: its key, and as in `explain` a word and reasons. None for all
+    other events."""
+    match event:
+        case NodeSucceeded():
+            return event.key, ("succeeded", _success(event))
+        case RegionSized():
+            return event.key, ("succeeded", () if event.count else ("it found nothing to run",))
+        case RegionExited():
+            return event.key, ("succeeded", ("it was taken over from an earlier run",) if event.reused else ())
+        case NodeSkipped(reason="pruned"):
+            last = f"; the last to die came from '{format_key(plan, event.because)}'" if event.because else ""
+            return event.key, ("skipped", (f"no way led to it: every edge into it is dead{last}",))
+        case NodeSkipped():
+            why = "its skip_if was true" if event.reason == "skip_if" else "nobody answered in time"
+            return event.key, ("skipped", (f"{why}: it was passed over, with null as its output",))
+        case NodeFailed():
+            stopped = event.error.code == "cancelled" and event.route is None
+            return event.key, ("cancelled" if stopped else "failed", _failure(plan, event))
+        case _:
+            return None
+
+
+def _success(event: NodeSucceeded) -> tuple[str, ...]:
+    found = []
+    if event.reused:
+        found.append("it was taken over from an earlier run")
+    if event.cached:
+        found.append("its output is an earlier one, from the cache")
+    if event.route is None:
+        found.append("no case was true: it went on nowhere")
+    elif event.route != "out":
+        found.append(f"it went on by '{event.route}'")
+    return tuple(found)
+
+
+def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
+    said = f"{event.error.code}: {event.error.message}"
+    match event.route, event.caught:
+        case "error", _:
+            return said, "its error handle is wired: the run went on by it"
+        case str(), _:
+            return said, "on_error is continue: the run went on with null as its output"
+        case _, (what, path):
+            region = plan.regions[path[-1][0]]
+            given_up = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
+            return said, f"{given_up} was given up for it, and the run went on"
+        case _:
+            return (said,)
 
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:
@@ -89,7 +141,7 @@ def _container(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
     body = plan.nodes[number].body
     container = state.containers[(path, body)]
     word = "iterations" if plan.regions[body].kind == "loop" else "branches"
-    return (f"{container.closed} of {container.count} {word} are done, {container.opened - container.closed} are open",)
+    return (f"{container.closed} of {container.count} {word} done, {container.opened - container.closed} open",)
 
 
 def _ready(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:

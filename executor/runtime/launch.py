@@ -164,7 +164,8 @@ class Launcher:
         deltas = self._redactor.stream(lambda text: self._emit(key_text, text))
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
-            return None, None
+            # A container is passed over by opening nothing: its end sentinel then leads on.
+            return (Sized(0) if node.sentinel else None), None
         context = Context(
             run_id=self._run_id,
             workflow=self._plan.name,

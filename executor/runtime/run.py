@@ -21,7 +21,7 @@ from msgspec.structs import replace
 
 from compiler.keys import NodeKey, parse_key
 from compiler.plan import Plan
-from executor.answers import answer_output, withdrawal_error
+from executor.answers import answer_output, refusal_error, withdrawal_error
 from executor.core import commands as c
 from executor.core import facts as f
 from executor.core.decide import commands_of, route_of_action
@@ -330,6 +330,11 @@ class RunLoop:
             return
         if self._state.waits[key].kind == "attention":
             self._lost_attempt_answered(key, fact)
+            return
+        if fact.get("refused"):
+            attempt, by = self._state.waits[key].attempt, fact.get("by")
+            failed = f.WaitFailed(self._now_ms(), key, attempt, refusal_error(fact), by)
+            self._results.append(Result(failed, Payload()))
             return
         action = fact.get("action")
         route = route_of_action(self._plan.nodes[key[1]], action)

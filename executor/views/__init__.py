@@ -129,6 +129,7 @@ class ChildView(Struct, frozen=True):
 
 class RunView(Struct, frozen=True, omit_defaults=True):
     """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response` once it has finished.
+    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, something dealt with their errors.
     `children`: newest first. `child_waits`: what open runs below wait for, each with its own run's id;
     `children_active`: how many of them do something, or are about to."""
 
@@ -146,6 +147,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     response: dict[str, Any] | None = None
     variables: dict[str, Any] = {}
     nodes: tuple[NodeView, ...] = ()
+    failed_nodes: tuple[str, ...] = ()
     waits: tuple[WaitView, ...] = ()
     draft_id: str | None = None
     draft_rev: int | None = None

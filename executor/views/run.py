@@ -52,6 +52,7 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
         response=response,
         variables=variables,
         nodes=tuple(NodeView(**view) for view in nodes.values()),
+        failed_nodes=tuple(view["key"] for view in nodes.values() if view["status"] == "failed"),
         waits=waits,
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,

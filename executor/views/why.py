@@ -1,11 +1,15 @@
-"""Why: where each undecided node of a run is and what it waits for. Folds the journal and asks `core.explain`."""
+"""Why: where each undecided node of a run is and what it waits for, or how the node asked for came to be decided. Folds
+the journal and asks `core.explain`."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from compiler.keys import NodeKey, parse_key
 from compiler.plan import Plan
+from executor.core.events import Event
 from executor.core.evolve import evolve
-from executor.core.explain import explain
+from executor.core.explain import ended, explain
 from executor.core.state import DECIDED, State, Status
 from executor.errors import NotFound
 from executor.journal import Codec
@@ -13,17 +17,30 @@ from executor.store.base import RunRow, Store
 from executor.views import Why
 
 PAGE = 10_000
+# A block in a loop of a thousand iterations is decided a thousand times: the last ones are told.
+ENDED_MAX = 100
 
 
 async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: int | None = None) -> list[Why]:
     """`seq`: as it stood after that event; None: now. Raises NotFound (node_not_found)."""
     codec = Codec(plan)
-    state = await state_of(store, plan, row, seq)
-    return [Why(codec.key_text(key), *explain(plan, state, key)) for key in _asked(plan, state, node)]
+    told: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
+    ids = () if node is None else _numbers(plan, node.partition("@")[0])
+
+    def note(event: Event) -> None:
+        found = ended(plan, event)
+        if found is not None and found[0][1] in ids:
+            told[found[0]] = found[1]
+
+    state = await state_of(store, plan, row, seq, note if ids else None)
+    keys = _asked(plan, state, node, list(told)[-ENDED_MAX:])
+    return [Why(codec.key_text(key), *(told.get(key) or explain(plan, state, key))) for key in keys]
 
 
-async def state_of(store: Store, plan: Plan, row: RunRow, seq: int | None = None) -> State:
-    """What the journal folds to, up to event `seq` (now)."""
+async def state_of(
+    store: Store, plan: Plan, row: RunRow, seq: int | None = None, see: Callable[[Event], None] | None = None
+) -> State:
+    """What the journal folds to, up to event `seq` (now). `see` is shown each event."""
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
@@ -32,11 +49,20 @@ async def state_of(store: Store, plan: Plan, row: RunRow, seq: int | None = None
         if not records:
             break
         for record in records:
-            evolve(plan, state, codec.to_event(record))
+            event = codec.to_event(record)
+            evolve(plan, state, event)
+            if see is not None:
+                see(event)
     return state
 
 
-def _asked(plan: Plan, state: State, node: str | None) -> list[NodeKey]:
+def _numbers(plan: Plan, text: str) -> list[int]:
+    """Of the nodes with this id, or of this block."""
+    return [number for number, n in enumerate(plan.nodes) if text in (n.id, n.block)]
+
+
+def _asked(plan: Plan, state: State, node: str | None, decided: list[NodeKey]) -> list[NodeKey]:
+    """`decided`: keys of the node that the journal saw decided."""
     if node is None:
         return [key for key, status in _open_keys(plan, state) if status not in DECIDED]
     if "@" in node:
@@ -44,10 +70,10 @@ def _asked(plan: Plan, state: State, node: str | None) -> list[NodeKey]:
             return [parse_key(plan, node)]
         except ValueError as error:
             raise NotFound(str(error), code="node_not_found") from error
-    ids = [number for number, n in enumerate(plan.nodes) if n.id == node or n.block == node]
+    ids = _numbers(plan, node)
     if not ids:
         raise NotFound(f"the plan has no node '{node}'", code="node_not_found")
-    found = [key for key, _ in _open_keys(plan, state) if key[1] in ids]
+    found = [key for key, _ in _open_keys(plan, state) if key[1] in ids] or decided
     return found or [((), number) for number in ids if plan.region_of[number] == 0] or [_unopened(plan, ids[0])]
 
 

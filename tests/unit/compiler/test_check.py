@@ -157,11 +157,25 @@ def test_input_schema() -> None:
     assert result.plan.input_schema == {"type": "object"}
 
 
-def test_skip_if_on_a_container_is_refused() -> None:
+def test_a_policy_that_nobody_looks_at_is_said() -> None:
+    deaf = {"retry": {"max_attempts": 2}, "timeout_s": 5, "on_lost": "ask", "on_error": "continue", "skip_if": "true"}
     result = compiled(
-        {"l": block("loop", count=1, policy_={"skip_if": "true"}), "a": block(parent="l")}, "start l; l.body a"
+        {
+            "l": block("loop", count=1, policy_=deaf),
+            "a": block("set", parent="l", policy_={"group": "g", "timeout_s": 1, "skip_if": "true"}),
+            "b": block(policy_={"group": "g", **deaf}),
+        },
+        "start l; l.body a; l b",
+        settings={"groups": {"g": 1}},
     )
-    assert only(result, "not_available").pointer == "/blocks/l/policy/skip_if"
+    assert result.plan is not None
+    assert [d.pointer for d in result.diagnostics if d.code == "policy_unread"] == [
+        "/blocks/l/policy/retry",
+        "/blocks/l/policy/timeout_s",
+        "/blocks/l/policy/on_lost",
+        "/blocks/a/policy/group",
+        "/blocks/a/policy/timeout_s",
+    ]
 
 
 def test_what_is_not_offered_yet_is_said_and_not_ignored() -> None:

@@ -143,6 +143,34 @@ def test_on_error_and_assign_of_a_container() -> None:
     assert (start.policy.assign, end.policy.assign) == (None, "$.x")
 
 
+def test_a_block_is_in_the_group_of_the_innermost_container_that_has_one() -> None:
+    plan = plan_of(
+        {
+            "out": block("parallel", count=2, policy_={"group": "wide"}),
+            "a": block(parent="out"),
+            "in": block("loop", parent="out", count=2, policy_={"group": "narrow"}),
+            "b": block(parent="in"),
+            "c": block(parent="in", policy_={"group": "own"}),
+            "quick": block("set", parent="in"),
+            "d": block(),
+        },
+        "start out; out d; out.body a; out.body in; in.body b; in.body c; in.body quick",
+        settings={"groups": {"wide": 5, "narrow": 1, "own": 2}},
+    )
+    names = {n.id: plan.groups[n.policy.group].name for n in plan.nodes if n.sentinel is None}
+    assert names == {"start": "", "d": "", "a": "wide", "b": "narrow", "c": "own", "quick": ""}
+
+
+def test_skip_if_of_a_container_is_asked_at_its_start() -> None:
+    plan = plan_of(
+        {"l": block("loop", count=1, policy_={"skip_if": "<start.n> > 1"}), "a": block(parent="l")},
+        "start l; l.body a",
+    )
+    start, end = node(plan, "l:start"), node(plan, "l:end")
+    assert (start.policy.skip_if, end.policy.skip_if) == ("<start.n> > 1", None)
+    assert [ref.text for ref in start.needs] == ["start.n"] and end.needs == ()
+
+
 def test_node_fields_come_from_the_block_type() -> None:
     plan = plan_of(
         {"c": block("condition", cases=CONDITION), "a": block(name_="Send it"), "b": block("set", value=1)},

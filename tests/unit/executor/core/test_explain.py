@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from executor.core.events import ErrorInfo, NodeFailed, NodeSkipped, NodeStarted, NodeSucceeded
+from executor.core.explain import ended
 from tests.unit.executor.core.story import T0, Story, block, parallel
 
 
@@ -40,8 +42,45 @@ def test_a_container_counts_its_scopes() -> None:
     s.start()
     s.sized("fan:start", 3)
     s.done("a@fan[0]")
-    assert s.why("fan:end") == ("pending", ("1 of 3 branches are done, 2 are open",))
+    assert s.why("fan:end") == ("pending", ("1 of 3 branches done, 2 open",))
     assert s.why("a@fan[0]") == ("closed", ("its scope has closed",))
+
+
+def test_what_decided_a_node_says_how() -> None:
+    s = Story({"a": "b", "b": ""})
+    here, last = ((), s.number("b")), ((), s.number("a"))
+    error = ErrorInfo("boom", "it broke")
+    told = [
+        ended(s.plan, event)
+        for event in (
+            NodeSucceeded(here, 1, "yes", reused=True, cached=True),
+            NodeSucceeded(here, 1, None),
+            NodeSkipped(here, "expired"),
+            NodeSkipped(here, "pruned", last),
+            NodeFailed(here, 1, error),
+            NodeFailed(here, 1, ErrorInfo("cancelled", "no")),
+            NodeStarted(here, 1),
+        )
+    ]
+    assert told == [
+        (
+            here,
+            (
+                "succeeded",
+                (
+                    "it was taken over from an earlier run",
+                    "its output is an earlier one, from the cache",
+                    "it went on by 'yes'",
+                ),
+            ),
+        ),
+        (here, ("succeeded", ("no case was true: it went on nowhere",))),
+        (here, ("skipped", ("nobody answered in time: it was passed over, with null as its output",))),
+        (here, ("skipped", ("no way led to it: every edge into it is dead; the last to die came from 'a'",))),
+        (here, ("failed", ("boom: it broke",))),
+        (here, ("cancelled", ("cancelled: no",))),
+        None,
+    ]
 
 
 def test_a_branch_that_is_not_open_yet_says_how_many_are() -> None:

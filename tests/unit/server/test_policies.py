@@ -1,0 +1,169 @@
+"""Policies of containers and of approvals, tried through the API."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import httpx
+import pytest
+
+from executor.engine import Engine
+
+Json = dict[str, Any]
+
+
+def document(blocks: Json, *edges: tuple[str, str, str], **more: Any) -> Json:
+    return {
+        "format": "weft/1",
+        "name": "policies",
+        "blocks": {"start": {"type": "start"}, **blocks},
+        "edges": [{"source": source, "handle": handle, "target": target} for source, handle, target in edges],
+        **more,
+    }
+
+
+@pytest.mark.parametrize(
+    "params",
+    [
+        {"mode": "for", "count": 2},
+        {"mode": "each", "items": ["a", "b"]},
+        {"mode": "while", "condition": "<loop.index> < 2"},
+        {"mode": "until", "condition": "<loop.index> == 2"},
+        {"mode": "do_while", "condition": "<loop.index> < 2"},
+        {"mode": "count", "count": 2},
+        {"mode": "each", "items": ["a", "b"], "concurrency": 1},
+    ],
+)
+async def test_a_container_that_is_passed_over_runs_nothing_and_goes_on(
+    client: httpx.AsyncClient, started: Callable[..., Any], params: Json
+) -> None:
+    kind = "parallel" if params["mode"] == "count" or "concurrency" in params else "loop"
+    flow = document(
+        {
+            "box": {"type": kind, "params": params, "policy": {"skip_if": "<start.skip>"}},
+            "in": {"type": "set", "parent": "box", "params": {"value": 1}},
+            "after": {"type": "set", "params": {"value": "<box.results>"}},
+        },
+        ("start", "out", "box"),
+        ("box", "body", "in"),
+        ("box", "out", "after"),
+    )
+    assert (await started(flow, {"skip": False}))["output"] == [[1], [1]]
+    passed = await started(flow, {"skip": True})
+    assert (passed["status"], passed["output"]) == ("succeeded", [])
+    nodes = (await client.get(passed["urls"]["self"])).json()["nodes"]
+    assert [node["key"] for node in nodes] == ["start", "box:start", "box:end", "after"]
+
+
+async def test_skip_if_of_an_inner_container_is_asked_in_each_iteration(started: Callable[..., Any]) -> None:
+    flow = document(
+        {
+            "out": {"type": "loop", "params": {"mode": "for", "count": 3}},
+            "in": {
+                "type": "parallel",
+                "parent": "out",
+                "params": {"mode": "count", "count": 1},
+                "policy": {"skip_if": "<loop.index> === 1"},
+            },
+            "say": {"type": "set", "parent": "in", "params": {"value": "<out.index>"}},
+            "all": {"type": "set", "params": {"value": "<out.results>"}},
+        },
+        ("start", "out", "out"),
+        ("out", "body", "in"),
+        ("in", "body", "say"),
+        ("out", "out", "all"),
+    )
+    ran = await started(flow)
+    assert ran["output"] == [[{"results": [[0]]}], [{"results": []}], [{"results": [[2]]}]]
+
+
+async def test_a_skip_if_that_throws_fails_the_container(started: Callable[..., Any]) -> None:
+    flow = document(
+        {
+            "box": {"type": "loop", "params": {"mode": "for", "count": 1}, "policy": {"skip_if": "null.x"}},
+            "in": {"type": "set", "parent": "box"},
+        },
+        ("start", "out", "box"),
+        ("box", "body", "in"),
+    )
+    ran = await started(flow)
+    assert (ran["status"], ran["error"]["block"]) == ("failed", "box")
+
+
+async def test_a_group_holds_the_blocks_in_a_container_together(
+    client: httpx.AsyncClient, started: Callable[..., Any]
+) -> None:
+    flow = document(
+        {
+            "fan": {"type": "parallel", "params": {"mode": "count", "count": 5}, "policy": {"group": "one"}},
+            "work": {"type": "function", "parent": "fan", "params": {"code": "return 1"}},
+        },
+        ("start", "out", "fan"),
+        ("fan", "body", "work"),
+        settings={"groups": {"one": 1}},
+    )
+    ran = await started(flow)
+    events = (await client.get(ran["urls"]["events"], headers={"accept": "application/json"})).json()["events"]
+    of_work = [event["type"] for event in events if event["node"] == "work"]
+    assert of_work == ["node.started", "node.succeeded"] * 5, "never two at a time"
+
+
+def asking(**params: Any) -> Json:
+    return document({"ask": {"type": "approval", "params": {"title": "Ship?", "fail_on": ["reject"], **params}}},
+                    ("start", "out", "ask"))  # fmt: skip
+
+
+async def link_of(client: httpx.AsyncClient, run: Json) -> str:
+    (wait,) = (await client.get(f"/api/waits?run={run['run']}")).json()["waits"]
+    return str(wait["link"]).replace("/resume/", "/api/resume/")
+
+
+async def test_an_answer_that_the_block_fails_on_fails_it(
+    client: httpx.AsyncClient, started: Callable[..., Any], engine: Engine
+) -> None:
+    run = await started(asking())
+    link = await link_of(client, run)
+    assert (await client.post(link, json={"action": "reject", "by": "Ada"})).status_code == 200
+    view = await engine.wait_finished(run["run"], 10)
+    assert view.status == "failed" and view.error is not None
+    assert (view.error["code"], view.error["block"]) == ("refused", "ask")
+    assert view.error["message"] == "the answer was 'reject' by Ada"
+    late = await client.post(link, json={"action": "approve", "by": "Bob"})
+    assert (late.status_code, late.json()["answered_by"]) == (409, "Ada")
+
+
+async def test_the_error_handle_may_catch_it_and_other_actions_go_on(
+    client: httpx.AsyncClient, started: Callable[..., Any], engine: Engine
+) -> None:
+    flow = asking()
+    flow["blocks"] |= {
+        "no": {"type": "set", "params": {"value": "<ask.error.code>"}},
+        "yes": {"type": "set", "params": {"value": "<ask.action>"}},
+    }
+    flow["edges"] += [
+        {"source": "ask", "handle": "error", "target": "no"},
+        {"source": "ask", "handle": "approve", "target": "yes"},
+    ]
+    for action, output in (("reject", "refused"), ("approve", "approve")):
+        run = await started(flow)
+        await client.post(await link_of(client, run), json={"action": action})
+        view = await engine.wait_finished(run["run"], 10)
+        assert (view.status, view.output) == ("succeeded", output)
+
+
+async def test_an_expiry_that_stands_for_such_an_answer_fails_as_well(
+    started: Callable[..., Any], engine: Engine
+) -> None:
+    run = await started(asking(expires_in_s=0.05, on_expire="reject"))
+    view = await engine.wait_finished(run["run"], 10)
+    while view.status == "waiting":
+        view = await engine.wait_finished(run["run"], 10)
+    assert (view.status, (view.error or {}).get("code")) == ("failed", "wait_expired")
+
+
+async def test_fail_on_names_actions(client: httpx.AsyncClient) -> None:
+    flow = asking(actions=["yes", "no"])
+    found = (await client.post("/api/validate", json={"document": flow})).json()["diagnostics"]
+    assert [(one["code"], one["pointer"]) for one in found] == [("param_invalid", "/blocks/ask/params/fail_on/0")]
+    assert found[0]["hint"] == "the actions are yes, no"
