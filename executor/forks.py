@@ -5,7 +5,8 @@ with a token of its own. What was under way there starts anew here; what waited 
 are shared with the other run unless they are edited: then whatever a container around them put out is made anew. Blocks
 that had used an edited output keep what they made of it, as do variables; what runs from here on sees the new one.
 
-Signals that came early stay with the other run, and nobody is told again about a wait that was open there.
+Signals that had come by then and were not taken are here, too: in both runs a wait of their name takes them. Nobody is
+told again about a wait that was open there.
 """
 
 from __future__ import annotations
@@ -32,26 +33,29 @@ from executor.core.events import (
     WaitOpened,
 )
 from executor.core.evolve import evolve
-from executor.core.state import RunPhase, State
+from executor.core.state import DECIDED, RunPhase, State
 from executor.errors import BadRequest, BlockError, Conflict
 from executor.journal import Codec
 from executor.links import Links
 from executor.runtime.absorb import Absorber
 from executor.runtime.stored import output_of
-from executor.store.base import NewRun, Record, RunRow, Store, WaitRow
+from executor.store.base import NewRun, Record, RunRow, SignalRow, Store, WaitRow
 from executor.values.output import check_output
 from executor.values.payload import encode, split
 from executor.values.schema import Matches
 from executor.values.scope import Values
 
 PAGE = 1_000
+SIGNALS_MAX = 1_000_000  # all
 
 
 class Copied(Struct, frozen=True):
-    """The beginning of a journal, decoded as well. `records[n]` is `events[n]`."""
+    """The beginning of a journal, decoded as well. `records[n]` is `events[n]`. `next_ms`: when the event behind it was
+    recorded, None: there is none yet."""
 
     records: list[Record]
     events: list[Event]
+    next_ms: int | None
 
 
 async def beginning(store: Store, plan: Plan, run: str, seq: int) -> Copied:
@@ -65,7 +69,7 @@ async def beginning(store: Store, plan: Plan, run: str, seq: int) -> Copied:
         if fork_point(events, seq) < len(events):  # else what belongs to it may go on
             break
     cut = fork_point(events, seq)
-    return Copied(records[:cut], events[:cut])
+    return Copied(records[:cut], events[:cut], records[cut].at_ms if cut < len(records) else None)
 
 
 async def fork(
@@ -90,7 +94,7 @@ async def fork(
     started = copied.events[0]
     assert isinstance(started, RunStarted)
     # What it was told to take over from a third run is found there; it goes on where the other one was told to stop.
-    source = started.source_run if started.reuse else row.id
+    source = started.source_run if started.reuse and started.source_run is not None else row.id
     started = replace(started, run=id, source_run=source, stop_after=None)
     records[0] = codec.to_record(1, records[0].at_ms, started)
     state = State.new(plan)
@@ -98,8 +102,13 @@ async def fork(
         evolve(plan, state, event)
         if state.phase is RunPhase.FAILING:
             raise _failing(plan, row.id, event, state.seq)
+    sources = [row.id]
+    recorded = {*DECIDED, None}  # None: all of the root is
+    if source != row.id and any(state.status_of(plan, ((), node)) not in recorded for node in started.reuse):
+        sources.append(source)
     made = decide(plan, state, f.ForkMade(now_ms, row.id, len(records)))
     records += [codec.to_record(len(records) + n, now_ms, event) for n, event in enumerate(made, 1)]
+    opened = _opened(codec, [*copied.events, *made])
     return NewRun(
         id=id,
         workflow=row.workflow,
@@ -114,8 +123,9 @@ async def fork(
         document_hash=row.document_hash,
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
-        copied_from=row.id,
-        waits=tuple(await _waits(store, codec, row.id, [*copied.events, *made], id, links, now_ms)),
+        sources=tuple(sources),
+        waits=tuple(await _waits(store, row.id, opened, id, links, now_ms)),
+        signals=tuple(await _signals(store, row.id, opened, copied, id)),
         blobs=blobs,
     )
 
@@ -216,17 +226,22 @@ def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Reco
     return replace(record, output=inline, data=orjson.dumps(data) if data else None)
 
 
-# --- waits ------------------------------------------------------------------------------------------------------------
+# --- waits and signals ------------------------------------------------------------------------------------------------
+
+
+def _opened(codec: Codec, events: list[Event]) -> dict[str, bool]:
+    """The ids of the waits among `events`, and whether they are still open behind them."""
+    return {
+        f"{codec.key_text(event.key)}!{event.attempt}": isinstance(event, WaitOpened)
+        for event in events
+        if isinstance(event, WaitOpened | WaitClosed)
+    }
 
 
 async def _waits(
-    store: Store, codec: Codec, source: str, events: list[Event], run: str, links: Links, now_ms: int
+    store: Store, source: str, opened: Mapping[str, bool], run: str, links: Links, now_ms: int
 ) -> list[WaitRow]:
-    """The rows of the waits among `events`: those that are still open are pending, whatever became of them there."""
-    opened: dict[str, bool] = {}
-    for event in events:
-        if isinstance(event, WaitOpened | WaitClosed):
-            opened[f"{codec.key_text(event.key)}!{event.attempt}"] = isinstance(event, WaitOpened)
+    """Their rows: those that are still open are pending, whatever became of them there."""
     rows = []
     for id, is_open in opened.items():
         row = await store.get_wait(source, id)
@@ -239,3 +254,19 @@ async def _waits(
             row = replace(row, status="answered", response=None, answered_by=None, answered_at_ms=now_ms)
         rows.append(row)
     return rows
+
+
+async def _signals(store: Store, source: str, opened: Mapping[str, bool], copied: Copied, run: str) -> list[SignalRow]:
+    """What had come until the event behind the copied ones. A signal keeps who took it if that is copied; the one that
+    then answered a wait which is open again, and had not come before the last copied event, is left out: it made what
+    this run is there to do otherwise."""
+    last_ms = copied.records[-1].at_ms
+    found: list[SignalRow] = []
+    for row in await store.list_signals(source, limit=SIGNALS_MAX):
+        consumed = row.consumed_by is not None and opened.get(row.consumed_by) is False
+        early = row.received_at_ms <= last_ms
+        kept = (copied.next_ms is None or row.received_at_ms < copied.next_ms) and row.consumed_by not in opened
+        if consumed or early or kept:
+            by = row.consumed_by if consumed else None
+            found.append(replace(row, run_id=run, seq=len(found) + 1, consumed_by=by))
+    return found

@@ -79,7 +79,7 @@ class Lifecycle:
         row, plan = await self._run(run)
         if seq > row.seq:
             raise Conflict(
-                f"run {run} has {row.seq} events, there is no event {seq}", code="seq_not_found", seq=row.seq
+                f"the last event of run {run} is {row.seq}, there is no event {seq}", code="seq_not_found", seq=row.seq
             )
         copied = await beginning(self._store, plan, run, seq)
         asked = ["fork", run, seq, outputs or {}]

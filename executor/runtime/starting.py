@@ -47,7 +47,8 @@ def new_run(
     request_hash: str = "",
     taken_over: Sequence[Record] = (),
 ) -> NewRun:
-    """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one."""
+    """`checked`: the input as `check_input` returned it. `taken_over`: records behind the first one. The run that
+    `start` names as its source must still be there when this one is stored."""
     started = decide(plan, State.new(plan), start)[0]
     return NewRun(
         id=start.run,
@@ -67,4 +68,5 @@ def new_run(
         document=origin.document,
         draft_id=origin.draft_id,
         draft_rev=origin.draft_rev,
+        sources=(start.source_run,) if start.source_run is not None else (),
     )

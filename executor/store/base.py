@@ -76,8 +76,8 @@ class DraftRow(DraftHead, frozen=True):
 class NewRun(Struct, frozen=True):
     """A run to be created together with its plan and its document (each by hash, once) and its first records.
     `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
-    `copied_from`: the run whose records these are, at first; then `waits` are the rows of the waits among them, and
-    `blobs` hold what is not from there."""
+    `sources`: runs that it takes something over from, which must be there. `waits` are the rows of waits among its
+    records, `signals` what it has been sent, in order from seq 1; `blobs` hold what no source has."""
 
     id: str
     workflow: str
@@ -95,8 +95,9 @@ class NewRun(Struct, frozen=True):
     document: bytes | None = None
     draft_id: str | None = None
     draft_rev: int | None = None
-    copied_from: str | None = None
+    sources: tuple[str, ...] = ()
     waits: tuple[WaitRow, ...] = ()
+    signals: tuple[SignalRow, ...] = ()
     blobs: tuple[tuple[str, bytes], ...] = ()
 
 
@@ -393,7 +394,8 @@ class Store(NotificationStore, ChildStore, CacheStore, TriggerStore, UpkeepStore
         received_after_ms: int | None = None,
         limit: int = 200,
     ) -> list[SignalRow]:
-        """In order of arrival, consumed ones too; `received_after_ms` is exclusive."""
+        """In order of arrival, consumed ones too; `received_after_ms` is inclusive: of two that came in one
+        millisecond none is passed over by who asks for what came after the first."""
 
     async def ping(self) -> None:
         """A read and a tiny write prove that the database works; raises otherwise."""

@@ -1,7 +1,7 @@
 """Runs that are made from other runs, and runs that change their plan.
 
-23. A run made from another one (`NewRun.copied_from`) has its copied records, its waits and its blobs from the moment
-    it is there, and the other run is there at that moment: nothing it refers to can have been deleted.
+23. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs from the moment it is
+    there, and the other runs are there at that moment: nothing it refers to can have been deleted.
 24. A run moves to another plan (`Append.move`) in the append that says so: its row and its journal never disagree.
 """
 

@@ -161,7 +161,7 @@ class MemoryStore(MemoryNotifications, MemoryChildren, MemoryCache, MemoryTrigge
                 return self._runs[known].row, False
         if run.id in self._runs:
             raise Conflict(f"run {run.id} exists already")
-        self._check_source(run.copied_from)
+        self._check_sources(run.sources)
         self._note_parent(run.id, run.parent_run_id, run.parent_key)
         row = RunRow(
             id=run.id,
@@ -192,7 +192,8 @@ class MemoryStore(MemoryNotifications, MemoryChildren, MemoryCache, MemoryTrigge
             assert run.document_hash is not None
             self._documents.setdefault(run.document_hash, run.document)
         self._plans.setdefault(run.plan_hash, run.plan)
-        self._runs[run.id] = self._open[run.id] = _Run(row, _numbered(run.records, 0), {w.id: w for w in run.waits})
+        made = _Run(row, _numbered(run.records, 0), {w.id: w for w in run.waits}, signals=list(run.signals))
+        self._runs[run.id] = self._open[run.id] = made
         self._by_token |= {wait.token_hash: (run.id, wait.id) for wait in run.waits}
         for hash, content in run.blobs:
             self._blobs.setdefault(hash, content)
@@ -500,7 +501,7 @@ class MemoryStore(MemoryNotifications, MemoryChildren, MemoryCache, MemoryTrigge
             for signal in (run.signals if run is not None else [])
             if name in (None, signal.name)
             and correlation in (None, signal.correlation)
-            and (received_after_ms is None or signal.received_at_ms > received_after_ms)
+            and (received_after_ms is None or signal.received_at_ms >= received_after_ms)
         ]
         return found[:limit]
 

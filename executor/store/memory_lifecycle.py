@@ -28,7 +28,8 @@ class MemoryLifecycle:
             self._plans.setdefault(move.plan_hash, move.plan)
             run.row = replace(run.row, plan_hash=move.plan_hash, version=move.version)
 
-    def _check_source(self, run: str | None) -> None:
+    def _check_sources(self, runs: tuple[str, ...]) -> None:
         """Part of creating a run, before anything is changed. Raises NotFound."""
-        if run is not None and run not in self._runs:
-            raise NotFound(f"there is no run '{run}' any more", code="run_not_found")
+        for run in runs:
+            if run not in self._runs:
+                raise NotFound(f"there is no run '{run}' any more", code="run_not_found")

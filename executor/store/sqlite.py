@@ -299,7 +299,7 @@ class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTrigge
         where, given = _given((sql.SIGNALS_OF_NAME, name), (sql.SIGNALS_OF_CORRELATION, correlation))
         values: list[str | int] = [run_id, *given]
         if received_after_ms is not None:
-            where += sql.SIGNALS_AFTER
+            where += sql.SIGNALS_SINCE
             values.append(received_after_ms)
         rows = await self._readers.all(sql.SIGNALS + where + sql.SIGNALS_PAGE, (*values, limit))
         return [SignalRow(*row) for row in rows]

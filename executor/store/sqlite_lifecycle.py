@@ -32,7 +32,8 @@ def move_run(tx: Tx, run: str, move: Move | None) -> None:
         tx.db.execute(MOVE_RUN, (move.plan_hash, move.version, run))
 
 
-def check_source(tx: Tx, run: str | None) -> None:
+def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
     """Part of creating a run, before anything is written. Raises NotFound."""
-    if run is not None and not tx.db.execute(RUN_IS_THERE, (run,)).fetchall():
-        raise NotFound(f"there is no run '{run}' any more", code="run_not_found")
+    for run in runs:
+        if not tx.db.execute(RUN_IS_THERE, (run,)).fetchall():
+            raise NotFound(f"there is no run '{run}' any more", code="run_not_found")

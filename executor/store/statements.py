@@ -179,14 +179,14 @@ DELETE_FACTS = "DELETE FROM inbox WHERE run_id = ?"
 
 SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND dedupe_key = ?"
 SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = ?"
-ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, NULL)"
+ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
 CONSUME_SIGNAL = "UPDATE signals SET consumed_by = ? WHERE run_id = ? AND seq = ?"
 SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND consumed_by IS NULL ORDER BY seq"
 # Signals of a run: SIGNALS, then any of the conditions, then SIGNALS_PAGE.
 SIGNALS = f"SELECT {SIGNAL} FROM signals WHERE run_id = ?"
 SIGNALS_OF_NAME = " AND name = ?"
 SIGNALS_OF_CORRELATION = " AND correlation = ?"
-SIGNALS_AFTER = " AND received_at_ms > ?"
+SIGNALS_SINCE = " AND received_at_ms >= ?"
 SIGNALS_PAGE = " ORDER BY seq LIMIT ?"
 
 # --- the writer's own row: which of its groups without events was committed last

@@ -28,7 +28,7 @@ from executor.store.base import (
 from executor.store.checksum import checksum
 from executor.store.connection import Tx
 from executor.store.sqlite_cache import put_cached
-from executor.store.sqlite_lifecycle import check_source, move_run
+from executor.store.sqlite_lifecycle import check_sources, move_run
 from executor.store.sqlite_notifications import add_notifications
 from executor.store.sqlite_upkeep import ADD_BLOB_REF, add_copied_blob_refs
 
@@ -132,7 +132,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
         found = tx.db.execute(sql.RUN_BY_IDEMPOTENCY_KEY, (run.workflow, run.idempotency_key)).fetchall()
         if found:
             return RunRow(*found[0]), False
-    check_source(tx, run.copied_from)
+    check_sources(tx, run.sources)
     tx.db.execute(sql.ADD_PLAN, (run.plan_hash, run.plan))
     if run.document is not None:
         assert run.document_hash is not None
@@ -159,6 +159,8 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
     _add_events(tx, run.id, 0, run.records)
     for wait in run.waits:
         tx.db.execute(sql.ADD_WAIT, msgspec.structs.astuple(wait))
+    for signal in run.signals:
+        tx.db.execute(sql.ADD_SIGNAL, msgspec.structs.astuple(signal))
     for blob in run.blobs:
         tx.db.execute(sql.ADD_BLOB, blob)
     add_copied_blob_refs(tx, run.id, run.records)
@@ -269,7 +271,7 @@ def post_signal(
         return None
     (last,) = tx.db.execute(sql.SIGNAL_LAST_SEQ, (run_id,)).fetchone()
     row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)
-    tx.db.execute(sql.ADD_SIGNAL, msgspec.structs.astuple(row)[:-1])
+    tx.db.execute(sql.ADD_SIGNAL, msgspec.structs.astuple(row))
     return row, True
 
 

@@ -34,7 +34,7 @@ TABLE = (
         params=(
             Param("name", "Only signals of this name."),
             Param("correlation", "Only signals with this correlation."),
-            Param("received_after", "Only those that came after this time, Unix milliseconds.", {"type": "integer"}),
+            Param("received_after", "Only those of this time or later, Unix milliseconds.", {"type": "integer"}),
             Param("limit", "At most this many, the oldest.", {"type": "integer", "minimum": 1, "maximum": 1000}),
         ),
     ),

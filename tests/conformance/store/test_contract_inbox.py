@@ -101,7 +101,8 @@ async def test_signals_are_listed_with_those_that_were_taken(store: Store) -> No
     assert await seqs(name="paid") == [1, 2]
     assert await seqs(correlation="o-1") == [1, 3]
     assert await seqs(name="paid", correlation="o-1", limit=5) == [1]
-    assert await seqs(received_after_ms=T0) == [2, 3]
+    assert await seqs(received_after_ms=T0) == [1, 2, 3]
+    assert await seqs(received_after_ms=T0 + 1) == [2, 3]
     assert await seqs(limit=2) == [1, 2]
     assert (await store.list_signals(run.id))[0].consumed_by == "go!1"
     assert await store.list_signals("no such run") == []

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, NotFound
-from executor.store.base import Store
+from executor.store.base import SignalRow, Store
 from executor.store.lifecycle import Move
 from tests.conformance.store.given import T0, change, finish, new_run, owned_run, record, row, wait
 
@@ -20,7 +20,7 @@ async def test_a_copied_run_has_its_records_waits_and_blobs_from_the_start(store
             "fork",
             T0 + 5,
             records=(record("run.started", None), shared, own, record("run.forked", None)),
-            copied_from="run-1",
+            sources=("run-1",),
             waits=(wait("fork"), closed),
             blobs=(("new", b"mine"),),
         )
@@ -38,7 +38,7 @@ async def test_shared_blobs_outlive_the_run_they_came_from(store: Store) -> None
     source = await owned_run(store)
     big = record(data=b'{"blob":"old","size":6}')
     await store.append(change(source, big, blobs=(("old", b"shared"),)))
-    await store.create_run(new_run("fork", records=(record("run.started", None), big), copied_from="run-1"))
+    await store.create_run(new_run("fork", records=(record("run.started", None), big), sources=("run-1",)))
     await finish(store, source)
     assert await store.delete_runs(["run-1"]) == ["run-1"]
     await store.delete_orphans()
@@ -47,9 +47,30 @@ async def test_shared_blobs_outlive_the_run_they_came_from(store: Store) -> None
 
 async def test_there_is_no_copy_of_a_run_that_is_gone(store: Store) -> None:
     with pytest.raises(NotFound):
-        await store.create_run(new_run("fork", copied_from="run-1", waits=(wait("fork"),)))
+        await store.create_run(new_run("fork", sources=("run-1",), waits=(wait("fork"),)))
     assert await store.get_run("fork") is None
     assert await store.list_waits() == []
+
+
+async def test_all_sources_must_be_there(store: Store) -> None:
+    await store.create_run(new_run("run-1"))
+    with pytest.raises(NotFound, match="'run-2'"):
+        await store.create_run(new_run("fork", sources=("run-1", "run-2")))
+    assert await store.get_run("fork") is None
+
+
+async def test_a_copied_run_has_its_signals_from_the_start(store: Store) -> None:
+    await store.create_run(new_run("run-1"))
+    taken = SignalRow("fork", 1, "go", None, b"1", "key-1", T0, "ada", "ask!1")
+    kept = SignalRow("fork", 2, "go", "o-1", b"2", None, T0 + 1, None)
+    await store.create_run(new_run("fork", sources=("run-1",), signals=(taken, kept)))
+    assert await store.list_signals("fork") == [taken, kept]
+    assert await store.unconsumed_signals("fork") == [kept]
+    assert await store.list_signals("run-1") == []
+    again = await store.post_signal("fork", "go", None, b"3", "key-1", None, b"fact", T0 + 2)
+    assert again == (taken, False)
+    posted = await store.post_signal("fork", "go", None, b"3", None, None, b"fact", T0 + 2)
+    assert posted is not None and (posted[0].seq, posted[1]) == (3, True)
 
 
 async def test_a_run_moves_in_the_append_that_says_so(store: Store) -> None:

@@ -148,8 +148,8 @@ async def test_signals_are_listed_and_a_key_counts_once(client: httpx.AsyncClien
     assert await listed(name="paid") == [1] and await listed(correlation="o-1") == [1]
     assert await listed(name="paid", correlation="o-2") == []
     everything = (await client.get(f"/api/runs/{run}/signals")).json()["signals"]
-    assert await listed(received_after=everything[-1]["received_at_ms"]) == []
-    assert await listed(received_after=everything[0]["received_at_ms"] - 1, limit=1) == [1]
+    assert await listed(received_after=everything[-1]["received_at_ms"] + 1) == []
+    assert await listed(received_after=everything[0]["received_at_ms"], limit=1) == [1]
     assert (everything[0]["payload"], everything[0]["dedupe_key"], everything[0]["taken_by"]) == ({"eur": 5}, "k", None)
     assert (await client.get("/api/runs/none/signals")).status_code == 404
 

@@ -8,8 +8,9 @@ from typing import Any
 
 import pytest
 
-from executor.errors import BadRequest, Conflict
+from executor.errors import BadRequest, Conflict, NotFound
 from executor.runtime.clock import ManualClock
+from executor.views import rerun
 from tests.unit.executor.children.given import engine_on
 from tests.unit.executor.lifecycle.given import Step, chain, journal, looped, outputs, seq_of, settled, until
 
@@ -268,3 +269,95 @@ async def test_a_fork_of_a_fork_reads_like_a_run(tmp_path: Path) -> None:
         types = [type for type, _, _ in await journal(engine, two.run)]
         assert types.count("run.forked") == 2
         assert types.count("run.finished") == 1
+
+
+def signalled(*between: str) -> Json:
+    """start -> the steps -> go, a signal -> more, another one of the same name."""
+    go: Json = {"type": "signal", "params": {"name": "go"}}
+    return chain(*between, "go", "more", go=go, more=go)
+
+
+async def test_signals_that_came_early_are_taken_along(tmp_path: Path) -> None:
+    """Also those that the source took later."""
+    step = Step()
+    hold = step.holding["a"] = asyncio.Event()
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        source = (await engine.submit(signalled("a"))).run
+        at = await until(engine, source, "node.started", "a")
+        await engine.signal(source, "go", 1, dedupe_key="first")
+        await engine.signal(source, "other", 2)
+        early = await engine.lifecycle.fork(source, at)
+        hold.set()
+        assert (await settled(engine, source)).status == "waiting"  # for the second `go`
+        assert [s.taken_by for s in await engine.signals.list(source)] == ["go!1", None]
+        late = await engine.lifecycle.fork(source, at)
+        for forked in (early, late):
+            view = await settled(engine, forked.run)
+            assert outputs(view)["go"]["payload"] == 1
+            assert [(s.seq, s.name, s.taken_by) for s in await engine.signals.list(forked.run)] == [
+                (1, "go", "go!1"),
+                (2, "other", None),
+            ]
+            assert (await engine.signal(forked.run, "go", 3, dedupe_key="first"))[1] is False
+            await engine.signal(forked.run, "go", 4)
+            assert outputs(await settled(engine, forked.run))["more"]["payload"] == 4
+        assert (await engine.get_run(source)).status == "waiting"
+
+
+async def test_a_wait_that_was_open_is_not_answered_by_the_signal_that_came_later(tmp_path: Path) -> None:
+    clock = ManualClock()
+    async with engine_on(tmp_path / "weft.db", Step(), clock=clock) as engine:
+        source = (await engine.submit(signalled("a"))).run
+        await settled(engine, source)
+        opened = await seq_of(engine, source, "wait.opened", "go")
+        clock.advance(1_000)
+        await engine.signal(source, "go", "answers go")
+        await until(engine, source, "wait.opened", "more")
+        clock.advance(1_000)
+        await engine.signal(source, "later", "is for nobody")
+        before = await engine.lifecycle.fork(source, opened)
+        view = await settled(engine, before.run)
+        assert [wait.key for wait in view.waits] == ["go"]
+        assert await engine.signals.list(before.run) == []
+        behind = await engine.lifecycle.fork(source, (await engine.get_run(source)).seq)
+        assert [wait.key for wait in (await settled(engine, behind.run)).waits] == ["more"]
+        assert [(s.name, s.taken_by) for s in await engine.signals.list(behind.run)] == [
+            ("go", "go!1"),
+            ("later", None),
+        ]
+
+
+async def test_a_fork_needs_a_third_run_only_for_what_it_has_not_recorded(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        first = (await engine.submit(chain("a", "b"))).run
+        await settled(engine, first)
+        second = (await engine.run_from(first, "b")).run
+        seq = (await settled(engine, second)).seq
+        recorded = await seq_of(engine, second, "node.succeeded", "a")
+        assert await engine.store.delete_runs([first]) == [first]
+        for at in range(1, seq + 1):
+            if at < recorded:
+                with pytest.raises(NotFound, match=first):
+                    await engine.lifecycle.fork(second, at)
+            else:
+                view = await settled(engine, (await engine.lifecycle.fork(second, at)).run)
+                assert outputs(view)["a"] == {"n": 1, "value": None}
+
+
+async def test_a_run_from_a_block_is_not_made_when_its_source_goes_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        source = (await engine.submit(chain("a", "b"))).run
+        await settled(engine, source)
+        patches = rerun.patches
+
+        async def collected(*args: Any) -> Any:
+            found = await patches(*args)
+            assert await engine.store.delete_runs([source]) == [source]
+            return found
+
+        monkeypatch.setattr(rerun, "patches", collected)
+        with pytest.raises(NotFound, match=source):
+            await engine.run_from(source, "b")
+        assert await engine.list_runs() == []
