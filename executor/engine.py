@@ -135,6 +135,7 @@ class Engine:
         self.notifications = Notifications(self, parts.clock, parts.hub.messages)
         self.schedules = Schedules(self, parts.clock)
         self.webhooks = Webhooks(self)
+        parts.left = self.schedules.scheduler.run_left
 
     @classmethod
     async def open(
@@ -180,6 +181,7 @@ class Engine:
     async def close(self, grace_s: float = 8.0) -> None:
         """Stop working and close the store."""
         await self.stop_working(grace_s)
+        await self.webhooks.stop()
         self._parts.timers.close()
         await self.services.close()
         await self.store.close()

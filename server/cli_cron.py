@@ -213,6 +213,9 @@ def _hook_lines(one: Json) -> Iterator[str]:
         yield f"  {click.style(_text(one['problem']), fg='red')}"
     for delivery in one["deliveries"][:10]:
         yield f"  {_moment(delivery['at'])}  {delivery['outcome']}  {_text(delivery['run'] or '')}".rstrip()
+    for refused in one["refused"]:
+        since = _moment(refused["first_at"])
+        yield f"  {_moment(refused['last_at'])}  {refused['outcome']}  {refused['count']} refused since {since}"
 
 
 def _moment(at_ms: int, tz: str | None = None) -> str:

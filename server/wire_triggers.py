@@ -8,7 +8,7 @@ from msgspec import Struct
 
 from executor.store.triggers import FireOutcome
 from executor.triggers.schedules import ScheduleView
-from executor.triggers.webhooks import DeliveryView, WebhookView
+from executor.triggers.webhooks import DeliveryView, RefusalView, WebhookView
 
 
 class ScheduleList(Struct, frozen=True):
@@ -52,10 +52,11 @@ class WebhookList(Struct, frozen=True):
 
 class WebhookDetail(WebhookView, frozen=True, kw_only=True):
     """`secret`: what senders sign with, or send as token; null when the environment has it or nobody needs one.
-    `deliveries`: the last 50, newest first."""
+    `deliveries`: the last 50, newest first. `refused`: by reason, also from before the server was started."""
 
     secret: str | None
     deliveries: list[DeliveryView]
+    refused: list[RefusalView]
 
 
 class WebhookRotated(Struct, frozen=True):

@@ -50,6 +50,7 @@ class Parts:
     token_hash: Callable[[str, str, str], str]
     children: ChildRuns | None = None
     wake: Callable[[str], None] = lambda run: None  # the worker's: something was written for that run
+    left: Callable[[], None] = lambda: None  # a run has left memory: it ended, or waits
 
 
 async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:

@@ -199,6 +199,7 @@ class Worker:
             if self._tasks.get(row.id) is asyncio.current_task():
                 del self._tasks[row.id]
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
+            self._parts.left()
             self._wake.set()
 
     async def _move(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:

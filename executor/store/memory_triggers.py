@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable, Coroutine, Sequence
 from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
@@ -11,11 +11,13 @@ from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     FIRES_KEPT,
+    REASONS_KEPT,
     Declared,
     DeliveryRow,
     Fire,
     Fired,
     FireRow,
+    RefusalRow,
     ScheduleRow,
     WebhookRow,
     merged_schedule,
@@ -39,6 +41,7 @@ class MemoryTriggers:
         self._fires: dict[str, list[FireRow]] = {}  # oldest first, as are deliveries
         self._webhooks: dict[str, WebhookRow] = {}
         self._deliveries: dict[str, list[DeliveryRow]] = {}
+        self._refusals: dict[str, dict[str, RefusalRow]] = {}
 
     async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
         merged = self._schedules[row.id] = merged_schedule(self._schedules.get(row.id), row)
@@ -144,6 +147,7 @@ class MemoryTriggers:
 
     async def delete_webhook(self, id: str) -> bool:
         self._deliveries.pop(id, None)
+        self._refusals.pop(id, None)
         return self._webhooks.pop(id, None) is not None
 
     async def deliver(self, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
@@ -164,6 +168,16 @@ class MemoryTriggers:
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
         return self._deliveries.get(webhook_id, [])[::-1][:limit]
 
+    async def add_refusals(self, rows: Sequence[RefusalRow]) -> None:
+        for row in rows:
+            if row.webhook_id in self._webhooks:
+                reasons = self._refusals.setdefault(row.webhook_id, {})
+                reasons[row.outcome] = row.after(reasons.get(row.outcome))
+
+    async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
+        found = self._refusals.get(webhook_id, {}).values()
+        return sorted(found, key=lambda row: (-row.last_at_ms, row.outcome))[:REASONS_KEPT]
+
     def _put_declared(self, workflow: str, declared: Declared) -> None:
         """Part of storing a version: the triggers of its document take the place of those of the version before."""
         schedules, webhooks = {row.id for row in declared.schedules}, {row.id for row in declared.webhooks}
@@ -175,6 +189,7 @@ class MemoryTriggers:
             if (hook.workflow, hook.origin) == (workflow, "document") and hook.id not in webhooks:
                 del self._webhooks[hook.id]
                 self._deliveries.pop(hook.id, None)
+                self._refusals.pop(hook.id, None)
         for new in declared.schedules:
             self._schedules[new.id] = merged_schedule(self._schedules.get(new.id), new)
         for new_hook in declared.webhooks:

@@ -4,6 +4,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import msgspec
@@ -17,11 +18,13 @@ from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     FIRES_KEPT,
+    REASONS_KEPT,
     Declared,
     DeliveryRow,
     Fire,
     Fired,
     FireRow,
+    RefusalRow,
     ScheduleRow,
     WebhookRow,
     merged_schedule,
@@ -43,6 +46,7 @@ WEBHOOK = (
     " declared, origin, created_at_ms, updated_at_ms, last_run_at_ms, last_run_id"
 )
 DELIVERY = "webhook_id, id, digest, at_ms, run_id"
+REFUSAL = "webhook_id, outcome, count, first_at_ms, last_at_ms, delivery, run_id"
 
 # --- schedules
 
@@ -99,6 +103,7 @@ WEBHOOKS = f"SELECT {WEBHOOK} FROM webhooks ORDER BY id LIMIT ?"
 WEBHOOKS_OF = f"SELECT {WEBHOOK} FROM webhooks WHERE workflow = ? ORDER BY id LIMIT ?"
 DECLARED_WEBHOOKS = "SELECT id FROM webhooks WHERE workflow = ? AND origin = 'document'"
 DELETE_WEBHOOK = "DELETE FROM webhooks WHERE id = ?"
+DELETE_REFUSALS = "DELETE FROM refusals WHERE webhook_id = ?"
 DELETE_DELIVERIES = "DELETE FROM deliveries WHERE webhook_id = ?"
 SWITCH_WEBHOOK = "UPDATE webhooks SET enabled = ?, updated_at_ms = ? WHERE id = ?"
 ROTATE_WEBHOOK = "UPDATE webhooks SET generation = ?, updated_at_ms = ? WHERE id = ?"
@@ -112,6 +117,13 @@ SELECT {DELIVERY} FROM deliveries
  WHERE webhook_id = :webhook AND (id = :id OR digest = :digest) ORDER BY n LIMIT 1"""
 ADD_DELIVERY = f"INSERT INTO deliveries ({DELIVERY}) VALUES (?, ?, ?, ?, ?)"
 NOTE_DELIVERY = "UPDATE webhooks SET last_run_at_ms = ?, last_run_id = ? WHERE id = ?"
+REFUSALS = f"SELECT {REFUSAL} FROM refusals WHERE webhook_id = ? ORDER BY last_at_ms DESC, outcome LIMIT {REASONS_KEPT}"
+ADD_REFUSAL = f"""
+INSERT INTO refusals ({REFUSAL})
+SELECT ?1, ?2, ?3, ?4, ?5, ?6, ?7 WHERE EXISTS (SELECT 1 FROM webhooks WHERE id = ?1)
+ON CONFLICT (webhook_id, outcome) DO UPDATE
+   SET count = count + excluded.count, last_at_ms = excluded.last_at_ms, delivery = excluded.delivery,
+       run_id = excluded.run_id"""
 DELIVERIES = f"SELECT {DELIVERY} FROM deliveries WHERE webhook_id = ? ORDER BY n DESC LIMIT ?"
 
 
@@ -181,6 +193,12 @@ class SQLiteTriggers:
 
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
         return [DeliveryRow(*row) for row in await self._readers.all(DELIVERIES, (webhook_id, limit))]
+
+    async def add_refusals(self, rows: Sequence[RefusalRow]) -> None:
+        await self._writer.submit(_add_refusals, tuple(rows))
+
+    async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
+        return [RefusalRow(*row) for row in await self._readers.all(REFUSALS, (webhook_id,))]
 
 
 def put_workflow(
@@ -263,6 +281,7 @@ def _change_webhook(tx: Tx, statement: str, values: tuple[Any, ...]) -> WebhookR
 
 def _delete_webhook(tx: Tx, id: str) -> bool:
     tx.db.execute(DELETE_DELIVERIES, (id,))
+    tx.db.execute(DELETE_REFUSALS, (id,))
     return tx.db.execute(DELETE_WEBHOOK, (id,)).rowcount == 1
 
 
@@ -278,6 +297,11 @@ def _deliver(tx: Tx, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, R
     tx.db.execute(ADD_DELIVERY, msgspec.structs.astuple(delivery))
     tx.db.execute(NOTE_DELIVERY, (delivery.at_ms, row.id, delivery.webhook_id))
     return delivery, row
+
+
+def _add_refusals(tx: Tx, rows: tuple[RefusalRow, ...]) -> None:
+    for row in rows:
+        tx.db.execute(ADD_REFUSAL, msgspec.structs.astuple(row))
 
 
 def _find_schedule(tx: Tx, id: str) -> ScheduleRow | None:

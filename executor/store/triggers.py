@@ -5,10 +5,12 @@
 17. A delivery starts one run: a delivery with the id or the digest of one before is not stored, and its run is named.
 18. The triggers of a document are written in the transaction that stores its version, and never when a newer version
     is there. What people set (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
+25. Of requests that were refused there is one row for each webhook and reason, and none of a webhook that is not there.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
@@ -26,6 +28,7 @@ FireOutcome = Literal["started", "skipped", "queued", "missed", "failed"]
 
 FIRES_KEPT: Final = 100
 DELIVERIES_KEPT: Final = 50
+REASONS_KEPT: Final = 50  # for a refusal; there are about a dozen
 DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is recognised
 
 
@@ -126,6 +129,25 @@ class DeliveryRow(Struct, frozen=True):
     run_id: str
 
 
+class RefusalRow(Struct, frozen=True):
+    """Requests that were refused for one reason, the code `outcome`. `delivery` and `run_id` (of a copy, the run that
+    the first one has started) are of the last of them."""
+
+    webhook_id: str
+    outcome: str
+    count: int
+    first_at_ms: int
+    last_at_ms: int
+    delivery: str | None = None
+    run_id: str | None = None
+
+    def after(self, earlier: RefusalRow | None) -> RefusalRow:
+        """Both together."""
+        if earlier is None:
+            return self
+        return replace(self, count=earlier.count + self.count, first_at_ms=earlier.first_at_ms)
+
+
 class Declared(Struct, frozen=True):
     """All triggers of a document that are rows. Which version they are of is known when it is stored."""
 
@@ -184,7 +206,7 @@ class TriggerStore(Protocol):
         """The secret of before is none any more."""
 
     async def delete_webhook(self, id: str) -> bool:
-        """With its deliveries; its runs stay."""
+        """With its deliveries and refusals; its runs stay."""
 
     async def deliver(self, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
         """The delivery and its run, one transaction. None: it came before, nothing was written, and the first value is
@@ -192,6 +214,12 @@ class TriggerStore(Protocol):
 
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
         """Newest first."""
+
+    async def add_refusals(self, rows: Sequence[RefusalRow]) -> None:
+        """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
+
+    async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
+        """The reason that came last first; at most 50."""
 
 
 def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:

@@ -39,7 +39,7 @@ PASSED: Final = frozenset(
 )  # fmt: skip
 # Inputs of runs are stored and shown: what lets somebody in must not be among them.
 _SECRETIVE: Final = re.compile(r"authorization|cookie|signature|secret|token|password|api-?key|credential")
-_HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 
 
 class Refused(WeftError):
@@ -136,7 +136,7 @@ def body_of(request: Received) -> Any:
 
 def header_problem(name: str) -> str | None:
     """Why runs can not see this header; None when they can."""
-    if not _HEADER_NAME.fullmatch(name):
+    if not HEADER_NAME.fullmatch(name):
         return f"{name[:80]!r} can not be the name of a header"
     if _SECRETIVE.search(name.lower()):
         return f"header {name!r} lets somebody in: it is not passed on to runs, whose input is stored and shown"

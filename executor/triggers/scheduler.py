@@ -21,6 +21,7 @@ log = logging.getLogger("weft.triggers")
 
 IDLE_MAX_S: Final = 5.0
 QUEUED_POLL_S: Final = 1.0  # a moment waits for the end of a run, which may be another process's
+QUEUED_PAUSE_S: Final = 0.02  # between two looks at queued moments, however many runs end meanwhile
 RETRY_AFTER_ERROR_S: Final = 1.0
 BATCH: Final = 100
 # A moment that is dealt with later than this was missed: nobody was there.
@@ -40,6 +41,7 @@ class Scheduler:
         self._starter = starter
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
+        self._queued = True  # for all that is known
 
     def start(self) -> None:
         self._clock.on_jump(self._wake.set)
@@ -55,6 +57,11 @@ class Scheduler:
     def wake(self) -> None:
         """Schedules have changed."""
         self._wake.set()
+
+    def run_left(self) -> None:
+        """A run of this process has ended, or waits: it may be the one that a queued moment waits for."""
+        if self._queued:
+            self._wake.set()
 
     async def _run(self) -> None:
         while True:
@@ -72,7 +79,9 @@ class Scheduler:
                 async with asyncio.timeout(idle_s * random.uniform(1.0, 1.05)):
                     await self._wake.wait()
             except TimeoutError:
-                pass
+                continue
+            if self._queued:
+                await asyncio.sleep(QUEUED_PAUSE_S)
 
     async def deal_with_due(self) -> tuple[int, int]:
         """One round over what is due now: how many schedules were, and with how many something was done. Raises
@@ -115,14 +124,15 @@ class Scheduler:
                 fired = await self._starter.start(fire, row)
             if fired is None:
                 return done  # another process is at it
+            self._queued = self._queued or fired.outcome == "queued"
             done = True
             if next_ms is not None:
                 expected_ms = next_ms
         return done
 
     async def _idle_s(self) -> float:
-        next_ms, queued = await self._store.next_schedule_ms()
-        idle_s = QUEUED_POLL_S if queued else IDLE_MAX_S
+        next_ms, self._queued = await self._store.next_schedule_ms()
+        idle_s = QUEUED_POLL_S if self._queued else IDLE_MAX_S
         if next_ms is not None:
             idle_s = min(idle_s, max(0.0, (next_ms - self._clock.now_ms()) / 1000) + 0.001)
         return idle_s

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from collections import deque
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
@@ -21,9 +20,10 @@ from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, InputInvalid, NotFound, StoreError, WeftError
 from executor.runtime.recover import keep_plan
 from executor.runtime.starting import Origin, new_run
-from executor.store.triggers import Auth, DeliveryRow, Respond, WebhookRow
+from executor.store.triggers import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
-from executor.triggers.requests import Received, body_of, envelope, header_problem, prove
+from executor.triggers.refusals import Refusals
+from executor.triggers.requests import HEADER_NAME, Received, body_of, envelope, header_problem, prove
 from executor.triggers.schedules import API_ID
 from executor.views import Submitted
 
@@ -34,6 +34,9 @@ log = logging.getLogger("weft.triggers")
 
 DELIVERIES_SHOWN: Final = 50
 ENV_NAME: Final = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,127}")
+# Described here and checked in `_check`, which says more than that a pattern did not match.
+HeaderName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{HEADER_NAME.pattern}$"})]
+EnvName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ENV_NAME.pattern}$"})]
 
 
 class SwitchedOff(WeftError):
@@ -58,10 +61,10 @@ class WebhookSpec(Struct, forbid_unknown_fields=True):
     version: Version | None = None
     trigger: str | None = None
     auth: Auth = "hmac"
-    secret_env: str | None = None
+    secret_env: EnvName | None = None
     respond: Respond = "immediate"
     timeout_s: Annotated[float, Meta(gt=0, le=60)] = WEBHOOK_TIMEOUT_S
-    headers: Annotated[list[str], Meta(max_length=50)] = []
+    headers: Annotated[list[HeaderName], Meta(max_length=50)] = []
     enabled: bool = True
 
 
@@ -89,12 +92,22 @@ class WebhookView(Struct, frozen=True):
 
 
 class DeliveryView(Struct, frozen=True):
-    """`outcome`: started, or the code of what was wrong with it. Those that were refused are remembered by the process
-    that refused them, not stored: strangers do not get to write into the database. `run` of a copy is the run that the
-    first one started."""
+    """`outcome`: started, or the code of what was wrong with it. Of those that were refused there are the last ones of
+    this process, and the last one of each reason from before. `run` of a copy is the run that the first one started."""
 
     at: int
     outcome: str
+    delivery: str | None
+    run: str | None
+
+
+class RefusalView(Struct, frozen=True):
+    """How many requests were refused for this reason, ever. `delivery` and `run` are of the last one."""
+
+    outcome: str
+    count: int
+    first_at: int
+    last_at: int
     delivery: str | None
     run: str | None
 
@@ -113,7 +126,8 @@ class Webhooks:
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
         self._store = engine.store
-        self._refused: dict[str, deque[DeliveryView]] = {}
+        self._refusals = Refusals(engine.store)
+        self._seen: set[str] = set()  # webhooks that something has come to; no other ids
 
     async def all(self, workflow: str | None = None) -> list[WebhookView]:
         return [self._view(row) for row in await self._store.list_webhooks(workflow)]
@@ -130,8 +144,20 @@ class Webhooks:
     async def deliveries(self, id: str) -> list[DeliveryView]:
         """The last ones, newest first."""
         stored = await self._store.list_deliveries((await self._row(id)).id, DELIVERIES_SHOWN)
-        found = [DeliveryView(row.at_ms, "started", row.id, row.run_id) for row in stored]
-        return sorted([*found, *self._refused.get(id, ())], key=lambda one: one.at, reverse=True)[:DELIVERIES_SHOWN]
+        started = [DeliveryView(row.at_ms, "started", row.id, row.run_id) for row in stored]
+        last = self._refusals.last(id)
+        known = {(row.last_at_ms, row.outcome) for row in last}
+        earlier = [row for row in await self._refusals.by_reason(id) if (row.last_at_ms, row.outcome) not in known]
+        refused = [DeliveryView(row.last_at_ms, row.outcome, row.delivery, row.run_id) for row in [*last, *earlier]]
+        return sorted([*started, *refused], key=lambda one: one.at, reverse=True)[:DELIVERIES_SHOWN]
+
+    async def refused(self, id: str) -> list[RefusalView]:
+        """By reason, the last one first. Raises NotFound."""
+        rows = await self._refusals.by_reason((await self._row(id)).id)
+        return [
+            RefusalView(row.outcome, row.count, row.first_at_ms, row.last_at_ms, row.delivery, row.run_id)
+            for row in rows
+        ]
 
     async def put(self, id: str, spec: WebhookSpec) -> tuple[WebhookView, bool]:
         """Make or change one of the API's own; second value: made now. Raises BadRequest, NotFound, CompileError, and
@@ -170,7 +196,8 @@ class Webhooks:
         if (await self._row(id)).origin == "document":
             raise _of_document(id)
         await self._store.delete_webhook(id)
-        self._refused.pop(id, None)
+        self._refusals.forget(id)
+        self._seen.discard(id)
 
     async def switch(self, id: str, enabled: bool) -> WebhookView:
         """Raises NotFound."""
@@ -192,16 +219,25 @@ class Webhooks:
         """Start the run that a request asks for. Raises NotFound; Refused for one that proves nothing; SwitchedOff;
         BadRequest, InputInvalid; Conflict (delivery_replayed, `run`) for a copy; NotReady."""
         row = await self._row(id)
+        self._seen.add(id)
         try:
             return await self._receive(row, request)
         except StoreError:
             raise
         except WeftError as error:
-            refused = self._refused.setdefault(id, deque(maxlen=DELIVERIES_SHOWN))
-            refused.append(
-                DeliveryView(self._engine.now_ms(), error.code, error.extra.get("delivery"), error.extra.get("run"))
-            )
+            self.note_refused(id, error)
             raise
+
+    def note_refused(self, id: str, error: WeftError) -> None:
+        """A request was turned away, here or before it came here; of ids that no webhook is known to have nothing is
+        noted."""
+        if id in self._seen:
+            now_ms = self._engine.now_ms()
+            delivery, run = error.extra.get("delivery"), error.extra.get("run")
+            self._refusals.note(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
+
+    async def stop(self) -> None:
+        await self._refusals.stop()
 
     async def _receive(self, row: WebhookRow, request: Received) -> Delivered:
         now_ms = self._engine.now_ms()

@@ -10,7 +10,7 @@ import math
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from executor.errors import NotFound
+from executor.errors import NotFound, WeftError
 from executor.triggers.requests import Received
 from executor.triggers.webhooks import Delivered
 from server.body import parse_json, read_bytes
@@ -47,16 +47,12 @@ class HookRates(Buckets):
 async def receive(call: Call) -> Response:
     """202 once the run is stored, or what the run answers. 401: the request proves nothing. 409: a delivery that came
     before. 410: the webhook is switched off."""
-    rates: HookRates = call.request.app.state.hook_rates
     misses: LinkRates = call.request.app.state.link_rates
-    rates.admit(call)
-    request = call.request
-    limits = replace(call.settings.limits, request_bytes=BODY_BYTES_MAX)
-    headers = {name.lower(): value for name, value in request.headers.items()}
-    body = await read_bytes(request, limits)
-    if headers.get("content-type", "").partition(";")[0].strip().lower().endswith(("/json", "+json")) and body.strip():
-        parse_json(body, limits)  # for its bounds
-    received = Received(request.method, headers, request.query_params.multi_items(), body)
+    try:
+        received = await _read(call)
+    except WeftError as error:
+        call.engine.webhooks.note_refused(call.path("id"), error)
+        raise
     try:
         delivered = await call.engine.webhooks.receive(call.path("id"), received)
     except NotFound:
@@ -65,6 +61,19 @@ async def receive(call: Call) -> Response:
     if delivered.timeout_s is None:
         return _started(delivered, delivered.submitted.status)
     return await _answer(call, delivered, delivered.timeout_s)
+
+
+async def _read(call: Call) -> Received:
+    """Raises what is wrong with the request, whatever the webhook."""
+    rates: HookRates = call.request.app.state.hook_rates
+    rates.admit(call)
+    request = call.request
+    limits = replace(call.settings.limits, request_bytes=BODY_BYTES_MAX)
+    headers = {name.lower(): value for name, value in request.headers.items()}
+    body = await read_bytes(request, limits)
+    if headers.get("content-type", "").partition(";")[0].strip().lower().endswith(("/json", "+json")) and body.strip():
+        parse_json(body, limits)  # for its bounds
+    return Received(request.method, headers, request.query_params.multi_items(), body)
 
 
 async def look(call: Call) -> Response:

@@ -57,6 +57,7 @@ async def _detail(call: Call, view: WebhookView) -> dict[str, Any]:
         **asdict(view),
         "secret": await webhooks.secret(view.id),
         "deliveries": await webhooks.deliveries(view.id),
+        "refused": await webhooks.refused(view.id),
     }
 
 

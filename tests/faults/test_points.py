@@ -29,6 +29,7 @@ ELSEWHERE = {
     "delete_expired": "cached results may go at any time",
     "delete_runs": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
     "delete_orphans": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
+    "add_refusals": "a killed process takes with it what it has counted since it wrote last",
     "renew": "a lease that is not renewed lapses: tests/e2e/crash/test_lease.py",
 }
 

@@ -19,6 +19,7 @@ from executor.store.triggers import (
     Fire,
     Fired,
     FireRow,
+    RefusalRow,
     ScheduleRow,
     WebhookRow,
 )
@@ -340,6 +341,21 @@ async def test_deliveries_are_kept_for_a_day_and_the_last_ones_longer(store: Sto
     assert len(await store.list_deliveries("h1", 1_000)) == DELIVERIES_KEPT + 1
     assert await store.delete_webhook("h1")
     assert await store.list_deliveries("h1") == []
+
+
+async def test_refusals_are_counted_by_reason(store: Store) -> None:
+    await store.put_webhook(webhook())
+    first = RefusalRow("h1", "signature_invalid", 1, T0, T0)
+    copies = RefusalRow("h1", "delivery_replayed", 2, T0, T0 + 5, "order-1", "run-1")
+    await store.add_refusals([first, copies, RefusalRow("nobody", "signature_invalid", 1, T0, T0)])
+    assert await store.list_refusals("h1") == [copies, first]
+    await store.add_refusals([RefusalRow("h1", "signature_invalid", 40, T0 + 6, T0 + 9)])
+    assert await store.list_refusals("h1") == [RefusalRow("h1", "signature_invalid", 41, T0, T0 + 9), copies]
+    await store.put_webhook(webhook("nobody"))
+    assert await store.list_refusals("nobody") == []
+    await store.delete_webhook("h1")
+    await store.put_webhook(webhook())
+    assert await store.list_refusals("h1") == []
 
 
 async def test_two_processes_fire_once(tmp_path: Path) -> None:

@@ -11,6 +11,7 @@ from compiler.diagnostics import CompileError
 from executor.engine import Engine
 from executor.errors import BadRequest, Conflict, InputInvalid, NotFound
 from executor.runtime.clock import ManualClock
+from executor.triggers import scheduler
 from executor.triggers.cron import CronInvalid, ZoneUnknown
 from executor.triggers.declared import trigger_id
 from executor.triggers.schedules import ScheduleSpec
@@ -227,6 +228,23 @@ async def test_one_is_queued_and_starts_when_the_open_run_ends(open_engine: Open
     newest = await engine.get_run((await engine.list_runs())[0].id)
     assert newest.input["scheduled_at"] == MONDAY + 3 * HOUR + DAY
     assert newest.input["fired_at"] == MONDAY + 3 * HOUR + 2 * DAY
+
+
+async def test_the_end_of_the_open_run_starts_the_queued_one(
+    open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nobody has to look whether it has ended."""
+    monkeypatch.setattr(scheduler, "QUEUED_POLL_S", 600.0)
+    monkeypatch.setattr(scheduler, "IDLE_MAX_S", 600.0)
+    engine = await open_engine()
+    await engine.save_workflow(waiting(overlap="queue"))
+    for n in range(2):
+        clock.advance(DAY if n else 3 * HOUR)
+        await dealt_with(engine, n + 1)
+    await asyncio.sleep(0.1)  # the scheduler sleeps
+    (row,) = await engine.list_runs()
+    await cancelled(engine, row.id)
+    assert await dealt_with(engine, 3) == ["started", "queued", "started"]
 
 
 async def cancelled(engine: Engine, run: str) -> None:

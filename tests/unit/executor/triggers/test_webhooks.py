@@ -12,11 +12,11 @@ from compiler.compile import compile_document
 from compiler.diagnostics import CompileError
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.errors import BadRequest, Conflict, InputInvalid, NotFound
+from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, InputInvalid, NotFound
 from executor.runtime.clock import ManualClock
 from executor.triggers.requests import Received, Refused, sign
 from executor.triggers.webhooks import NotReady, SwitchedOff, WebhookSpec
-from tests.unit.executor.triggers.conftest import Open, eventually
+from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually
 
 HOUR = 3_600_000
 Json = dict[str, Any]
@@ -108,7 +108,9 @@ async def test_copies_at_the_same_moment_in_two_processes(open_engine: Open) -> 
     assert len(await engines[1].list_runs()) == 1
 
 
-async def test_what_is_refused_is_remembered_but_not_stored(open_engine: Open, clock: ManualClock) -> None:
+async def test_what_is_refused_is_counted_and_the_last_ones_are_remembered(
+    open_engine: Open, clock: ManualClock
+) -> None:
     engine = await open_engine()
     await engine.save_workflow(hook())
     with pytest.raises(Refused):
@@ -128,6 +130,70 @@ async def test_what_is_refused_is_remembered_but_not_stored(open_engine: Open, c
             await engine.webhooks.receive("orders:order", sent())
     assert len(await engine.webhooks.deliveries("orders:order")) == 50
     assert await engine.list_runs() == []
+    counts = [(one.outcome, one.count, one.delivery) for one in await engine.webhooks.refused("orders:order")]
+    assert counts == [("signature_missing", 101, None), ("signature_expired", 1, None)]
+
+
+async def test_what_was_refused_is_known_after_a_restart(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(hook())
+    request = await signed(engine)
+    run = (await engine.webhooks.receive("orders:order", request)).submitted.run
+    clock.advance(1)
+    for _ in range(3):
+        with pytest.raises(Conflict):
+            await engine.webhooks.receive("orders:order", request)
+    before = await engine.webhooks.refused("orders:order")
+    await engine.close()
+    engine = await open_engine()
+    assert await engine.webhooks.refused("orders:order") == before
+    shown = [(one.outcome, one.run) for one in await engine.webhooks.deliveries("orders:order")]
+    assert shown == [("delivery_replayed", run), ("started", run)]
+    clock.advance(1)
+    with pytest.raises(Conflict):
+        await engine.webhooks.receive("orders:order", request)
+    (row,) = await engine.webhooks.refused("orders:order")
+    assert (row.count, row.first_at, row.last_at, row.run) == (4, MONDAY + 1, MONDAY + 2, run)
+
+
+async def test_a_flood_writes_one_row_at_most_every_few_seconds(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(hook())
+    add, written = engine.store.add_refusals, []
+
+    async def counted(rows: Any) -> None:
+        written.append([(row.outcome, row.count) for row in rows])
+        await add(rows)
+
+    engine.store.add_refusals = counted  # type: ignore[method-assign]
+    for n in range(300):
+        with pytest.raises((Refused, NotFound)):
+            await engine.webhooks.receive("orders:order" if n % 2 else f"orders:{n}", sent())
+        await asyncio.sleep(0)
+    assert [one.count for one in await engine.webhooks.refused("orders:order")] == [150]
+    assert len(written) == 1
+    await engine.close()
+    assert len(written) == 2
+    assert sum(count for rows in written for _, count in rows) == 150
+
+
+async def test_a_count_that_can_not_be_written_is_written_later(open_engine: Open, clock: ManualClock) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(hook())
+    add = engine.store.add_refusals
+
+    async def full(rows: Any) -> None:
+        raise DatabaseWriteFailed("the disk is full")
+
+    engine.store.add_refusals = full  # type: ignore[method-assign]
+    for _ in range(2):
+        with pytest.raises(Refused):
+            await engine.webhooks.receive("orders:order", sent())
+        await asyncio.sleep(0.01)
+    engine.store.add_refusals = add  # type: ignore[method-assign]
+    await engine.close()
+    engine = await open_engine()
+    assert [one.count for one in await engine.webhooks.refused("orders:order")] == [2]
 
 
 async def test_switched_off(open_engine: Open) -> None:
