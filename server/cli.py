@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from server import cli_cron, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep
+from server import cli_cron, cli_export, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep
 from server.cli_cache import cache
 from server.cli_help import Sections
 
@@ -318,7 +318,7 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 
 
 weft.add_command(cache)
-for _topic in (cli_lifecycle, cli_inbox, cli_history, cli_upkeep, cli_sql, cli_cron):
+for _topic in (cli_lifecycle, cli_inbox, cli_history, cli_upkeep, cli_sql, cli_export, cli_cron):
     for _command in _topic.COMMANDS:
         weft.add_command(_command)
 

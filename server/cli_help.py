@@ -10,7 +10,7 @@ SECTIONS = (
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop and repair them", ("cancel", "retry", "fork", "migrate")),
     ("Start them by themselves", ("cron", "hooks")),
-    ("Run the server", ("serve", "doctor", "backup", "restore", "gc", "cache", "sql", "signing-key")),
+    ("Run the server", ("serve", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key")),
 )
 
 

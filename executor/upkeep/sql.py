@@ -14,7 +14,7 @@ from __future__ import annotations
 import re
 import sqlite3
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -62,7 +62,7 @@ class QueryRefused(WeftError):
 
 
 class View(Struct, frozen=True):
-    """One generated view. `columns` without the fixed ones."""
+    """One generated view. `columns` without the fixed ones; `sql` is what it selects."""
 
     name: str
     workflow: str
@@ -101,7 +101,7 @@ def open_for_reading(
         views = list(generated_views(db, catalog, env_names))
         db.execute("PRAGMA query_only = 0")  # views of the connection are in its own temporary database
         for view in views:
-            db.execute(view.sql)
+            db.execute(f"CREATE TEMP VIEW {quoted(view.name)} AS {view.sql}")
         db.execute("PRAGMA query_only = 1")
         db.text_factory = lambda data: data.decode(errors="replace")
         db.setlimit(sqlite3.SQLITE_LIMIT_LENGTH, VALUE_MAX_BYTES)
@@ -138,7 +138,7 @@ def generated_views(db: sqlite3.Connection, catalog: Catalog, env_names: Sequenc
                 continue
             if len(names) == VIEWS_MAX:
                 return
-            name = _view_name(workflow, id, names)
+            name = view_name(workflow, id, names)
             names.add(name.lower())
             yield _view(name, workflow, id, spec, properties)
 
@@ -154,7 +154,8 @@ def _properties(block: Mapping[str, Any], spec: BlockSpec | None) -> dict[str, A
     return properties if isinstance(properties, dict) else {}
 
 
-def _view_name(workflow: str, block: str, taken: set[str]) -> str:
+def view_name(workflow: str, block: str, taken: Collection[str] = ()) -> str:
+    """Taken names are in small letters."""
     base = "out_" + re.sub(r"[^A-Za-z0-9]+", "_", workflow) + "_" + re.sub(r"[^A-Za-z0-9]+", "_", block)
     name, n = base, 2
     while name.lower() in taken:
@@ -172,16 +173,19 @@ def _view(name: str, workflow: str, block: str, spec: BlockSpec, properties: Map
         while column.lower() in (*_FIXED, *(other.lower() for other in columns)):
             column += "_"
         columns.append(column)
-        parts.append(f"{_extract(key, properties[key])} AS {_name(column)}")
+        parts.append(f"{_extract(key, properties[key])} AS {quoted(column)}")
     node, type = (f"{block}:end", "region.exited") if spec.container else (block, "node.succeeded")
-    sql = f"""CREATE TEMP VIEW {_name(name)} AS
-SELECT run_id, version, path, attempt, seq, at_ms, {", ".join(parts)}, output
+    return View(name, workflow, block, tuple(columns), select(workflow, node, type, parts))
+
+
+def select(workflow: str, node: str, type: str, parts: Sequence[str] = ()) -> str:
+    """A row for each time the node put something out; `parts` are further columns, made of `output`."""
+    return f"""SELECT {", ".join([*_FIXED[:-1], *parts, "output"])}
   FROM (SELECT e.run_id, r.version, e.path, e.attempt, e.seq, e.at_ms, CAST(coalesce(e.output, (
                    SELECT bytes FROM main.blobs WHERE hash = json_extract(CAST(e.data AS TEXT), '$.blob')
                )) AS TEXT) AS output
           FROM main.events AS e JOIN main.runs AS r ON r.id = e.run_id
          WHERE r.workflow = {_text(workflow)} AND e.node = {_text(node)} AND e.type = {_text(type)})"""  # noqa: S608
-    return View(name, workflow, block, tuple(columns), sql)
 
 
 def _extract(key: str, schema: Any) -> str:
@@ -200,7 +204,8 @@ def _text(value: str) -> str:
     return "'" + value.replace("'", "''").replace("\0", "") + "'"
 
 
-def _name(value: str) -> str:
+def quoted(value: str) -> str:
+    """As the name of a table or column."""
     return '"' + value.replace('"', '""').replace("\0", "") + '"'
 
 

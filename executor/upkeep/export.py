@@ -1,0 +1,88 @@
+"""What a workflow's blocks put out, for other tools: the rows of one block, or a SQLite file with a table for each.
+
+The rows are those of the generated views (`sql.py`), so they have a column for each known property. A block of which
+nothing is known has its outputs as JSON.
+"""
+
+# ruff: noqa: S608  (names are quoted, texts too)
+
+from __future__ import annotations
+
+import os
+import sqlite3
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from pathlib import Path
+
+from msgspec import Struct
+
+from executor.errors import NotFound
+from executor.upkeep.sql import Query, View, query, quoted, select, view_name
+
+ROWS_MAX = 2**53  # all
+
+_WORKFLOW = "SELECT 1 FROM workflows WHERE name = ?1 UNION SELECT 1 FROM runs WHERE workflow = ?1 LIMIT 1"
+
+
+class Table(Struct, frozen=True):
+    """`sql` gives its rows."""
+
+    name: str
+    sql: str
+
+
+def tables(db: sqlite3.Connection, views: Sequence[View], workflow: str, block: str | None = None) -> list[Table]:
+    """Of all blocks with known outputs, or of one, in the order of its events. `db`, `views`: of `open_for_reading`.
+    Raises NotFound."""
+    known = [view for view in views if view.workflow == workflow]
+    found = [Table(view.name, view.sql) for view in known if block in (None, view.block)]
+    if not found and not db.execute(_WORKFLOW, (workflow,)).fetchall():
+        raise NotFound(f"there is no workflow '{workflow}'", code="workflow_not_found")
+    if not found and block is not None:
+        sql = select(workflow, block, "node.succeeded")
+        if db.execute(f"{sql} LIMIT 1").fetchall():
+            found = [Table(view_name(workflow, block), sql)]
+    if not found:
+        which = f"block '{block}' of workflow '{workflow}'" if block else f"workflow '{workflow}'"
+        others = ", ".join(view.block for view in known)
+        raise NotFound(
+            f"{which} has put nothing out, and nothing is known of what it may put out",
+            code="output_not_known",
+            hint=f"known are those of {others}" if others else "name a block that has run, or give it an output_schema",
+        )
+    return found
+
+
+def rows_of(db: sqlite3.Connection, table: Table, timeout_s: float) -> Query:
+    """Raises QueryRefused, also while they are read, when it takes too long."""
+    return query(db, f"{table.sql} ORDER BY at_ms, run_id, seq", timeout_s=timeout_s, rows_max=ROWS_MAX)
+
+
+def write_sqlite(db: sqlite3.Connection, wanted: Sequence[Table], target: Path, timeout_s: float) -> dict[str, int]:
+    """Make a SQLite file of them; returns the number of rows by table. Raises OSError, sqlite3.Error, QueryRefused."""
+    with replacing(target) as part, closing(sqlite3.connect(part, isolation_level=None)) as out:
+        out.execute("BEGIN")
+        counts = {table.name: _copy(rows_of(db, table, timeout_s), table.name, out) for table in wanted}
+        out.execute("COMMIT")
+    return counts
+
+
+@contextmanager
+def replacing(target: Path) -> Iterator[Path]:
+    """An empty file, readable for its owner only, that takes the place of `target` at the end, unless something went
+    wrong: then `target` is as it was."""
+    part = target.with_name(f"{target.name}.part")
+    part.unlink(missing_ok=True)
+    os.close(os.open(part, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
+    try:
+        yield part
+        os.replace(part, target)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _copy(rows: Query, name: str, out: sqlite3.Connection) -> int:
+    columns = ", ".join(quoted(column) for column in rows.columns)
+    out.execute(f"CREATE TABLE {quoted(name)} ({columns})")
+    count = out.executemany(f"INSERT INTO {quoted(name)} VALUES ({', '.join('?' * len(rows.columns))})", rows).rowcount
+    return max(count, 0)

@@ -1,0 +1,81 @@
+"""`weft export`: what a workflow's blocks put out, as CSV or as a SQLite file for other tools."""
+
+from __future__ import annotations
+
+import csv
+import sqlite3
+import sys
+from contextlib import closing
+from pathlib import Path
+from typing import TYPE_CHECKING, TextIO
+
+import click
+
+from server.cli_upkeep import DATABASE, existing
+
+if TYPE_CHECKING:
+    from executor.upkeep.sql import Query
+
+
+@click.command()
+@click.argument("workflow")
+@click.option("--node", "block", metavar="BLOCK", help="Of this block alone; CSV is always of one.")
+@click.option("--format", "form", type=click.Choice(["csv", "sqlite"]), default="csv", show_default=True)
+@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
+@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option(
+    "--timeout", "timeout_s", type=click.FloatRange(0.1, 86_400), default=600, show_default=True, help="Seconds."
+)
+@DATABASE
+def export(
+    workflow: str, block: str | None, form: str, target: Path | None, force: bool, timeout_s: float, db: Path | None
+) -> int:
+    """Write outputs of a workflow's blocks as CSV or SQLite.
+
+    A row for each time a block has put something out, with a column for each known property of the output, as in the
+    views of `weft sql`, and the output itself. Reads the database file, beside a running server or without one.
+    """
+    from executor.blocks.registry import Registry
+    from executor.errors import WeftError
+    from executor.upkeep import export as exporting
+    from executor.upkeep.sql import open_for_reading
+    from server import cli
+
+    if form == "csv" and block is None:
+        raise cli._Refused("Of which block?", f"weft export {workflow} --node BLOCK, or --format sqlite for all")
+    if form == "sqlite" and target is None:
+        raise cli._Refused("Into which file?", "--to FILE")
+    if target is not None and target.exists() and not force:
+        raise cli._Refused(f"{target} is there already.", "--force replaces it.")
+    path = existing(db)
+    if target is not None and target.exists() and target.samefile(path):
+        raise cli._Refused(f"{target} is the database itself.")
+    try:
+        connection, views = open_for_reading(path, Registry.load())
+        with closing(connection):
+            wanted = exporting.tables(connection, views, workflow, block)
+            if form == "sqlite":
+                assert target is not None
+                for name, count in exporting.write_sqlite(connection, wanted, target, timeout_s).items():
+                    click.echo(f"{name}  {count} rows")
+            elif target is None:
+                _write_csv(exporting.rows_of(connection, wanted[0], timeout_s), sys.stdout)
+            else:
+                with exporting.replacing(target) as part, part.open("w", newline="", encoding="utf-8") as out:
+                    _write_csv(exporting.rows_of(connection, wanted[0], timeout_s), out)
+    except WeftError as error:
+        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+    except sqlite3.Error as error:
+        raise cli._Refused(f"{path} can not be read, or {target} not be written: {error}.") from None
+    except OSError as error:
+        raise cli._Refused(f"{target} can not be written: {error.strerror}.") from None
+    return cli.OK
+
+
+def _write_csv(rows: Query, out: TextIO) -> None:
+    writer = csv.writer(out)
+    writer.writerow(rows.columns)
+    writer.writerows(rows)
+
+
+COMMANDS = (export,)
