@@ -1,6 +1,6 @@
 """The facade of weft: what the server, the CLI and tests call. Read this first, then `runtime/run.py`.
 
-    engine = await Engine.open(store, services=services, registry=registry, secret=secret)
+    engine = await Engine.open(store, services=services, registry=registry, secret=secret)  # or embed.open_engine
     submitted = await engine.submit(document, input={"amount": 12})
     async for records in engine.follow(submitted.run): ...
     await engine.answer(token, {"note": "fine"}, action="approve", by="Ada")
@@ -11,6 +11,7 @@ Every method that changes something returns only after the change is on disk.
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
@@ -29,6 +30,7 @@ from executor.callbacks import Callbacks
 from executor.children import Children
 from executor.core import facts as f
 from executor.drafts import Drafts
+from executor.dropped import dropped
 from executor.environment import Environment, EnvName
 from executor.errors import BadRequest, Conflict, NotFound
 from executor.history import History
@@ -70,6 +72,7 @@ from executor.views import (
     NodeView,
     Rerun,
     RunDocument,
+    RunEvent,
     RunGraph,
     RunView,
     SavedWorkflow,
@@ -78,6 +81,7 @@ from executor.views import (
     Why,
 )
 from executor.views import document as document_view
+from executor.views import event as event_view
 from executor.views import graph as graph_view
 from executor.views import node as node_view
 from executor.views import rerun as rerun_view
@@ -92,6 +96,7 @@ __all__ = [
     "NodeView",
     "Rerun",
     "RunDocument",
+    "RunEvent",
     "RunGraph",
     "RunView",
     "SavedWorkflow",
@@ -230,7 +235,8 @@ class Engine:
         data, now_ms = orjson.dumps(document), self._clock.now_ms()
         row, created = await self.store.put_workflow(name, data, digest, now_ms, declared)
         self.schedules.scheduler.wake()
-        return SavedWorkflow(row.name, row.version, row.hash, created, tuple(compiled.diagnostics))
+        warnings = await dropped(self.store, name, document) if created and row.version > 1 else []
+        return SavedWorkflow(row.name, row.version, row.hash, created, (*compiled.diagnostics, *warnings))
 
     async def list_workflows(self) -> list[WorkflowRow]:
         return await self.store.list_workflows()
@@ -241,6 +247,11 @@ class Engine:
             which = f"workflow '{name}'" if version is None else f"version {version} of workflow '{name}'"
             raise NotFound(f"there is no {which}", code="workflow_not_found")
         return row
+
+    async def plan_of_workflow(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
+        """What a run of it would be pinned to, if it started at `trigger`. Raises NotFound, CompileError."""
+        row = await self.get_workflow(name, version)
+        return _plan_or_raise(await self.compile(row.document, trigger))
 
     # --- runs ---
 
@@ -274,6 +285,27 @@ class Engine:
         return Submitted(
             stored.id, stored.workflow, stored.version, stored.status, created, tuple(compiled.diagnostics)
         )
+
+    async def run(
+        self,
+        workflow: str | Mapping[str, Any],
+        input: Any = None,
+        *,
+        trigger: str | None = None,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> RunView:
+        """Start a run and stay until it has ended. After `timeout_s` (None: never) the view says how it stands then:
+        the run goes on, and one that waits for a person may do so for long. Raises as `submit`."""
+        submitted = await self.submit(
+            workflow, input=input, trigger=trigger, version=version, idempotency_key=idempotency_key
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                async for _ in self.follow(submitted.run):
+                    pass
+        return await self.get_run(submitted.run)
 
     async def run_from(
         self, run: str, block: str | None = None, *, input: Any = None, idempotency_key: str | None = None
@@ -458,6 +490,13 @@ class Engine:
                     await asyncio.wait([signal], timeout=cursor.patience_s)
             finally:
                 signal.cancel()
+
+    async def stream(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
+        """The same, one event after the other, decoded and with outputs. Raises NotFound."""
+        await self._run(run)
+        async for records in self.follow(run, after):
+            for record in records:
+                yield await event_view.build(self.store, run, record)
 
     def cursor(self, run: str, after: int = 0) -> Cursor:
         """The same by hand, for a reader that waits for other things as well."""

@@ -26,7 +26,9 @@ from starlette.middleware import Middleware
 from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
+from executor.blocks.base import Block
 from executor.blocks.http import GuardedClient
+from executor.blocks.python import python_blocks
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import WeftError
@@ -96,7 +98,9 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
 
 
 async def build_engine(settings: Settings) -> Engine:
-    """Open the database and start the workers. Raises StoreError when the file can not be used."""
+    """Open the database and start the workers. Raises StoreError when the file can not be used, SettingsError when a
+    function can not be imported."""
+    own = _own_blocks(settings)
     sandbox = Sandbox()
     services = Services(
         sandbox=sandbox,
@@ -110,7 +114,7 @@ async def build_engine(settings: Settings) -> Engine:
     Path(settings.db_path).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     engine = await Engine.open(
         store=SQLiteStore(settings.db_path),
-        registry=Registry.load(sandbox=sandbox),
+        registry=Registry.load(own, sandbox=sandbox),
         services=services,
         secret=read_secret(settings),
         lease_ms=settings.lease_ms,
@@ -126,6 +130,7 @@ def serve(settings: Settings | None = None) -> int:
     try:
         settings = settings or load_settings()
         settings.check()
+        _own_blocks(settings)
         listener = _bind(settings)
     except (SettingsError, OSError) as error:
         print(f"weft: {error}", file=sys.stderr)
@@ -137,6 +142,14 @@ def serve(settings: Settings | None = None) -> int:
         signal.signal(name, lambda *_: None)
     with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(settings, listener))
+
+
+def _own_blocks(settings: Settings) -> list[Block]:
+    """The block types that the settings add to those of installed packages. Raises SettingsError."""
+    try:
+        return python_blocks(settings.functions)
+    except ValueError as error:
+        raise SettingsError(f"WEFT_FUNCTIONS: {error}") from None
 
 
 class Server(uvicorn.Server):

@@ -134,18 +134,31 @@ def validate(file: str, trigger: str | None, as_json: bool) -> int:
 
 
 @weft.command()
-@click.argument("file")
+@click.argument("workflow", metavar="NAME|FILE")
 @click.option("--trigger", help="Id of the block the run starts at, when there are several.")
+@click.option("--version", type=click.IntRange(1), help="Of a stored workflow; the newest without it.")
 @click.option("--expanded", is_flag=True, help="Draw the branches of parallels one by one where their number is known.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]), default="text", show_default=True
 )
-def plan(file: str, trigger: str | None, expanded: bool, form: Format) -> int:
-    """Show what the workflow in FILE is compiled to. Nothing runs."""
-    from compiler.render import render
+@click.pass_obj
+def plan(url: str, workflow: str, trigger: str | None, version: int | None, expanded: bool, form: Format) -> int:
+    """Show what a workflow is compiled to.
+
+    One in a file needs no server. Nothing runs.
+    """
     from server.render_cli import diagnostic_lines
 
-    compiled, found = _compile(_read_document(file), trigger)
+    if not _is_file(workflow):
+        drawn = _call(
+            url,
+            lambda client: client.plan(workflow, version=version, trigger=trigger, form=form, expanded=expanded),
+        )
+        click.echo(json.dumps(json.loads(drawn), indent=2, ensure_ascii=False) if form == "json" else drawn)
+        return OK
+    from compiler.render import render
+
+    compiled, found = _compile(_read_document(workflow), trigger)
     if compiled is None:
         for line in diagnostic_lines(found):
             click.echo(line, err=True)
@@ -244,11 +257,17 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     """Say why the nodes of RUN (or NODE alone) are where they are."""
     from server.render_cli import error_text, plain, styled_status, with_clock
 
-    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]]]:
-        about = {} if node or seq else await client.run(run_id)
-        return about, await client.why(run_id, node, seq)
+    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any] | None]:
+        about = {} if node and not seq else await client.run(run_id)
+        found = await client.why(run_id, node, seq)
+        one = node and not seq and len(found) == 1
+        kept = (await client.node(run_id, found[0]["key"], preview=200))["checkpoint"] if one else None
+        return about, found, kept
 
-    about, found = _call(url, ask)
+    about, found, kept = _call(url, ask)
+    if seq is not None:
+        cli_history.say_if_past_the_end(seq, about["seq"])
+        about = {}
     if error := about.get("error"):
         place = f" at {error['block']}" if error.get("block") else ""
         click.echo(f"{styled_status(about['status'])}{plain(place)}: {plain(error_text(error))}")
@@ -258,6 +277,11 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
         click.echo(f"{item['key']}  {styled_status(item['state'])}")
         for reason in item["reasons"]:
             click.echo(f"  {plain(with_clock(reason))}")
+    if kept is not None:
+        cut = kept["value_truncated"]
+        value = kept["value_preview"] if cut else json.dumps(kept["value"], ensure_ascii=False)
+        said = with_clock(f"attempt {kept['attempt']} kept at {kept['at_ms']} ms: ")
+        click.echo(f"  {said}{plain(value)}")
     return OK
 
 
@@ -394,12 +418,18 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
     import msgspec
 
     from compiler.compile import compile_document
+    from executor.blocks.python import python_blocks
     from executor.blocks.registry import Registry
     from executor.sandbox import Sandbox
 
+    named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
+    try:
+        own = python_blocks(named)
+    except ValueError as error:
+        raise _Refused(f"WEFT_FUNCTIONS: {error}") from None
     sandbox = Sandbox()
     try:
-        compiled = compile_document(document, Registry.load(sandbox=sandbox), trigger=trigger)
+        compiled = compile_document(document, Registry.load(own, sandbox=sandbox), trigger=trigger)
     finally:
         sandbox.close()
     return compiled.plan, msgspec.to_builtins(compiled.diagnostics)

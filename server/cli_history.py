@@ -22,6 +22,7 @@ def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
     from server import cli
 
     found = cli._call(url, lambda client: client.state(run_id, seq))
+    say_if_past_the_end(seq, found["seq"])
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
         return cli.OK
@@ -49,6 +50,11 @@ def diff(url: str, a: str, b: str, as_json: bool) -> int:
         for line in _diff_lines(found):
             click.echo(line)
     return cli.OK if found["same"] else cli.FAILED
+
+
+def say_if_past_the_end(asked: int | None, last: int) -> None:
+    if asked is not None and asked > last:
+        click.echo(f"There is no event {asked}: this is after event {last}, the last one so far.", err=True)
 
 
 def _state_lines(found: Json) -> Iterator[str]:
@@ -79,12 +85,14 @@ def _until(due_ms: int | None) -> str:
 
 
 def _diff_lines(found: Json) -> Iterator[str]:
+    from server import cli
     from server.render_cli import styled_status
 
     for name in ("a", "b"):
         run = found[name]
         version = f" version {run['version']}" if run["version"] is not None else ""
-        yield f"{name}  {run['run']}  {styled_status(run['status'])}  {run['workflow']}{version}, {run['seq']} events"
+        events = cli._count(run["seq"], "event")
+        yield f"{name}  {run['run']}  {styled_status(run['status'])}  {run['workflow']}{version}, {events}"
     if found["same"]:
         yield "Nothing differs but times and ids."
         return
@@ -100,7 +108,7 @@ def _diff_lines(found: Json) -> Iterator[str]:
         only = found[f"only_{name}"]
         if only:
             yield f"only in {name}: {', '.join(only[:20])}{' …' if len(only) > 20 else ''}"
-    yield f"{found['equal']} nodes are equal, {found['differing']} are not."
+    yield f"Nodes: {found['equal']} equal, {found['differing']} not."
 
 
 def _event(event: Json | None) -> str:

@@ -107,6 +107,19 @@ class WeftClient:
     async def workflows(self) -> list[dict[str, Any]]:
         return _items(await self._send("GET", "/api/workflows"), "workflows")
 
+    async def plan(
+        self,
+        name: str,
+        *,
+        version: int | None = None,
+        trigger: str | None = None,
+        form: str = "json",
+        expanded: bool = False,
+    ) -> str:
+        """What a run of a stored workflow would be pinned to, as the server writes it: json, text, dot or mermaid."""
+        params = _present(version=version, trigger=trigger, format=form, expanded="1" if expanded else None)
+        return (await self._answer("GET", f"/api/workflows/{_part(name)}/plan", params=params)).text
+
     # runs
     async def start(
         self,
@@ -139,6 +152,12 @@ class WeftClient:
         """[{key, state, reasons}], as it stood after event `seq`."""
         params = _present(node=node, seq=seq)
         return _items(await self._send("GET", f"/api/runs/{_part(run)}/why", params=params), "why")
+
+    async def node(self, run: str, key: str, *, preview: int | None = None) -> dict[str, Any]:
+        """What a node was given and put out at its last attempt, and its `checkpoint`; values over `preview` bytes are
+        cut."""
+        params = _present(preview=preview)
+        return await self._send("GET", f"/api/runs/{_part(run)}/nodes/{_part(key)}", params=params)
 
     async def state(self, run: str, seq: int | None = None) -> dict[str, Any]:
         """The run as it stood after event `seq`: nodes, waits, containers, variables."""
@@ -344,17 +363,8 @@ class WeftClient:
         params: Mapping[str, Any] | None = None,
         headers: Mapping[str, str] | None = None,
     ) -> dict[str, Any]:
-        """One call. Raises ApiError on 4xx and 5xx, ServerUnreachable when nothing answers."""
-        content = None if body is None else orjson.dumps(body)
-        sent = {"Accept": "application/json", **(headers or {})}
-        if content is not None:
-            sent["Content-Type"] = "application/json"
-        try:
-            response = await self._http.request(method, path, content=content, params=params, headers=sent)
-        except httpx.TransportError as error:
-            raise self._unreachable(error) from None
-        if response.status_code >= 400:
-            raise ApiError(response.status_code, _problem(response.content))
+        """One call. Raises ApiError on 4xx and 5xx, ServerUnreachable when nothing answers that speaks JSON."""
+        response = await self._answer(method, path, body, params=params, headers=headers)
         try:
             answer = orjson.loads(response.content)
         except orjson.JSONDecodeError:
@@ -365,6 +375,28 @@ class WeftClient:
                 "Set WEFT_URL to the address that `weft serve` prints.",
             )
         return answer
+
+    async def _answer(
+        self,
+        method: str,
+        path: str,
+        body: Any = None,
+        *,
+        params: Mapping[str, Any] | None = None,
+        headers: Mapping[str, str] | None = None,
+    ) -> httpx.Response:
+        """A 2xx or 3xx answer, whatever is in it. Raises as `_send` does."""
+        content = None if body is None else orjson.dumps(body)
+        sent = {"Accept": "application/json", **(headers or {})}
+        if content is not None:
+            sent["Content-Type"] = "application/json"
+        try:
+            response = await self._http.request(method, path, content=content, params=params, headers=sent)
+        except httpx.TransportError as error:
+            raise self._unreachable(error) from None
+        if response.status_code >= 400:
+            raise ApiError(response.status_code, _problem(response.content))
+        return response
 
     def _unreachable(self, error: httpx.TransportError) -> ServerUnreachable:
         if isinstance(error, httpx.ConnectError | httpx.ConnectTimeout):

@@ -25,6 +25,7 @@ if TYPE_CHECKING:
 PARKING_LOOKS, PARKING_LOOK_S = 40, 0.05
 CHILDREN_LOOK_S = 1.0  # what children do is not in the run's own events
 LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
+FAILED_SHOWN = 10
 STATUS_BY_EVENT = {
     "node.started": "running",
     "node.succeeded": "succeeded",
@@ -169,6 +170,11 @@ def _report(run: dict[str, Any]) -> str:
     told = f": {plain(str(error.get('message')))}" if status == "failed" and isinstance(error, dict) else ""
     click.echo(f"{styled_status(status)}{told}", err=True)
     if status == "succeeded":
+        if failed := run.get("failed_nodes"):
+            more = f" and {len(failed) - FAILED_SHOWN} more" if len(failed) > FAILED_SHOWN else ""
+            click.echo(
+                f"  failed on the way: {', '.join(failed[:FAILED_SHOWN])}{more} (weft why {run['id']} NODE)", err=True
+            )
         click.echo(json.dumps(run.get("output"), indent=2, ensure_ascii=False))
     for wait in _open_waits(run):
         if wait["status"] == "pending" and status == "waiting":

@@ -13,6 +13,7 @@ WEFT_NOTIFY_WEBHOOK      a web address that does, by a signed POST of JSON; prin
 WEFT_ENV_<NAME>          a value that workflows read as `${NAME}`; nothing else of the environment is visible to them
 WEFT_NOT_SECRET          names of such values that need not be kept out of journal, events and errors, comma list
 WEFT_SECRET_<NAME>       the same, but secret whatever WEFT_NOT_SECRET says; WEFT_SECRET_KEY is the one above
+WEFT_FUNCTIONS           Python functions that blocks of type `python` may call, `package.module:function`, comma list
 WEFT_LEASE_MS            how long a killed process keeps its runs before another, or the restarted one, takes them over
 WEFT_RETENTION_DAYS      runs that ended longer ago are deleted; without it runs are kept for ever
 WEFT_LOG                 log level: debug, info, warning (default), error
@@ -87,6 +88,7 @@ class Settings(Struct, frozen=True):
     env: dict[str, str] = {}
     secrets: dict[str, str] = {}
     not_secret: tuple[str, ...] = ()
+    functions: tuple[str, ...] = ()
     lease_ms: int = 15_000
     retention_days: float | None = None
     log_level: LogLevel = "warning"
@@ -234,6 +236,7 @@ _LISTS = {
     "WEFT_ALLOW_PRIVATE": "allow_private",
     "WEFT_NOT_SECRET": "not_secret",
     "WEFT_NOTIFY_EMAIL": "notify_email",
+    "WEFT_FUNCTIONS": "functions",
 }
 _MAIL = {
     "WEFT_MAIL_TRANSPORT": "transport",

@@ -117,6 +117,10 @@ class Context:
     broke            end sentinels: a break block ran in the iteration that just ended
     emit             sends a live-only delta (tokens); never journaled
     evaluate         runs Bound sources in the sandbox, one call: list in, list out; raises BlockError
+    checkpoint       keeps any JSON value of at most 1 MiB, in the place of the one before, for the next attempt of this
+                     key; on disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop
+    checkpoint_from_thread  the same for code in a thread, which waits for it; not for the event loop
+    last_checkpoint  what an earlier attempt of this key in this run kept last, secrets redacted; None: nothing
     prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
     """
 
@@ -135,6 +139,9 @@ class Context:
     services: Services
     emit: Callable[[str], None]
     evaluate: Callable[[Sequence[Bound]], Awaitable[list[Any]]]
+    checkpoint: Callable[[Any], Awaitable[None]]
+    checkpoint_from_thread: Callable[[Any], None]
+    last_checkpoint: Any = None
     wired: frozenset[str] = frozenset()
     turn: int = 0
     count: int = 0

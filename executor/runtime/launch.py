@@ -22,9 +22,10 @@ from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Si
 from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
-from executor.errors import BlockError, StoreError
+from executor.errors import BlockError, Fenced, StoreError
 from executor.notifications.seal import seal
 from executor.runtime.cached import ResultCache
+from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.services import Services
@@ -98,11 +99,13 @@ class Launcher:
         key_text: Callable[[NodeKey], str],
         emit: Callable[[str, str], None],
         redactor: Redactor,
+        checkpoints: Checkpoints,
         cache: ResultCache | None = None,
         children: ChildRuns | None = None,
     ) -> None:
         self._cache = cache
         self._children = children
+        self._checkpoints = checkpoints
         self._run_id = run_id
         self._plan = plan
         self._values = values
@@ -126,6 +129,8 @@ class Launcher:
         except BlockError as error:
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
             return self._erred(key, attempt, info, error.retry_at_ms)
+        except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
+            return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except TimeoutError:
             seconds = node.policy.timeout_ms / 1000
             info = ErrorInfo("timeout", f"the block took longer than {seconds:g} s", True, node.block)
@@ -162,6 +167,7 @@ class Launcher:
         template = prepared.template
         key_text = self._key_text(key)
         deltas = self._redactor.stream(lambda text: self._emit(key_text, text))
+        keeper = self._checkpoints.keeper(key_text, attempt)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
             # A container is passed over by opening nothing: its end sentinel then leads on.
@@ -182,6 +188,8 @@ class Launcher:
             services=self._services,
             emit=deltas,
             evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
+            checkpoint=keeper.keep,
+            checkpoint_from_thread=keeper.keep_from_thread,
             wired=prepared.wired,
             turn=turn,
             count=count,
@@ -196,12 +204,15 @@ class Launcher:
             row = await self._cache.find(node, cache_key)
             if row is not None:
                 return _Found(row), None
+        if attempt > 1 and not node.inline:
+            context.last_checkpoint = await self._checkpoints.last(key_text)
         handler = self._registry.handler(node.type)
         try:
             if node.inline:
                 return await handler.run(context), None
             return await _within(node.policy.timeout_ms / 1000, handler.run(context)), cache_key
         finally:
+            keeper.end()
             deltas.end()
 
     async def _prepare_child(self, request: ChildRequest) -> NewRun:

@@ -19,6 +19,7 @@ from executor.errors import CorruptJournal
 from executor.journal import Codec
 from executor.runtime.absorb import Absorber
 from executor.runtime.cached import ResultCache
+from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.runtime.hub import Hub
@@ -98,6 +99,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         key_text=codec.key_text,
         emit=lambda key, text: parts.hub.delta(row.id, key, parts.redactor.redact(text)),
         redactor=parts.redactor,
+        checkpoints=Checkpoints(parts.store, row, parts.clock, parts.redactor),
         cache=ResultCache(parts.store, row, parts.clock, parts.redactor, parts.services.sandbox.matches),
         children=parts.children,
     )

@@ -22,6 +22,7 @@ from typing import Final, Literal, Protocol
 from msgspec import Struct
 
 from executor.store.cache import CacheRow, CacheStore
+from executor.store.checkpoints import CheckpointStore
 from executor.store.children import ChildStore
 from executor.store.lifecycle import LifecycleStore, Move
 from executor.store.notifications import NotificationRow, NotificationStore
@@ -223,7 +224,9 @@ class Answered(Struct, frozen=True):
     wait: WaitRow
 
 
-class Store(NotificationStore, ChildStore, CacheStore, TriggerStore, UpkeepStore, LifecycleStore, Protocol):
+class Store(
+    NotificationStore, ChildStore, CacheStore, CheckpointStore, TriggerStore, UpkeepStore, LifecycleStore, Protocol
+):
     """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the
     disk says no."""
 

@@ -32,6 +32,7 @@ from executor.store.base import (
     WorkflowRow,
 )
 from executor.store.memory_cache import MemoryCache
+from executor.store.memory_checkpoints import MemoryCheckpoints
 from executor.store.memory_children import MemoryChildren
 from executor.store.memory_lifecycle import MemoryLifecycle
 from executor.store.memory_notifications import MemoryNotifications
@@ -58,7 +59,15 @@ class _Run(Struct):
         return max(self.row.next_run_at_ms, self.row.lease_until_ms or 0)
 
 
-class MemoryStore(MemoryNotifications, MemoryChildren, MemoryCache, MemoryTriggers, MemoryUpkeep, MemoryLifecycle):
+class MemoryStore(
+    MemoryNotifications,
+    MemoryChildren,
+    MemoryCache,
+    MemoryCheckpoints,
+    MemoryTriggers,
+    MemoryUpkeep,
+    MemoryLifecycle,
+):
     def __init__(self) -> None:
         super().__init__()
         self._workflows: dict[str, list[WorkflowRow]] = {}

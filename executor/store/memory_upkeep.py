@@ -28,6 +28,7 @@ class MemoryUpkeep:
     _by_parent: dict[str, dict[str, str]]
     _notifications: dict[tuple[str, str, int], Any]
     _cache: dict[str, Any]
+    _checkpoints: dict[tuple[str, str], Any]
 
     async def find_removable(
         self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
@@ -68,6 +69,8 @@ class MemoryUpkeep:
                 self._by_token.pop(wait.token_hash, None)
             for key in [key for key in self._notifications if key[0] == id]:
                 del self._notifications[key]
+            for kept in [kept for kept in self._checkpoints if kept[0] == id]:
+                del self._checkpoints[kept]
             for name in [name for name, row in self._cache.items() if row.run_id == id and row.scope == "run"]:
                 del self._cache[name]
             gone.append(id)

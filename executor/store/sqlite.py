@@ -34,6 +34,7 @@ from executor.store.checksum import records
 from executor.store.connection import Connect, Database, FaultPoint, plain_connect
 from executor.store.readers import Readers, plain_read_only
 from executor.store.sqlite_cache import SQLiteCache
+from executor.store.sqlite_checkpoints import SQLiteCheckpoints
 from executor.store.sqlite_children import SQLiteChildren
 from executor.store.sqlite_lifecycle import SQLiteLifecycle
 from executor.store.sqlite_notifications import SQLiteNotifications
@@ -43,7 +44,15 @@ from executor.store.triggers import Declared
 from executor.store.writer import Retry, Stats, Writer
 
 
-class SQLiteStore(SQLiteNotifications, SQLiteChildren, SQLiteCache, SQLiteTriggers, SQLiteUpkeep, SQLiteLifecycle):
+class SQLiteStore(
+    SQLiteNotifications,
+    SQLiteChildren,
+    SQLiteCache,
+    SQLiteCheckpoints,
+    SQLiteTriggers,
+    SQLiteUpkeep,
+    SQLiteLifecycle,
+):
     """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
     again. `connect`, `connect_reader` and `fault` are for tests: other ways to the raw connections, and a call at each
     named point of a commit."""

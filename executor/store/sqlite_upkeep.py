@@ -41,7 +41,7 @@ MAY_GO = f"SELECT r.id, r.workflow FROM runs AS r WHERE r.id = ? AND {_MAY_GO}"
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = ?"
-    for table in ("events", "waits", "inbox", "signals", "notifications", "blob_refs")
+    for table in ("events", "waits", "inbox", "signals", "notifications", "checkpoints", "blob_refs")
 )
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = ? AND run_id = ? AND scope = 'run'"
 DELETE_RUN = "DELETE FROM runs WHERE id = ?"

@@ -157,6 +157,19 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     children_active: int = 0
 
 
+class RunEvent(Struct, frozen=True):
+    """One event of a run's journal. `key` is the node with its iteration and branch, None when it is about the run;
+    `data["output"]` holds what the node put out, if anything."""
+
+    run: str
+    seq: int
+    at_ms: int
+    type: str
+    key: str | None
+    attempt: int
+    data: dict[str, Any]
+
+
 class AttemptView(Struct, frozen=True, omit_defaults=True):
     """One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet."""
 
@@ -169,6 +182,14 @@ class AttemptView(Struct, frozen=True, omit_defaults=True):
     error: dict[str, Any] | None = None
 
 
+class CheckpointView(Struct, frozen=True):
+    """How far attempt `attempt` came, by its own account. `value` is JSON."""
+
+    attempt: int
+    at_ms: int
+    value: bytes
+
+
 class NodeDetail(Struct, frozen=True):
     """What one attempt of a node key was given and what it put out, as the journal up to `seq` tells it.
 
@@ -179,6 +200,7 @@ class NodeDetail(Struct, frozen=True):
     output   JSON of what it put out; of a container's start sentinel {"count": n}
     reused   it was taken over from the run this one was started from
     because  the node whose edge died last, when it was skipped
+    checkpoint  the last that one of its attempts kept; it is no event, so of a moment of the past none is known
     """
 
     run: str
@@ -200,6 +222,7 @@ class NodeDetail(Struct, frozen=True):
     reason: str | None
     because: str | None
     reused: bool
+    checkpoint: CheckpointView | None
 
 
 class RunDocument(Struct, frozen=True):

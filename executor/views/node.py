@@ -26,7 +26,7 @@ from executor.values.payload import encode as encode_payload
 from executor.values.redact import MARK, Redactor
 from executor.values.resolve import compile_template
 from executor.values.scope import Values
-from executor.views import AttemptView, NodeDetail
+from executor.views import AttemptView, CheckpointView, NodeDetail
 
 PAGE = 1_000  # records folded without letting others have the event loop
 # The records that change values; the others are most of a journal.
@@ -101,6 +101,7 @@ async def build(
         reason=data.get("reason"),
         because=data.get("because"),
         reused=bool(data.get("reused")),
+        checkpoint=await _checkpoint(store, row.id, Codec(plan).key_text(last)) if seq is None else None,
     )
 
 
@@ -181,6 +182,11 @@ def _span(records: list[Record], own: list[Record], first: str, attempt: int) ->
     if not ended:  # a container whose start failed has no other end
         ended = [r for r in records if r.type in ("node.failed", "retry.scheduled") and r.attempt == attempt]
     return (started[-1] if started else None), (ended[-1] if ended else None)
+
+
+async def _checkpoint(store: Store, run: str, key_text: str) -> CheckpointView | None:
+    kept = await store.get_checkpoint(run, key_text)
+    return None if kept is None else CheckpointView(kept.attempt, kept.at_ms, kept.data)
 
 
 async def _output(store: Store, ended: Record | None) -> bytes | None:

@@ -46,9 +46,8 @@ async def echo(call: Call) -> Response:
     if delay_ms:
         await asyncio.sleep(delay_ms / 1000)
     if fail and number <= fail:
-        return problem(
-            503, "demo_failure", f"Call {number} of {fail} that fail, as asked for.", headers={"Retry-After": "0"}
-        )
+        # No Retry-After: the back-off is the caller's, who wants to see it.
+        return problem(503, "demo_failure", f"Call {number} of {fail} that fail, as asked for.")
     headers = call.request.headers
     return json_response(
         {

@@ -16,6 +16,19 @@ from server.routes.table import Call, RouteSpec
 from server.wire import json_response
 
 PACKAGE = Path(__file__).parents[1]
+# What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by
+# name.
+ORDER = (
+    "expense-approval",
+    "durable-demo",
+    "error-handling",
+    "review-loop",
+    "parallel-fanout",
+    "nested",
+    "child-run",
+    "daily-report",
+    "signed-orders",
+)
 
 
 class Example(Struct, frozen=True):
@@ -35,7 +48,7 @@ async def examples(call: Call) -> Response:
 
 @cache
 def packaged_examples() -> Examples:
-    """By name. They do not change while the server runs."""
+    """In the order of ORDER. They do not change while the server runs."""
     return Examples(read_examples(folder(PACKAGE)))
 
 
@@ -46,11 +59,15 @@ def folder(package: Path) -> Path:
 
 def read_examples(folder: Path) -> list[Example]:
     found = []
-    for path in sorted(folder.glob("*.json")):
+    for path in sorted(folder.glob("*.json"), key=_place):
         document = orjson.loads(path.read_bytes())
         title = path.stem.replace("-", " ").capitalize()
         found.append(Example(path.stem, title, document.get("description", ""), document))
     return found
+
+
+def _place(path: Path) -> tuple[int, str]:
+    return (ORDER.index(path.stem) if path.stem in ORDER else len(ORDER), path.stem)
 
 
 TABLE = (RouteSpec("GET", "/api/examples", examples, "Workflows to begin with", "workflows", answer=Examples),)

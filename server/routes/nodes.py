@@ -20,13 +20,15 @@ async def node(call: Call) -> Response:
     was given, its output what its end put out. `input` has the params with all references filled in, secrets redacted;
     a program or an expression in it is {"$code", "values"}. `only` answers with the bare JSON of the input or the
     output, as a file."""
+    preview = preview_bytes(call)
     detail = await call.engine.node(
         call.path("id"), call.path("key"), integer(call, "attempt"), integer(call, "seq", minimum=1)
     )
     if call.query("only"):
         return _file(detail, choice(call, "only", ("input", "output"), "output"))
-    preview = preview_bytes(call)
     body: dict[str, Any] = {name: getattr(detail, name) for name in NodeDetail.__struct_fields__}
+    if kept := detail.checkpoint:
+        body["checkpoint"] = {"attempt": kept.attempt, "at_ms": kept.at_ms, **previewed("value", kept.value, preview)}
     body |= previewed("input", detail.input, preview) | previewed("output", detail.output, preview)
     return json_response(body)
 
@@ -87,6 +89,19 @@ _NODE: dict[str, Any] = {
         "reason": _TEXT,
         "because": _TEXT,
         "reused": {"type": "boolean"},
+        "checkpoint": {
+            "type": ["object", "null"],
+            "description": "What its attempts kept last of how far they came; null also with `seq`.",
+            "required": ["attempt", "at_ms", "value", "value_size", "value_truncated"],
+            "properties": {
+                "attempt": {"type": "integer", "description": "The one that kept it."},
+                "at_ms": {"type": "integer"},
+                "value": {"description": "Null also when cut."},
+                "value_size": {"type": "integer", "description": "Bytes of JSON."},
+                "value_truncated": {"type": "boolean"},
+                "value_preview": {"type": "string", "description": "Only when cut: the beginning of the JSON."},
+            },
+        },
     },
 }
 

@@ -1,12 +1,14 @@
-"""The plan a run is pinned to: as JSON, as text for people, or as a drawing for Graphviz and Mermaid."""
+"""The plan a run is pinned to, or one a stored workflow would run: JSON, text for people, or a drawing for Graphviz and
+Mermaid."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
 from compiler import plan as plans
+from compiler.plan import Plan
 from compiler.render import Format, render
-from server.routes.params import FLAGS, choice, flag
+from server.routes.params import FLAGS, choice, flag, integer
 from server.routes.table import Call, Param, RouteSpec
 
 FORMATS: dict[Format, str] = {
@@ -17,31 +19,58 @@ FORMATS: dict[Format, str] = {
 }
 
 
-async def plan(call: Call) -> Response:
+async def plan_of_run(call: Call) -> Response:
     """`expanded` stamps out the branches and iterations whose number is known before the run."""
-    form: Format = choice(call, "format", tuple(FORMATS), "json")
-    found = await call.engine.plan_of(call.path("id"))
-    expanded = flag(call, "expanded")
-    body = plans.encode(found) if form == "json" and not expanded else render(found, form, expanded=expanded)
-    return Response(body, media_type=FORMATS[form], headers={"ETag": f'"{found.hash}"'})
+    return _drawn(call, await call.engine.plan_of(call.path("id")))
 
+
+async def plan_of_workflow(call: Call) -> Response:
+    """What a run of it would be pinned to, if it started at `trigger`. Nothing runs."""
+    version = integer(call, "version", minimum=1)
+    return _drawn(call, await call.engine.plan_of_workflow(call.path("name"), version, call.query("trigger")))
+
+
+def _drawn(call: Call, plan: Plan) -> Response:
+    form: Format = choice(call, "format", tuple(FORMATS), "json")
+    expanded = flag(call, "expanded")
+    body = plans.encode(plan) if form == "json" and not expanded else render(plan, form, expanded=expanded)
+    return Response(body, media_type=FORMATS[form], headers={"ETag": f'"{plan.hash}"'})
+
+
+_FORM = (
+    Param("format", "json, text, dot or mermaid.", {"enum": list(FORMATS)}),
+    Param(
+        "expanded",
+        "1: with branch-indexed copies and iterations as nodes of their own.",
+        {"enum": list(FLAGS)},
+    ),
+)
+_MEDIA = ("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.mermaid")
 
 TABLE = (
     RouteSpec(
         "GET",
         "/api/runs/{id}/plan",
-        plan,
+        plan_of_run,
         "The plan of a run",
         answer={"type": "object"},
         statuses=(404,),
+        params=_FORM,
+        media=_MEDIA,
+    ),
+    RouteSpec(
+        "GET",
+        "/api/workflows/{name}/plan",
+        plan_of_workflow,
+        "The plan of a stored workflow",
+        "workflows",
+        answer={"type": "object"},
+        statuses=(404, 422),
         params=(
-            Param("format", "json, text, dot or mermaid.", {"enum": list(FORMATS)}),
-            Param(
-                "expanded",
-                "1: with branch-indexed copies and iterations as nodes of their own.",
-                {"enum": list(FLAGS)},
-            ),
+            Param("version", "A stored version; the newest without it.", {"type": "integer", "minimum": 1}),
+            Param("trigger", "Id of the block the run would start at, when there are several."),
+            *_FORM,
         ),
-        media=("application/json", "text/plain", "text/vnd.graphviz", "text/vnd.mermaid"),
+        media=_MEDIA,
     ),
 )

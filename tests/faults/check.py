@@ -74,6 +74,12 @@ def _lost(db: sqlite3.Connection, known: list[tuple[str, Any]]) -> list[str]:
                     " WHERE run_id = ?1 AND type = 'run.cancelling')",
                     value,
                 )
+            case "checkpoint":
+                there = _one(
+                    db,
+                    "SELECT count(*) FROM checkpoints WHERE run_id = ? AND node = ? AND CAST(data AS TEXT) + 0 >= ?",
+                    *value,
+                )
             case "events":
                 there = _one(db, "SELECT count(*) FROM runs WHERE id = ? AND seq >= ?", *value)
             case "ended":

@@ -38,8 +38,9 @@ Action = Literal["kill", "raise", "cancel", "delay"]
 ACTIONS: tuple[Action, ...] = ("kill", "raise", "cancel", "delay")
 DELAY_S = 0.6  # longer than a lease of the scenario
 SECOND_KILL_EVERY = 10
-# Asked for by the worker's own tasks, which are cancelled only when the process stops.
-NEVER_CANCELLED = ("write.claim", "write.renew", "write.mend_clock")
+# Asked for by the worker's own tasks, which are cancelled only when the process stops, and by a block's attempt, which
+# is cancelled as a whole.
+NEVER_CANCELLED = ("write.claim", "write.renew", "write.mend_clock", "write.put_checkpoint")
 for _block in entry_points(group="weft.blocks"):
     _block.load()  # as networkx
 

@@ -18,7 +18,9 @@ from typing import Any, TypeVar
 
 import orjson
 
+from executor.blocks.base import Context
 from executor.blocks.http import GuardedClient
+from executor.blocks.python import Python
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
@@ -33,6 +35,7 @@ T = TypeVar("T")
 SECRET = b"a secret of more than sixteen bytes"
 LEASE_MS = 400  # what a killed process holds is free after this
 PATIENCE_S = 60.0
+STEPS = 3
 
 CHILD: dict[str, Any] = {
     "format": "weft/1",
@@ -53,6 +56,11 @@ MAIN: dict[str, Any] = {
         "hook": {"type": "webhook", "params": {}},
         "yearly": {"type": "schedule", "params": {"cron": "0 0 1 1 *"}},
         "first": {"type": "set", "params": {"value": {"n": 3}}},
+        "steps": {
+            "type": "python",
+            "params": {"function": "steps"},
+            "policy": {"on_lost": "retry", "retry": {"max_attempts": 10, "initial_ms": 10}},
+        },
         "double": {
             "type": "function",
             "params": {"code": "return <first.n> * 2"},
@@ -90,7 +98,8 @@ MAIN: dict[str, Any] = {
         {"source": "start", "target": "first"},
         {"source": "hook", "target": "first"},
         {"source": "yearly", "target": "first"},
-        {"source": "first", "target": "double"},
+        {"source": "first", "target": "steps"},
+        {"source": "steps", "target": "double"},
         {"source": "double", "target": "check"},
         {"source": "check", "handle": "big", "target": "count"},
         {"source": "check", "handle": "small", "target": "never"},
@@ -137,7 +146,7 @@ async def play(store: Store, acks: Acks) -> None:
     """From the beginning, or from wherever it stopped. Raises when an answer is not what it must be."""
     sandbox = Sandbox(threads=1)
     services = Services(sandbox=sandbox, http=GuardedClient())
-    registry = Registry.load(sandbox=sandbox)
+    registry = Registry.load([Python({"steps": partial(_steps, acks)})], sandbox=sandbox)
     engine = await _sure(
         lambda: Engine.open(store, registry=registry, services=services, secret=SECRET, lease_ms=LEASE_MS)
     )
@@ -146,6 +155,14 @@ async def play(store: Store, acks: Acks) -> None:
             await _Client(engine, acks).play()
     finally:
         await engine.close(grace_s=1)
+
+
+async def _steps(acks: Acks, ctx: Context) -> int:
+    """Long work, so to speak: each attempt goes on where the last one came to."""
+    for done in range((ctx.last_checkpoint or 0) + 1, STEPS + 1):
+        await ctx.checkpoint(done)
+        acks.write("checkpoint", [ctx.run_id, ctx.key, done])
+    return STEPS
 
 
 class _Client:

@@ -10,6 +10,7 @@ import pytest
 
 from executor.errors import WeftError
 from executor.store.base import EventFilter, Store, WaitUpdate
+from executor.store.checkpoints import CheckpointRow
 from executor.store.memory import MemoryStore
 from executor.store.notifications import NotificationRow, NotificationStatus
 from executor.store.sqlite import SQLiteStore
@@ -36,7 +37,7 @@ async def tell(store: Store, chance: random.Random) -> list[Any]:
     now = T0
     for step in range(STEPS):
         now += chance.randrange(4)
-        action = chance.randrange(16)
+        action = chance.randrange(17)
         run_id = chance.choice(RUN_IDS)
         numbers = [chance.randrange(3) for _ in range(6)]
         try:
@@ -48,6 +49,7 @@ async def tell(store: Store, chance: random.Random) -> list[Any]:
         replies.append(await store.read_events(run_id))
         replies.append(await store.read_inbox(run_id))
         replies.append(await store.unconsumed_signals(run_id))
+        replies.append([await store.get_checkpoint(run_id, f"n{number}") for number in range(3)])
         replies.append(await store.find_events(run_id, EventFilter(node="n1", after=2, limit=3)))
     replies.append(await store.list_waits(None))
     replies.append(await store.list_waits(None, workflow="expense", kind="approval", before=("a", "ask!1")))
@@ -119,6 +121,9 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
                 for row in claimed[:1]
             ]
             return claimed, settled, await store.next_notification_ms(), await store.list_signals(run_id, "paid")
+        case 16 if run is not None:
+            row = CheckpointRow(run_id, f"n{n[0]}", n[1], now, b"%d" % step)
+            return await store.put_checkpoint(run.epoch - (n[2] == 0), row)
         case _:
             if n[3] == 0:
                 return await store.mend_clock(now - 50_000 * n[0], LEASE_MS)

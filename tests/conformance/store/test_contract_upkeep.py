@@ -11,6 +11,7 @@ import pytest
 
 from executor.store.base import Append, NewRun, Store
 from executor.store.cache import CacheRow
+from executor.store.checkpoints import CheckpointRow
 from executor.store.memory import MemoryStore
 from executor.store.notifications import NotificationRow
 from executor.store.sqlite import SQLiteStore
@@ -80,6 +81,7 @@ async def test_a_deleted_run_leaves_nothing(store: Store) -> None:
             cached=(cached, shared),
         )
     )
+    await store.put_checkpoint(run.epoch, CheckpointRow("gone", "b", 1, T0, b"1"))
     await store.post_signal("gone", "s", None, b"1", "dedupe", None, b"{}", T0)
     await finish(store, run)
 
@@ -91,6 +93,7 @@ async def test_a_deleted_run_leaves_nothing(store: Store) -> None:
     assert await store.read_inbox("gone") == []
     assert await store.list_signals("gone") == []
     assert await store.list_notifications([("gone", "ask!1")]) == []
+    assert await store.get_checkpoint("gone", "b") is None
     assert await store.find_cached("k", T0) is None
     assert await store.find_cached("g", T0) == shared
     assert await store.delete_runs(["gone"]) == []

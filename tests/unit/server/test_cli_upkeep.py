@@ -241,7 +241,7 @@ def test_a_difference_as_lines() -> None:
         "x  succeeded | succeeded (yes)",
         "    (all of it): 1 | 2",
         "only in a: y",
-        "4 nodes are equal, 2 are not.",
+        "Nodes: 4 equal, 2 not.",
     ]
     same = [click.unstyle(line) for line in cli_history._diff_lines({**found, "same": True})]
     assert same[2:] == ["Nothing differs but times and ids."]

@@ -11,6 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.engine import Engine
+from executor.store.checkpoints import CheckpointRow
 from server.app import build_engine
 from server.settings import Settings
 
@@ -292,7 +293,21 @@ async def test_keys_that_name_nothing(client: httpx.AsyncClient, started: Any, h
             assert response.headers["content-type"] == "application/problem+json"
     assert (await client.get("/api/runs/none/nodes/greet")).status_code == 404
     base = f"/api/runs/{run['run']}/nodes/greet"
-    for query in ("seq=0", "attempt=x", "preview=-1", "only=both"):
+    for query in ("seq=0", "attempt=x", "preview=-1", "only=both", "only=output&preview=x"):
         assert (await client.get(f"{base}?{query}")).status_code == 400, query
     nothing = await client.get(f"{base}?only=input&seq=1")
     assert (nothing.status_code, nothing.json()["code"]) == (404, "no_input")
+
+
+async def test_a_checkpoint_is_shown_as_it_stands(engine: Engine, asking: Json, started: Any, node: Any) -> None:
+    run = await started(asking)
+    assert (await node(run, "ask"))["checkpoint"] is None
+    row = await engine.run_row(run["run"])
+    kept = CheckpointRow(run["run"], "ask", 1, 1_700_000_000_000, b'{"items":[1,2,3]}')
+    await engine.store.put_checkpoint(row.epoch, kept)
+    shown = {"attempt": 1, "at_ms": 1_700_000_000_000, "value_size": 17}
+    assert (await node(run, "ask"))["checkpoint"] == shown | {"value": {"items": [1, 2, 3]}, "value_truncated": False}
+    cut = (await node(run, "ask", preview=8))["checkpoint"]
+    assert cut == shown | {"value": None, "value_truncated": True, "value_preview": '{"items"...'}
+    assert (await node(run, "ask", seq=3))["checkpoint"] is None, "it is no event: nobody knows what was kept then"
+    assert (await node(run, "start"))["checkpoint"] is None

@@ -42,6 +42,26 @@ async def test_store_read_and_run(client: httpx.AsyncClient, hello: dict[str, An
     assert (result.json()["status"], result.json()["output"]) == ("succeeded", {"greeting": "hello Ada"})
 
 
+@pytest.mark.parametrize("accept", ["application/json", "text/event-stream"])
+@pytest.mark.parametrize("query", ["wait=soon", "wait=-1", "preview=all"])
+async def test_a_refused_start_has_started_nothing(
+    client: httpx.AsyncClient, hello: dict[str, Any], accept: str, query: str
+) -> None:
+    """What the answer is to look like is read before anything is stored."""
+    await client.post("/api/workflows", json=hello)
+    first = (await client.post("/api/runs?wait=10", json={"document": hello})).json()["run"]
+    draft = (await client.post("/api/drafts", json={"document": hello})).json()["id"]
+    for path, body in (
+        ("/api/runs", {"document": hello}),
+        ("/api/workflows/hello/runs", {}),
+        (f"/api/drafts/{draft}/run", {}),
+        (f"/api/runs/{first}/rerun", {}),
+    ):
+        refused = await client.post(f"{path}?{query}", json=body, headers={"Accept": accept})
+        assert refused.status_code == 400, path
+    assert [run["id"] for run in (await client.get("/api/runs")).json()["runs"]] == [first]
+
+
 async def test_a_run_is_accepted_with_its_urls(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
     response = await client.post("/api/runs", json={"document": hello})
     assert response.status_code == 202
@@ -237,6 +257,94 @@ async def test_the_plan_in_every_form(
             assert drawn.status_code == 200 and "greet" in drawn.text.lower()
     assert (await client.get(f"{url}?expanded=1")).status_code == 200
     assert (await client.get(f"{url}?format=pdf")).status_code == 400
+
+
+async def test_the_plan_of_a_stored_workflow_is_what_its_runs_are_pinned_to(
+    client: httpx.AsyncClient, hello: dict[str, Any]
+) -> None:
+    await client.post("/api/workflows", json=hello)
+    other = {"type": "start"}
+    await client.post(
+        "/api/workflows",
+        json={
+            **hello,
+            "blocks": {**hello["blocks"], "other": other, "end": {"type": "set"}},
+            "edges": [*hello["edges"], {"source": "other", "target": "end"}],
+        },
+    )
+    run = (await client.post("/api/workflows/hello/runs", json={"version": 1})).json()
+    url = "/api/workflows/hello/plan"
+    first = await client.get(f"{url}?version=1")
+    assert first.headers["etag"] == (await client.get(run["urls"]["plan"])).headers["etag"]
+    by_trigger = (await client.get(f"{url}?trigger=other")).json()
+    assert by_trigger["trigger"] == "other"
+    assert [node["id"] for node in by_trigger["regions"][0]["nodes"]] == ["other", "end"]
+    assert "other" in (await client.get(f"{url}?trigger=other&format=mermaid&expanded=1")).text
+    refused = await client.get(f"{url}?trigger=greet")
+    assert (refused.status_code, refused.json()["diagnostics"][0]["code"]) == (422, "trigger_unknown")
+    for missing in ("/api/workflows/none/plan", f"{url}?version=9"):
+        assert (await client.get(missing)).json()["code"] == "workflow_not_found"
+
+
+async def test_a_failure_that_was_dealt_with_is_listed_and_explained(
+    client: httpx.AsyncClient, started: Callable[..., Any]
+) -> None:
+    blocks = {
+        "start": {"type": "start"},
+        "lax": {"type": "function", "params": {"code": "throw new Error('a')"}, "policy": {"on_error": "continue"}},
+        "bad": {"type": "function", "params": {"code": "throw new Error('b')"}},
+        "saved": {"type": "set"},
+        "dead": {"type": "set"},
+        "fan": {"type": "parallel", "params": {"mode": "count", "count": 2, "on_branch_error": "continue"}},
+        "inner": {
+            "type": "function",
+            "parent": "fan",
+            "params": {"code": "if (<fan.index> == 1) throw new Error('c')"},
+        },
+        "past": {"type": "set", "policy": {"skip_if": "true"}},
+    }
+    ways = [("start", "lax"), ("start", "bad"), ("bad", "dead"), ("start", "fan"), ("start", "past")]
+    edges = [{"source": a, "target": b} for a, b in ways]
+    edges += [
+        {"source": "bad", "handle": "error", "target": "saved"},
+        {"source": "fan", "handle": "body", "target": "inner"},
+    ]
+    ran = await started({"format": "weft/1", "name": "lenient", "blocks": blocks, "edges": edges})
+    assert ran["status"] == "succeeded"
+    url = ran["urls"]["self"]
+    assert sorted((await client.get(url)).json()["failed_nodes"]) == ["bad", "inner@fan[1]", "lax"]
+
+    async def why(node: str) -> tuple[str, list[str]]:
+        (found,) = (await client.get(f"{url}/why", params={"node": node})).json()["why"]
+        return found["state"], found["reasons"]
+
+    assert await why("lax") == (
+        "failed",
+        ["code_failed: Error: a", "on_error is continue: the run went on with null as its output"],
+    )
+    assert await why("bad") == (
+        "failed",
+        ["code_failed: Error: b", "its error handle is wired: the run went on by it"],
+    )
+    assert await why("inner@fan[1]") == (
+        "failed",
+        ["code_failed: Error: c", "branch 1 of 'fan' was given up for it, and the run went on"],
+    )
+    assert await why("dead") == (
+        "skipped",
+        ["no way led to it: every edge into it is dead; the last to die came from 'bad'"],
+    )
+    assert await why("past") == (
+        "skipped",
+        ["its skip_if was true: it was passed over, with null as its output"],
+    )
+    assert await why("saved") == ("succeeded", [])
+    both = (await client.get(f"{url}/why", params={"node": "inner"})).json()["why"]
+    assert sorted((one["key"], one["state"]) for one in both) == [
+        ("inner@fan[0]", "succeeded"),
+        ("inner@fan[1]", "failed"),
+    ]
+    assert await why("fan:start") == ("succeeded", [])
 
 
 async def test_why_names_what_a_run_waits_for(

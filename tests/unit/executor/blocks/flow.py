@@ -37,6 +37,9 @@ def js(source: str) -> Bound:
     return Bound(source, {})
 
 
+async def _kept(value: Any) -> None: ...
+
+
 def context(
     params: dict[str, Any] | None = None, type: str = "x", *, js: Sandbox | Mapping[str, Any] | None = None, **more: Any
 ) -> Context:
@@ -45,5 +48,6 @@ def context(
         "run_id": "run", "workflow": "w", "key": "b", "block": "b", "name": "B", "type": type, "attempt": 1,
         "idempotency_key": "run:b", "params": params or {}, "input": None, "variables": {}, "now_ms": 0,
         "services": cast(Services, None), "emit": lambda text: None, "evaluate": sandbox.evaluate,
+        "checkpoint": _kept, "checkpoint_from_thread": lambda value: None,
     }  # fmt: skip
     return Context(**(given | more))

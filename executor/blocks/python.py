@@ -1,0 +1,117 @@
+"""`python`: calls a Python function that whoever runs the server has registered by name. Documents choose one of the
+names and its arguments; they can not bring code. Without registered functions there is no such block type.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import importlib
+import inspect
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Block, Context, Done
+from executor.blocks.schema import invalid
+from executor.errors import BlockError, Fenced
+
+Function = Callable[..., Any]
+CONTEXT = "ctx"  # a parameter of this name gets the Context of the attempt
+
+
+class Python:
+    """`functions`: by the name that documents use; plain ones run in a thread, `async def` in the event loop."""
+
+    def __init__(self, functions: Mapping[str, Function]) -> None:
+        self._functions = dict(functions)
+        self._signatures = {name: inspect.signature(function) for name, function in functions.items()}
+        about = [f"{name}{_shown(signature)}" for name, signature in self._signatures.items()]
+        self.spec = BlockSpec(
+            type="python",
+            title="Python",
+            description=f"Calls a Python function of this server: {', '.join(about)}.",
+            category="action",
+            params={
+                "type": "object",
+                "required": ["function"],
+                "additionalProperties": False,
+                "properties": {
+                    "function": {
+                        "enum": sorted(self._functions),
+                        "title": "Function",
+                        "description": "One of those that the server was started with.",
+                        "x-ui": {"order": 1, "widget": "select"},
+                    },
+                    "arguments": {
+                        "type": "object",
+                        "title": "Arguments",
+                        "description": "By name.",
+                        "x-ui": {"order": 2, "widget": "keyvalues"},
+                    },
+                },
+            },
+            # Nobody knows what it does: after a crash somebody is asked whether it may be done twice.
+            effect="write",
+            idempotent=False,
+            sentence="calls {function} | calls a function",
+            icon="code",
+        )
+
+    async def run(self, ctx: Context) -> Done:
+        """The output is what the function returns, any JSON value. Raises BlockError: `function_failed` (tried again if
+        the block's policy says so) for an exception, `params_invalid` for arguments that do not fit."""
+        name, arguments = ctx.params.get("function"), ctx.params.get("arguments") or {}
+        function = self._functions.get(name) if isinstance(name, str) else None
+        if function is None or not isinstance(name, str):
+            raise invalid(f"there is no function {name!r} here", hint=f"there are {', '.join(sorted(self._functions))}")
+        if not isinstance(arguments, dict):
+            raise invalid("arguments must be an object, by name")
+        signature = self._signatures[name]
+        given = {**arguments, CONTEXT: ctx} if CONTEXT in signature.parameters else arguments
+        try:
+            signature.bind(**given)
+        except TypeError as error:
+            raise invalid(f"{name}: {error}", hint=f"it is {name}{_shown(signature)}") from None
+        try:
+            if inspect.iscoroutinefunction(function):
+                return Done(await function(**given))
+            return Done(await asyncio.to_thread(function, **given))
+        except (BlockError, Fenced):
+            raise
+        except Exception as error:
+            # The author of the function is the one to mend it: they get its own words.
+            message = f"{name}: {type(error).__name__}: {error}"
+            raise BlockError(message, code="function_failed", retryable=True) from error
+
+
+def python_blocks(named: Iterable[str]) -> list[Block]:
+    """The block type for these functions, as `import_functions` takes them; none without any. Raises ValueError."""
+    found = import_functions(named)
+    return [Python(found)] if found else []
+
+
+def import_functions(named: Iterable[str]) -> dict[str, Function]:
+    """`package.module:function` each, or `name=package.module:function`. Raises ValueError, saying which and why."""
+    found: dict[str, Function] = {}
+    for text in named:
+        name, equals, place = text.partition("=")
+        module, _, attribute = (place if equals else name).partition(":")
+        name = name if equals else attribute
+        if not (module and attribute and name):
+            raise ValueError(f"{text!r} is not of the form package.module:function")
+        try:
+            function = getattr(importlib.import_module(module), attribute)
+            if not callable(function):
+                raise TypeError("it is no function")
+            inspect.signature(function)
+        except Exception as error:
+            raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
+        if name in found:
+            raise ValueError(f"two functions are called {name!r}; write other_name={module}:{attribute}")
+        found[name] = function
+    return found
+
+
+def _shown(signature: inspect.Signature) -> str:
+    visible = [p for name, p in signature.parameters.items() if name != CONTEXT]
+    return str(signature.replace(parameters=visible))

@@ -1,0 +1,51 @@
+"""Block ids that a new version of a workflow lacks and open runs of older versions hold: said when it is stored.
+
+A run holds a block when its journal has a record of it. Such a run ends under the version it has; it can not be moved
+to the new one, where a block under another id is another block.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Final
+
+from compiler.diagnostics import Diagnostic
+from executor.documents import as_ours
+from executor.errors import CorruptJournal
+from executor.runtime.stored import load_plan
+from executor.store.base import EventFilter, Store
+
+# The newest open runs of each status. More would take longer to ask for than the warning is worth.
+RUNS_MAX: Final = 100
+LOOKS_MAX: Final = 1_000
+
+
+async def dropped(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
+    """A warning for each block, in the order of their ids."""
+    kept = as_ours(document).document.get("blocks") or {}
+    holders: dict[str, int] = {}
+    looks = 0
+    for status in ("running", "waiting"):
+        for run in await store.list_runs(workflow, status, limit=RUNS_MAX):
+            try:
+                plan = await load_plan(store, run.plan_hash)
+            except CorruptJournal:
+                continue  # the version is stored: damage to a run, which the doctor names, is no reason to deny it
+            gone = {node.block: node.id for node in plan.nodes if node.block not in kept and node.sentinel != "end"}
+            for block, node in gone.items():
+                looks += 1
+                if looks > LOOKS_MAX:
+                    return _said(holders, more=True)
+                if (await store.find_events(run.id, EventFilter(limit=1, node=node)))[0]:
+                    holders[block] = holders.get(block, 0) + 1
+    return _said(holders)
+
+
+def _said(holders: Mapping[str, int], more: bool = False) -> list[Diagnostic]:
+    found = []
+    for block, count in sorted(holders.items()):
+        runs = f"{count}{' or more' if more else ''} open run{'' if count == 1 and not more else 's'}"
+        message = f"block {block!r} is gone, and {runs} had to do with it: they keep the version they have"
+        hint = "if it is the same block as before, give it its old id and change only its name"
+        found.append(Diagnostic("block_dropped", "warning", "/blocks", message, hint))
+    return found

@@ -1,0 +1,75 @@
+"""weft inside another Python program: an engine with everything it needs, without the server.
+
+    async with open_engine("runs.db", functions={"quote": quote}) as engine:
+        run = await engine.run(document, {"amount": 12}, timeout_s=60)
+        print(run.status, run.output)
+
+Several programs, and a server, may share the file. What the server's settings are to it, the arguments are here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from executor.blocks.base import Block
+from executor.blocks.http import GuardedClient
+from executor.blocks.python import Python
+from executor.blocks.registry import Registry
+from executor.engine import Engine
+from executor.sandbox import Sandbox
+from executor.services import MailSettings, Services
+from executor.store.base import Store
+from executor.store.memory import MemoryStore
+from executor.store.sqlite import SQLiteStore
+
+
+@asynccontextmanager
+async def open_engine(
+    database: str | Path | None = None,
+    *,
+    functions: Mapping[str, Callable[..., Any]] | None = None,
+    blocks: Iterable[Block] = (),
+    env: Mapping[str, str] | None = None,
+    secrets: Iterable[str] = (),
+    allow_private: Iterable[str] = (),
+    mail: MailSettings | None = None,
+    base_url: str = "http://127.0.0.1:8765",
+    secret: bytes | None = None,
+) -> AsyncIterator[Engine]:
+    """Open `database` and work until the block is left; runs that are open then go on at the next time.
+
+    database       a SQLite file, made when it is not there; None: in memory, and gone afterwards
+    functions      what blocks of type `python` may call, by name
+    blocks         more block types, beside those of installed packages
+    env, secrets   what `${NAME}` reads, and which of the names are kept out of everything recorded
+    allow_private  networks and `host:port` that `http` blocks may reach although they are private
+    base_url       where resume links lead: the server on the same file, if there is one
+    secret         keys those links, 16 bytes or more; without it they end with this program
+
+    Raises StoreError: the file can not be used.
+    """
+    store: Store = MemoryStore() if database is None else SQLiteStore(str(database))
+    if database is not None:
+        Path(database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+    sandbox = Sandbox()
+    extra = [*blocks, *([Python(functions)] if functions else ())]
+    engine = await Engine.open(
+        store,
+        registry=Registry.load(extra, sandbox=sandbox),
+        services=Services(
+            sandbox=sandbox,
+            http=GuardedClient(allow_private=tuple(allow_private)),
+            mail=mail or MailSettings(),
+            env=dict(env or {}),
+            secrets=frozenset(secrets),
+            base_url=base_url,
+        ),
+        secret=secret,
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close()

@@ -1,0 +1,116 @@
+"""How far attempts come, kept for the attempt that follows: behind `Context.checkpoint` and `Context.last_checkpoint`.
+
+A checkpoint is a row beside the journal: it decides nothing, so it is no event. Only the owner of the run can write it,
+and only for an attempt that is under way: a thread that was left behind must not write over what a later attempt keeps.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Awaitable, Callable
+from typing import Any, Final, TypeVar
+
+import orjson
+
+from executor.errors import BlockError, StoreError
+from executor.runtime.clock import Clock
+from executor.store.base import RunRow, Store
+from executor.store.checkpoints import CheckpointRow
+from executor.values.payload import encode as encode_payload
+from executor.values.redact import Redactor
+
+T = TypeVar("T")
+log = logging.getLogger("weft.checkpoints")
+
+SIZE_MAX_BYTES: Final = 1024 * 1024
+# A database that can not be used for a moment is no reason for a long attempt to fail.
+AGAIN_S = (0.1, 1.0, 5.0)
+
+
+class Checkpoints:
+    """Of one run under one lease. `row` as it was claimed."""
+
+    def __init__(self, store: Store, row: RunRow, clock: Clock, redactor: Redactor) -> None:
+        self._store = store
+        self._run_id = row.id
+        self._epoch = row.epoch
+        self._clock = clock
+        self._redactor = redactor
+
+    async def last(self, key: str) -> Any:
+        """What was kept last for this node key; None: nothing. Raises BlockError when the database can not be read."""
+        row = await self.surely(lambda: self._store.get_checkpoint(self._run_id, key))
+        return None if row is None else orjson.loads(row.data)
+
+    def keeper(self, key: str, attempt: int) -> Keeper:
+        return Keeper(self, key, attempt)
+
+    def encode(self, value: Any) -> bytes:
+        """JSON without secrets. Raises BlockError: it is none, or too large."""
+        data = self._redactor.redact_json(encode_payload(value))
+        if len(data) > SIZE_MAX_BYTES:
+            raise BlockError(
+                f"the checkpoint takes {len(data)} bytes, the limit is {SIZE_MAX_BYTES}",
+                code="checkpoint_too_large",
+                retryable=False,
+                hint="keep how far it came (a number, the name of a file), not all that it has done",
+            )
+        return data
+
+    async def put(self, key: str, attempt: int, data: bytes) -> None:
+        """One try. Raises Fenced, StoreError."""
+        row = CheckpointRow(self._run_id, key, attempt, self._clock.now_ms(), data)
+        await self._store.put_checkpoint(self._epoch, row)
+
+    async def surely(self, ask: Callable[[], Awaitable[T]]) -> T:
+        """Both can be asked for again: writing a checkpoint twice is writing it once."""
+        for pause_s in AGAIN_S:
+            try:
+                return await ask()
+            except StoreError as error:
+                log.warning("a checkpoint of run %s: %s; trying again", self._run_id, error)
+                await asyncio.sleep(pause_s)
+        try:
+            return await ask()
+        except StoreError as error:
+            message = f"the database could not be used for a checkpoint: {error}"
+            raise BlockError(message, code=error.code, retryable=True) from error
+
+
+class Keeper:
+    """Of one attempt, made in the event loop it runs in."""
+
+    __slots__ = ("_attempt", "_checkpoints", "_key", "_loop", "_over")
+
+    def __init__(self, checkpoints: Checkpoints, key: str, attempt: int) -> None:
+        self._checkpoints = checkpoints
+        self._key = key
+        self._attempt = attempt
+        self._loop = asyncio.get_running_loop()
+        self._over = False
+
+    async def keep(self, value: Any) -> None:
+        """See Context.checkpoint."""
+        data = self._checkpoints.encode(value)
+        await self._checkpoints.surely(lambda: self._put(data))
+
+    def keep_from_thread(self, value: Any) -> None:
+        """See Context.checkpoint_from_thread."""
+        try:
+            here = asyncio.get_running_loop()
+        except RuntimeError:
+            here = None
+        if here is self._loop:  # it would wait for itself
+            raise RuntimeError("this is the event loop: use `await ctx.checkpoint(value)` here")
+        asyncio.run_coroutine_threadsafe(self.keep(value), self._loop).result()
+
+    def end(self) -> None:
+        """The attempt is over."""
+        self._over = True
+
+    async def _put(self, data: bytes) -> None:
+        if self._over:
+            message = f"attempt {self._attempt} of {self._key} is over: nothing more is kept of it"
+            raise BlockError(message, code="attempt_over", retryable=False)
+        await self._checkpoints.put(self._key, self._attempt, data)

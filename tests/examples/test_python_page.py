@@ -1,0 +1,101 @@
+"""What docs/howto/use-python.md shows works as it stands there."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.blocks.base import Context
+from executor.embed import open_engine
+
+ROOT = Path(__file__).parents[2]
+PAGE = (ROOT / "docs/howto/use-python.md").read_text()
+
+
+def block(beginning: str) -> str:
+    blocks: list[str] = re.findall(r"```python\n(.*?)```", PAGE, re.DOTALL)
+    (found,) = [text for text in blocks if text.startswith(beginning)]
+    return found
+
+
+def test_the_program_runs(tmp_path: Path) -> None:
+    program = tmp_path / "program.py"
+    program.write_text(block("import asyncio"))
+    ran = subprocess.run(
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+    )
+    assert ran.returncode == 0, ran.stderr
+    first, *events = ran.stdout.splitlines()
+    assert first == "succeeded {'item': 'tea', 'price': 3}"
+    assert events[-1].split() == ["6", "run.finished"]
+    assert (tmp_path / "offers.db").exists()
+
+
+def test_functions_are_known_to_the_command_line(tmp_path: Path) -> None:
+    (tmp_path / "shop.py").write_text(block("# shop.py"))
+    flow = tmp_path / "flow.json"
+    (line,) = re.findall(r'^"quote": (\{.*\})$', PAGE, re.MULTILINE)
+    flow.write_text(
+        f'{{"format": "weft/1", "blocks": {{"start": {{"type": "start"}}, "quote": {line}}},'
+        ' "edges": [{"source": "start", "target": "quote"}]}'
+    )
+    env = {**os.environ, "PYTHONPATH": str(tmp_path), "WEFT_FUNCTIONS": "shop:quote"}
+
+    def weft(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
+        command = [sys.executable, "-m", "server", *arguments]
+        return subprocess.run(
+            command, cwd=ROOT, env={**env, **more}, capture_output=True, text=True, check=False, timeout=60
+        )
+
+    assert weft("validate", str(flow)).returncode == 0
+    assert "block_type_unknown" in weft("validate", str(flow), WEFT_FUNCTIONS="").stdout
+    wrong = weft("validate", str(flow), WEFT_FUNCTIONS="shop:nope")
+    assert (wrong.returncode, "no attribute 'nope'" in wrong.stderr) == (4, True)
+    refused = weft("serve", "--port", "0", "--db", str(tmp_path / "weft.db"), WEFT_FUNCTIONS="shop:nope")
+    assert (refused.returncode, "WEFT_FUNCTIONS: shop:nope" in refused.stderr) == (2, True)
+
+
+async def test_the_block_type_throws_dice() -> None:
+    names: dict[str, Any] = {}
+    exec(compile(block("# my_package/dice.py"), "dice.py", "exec"), names)
+    flow = {
+        "format": "weft/1",
+        "name": "dice",
+        "blocks": {"start": {"type": "start"}, "throw": {"type": "dice", "params": {"sides": 2}}},
+        "edges": [{"source": "start", "target": "throw"}],
+    }
+    async with open_engine(blocks=[names["block"]]) as engine:
+        run = await engine.run(flow, timeout_s=20)
+        assert run.output in ({"thrown": 1}, {"thrown": 2})
+
+
+async def test_the_import_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+    names: dict[str, Any] = {}
+    exec(compile(block("# mails.py"), "mails.py", "exec"), names)
+    (params,) = re.findall(r'^("import": \{.*?\}\})$', PAGE, re.DOTALL | re.MULTILINE)
+    imports = json.loads(f"{{{params}}}")["import"]
+    imports["policy"]["retry"] = {"max_attempts": 2, "initial_ms": 1}
+    flow = {
+        "format": "weft/1",
+        "name": "mails",
+        "blocks": {"start": {"type": "start"}, "import": imports},
+        "edges": [{"source": "start", "target": "import"}],
+    }
+
+    async def import_mails(files: list[str], ctx: Context) -> int:
+        if ctx.attempt == 2:
+            return int(await names["import_mails"](files, ctx))
+        await names["import_mails"](files[:2], ctx)
+        raise ValueError("the third can not be read")
+
+    async with open_engine(functions={"import_mails": import_mails}) as engine:
+        run = await engine.run(flow, {"files": ["a", "b", "c", "d"]}, timeout_s=20)
+        assert (run.status, run.output) == ("succeeded", 4)
+    assert capsys.readouterr().out.split() == ["importing", "a", "importing", "b", "importing", "c", "importing", "d"]

@@ -1,0 +1,71 @@
+"""A new version that lacks blocks which open runs hold is stored, and says so."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor import dropped
+from executor.engine import Engine
+from executor.errors import CorruptJournal
+from tests.unit.executor.children.given import document, engine_on
+
+
+def flow(*blocks: str) -> dict[str, Any]:
+    """Asks at the first block; the others stand behind it."""
+    asks: dict[str, Any] = {"type": "approval", "name": "Manager"}
+    ways = zip(("start", *blocks), blocks, strict=False)
+    return document(
+        "flow", *(f"{a} {b}" for a, b in ways), blocks={key: {"type": "set"} for key in blocks} | {blocks[0]: asks}
+    )
+
+
+async def waiting(engine: Engine, count: int) -> None:
+    for _ in range(count):
+        await engine.wait_finished((await engine.submit("flow")).run, 10)
+
+
+async def test_a_renamed_id_that_runs_wait_at_is_named(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.save_workflow(flow("ask", "later"))
+        await waiting(engine, 2)
+        ended = await engine.submit("flow")
+        await engine.cancel(ended.run)
+        await engine.wait_finished(ended.run, 10)
+        saved = await engine.save_workflow(flow("ask2", "other"))
+        (found,) = saved.diagnostics
+        assert (found.code, found.severity, found.pointer) == ("block_dropped", "warning", "/blocks")
+        assert found.message.startswith("block 'ask' is gone, and 2 open runs had to do with it")
+        assert not (await engine.save_workflow(flow("ask2", "other"))).diagnostics, "nothing new was stored"
+
+
+async def test_what_no_open_run_has_reached_may_go(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.save_workflow(flow("ask", "later"))
+        await waiting(engine, 1)
+        assert not (await engine.save_workflow(flow("ask"))).diagnostics
+
+
+async def test_looking_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(dropped, "LOOKS_MAX", 1)
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.save_workflow(flow("ask"))
+        await waiting(engine, 2)
+        (found,) = (await engine.save_workflow(flow("ask2"))).diagnostics
+        assert "1 or more open runs" in found.message
+
+
+async def test_a_damaged_plan_does_not_keep_a_version_from_being_stored(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async def damaged(*_: object) -> None:
+        raise CorruptJournal("the plan is not what was written")
+
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.save_workflow(flow("ask"))
+        await waiting(engine, 1)
+        monkeypatch.setattr(dropped, "load_plan", damaged)
+        saved = await engine.save_workflow(flow("ask2"))
+        assert (saved.version, saved.diagnostics) == (2, ())

@@ -1,0 +1,70 @@
+"""weft in another program: an engine opened without the server."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from executor.embed import open_engine
+from executor.errors import InputInvalid, NotFound
+
+DOUBLE: dict[str, Any] = {
+    "format": "weft/1",
+    "name": "double",
+    "input": {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]},
+    "blocks": {
+        "start": {"type": "start"},
+        "twice": {"type": "python", "params": {"function": "twice", "arguments": {"n": "<input.n>"}}},
+    },
+    "edges": [{"source": "start", "target": "twice"}],
+}
+ASKING: dict[str, Any] = {
+    "format": "weft/1",
+    "name": "asking",
+    "blocks": {"start": {"type": "start"}, "ask": {"type": "approval"}},
+    "edges": [{"source": "start", "target": "ask"}],
+}
+
+
+def twice(n: int) -> int:
+    return 2 * n
+
+
+async def test_a_run_and_its_events_in_memory() -> None:
+    async with open_engine(functions={"twice": twice}) as engine:
+        run = await engine.run(DOUBLE, {"n": 4}, timeout_s=20)
+        assert (run.status, run.output) == ("succeeded", 8)
+        events = [event async for event in engine.stream(run.id)]
+        assert [event.seq for event in events] == list(range(1, run.seq + 1))
+        (made,) = [e for e in events if e.type == "node.succeeded" and e.key == "twice"]
+        assert made.data["output"] == 8
+        assert [e.seq async for e in engine.stream(run.id, after=run.seq - 1)] == [run.seq]
+        with pytest.raises(InputInvalid):
+            await engine.run(DOUBLE, {"n": "four"})
+        with pytest.raises(NotFound):
+            _ = [event async for event in engine.stream("none")]
+
+
+async def test_large_outputs_are_in_the_stream(tmp_path: Path) -> None:
+    flow = {**DOUBLE, "input": None, "blocks": {**DOUBLE["blocks"], "twice": {"type": "function", "params": {
+        "code": "return 'x'.repeat(300000)"}}}}  # fmt: skip
+    async with open_engine(tmp_path / "weft.db") as engine:
+        run = await engine.run(flow, timeout_s=20)
+        made = [e.data async for e in engine.stream(run.id) if e.key == "twice" and e.type == "node.succeeded"]
+        assert len(made[0]["output"]["result"]) == 300_000 and "blob" not in made[0]
+
+
+async def test_a_run_that_waits_goes_on_at_the_next_time(tmp_path: Path) -> None:
+    path = tmp_path / "new folder" / "weft.db"
+    async with open_engine(path, secret=b"0123456789abcdef") as engine:
+        await engine.save_workflow(ASKING)
+        run = await engine.run("asking", timeout_s=0.5, idempotency_key="k")
+        assert run.status == "waiting"
+    async with open_engine(path, secret=b"0123456789abcdef") as engine:
+        link = run.waits[0].link
+        assert link is not None
+        await engine.answer(link.rpartition("/")[2], {}, action="approve", by="Ada")
+        again = await engine.run("asking", idempotency_key="k", timeout_s=20)
+        assert (again.id, again.status) == (run.id, "succeeded")
