@@ -10,6 +10,7 @@ from hypothesis import HealthCheck, settings
 
 from executor.blocks.registry import Registry
 from executor.sandbox import Sandbox
+from tests.fuzz.params import BLOCKS
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]
 settings.register_profile("ci", deadline=None, derandomize=True, database=None, suppress_health_check=QUIET)
@@ -26,4 +27,4 @@ def sandbox() -> Iterator[Sandbox]:
 
 @pytest.fixture(scope="session")
 def registry(sandbox: Sandbox) -> Registry:
-    return Registry.load(sandbox=sandbox)
+    return Registry.load(BLOCKS, sandbox)

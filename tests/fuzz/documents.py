@@ -1,4 +1,5 @@
-"""Documents that compile, made at random: chains of blocks in nested loops and parallels, with references backwards."""
+"""Documents that compile, made at random: one trigger or several, a chain of blocks behind each, nested loops and
+parallels, references backwards, policies, and a tail that several triggers lead to."""
 
 from __future__ import annotations
 
@@ -6,156 +7,163 @@ from typing import Any
 
 from hypothesis import strategies as st
 
-Document = dict[str, Any]
-Draw = Any
+from tests.fuzz.params import PARAMS, SCHEMAS, Document, Draw, Scene, pick, texts
 
-LEAVES = ("set", "variables", "function", "condition", "http", "approval", "wait", "signal", "email", "router")
+TRIGGERS = ("start", "schedule", "webhook")
+CONTAINERS = ("loop", "parallel")
+LEAVES = tuple(sorted(PARAMS.keys() - {*TRIGGERS, *CONTAINERS, "note", "break"}))
+CACHED = ("function", "http")  # whose outputs may stand for new ones; http only when it reads
 DEPTH_MAX = 3
-texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<>${}"), max_size=12)
+BLOCKS_MAX = 25
+GROUP = "g"
+
+End = tuple[str, str | None]  # a block and the handle the next one hangs on
 
 
 @st.composite
 def documents(draw: Draw) -> Document:
+    scene = Scene(draw, ())
     builder = _Builder(draw)
-    builder.blocks["start"] = {"type": "start", "name": draw(st.sampled_from(["Start", "begin", "Los geht's"]))}
-    builder.chain(None, ["start"], 0, [("start", None)])
-    for n in range(draw(st.integers(0, 1))):
-        builder.blocks[f"note{n}"] = {"type": "note", "params": {"text": draw(texts)}}
-    document: Document = {
-        "format": "weft/1",
-        "name": draw(texts) or "fuzz",
-        "variables": {"seen": 0, "list": []},
-        "blocks": builder.blocks,
-        "edges": builder.edges,
-    }
-    if draw(st.booleans()):
-        document["settings"] = {"max_concurrency": draw(st.integers(1, 50)), "groups": {"g": 2}}
-    if draw(st.booleans()):
+    kinds = ["start"] if scene.chance(7) else draw(st.lists(st.sampled_from(TRIGGERS), min_size=1, max_size=4))
+    reached: list[str] = []
+    ends: list[End] = []
+    for kind in kinds:
+        heads, left = builder.branch(kind)
+        reached += heads
+        ends += left
+    if len(kinds) > 1 and ends:
+        builder.chain(None, reached, (), ends)
+    for _ in range(draw(st.integers(0, 1))):
+        params, _ = PARAMS["note"](scene)
+        builder.add("note", None, params)
+    document: Document = {"format": "weft/1", "name": draw(texts) or "fuzz", "blocks": builder.blocks}
+    document |= {"edges": builder.edges, "variables": {"seen": 0, "list": [], "box": {}}}
+    if scene.chance(6):
+        document["settings"] = settings(scene)
+    if builder.grouped:
+        document.setdefault("settings", {}).setdefault("groups", {})[GROUP] = draw(st.integers(1, 3))
+    if scene.chance(6):
         document["input"] = {"type": "object", "properties": {"n": {"type": "integer", "default": 1}}}
-    return document
+    return document | scene.some(description=("for people",), notes=([],), version=(1,), id=("a-1",), **{"x-own": (1,)})
+
+
+def settings(s: Scene) -> Document:
+    return s.some(
+        max_concurrency=(1, 3, 50),
+        timeout_s=(0.001, 5, 86_400),
+        groups=({}, {"other": 1}),
+        on_failure=("drain", "cancel"),
+        durability=("strict",),
+        max_executions=(5, 10_000),
+    )
 
 
 class _Builder:
     def __init__(self, draw: Draw) -> None:
         self.draw = draw
-        self.blocks: dict[str, Any] = {}
-        self.edges: list[dict[str, Any]] = []
+        self.blocks: dict[str, Document] = {}
+        self.edges: list[Document] = []
+        self.grouped = False
 
-    def chain(self, parent: str | None, before: list[str], depth: int, ends: list[tuple[str, str | None]]) -> None:
-        """One block after another; `ends`: the handles the next one hangs on; `before`: what it may refer to."""
+    def branch(self, trigger: str) -> tuple[list[str], list[End]]:
+        """A trigger and what follows it; what may be referred to behind it, and its loose ends."""
+        scene = Scene(self.draw, ())
+        block_id = trigger if trigger not in self.blocks else f"{trigger}{len(self.blocks)}"
+        params, _ = PARAMS[trigger](scene)
+        block = self.blocks[block_id] = {"type": trigger} | ({"params": params} if params else {})
+        block |= scene.some(name=("Los geht's", "begin"), assign=("$.box",), at=([0, 0],))
+        before = [block_id]
+        return before, self.chain(None, before, (), [(block_id, None)])
+
+    def add(self, kind: str, parent: str | None, params: Document) -> tuple[str, Document]:
+        block_id = f"{kind}{len(self.blocks)}"
+        block: Document = {"type": kind, "params": params} | ({"parent": parent} if parent is not None else {})
+        self.blocks[block_id] = block
+        return block_id, block
+
+    def chain(self, parent: str | None, before: list[str], around: tuple[str, ...], ends: list[End]) -> list[End]:
+        """One block after another. `ends`: what the first one hangs on; `before`: what references may begin with, to
+        which this adds; `around`: the kinds of containers, innermost last. Returns the loose ends."""
         for _ in range(self.draw(st.integers(1, 3))):
-            containers = ("loop", "parallel") if depth < DEPTH_MAX and len(self.blocks) < 25 else ()
-            kind = self.draw(st.sampled_from((*LEAVES, *containers)))
-            block_id = f"{kind}{len(self.blocks)}"
-            block = self.blocks[block_id] = {"type": kind, "params": {}}
-            if parent is not None:
-                block["parent"] = parent
+            scene = Scene(self.draw, tuple(before), around)
+            kind = self._kind(around)
+            params, handles = PARAMS[kind](scene)
+            block_id, block = self.add(kind, parent, params)
             for source, handle in ends:
-                self.edges.append({"source": source, "target": block_id} | ({"handle": handle} if handle else {}))
-            handles = getattr(self, f"_{kind}")(block, before)
-            if kind in containers:
-                self.chain(block_id, list(before), depth + 1, [(block_id, "body")])
-                if kind == "loop":
-                    before.append(block_id)
+                edge = {"source": source, "target": block_id} | ({"handle": handle} if handle else {})
+                self.edges.append(
+                    edge | (scene.some(id=("e",), label=("then",), at=([1, 2],)) if scene.chance(2) else {})
+                )
+            self._finish(kind, block, scene)
+            if kind in CONTAINERS:
+                self.chain(block_id, list(before), (*around, kind), [(block_id, "body")])
+                before.append(f"{block_id}.results")
             else:
                 before.append(block_id)
+            if scene.chance(4):
+                handles = [*handles, "error"]
             ends = [(block_id, handle) for handle in handles]
+            if not ends:
+                break
+        return ends
 
-    def _value(self, before: list[str]) -> Any:
-        reference = f"<{self.draw(st.sampled_from(before))}>"
-        return self.draw(
-            st.sampled_from(
-                [
-                    1,
-                    None,
-                    True,
-                    "plain",
-                    reference,
-                    f"a {reference} b",
-                    {"x": [reference]},
-                    "<workflow.seen>",
-                    "1 < 2 > 0",
-                ]
-            )
+    def _kind(self, around: tuple[str, ...]) -> str:
+        kinds = [*LEAVES]
+        if len(around) < DEPTH_MAX and len(self.blocks) < BLOCKS_MAX:
+            kinds += [*CONTAINERS, *CONTAINERS]
+        if "loop" in around:
+            kinds += ["break", "break"]
+        return str(pick(self.draw, kinds))
+
+    def _finish(self, kind: str, block: Document, scene: Scene) -> None:
+        """What every block may have."""
+        plain = scene.chance(6)
+        if plain:
+            return
+        block |= scene.some(
+            name=(f"Name of {len(self.blocks)}", "Größe v1.2", "same"),
+            assign=("$.box.x", "$.list[0]", '$["odd name"]', "$.seen"),
+            at=([1, 2],),
+            size=([3, 4],),
+            description=("d",),
+            color=("red",),
+            collapsed=(True,),
         )
+        if kind not in CONTAINERS:
+            block |= scene.some(output_schema=(*SCHEMAS, None))
+        if not scene.around:  # an empty container is an error
+            block |= {"enabled": False} if scene.chance(1) else scene.some(enabled=(True,))
+        if scene.chance(9 if kind in CACHED else 6):
+            block["policy"] = self._policy(kind, block["params"], scene)
 
-    def _expression(self, before: list[str]) -> str:
-        block = self.draw(st.sampled_from(before))
-        forms = [
-            "true",
-            f"<{block}> !== null",
-            f"'<{block}>' === 'x'",
-            f"`${{<{block}>}}`.length > 2",
-            "<workflow.seen> < 3",
-        ]
-        return str(self.draw(st.sampled_from(forms)))
-
-    def _set(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"value": self._value(before)}
-        if self.draw(st.booleans()):
-            block["name"] = f"Name of {len(self.blocks)}"
-        if self.draw(st.integers(0, 5)) == 0:
-            block["policy"] = {"skip_if": self._expression(before)}
-        return [None]
-
-    def _variables(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"assign": [{"name": "list", "op": "append", "value": self._value(before)}]}
-        return [None]
-
-    def _function(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"code": f"const x = {self._expression(before)};\nreturn {{x}}"}
-        return [None]
-
-    def _condition(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"cases": [{"id": "yes", "when": self._expression(before)}, {"id": "no"}]}
-        return ["yes", "no"]
-
-    def _router(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {
-            "value": self._value(before),
-            "routes": [{"id": "one", "equals": 1}, {"id": "rest"}],
-            "default": "rest",
-        }
-        return ["one", "rest"]
-
-    def _http(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"url": f"http://127.0.0.1:9/<{self.draw(st.sampled_from(before))}>", "method": "GET"}
-        block["policy"] = {"retry": {"max_attempts": 1}, "on_error": "continue", "timeout_s": 5}
-        return [None]
-
-    def _approval(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"title": "Go on?", "show": self._value(before), "actions": ["yes", "no"]}
-        return [None] if self.draw(st.booleans()) else ["yes"]
-
-    def _wait(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"seconds": self.draw(st.sampled_from([0, 0.01, 3600]))}
-        return [None]
-
-    def _signal(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"name": "go", "correlation": "k"}
-        return [None]
-
-    def _email(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = {"to": "a@example.org", "subject": "s", "body": self._value(before)}
-        return [None, "error"] if self.draw(st.booleans()) else [None]
-
-    def _loop(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = self.draw(
-            st.sampled_from(
-                [
-                    {"mode": "for", "count": 2},
-                    {"mode": "each", "items": [1, "two"]},
-                    {"mode": "while", "condition": "<loop.index> < 2", "max": 3, "on_max": "exit"},
-                    {"mode": "until", "condition": "true"},
-                ]
-            )
+    def _policy(self, kind: str, params: Document, scene: Scene) -> Document:
+        retry = scene.some(
+            max_attempts=(1, 2, None),
+            backoff=("fixed", "linear", "exponential"),
+            initial_ms=(0, 10),
+            factor=(1, 2.5),
+            max_ms=(0, 1000),
+            jitter=(0, 0.25),
         )
-        return ["out"]
-
-    def _parallel(self, block: Document, before: list[str]) -> list[str | None]:
-        block["params"] = self.draw(
-            st.sampled_from(
-                [{"count": 2}, {"mode": "each", "items": {"a": 1}}, {"count": 0}, {"count": "<input.n ?? 1>"}]
-            )
+        policy = scene.some(
+            retry=(retry, retry, None),
+            skip_if=(scene.expression(), None),
+            timeout_s=(0.5, 60),
+            on_error=("fail", "continue"),
+            on_lost=("retry", "ask", "fail"),
         )
-        return ["out"]
+        if scene.chance(4):
+            policy["group"] = GROUP
+            self.grouped = True
+        if kind in CACHED and params.get("method", "GET") in ("GET", "HEAD"):
+            policy["cache"] = {"scope": scene.pick("run", "workflow", "global")} | scene.some(
+                key=(scene.expression(), f"[<{scene.head()}>, 1]"), version=("v1", 2, 0.5), ttl_s=(0.001, 60, None)
+            )
+        return policy
+
+
+def triggers(document: Any) -> list[str]:
+    """Ids of the blocks that can start a run."""
+    blocks = document.get("blocks") if isinstance(document, dict) else None
+    found = blocks.items() if isinstance(blocks, dict) else ()
+    return [id for id, block in found if isinstance(block, dict) and block.get("type") in TRIGGERS]

@@ -4,63 +4,18 @@ from __future__ import annotations
 
 import copy
 import json
+import re
 from collections.abc import Callable
 from typing import Any
 
 from hypothesis import strategies as st
 
-from tests.fuzz.documents import Document, Draw, documents
+from tests.fuzz.documents import documents
+from tests.fuzz.nonsense import FOR, ODD_NAMES, ODD_VALUES, WAYS
+from tests.fuzz.params import PARAMS, Document, Draw, pick
 
 Place = tuple[Any, Any]  # a container of JSON and a key of it
 CONFUSED = str.maketrans({"a": "а", "e": "е", "o": "ο", "s": "ѕ", "-": "‐", "_": "＿", "1": "１", ".": "․", "/": "∕"})
-ODD_NAMES = (
-    "__proto__",
-    "constructor",
-    "prototype",
-    "toString",
-    "hasOwnProperty",
-    "",
-    " ",
-    "a/b~c",
-    "\u202e",
-    "\x00",
-    "0",
-)
-ODD_VALUES: list[Any] = [
-    None,
-    True,
-    0,
-    -1,
-    10**9,
-    1e300,
-    2**63,
-    2**64 - 1,
-    "",
-    "1000000000",
-    "<",
-    "<<<>>>",
-    "${",
-    "<start.x ?? >",
-    '<start["',
-    "<loop.index>",
-    "<parallel.item.x[999999999]>",
-    "${HOME}",
-    "`${",
-    "'\\",
-    "1); while(1){}//",
-    "}{",
-    "\ufeff\u2028\x00",
-    "$.",
-    "$ref",
-    {"$ref": "$.nowhere[0]"},
-    {"$ref": "#"},
-    {"__proto__": {"x": 1}},
-    [],
-    {},
-    [[[[[[]]]]]],
-    "x" * 2_000,
-    {"type": "object", "properties": {"a": {"$ref": "#/properties/a"}}},
-]
 
 
 @st.composite
@@ -68,10 +23,10 @@ def spoiled(draw: Draw) -> bytes:
     """A document with one to four mistakes, as bytes that are JSON nearly always."""
     document = copy.deepcopy(draw(documents()))
     for _ in range(draw(st.integers(1, 4))):
-        draw(st.sampled_from(MUTATIONS))(draw, document)
+        pick(draw, MUTATIONS)(draw, document)
     data = json.dumps(document, ensure_ascii=draw(st.booleans())).encode("utf-8", "surrogatepass")
     if draw(st.integers(0, 9)) == 9:
-        data = draw(st.sampled_from(BYTE_MUTATIONS))(draw, data)
+        data = pick(draw, BYTE_MUTATIONS)(draw, data)
     return data
 
 
@@ -90,7 +45,7 @@ def places(value: Any) -> list[Place]:
 
 def _place(draw: Draw, document: Document) -> Place | None:
     found = places(document)
-    return draw(st.sampled_from(found)) if found else None
+    return pick(draw, found) if found else None
 
 
 def drop(draw: Draw, document: Document) -> None:
@@ -106,19 +61,19 @@ def duplicate(draw: Draw, document: Document) -> None:
         if isinstance(holder, list):
             holder.insert(key, copy.deepcopy(holder[key]))
         else:
-            holder[f"{key}{draw(st.sampled_from(['2', ' ', '.', '/']))}"] = copy.deepcopy(holder[key])
+            holder[f"{key}{pick(draw, ['2', ' ', '.', '/'])}"] = copy.deepcopy(holder[key])
 
 
 def replace(draw: Draw, document: Document) -> None:
     place = _place(draw, document)
     if place is not None:
-        place[0][place[1]] = copy.deepcopy(draw(st.sampled_from(ODD_VALUES)))
+        place[0][place[1]] = copy.deepcopy(pick(draw, ODD_VALUES))
 
 
 def rename(draw: Draw, document: Document) -> None:
     place = _place(draw, document)
     if place is not None and isinstance(place[0], dict):
-        place[0][draw(st.sampled_from(ODD_NAMES))] = place[0].pop(place[1])
+        place[0][pick(draw, ODD_NAMES)] = place[0].pop(place[1])
 
 
 def confuse(draw: Draw, document: Document) -> None:
@@ -132,33 +87,62 @@ def surround(draw: Draw, document: Document) -> None:
     """Nest deeper than anybody reads."""
     place = _place(draw, document)
     if place is not None:
-        for _ in range(draw(st.sampled_from([1, 10, 63, 64, 65, 200]))):
-            place[0][place[1]] = {"in": place[0][place[1]]} if draw(st.just(True)) else []
+        for _ in range(pick(draw, [1, 10, 63, 64, 65, 200])):
+            place[0][place[1]] = {"in": place[0][place[1]]}
 
 
-def grow(draw: Draw, document: Document) -> None:
-    """A huge count where a container has one."""
-    params = [b["params"] for b in _blocks(document) if b.get("type") in ("loop", "parallel") and "params" in b]
-    params = [p for p in params if isinstance(p, dict)]
-    if params:
-        field = draw(st.sampled_from(["count", "max", "items", "concurrency", "mode"]))
-        value = draw(st.sampled_from([10**9, -1, "10" * 20, 1.5, 10**18, [0] * 2_000, "each", None, "<workflow.seen>"]))
-        draw(st.sampled_from(params))[field] = value
+def talk_nonsense(draw: Draw, document: Document) -> None:
+    """What its own field should not have: times that never come, patterns that take for ever, mail to everybody."""
+    found: dict[str, list[Place]] = {}
+    for holder, key in places(document):
+        if key in FOR:
+            found.setdefault(key, []).append((holder, key))
+    if found:  # first which field: there are many names, and seldom a time zone
+        holder, key = pick(draw, found[pick(draw, sorted(found))])
+        holder[key] = copy.deepcopy(pick(draw, FOR[key]))
+
+
+def refer(draw: Draw, document: Document) -> None:
+    """A reference where a value stood; in params it fits everywhere."""
+    place = _place(draw, document)
+    if place is not None:
+        place[0][place[1]] = pick(draw, ["<start>", "<input.n>", "<nobody.x>", "${KEY}", {"$ref": "$.seen"}])
+
+
+def plant(draw: Draw, document: Document) -> None:
+    """A field that was not there, with nonsense in it."""
+    way = pick(draw, WAYS).split("/")
+    holder = pick(draw, _blocks(document) or [{}])
+    for step in way[:-1]:
+        if not isinstance(holder.get(step), dict):
+            holder[step] = {}
+        holder = holder[step]
+    holder[way[-1]] = copy.deepcopy(pick(draw, FOR[way[-1]]))
+
+
+def start_otherwise(draw: Draw, document: Document) -> None:
+    """Other triggers, and many of them."""
+    blocks = document.get("blocks")
+    if isinstance(blocks, dict):
+        for n in range(pick(draw, [1, 2, 60])):
+            params = {"schedule": {"cron": f"{n} {n % 24} * * *"}, "webhook": {"auth": "token"}, "start": {}}
+            kind = pick(draw, [*params])
+            blocks[f"{kind}-{n}"] = {"type": kind, "params": params[kind]}
 
 
 def retarget(draw: Draw, document: Document) -> None:
     edges = _edges(document)
     if edges:
-        field = draw(st.sampled_from(["source", "target", "handle"]))
+        field = pick(draw, ["source", "target", "handle"])
         names = [*_ids(document), "nowhere", "body", "error", "out", "", "__proto__"]
-        draw(st.sampled_from(edges))[field] = draw(st.sampled_from(names))
+        pick(draw, edges)[field] = pick(draw, names)
 
 
 def connect(draw: Draw, document: Document) -> None:
     """One edge more: cycles, borders, edges to the start."""
     ids = _ids(document)
     if ids and isinstance(document.get("edges"), list):
-        edge = {"source": draw(st.sampled_from(ids)), "target": draw(st.sampled_from(ids))}
+        edge = {"source": pick(draw, ids), "target": pick(draw, ids)}
         document["edges"].append(edge)
 
 
@@ -166,20 +150,20 @@ def move(draw: Draw, document: Document) -> None:
     """Into another container, or into what is none."""
     blocks = _blocks(document)
     if blocks:
-        draw(st.sampled_from(blocks))["parent"] = draw(st.sampled_from([*_ids(document), "", None, 7]))
+        pick(draw, blocks)["parent"] = pick(draw, [*_ids(document), "", None, 7])
 
 
 def retype(draw: Draw, document: Document) -> None:
     blocks = _blocks(document)
     if blocks:
-        types = ["start", "loop", "parallel", "set", "note", "break", "response", "http", "nope", "loop:start", ""]
-        draw(st.sampled_from(blocks))["type"] = draw(st.sampled_from(types))
+        types = [*PARAMS, "nope", "loop:start", ""]
+        pick(draw, blocks)["type"] = pick(draw, types)
 
 
 def turn_off(draw: Draw, document: Document) -> None:
     blocks = _blocks(document)
     if blocks:
-        draw(st.sampled_from(blocks))["enabled"] = draw(st.sampled_from([False, True, "no"]))
+        pick(draw, blocks)["enabled"] = pick(draw, [False, True, "no"])
 
 
 def _ids(document: Document) -> list[str]:
@@ -205,7 +189,12 @@ MUTATIONS: list[Callable[[Draw, Document], None]] = [
     rename,
     confuse,
     surround,
-    grow,
+    talk_nonsense,
+    talk_nonsense,
+    talk_nonsense,
+    refer,
+    plant,
+    start_otherwise,
     retarget,
     connect,
     connect,
@@ -236,7 +225,7 @@ def insert(draw: Draw, data: bytes) -> bytes:
         b'"',
         b"[" * 1_100,
     ]
-    piece: bytes = draw(st.sampled_from(odd))
+    piece: bytes = pick(draw, odd)
     return data[:at] + piece + data[at:]
 
 
@@ -245,4 +234,15 @@ def flip(draw: Draw, data: bytes) -> bytes:
     return data[:at] + bytes([draw(st.integers(0, 255))]) + data[at + 1 :]
 
 
-BYTE_MUTATIONS: list[Callable[[Draw, bytes], bytes]] = [cut, insert, flip]
+def dig(draw: Draw, data: bytes) -> bytes:
+    """A value nested ten thousand levels deep, where another one stood or a new member could be."""
+    found = list(_VALUE.finditer(data))
+    deep = b"[" * 10_000 + b"]" * 10_000
+    if not found:
+        return deep
+    value = pick(draw, found)
+    return data[: value.start()] + deep + data[value.end() :]
+
+
+BYTE_MUTATIONS: list[Callable[[Draw, bytes], bytes]] = [cut, insert, flip, dig]
+_VALUE = re.compile(rb"(?<=: )(?:\d+|null|true|false|\"[^\"\\]*\")")

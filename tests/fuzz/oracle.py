@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import resource
+import sys
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import orjson
@@ -11,15 +16,17 @@ from compiler import plan as plans
 from compiler.catalog import Catalog
 from compiler.compile import Compiled, compile_document
 from compiler.diagnostics import CODES
+from tests.fuzz.documents import triggers
 
 COMPILE_CPU_S_MAX = 1.0
+COMPILE_BYTES_MAX = 50 << 20
 
 
-def check(data: bytes, catalog: Catalog) -> Compiled:
-    """Compile; assert that it is quick, that it either gives a plan or says why not, and that it points at places."""
-    began = time.process_time()
-    compiled = compile_document(data, catalog)
-    assert time.process_time() - began < COMPILE_CPU_S_MAX
+def check(data: bytes, catalog: Catalog, trigger: str | None = None) -> Compiled:
+    """Compile; assert that it is quick and small, that it either gives a plan or says why not, and that it points at
+    places."""
+    with bounded():
+        compiled = compile_document(data, catalog, trigger=trigger)
     errors = [finding for finding in compiled.diagnostics if finding.severity == "error"]
     assert (compiled.plan is None) == bool(errors)
     try:
@@ -34,6 +41,40 @@ def check(data: bytes, catalog: Catalog) -> Compiled:
     if compiled.plan is not None:
         assert plans.decode(plans.encode(compiled.plan)).hash == compiled.plan.hash
     return compiled
+
+
+def check_all(data: bytes, catalog: Catalog) -> Compiled:
+    """The same for two more of its triggers, if there is a plan at all."""
+    compiled = check(data, catalog)
+    if compiled.plan is not None:
+        for trigger in [other for other in triggers(orjson.loads(data)) if other != compiled.plan.trigger][:2]:
+            check(data, catalog, trigger)
+    return compiled
+
+
+@contextmanager
+def bounded() -> Iterator[None]:
+    """What happens in here takes at most a second of this thread's processor, and 50 MB."""
+    before, began = _peak_bytes(reset=True), time.thread_time()
+    yield
+    took_s = time.thread_time() - began
+    assert took_s < COMPILE_CPU_S_MAX, f"it took {took_s:.2f} s"
+    grown = _peak_bytes() - before
+    assert grown < COMPILE_BYTES_MAX, f"it took {grown >> 20} MB"
+
+
+def _peak_bytes(reset: bool = False) -> int:
+    """The most memory this process had: ever, or since the last `reset`, where the system can forget it."""
+    try:
+        if reset:
+            _CLEAR.write_text("5")
+        status = _STATUS.read_text()
+    except OSError:  # not Linux, or not allowed: then only growth beyond the highest peak is seen
+        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    return int(status.partition("VmHWM:")[2].split()[0]) << 10
+
+
+_CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def leads_somewhere(document: Any, pointer: str) -> bool:

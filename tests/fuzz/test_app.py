@@ -16,6 +16,8 @@ from server.settings import Settings
 from tests.fuzz.budget import examples
 from tests.fuzz.documents import documents
 from tests.fuzz.mutations import spoiled
+from tests.fuzz.oracle import leads_somewhere
+from tests.fuzz.params import FUNCTIONS
 
 BASE = "http://127.0.0.1:8765"
 JSON = {"content-type": "application/json"}
@@ -25,7 +27,11 @@ Post = Callable[[str, bytes], httpx.Response]
 @pytest.fixture(scope="module")
 def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
     """One engine and one loop for all examples; runs go on between requests."""
-    settings = Settings(db_path=str(tmp_path_factory.mktemp("fuzz") / "weft.db"), secret_key="a secret for tests only")
+    settings = Settings(
+        db_path=str(tmp_path_factory.mktemp("fuzz") / "weft.db"),
+        secret_key="a secret for tests only",
+        functions=tuple(f"tests.fuzz.params:{name}" for name in FUNCTIONS),
+    )
     with asyncio.Runner() as runner:
         engine = runner.run(build_engine(settings))
         transport = httpx.ASGITransport(app=create_app(settings, engine))  # raises what the application raises
@@ -40,7 +46,7 @@ def post(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Post]:
         runner.run(engine.close(grace_s=1))
 
 
-@examples(200)
+@examples(100)
 @given(data=spoiled() | documents().map(orjson.dumps))
 def test_no_document_is_answered_with_an_error_of_ours(post: Post, data: bytes) -> None:
     for path, body in (
@@ -53,6 +59,22 @@ def test_no_document_is_answered_with_an_error_of_ours(post: Post, data: bytes) 
         assert response.status_code < 500, response.text
         if response.status_code >= 400:
             assert response.headers["content-type"] == "application/problem+json"
-            problem = response.json()
-            assert problem["detail"] and problem["code"]
-            assert problem["code"] != "document_invalid" or problem["diagnostics"]
+            _tells_where(response.json(), data, body)
+
+
+def _tells_where(problem: dict[str, Any], data: bytes, body: bytes) -> None:
+    """Pointers lead into the document for what is wrong with it, and else into the body."""
+    assert problem["detail"] and problem["code"]
+    if problem["code"] == "document_invalid":
+        assert problem["diagnostics"]
+        for pointer in (problem["pointer"], *(found["pointer"] for found in problem["diagnostics"])):
+            assert leads_somewhere(_json(data), pointer), (problem["code"], pointer)
+    else:
+        assert leads_somewhere(_json(body), problem["pointer"]), problem
+
+
+def _json(data: bytes) -> Any:
+    try:
+        return orjson.loads(data)
+    except orjson.JSONDecodeError:
+        return None

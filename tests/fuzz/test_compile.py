@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Iterable
 from pathlib import Path
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, seed, settings
 from hypothesis import strategies as st
 
+from compiler.document import PolicyDoc
 from executor.blocks.registry import Registry
-from tests.fuzz.budget import examples
-from tests.fuzz.documents import Document, documents
-from tests.fuzz.mutations import ODD_VALUES, spoiled
-from tests.fuzz.oracle import check
+from tests.fuzz.budget import FIRST_SEED, examples, rounds
+from tests.fuzz.documents import documents
+from tests.fuzz.mutations import spoiled
+from tests.fuzz.nonsense import FOR, ODD_VALUES
+from tests.fuzz.oracle import check, check_all
+from tests.fuzz.params import PARAMS, Document
 
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
 numbers = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
@@ -24,17 +29,15 @@ anything = st.recursive(
 )  # fmt: skip
 
 
-@examples(100)
-@given(document=documents())
-def test_documents_that_are_right_compile(registry: Registry, document: Document) -> None:
-    compiled = check(orjson.dumps(document), registry)
-    assert compiled.plan is not None, compiled.diagnostics
+@pytest.mark.parametrize("part", range(7))  # enough to spread over processes, each far below the time limit of a test
+def test_documents_that_are_wrong_are_told_so(registry: Registry, part: int) -> None:
+    @seed(FIRST_SEED + part)
+    @examples(200)
+    @given(data=spoiled())
+    def compile(data: bytes) -> None:
+        check_all(data, registry)
 
-
-@examples(800)
-@given(data=spoiled())
-def test_documents_that_are_wrong_are_told_so(registry: Registry, data: bytes) -> None:
-    check(data, registry)
+    compile()
 
 
 @examples(100)
@@ -67,37 +70,40 @@ def test_json_of_any_kind(registry: Registry, document: Document) -> None:
     check(orjson.dumps(document), registry)
 
 
-@examples(150)
-@given(
-    type=st.sampled_from(
-        ["set", "http", "condition", "router", "loop", "parallel", "function", "approval", "variables"]
-    ),
-    params=st.dictionaries(
-        st.sampled_from(
-            [
-                "value",
-                "url",
-                "cases",
-                "routes",
-                "mode",
-                "count",
-                "items",
-                "condition",
-                "code",
-                "fields",
-                "actions",
-                "assign",
-            ]
-        ),
-        anything | st.sampled_from(ODD_VALUES),
-    ),
-    policy=anything | st.dictionaries(st.sampled_from(["retry", "skip_if", "group", "cache"]), anything),
-)
-def test_params_of_any_kind(registry: Registry, type: str, params: Document, policy: object) -> None:
-    block = {"type": type, "params": params, "policy": policy, "assign": "$.x"}
+@examples(200)
+@given(data=st.data(), type=st.sampled_from(sorted(PARAMS)))
+def test_params_of_any_kind(registry: Registry, data: st.DataObject, type: str) -> None:
+    """Every block type with anything in each of its params and policies."""
+    spec = registry.get(type)
+    assert spec is not None, type
+    params = data.draw(_members(spec.params["properties"]))
+    block = {"type": type, "params": params, "policy": data.draw(anything | _members(PolicyDoc.__struct_fields__))}
+    block |= data.draw(_members(["assign", "output_schema", "name"]))
     blocks = {"start": {"type": "start"}, "a": block, "b": {"type": "set", "parent": "a", "params": {"value": 1}}}
     edges = [{"source": "start", "target": "a"}, {"source": "a", "handle": "body", "target": "b"}]
-    check(orjson.dumps({"format": "weft/1", "blocks": blocks, "edges": edges}), registry)
+    document = json.dumps({"format": "weft/1", "blocks": blocks, "edges": edges})
+    check(document.encode(), registry)
+
+
+def _members(names: Iterable[str]) -> st.SearchStrategy[Document]:
+    """Some of these fields, with anything in them, or with nonsense of their own."""
+    values = {name: st.sampled_from([*FOR.get(name, ()), *ODD_VALUES]) | anything for name in names}
+    return st.fixed_dictionaries({}, optional=values)
+
+
+@pytest.mark.soak
+@pytest.mark.timeout(0)
+def test_soak(registry: Registry) -> None:
+    """Other documents every time; the seed of a round that fails is printed."""
+    for number in rounds():
+
+        @seed(number)
+        @settings(max_examples=100, derandomize=False)
+        @given(data=spoiled() | documents().map(orjson.dumps))
+        def compile(data: bytes) -> None:
+            check_all(data, registry)
+
+        compile()
 
 
 @pytest.mark.parametrize("path", CORPUS, ids=lambda path: path.stem)

@@ -1,0 +1,321 @@
+"""Params that are right, for every block type of the catalogue: `PARAMS[type](scene)` gives them and the handles to go
+on by.
+
+A param that a block type gets and nobody makes here fails `test_the_generator_knows_every_part` of test_documents.py.
+"""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from hypothesis import strategies as st
+
+from executor.blocks.base import Context
+from executor.blocks.python import Python
+
+Document = dict[str, Any]
+Draw = Any
+
+texts = st.text(st.characters(exclude_categories=["Cs"], exclude_characters="<>${}"), max_size=12)
+TYPES = ("any", "string", "number", "integer", "boolean", "object", "array")
+SCHEMAS: list[Document] = [
+    {},
+    {"type": "object", "properties": {"x": {"type": ["string", "null"], "pattern": "^[a-z]*$", "maxLength": 9}}},
+    {"type": "array", "items": {"$ref": "#/$defs/n"}, "$defs": {"n": {"enum": [1, "two", None]}}},
+    {"anyOf": [{"type": "integer", "minimum": 0}, {"type": "string"}, {"not": {"required": ["x"]}}]},
+    {"type": ["object", "null"], "additionalProperties": {"format": "date"}, "required": []},
+]  # fmt: skip
+FORMS: list[Document] = [
+    {"properties": {"note": {"type": "string", "default": "-"}}},
+    {"type": "object", "properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}}, "required": ["n"]},
+]
+
+
+def twice(x: Any = None) -> list[Any]:
+    return [x, x]
+
+
+async def refuse(ctx: Context, x: Any = None) -> None:
+    raise ValueError(f"{ctx.key}: not {x!r}")
+
+
+FUNCTIONS: dict[str, Callable[..., Any]] = {"twice": twice, "refuse": refuse}
+BLOCKS = (Python(FUNCTIONS),)  # what the registry of these tests has besides the installed ones
+
+
+@lru_cache(maxsize=1024)
+def _numbers(most: int) -> st.SearchStrategy[int]:
+    return st.integers(0, most - 1)
+
+
+def pick(draw: Draw, options: Sequence[Any]) -> Any:
+    """Like `sampled_from`, which looks through its options each time it is made. The first one is the simplest."""
+    return options[draw(_numbers(len(options)))]
+
+
+@dataclass(frozen=True)
+class Scene:
+    """Where a block stands: `before` holds what references may begin with, `around` the kinds of containers."""
+
+    draw: Draw
+    before: tuple[str, ...]
+    around: tuple[str, ...] = ()
+
+    def below(self, most: int) -> int:
+        return int(self.draw(_numbers(most)))
+
+    def pick(self, *options: Any) -> Any:
+        return pick(self.draw, options)
+
+    def chance(self, of_twelve: int) -> bool:
+        return self.below(12) >= 12 - of_twelve
+
+    def some(self, **options: tuple[Any, ...]) -> Document:
+        """Half of the options, each with one of its values. `from_` is written `from`."""
+        mask = self.below(1 << len(options))
+        chosen = [option for n, option in enumerate(options.items()) if mask >> n & 1]
+        return {name.rstrip("_"): self.pick(*values) for name, values in chosen}
+
+    def text(self) -> str:
+        return str(self.draw(texts))
+
+    def head(self) -> str:
+        return str(self.pick(*self.before))
+
+    def value(self) -> Any:
+        head = self.head()
+        scopes = [f"<{kind}.{field}>" for kind in self.around for field in ("index", "item")]
+        return self.pick(
+            1, None, True, "plain", f"<{head}>", f"a <{head}> b", {"x": [f"<{head}>"]}, f'<{head}.x[0].y ?? "none">',
+            "<workflow.seen>", "<variable.list[0]>", {"$ref": "$.list[0]"}, "<input.n>", "${KEY}", "1 < 2 > 0", *scopes
+        )  # fmt: skip
+
+    def expression(self) -> str:
+        head = self.head()
+        return str(
+            self.pick(
+                "true", f"<{head}> !== null", f"'<{head}>' === 'x'", f"`${{<{head}>}}`.length > 2",
+                "<workflow.seen> < 3", "${KEY} === 'x'",
+                f"JSON.stringify(<{head}> ?? null).length < 9", "<input.n> > 1",
+            )
+        )  # fmt: skip
+
+
+Handles = list[str | None]
+Made = tuple[Document, Handles]
+
+
+def start(s: Scene) -> Made:
+    if not s.chance(6):
+        return {}, [None]
+    fields = [
+        {"name": name}
+        | s.some(type=TYPES, title=("Label",), description=("d",), default=(1, "1", None), required=(False, True))
+        for name in ("n", "größe")
+    ]
+    return {"fields": fields}, [None]
+
+
+def schedule(s: Scene) -> Made:
+    crons = ("0 9 * * MON-FRI", "*/15 * * * *", "30 2 29 2 *", "0 0 L * *", "0 0 1 1 *", "5 4 * * SUN#2")
+    optional = s.some(
+        tz=("UTC", "Europe/Berlin", "Australia/Lord_Howe"),
+        input=({}, {"n": 3}, {"n": 1, "text": "<start>"}),
+        overlap=("skip", "queue", "allow"),
+        catch_up=("one", "none", "all"),
+        enabled=(True, False),
+    )
+    return {"cron": s.pick(*crons)} | optional, [None]
+
+
+def webhook(s: Scene) -> Made:
+    params = s.some(
+        auth=("hmac", "github", "token", "none"),
+        respond=("immediate", "run"),
+        timeout_s=(0.5, 60),
+        body_schema=tuple(SCHEMAS),
+        headers=([], ["X-Order", "content-type"]),
+        enabled=(True, False),
+    )
+    if params.get("auth") != "none" and s.chance(3):
+        params["secret_env"] = "HOOK_SECRET"
+    return params, [None]
+
+
+def set_(s: Scene) -> Made:
+    return {"value": s.value()}, [None]
+
+
+def variables(s: Scene) -> Made:
+    if s.chance(3):
+        return {"assign": {"seen": s.value()}}, [None]
+    op = s.pick("set", "set", "merge", "set", "del", "append", "increment", "set")
+    name = {"append": "list", "increment": "seen", "merge": "box"}.get(op, s.pick("seen", "$.box.x", "made up"))
+    value = {"increment": 2, "merge": {"x": 1}}.get(op, s.value())
+    one = {"name": name, "op": op} | ({} if op == "del" else {"value": value})
+    if op == "set":
+        one["type"] = s.pick(*TYPES)
+    return {"assign": [one, {"name": "list", "op": "append", "type": s.pick(*TYPES), "value": s.value()}]}, [None]
+
+
+def function(s: Scene) -> Made:
+    code = s.pick(
+        f"const x = {s.expression()};\nreturn {{x}}",
+        "console.log('hello'); return await Promise.resolve([1, 2])",
+        "throw new Error('no')",
+        f"return {{error: {s.expression()}}}",
+    )
+    return {"code": code} | s.some(timeout_s=(0.5, 5)), [None]
+
+
+def python(s: Scene) -> Made:
+    """Only where functions are registered: see FUNCTIONS."""
+    return {"function": s.pick(*FUNCTIONS)} | s.some(arguments=({}, {"x": s.value()}, {"y": 1})), [None]
+
+
+def condition(s: Scene) -> Made:
+    cases = [{"id": "yes", "when": s.expression()} | s.some(title=("If so",)), {"id": "no"} | s.some(when=(None, ""))]
+    return {"cases": cases} | s.some(carry=({}, s.value())), ["yes", "no"]
+
+
+def router(s: Scene) -> Made:
+    rule = s.pick({"equals": s.pick(1, "x", None)}, {"when": s.expression()}, {})
+    routes = [{"id": "one"} | rule | s.some(title=("First",)), {"id": "rest"}]
+    return {"value": s.value(), "routes": routes, "default": s.pick("rest", "else")}, ["one", "rest"]
+
+
+def http(s: Scene) -> Made:
+    method = s.pick("GET", "GET", "HEAD", "POST", "PUT", "PATCH", "DELETE", "OPTIONS")
+    optional = s.some(
+        headers=({"X-A": "${KEY}"}, {"X-A": f"<{s.head()}>"}, {"X-N": 1, "X-Null": None}),
+        query=({"q": s.value()}, {"q": ["a", 1]}),
+        body=(s.value(), {"deep": [s.value()]}),
+        timeout_s=(0.5, 5),
+        fail_on_status=(True, False),
+    )
+    url = f"https://{s.pick('up', 'down', 'strange')}.example.org/{s.pick('', f'<{s.head()}>')}"
+    return {"url": url} | ({"method": method} if method != "GET" or s.chance(6) else {}) | optional, [None]
+
+
+def email(s: Scene) -> Made:
+    optional = s.some(cc=("c@example.org", ["c@example.org"]), from_=("weft@example.org",), body=(s.value(), "text"))
+    to = s.pick("a@example.org", "a@example.org, Bo <b@example.org>", ["a@example.org"], f"<{s.head()}>")
+    return {"to": to, "subject": s.pick("s", f"of <{s.head()}>")} | optional, [None]
+
+
+def _question(s: Scene) -> Document:
+    return s.some(title=("Go on?", f"<{s.head()}>"), text=("Look at it.",), show=(s.value(), {"a": s.value()}))
+
+
+def _notify(s: Scene) -> Document:
+    return s.some(email=("a@example.org", ["a@example.org", "b@example.org"]), webhook=("https://up.example.org/told",))
+
+
+def approval(s: Scene) -> Made:
+    params = _question(s) | s.some(
+        fields=tuple(FORMS), actions=(["yes", "no"], []), expires_in_s=(0.001, 60, 604_800), notify=(_notify(s),)
+    )
+    actions = params.get("actions", ["approve", "reject"])
+    if s.chance(6):
+        params["on_expire"] = s.pick("fail", "continue", "skip", *actions)
+    failing = [action for action in actions if action != params.get("on_expire")]
+    if failing and s.chance(4):
+        params["fail_on"] = failing[-1:]
+    return params, [None] if not actions or s.chance(6) else [actions[0]]
+
+
+def form(s: Scene) -> Made:
+    expiry = s.some(expires_in_s=(0.001, 60), on_expire=("fail", "continue", "skip"), notify=(_notify(s),))
+    return {"fields": s.pick(*FORMS)} | _question(s) | s.some(submit=("Send",)) | expiry, [None]
+
+
+def callback(s: Scene) -> Made:
+    send: Document = {"url": "https://up.example.org/jobs"} | s.some(
+        method=("POST", "PUT", "PATCH"), headers=({"X-A": "${KEY}"}, {"X-N": 1}), body=(s.value(), {"x": s.value()})
+    )
+    expiry = s.some(expires_in_s=(0.001, 60), on_expire=("fail", "continue", "skip"))
+    return s.some(title=("A job",), send=(send, send), schema=tuple(SCHEMAS)) | expiry, [None]
+
+
+def wait(s: Scene) -> Made:
+    return s.pick({"seconds": 0}, {"seconds": 0.01}, {"seconds": 3600}, {"until": "2027-01-31T09:00:00+02:00"}), [None]
+
+
+def signal(s: Scene) -> Made:
+    expiry = s.some(expires_in_s=(0.001, 60), on_expire=("fail", "continue", "skip"))
+    return {"name": s.pick("go", f"go <{s.head()}>")} | s.some(correlation=("k", 7)) | expiry, [None]
+
+
+def run_workflow(s: Scene) -> Made:
+    optional = s.some(input=({"n": 2}, s.value(), {"n": s.value()}), trigger=("start", "nightly"))
+    if s.chance(6):
+        return {"workflow": s.pick("child", f"<{s.head()}>")} | s.some(version=(1, None, "<input.n>")) | optional, [
+            None
+        ]
+    inner = nested(s.draw(st.integers(0, 3)))
+    return {"definition": s.pick(inner, json.dumps(inner), f"<{s.head()}>")} | optional, [None]
+
+
+def nested(levels: int) -> Document:
+    """A document that runs a document that runs ..., so many times."""
+    value: Document = {"type": "set", "params": {"value": "<input.n>"}}
+    for level in range(levels + 1):
+        blocks = {
+            "start": {"type": "start"},
+            "nightly": {"type": "schedule", "params": {"cron": "0 2 * * *"}},
+            "do": value,
+        }
+        edges = [{"source": "start", "target": "do"}, {"source": "nightly", "target": "do"}]
+        document = {"format": "weft/1", "name": f"inner {level}", "blocks": blocks, "edges": edges}
+        value = {"type": "run_workflow", "params": {"definition": document, "input": {"n": "<input.n>"}}}
+    return document
+
+
+def break_(s: Scene) -> Made:
+    return {}, [None]
+
+
+def response(s: Scene) -> Made:
+    return s.some(status=(200, 404, 599), headers=({"X-A": "b"}, {"X-N": None}), body=(s.value(), {"x": s.value()})), []
+
+
+def note(s: Scene) -> Made:
+    return s.some(text=(s.text(), "<nothing> is looked up")), []
+
+
+def loop(s: Scene) -> Made:
+    modes: tuple[Document, ...] = (
+        {"mode": "for", "count": 2},
+        {"mode": "for", "count": "<input.n ?? 1>", "max": "<input.n ?? 5>", "on_max": "exit"},
+        {"mode": "each", "items": [1, "two"]},
+        {"mode": "each", "items": {"a": 1}},
+        {"mode": "while", "condition": "<loop.index> < 2", "max": 3, "on_max": "exit"},
+        {"mode": "until", "condition": "true", "max": 5, "on_max": "fail"},
+        {"mode": "do_while", "condition": "<loop.index> < 1"},
+    )
+    return s.pick(*modes) | s.some(results=("ends", "all")), ["out"]
+
+
+def parallel(s: Scene) -> Made:
+    modes: tuple[Document, ...] = (
+        {"count": 2},
+        {"mode": "count", "count": "<input.n ?? 1>"},
+        {"mode": "each", "items": {"a": 1}},
+        {"items": [1, 2, 3]},
+        {"count": 0},
+    )
+    optional = s.some(concurrency=(1, 2), on_branch_error=("fail", "continue", "collect"), results=("ends", "all"))
+    return s.pick(*modes) | optional, ["out"]
+
+
+PARAMS: dict[str, Callable[[Scene], Made]] = {
+    make.__name__.rstrip("_"): make
+    for make in (
+        start, schedule, webhook, set_, variables, function, python, condition, router, http, email, approval, form,
+        callback, wait, signal, run_workflow, break_, response, note, loop, parallel,
+    )
+}  # fmt: skip
