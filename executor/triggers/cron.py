@@ -22,6 +22,8 @@ from msgspec import Struct
 from executor.errors import BadRequest
 
 EXPRESSION_LENGTH_MAX: Final = 200
+# For descriptions of the API. What the fields may be, `parse` says, in words.
+EXPRESSION_SCHEMA: Final = {"minLength": 9, "pattern": r"^\s*(\S+\s+){4}\S+\s*$", "examples": ["0 9 * * MON-FRI"]}
 # The longest stretch that any zone's clocks were put back by since they are kept in hours: for looking backwards.
 OVERLAP_MAX: Final = timedelta(hours=3)
 # A schedule is for years to come; the calendar of Python ends in 9999, and arithmetic near its ends overflows.

@@ -6,10 +6,10 @@ from __future__ import annotations
 import logging
 import re
 import secrets
-from typing import TYPE_CHECKING, Any, Final
+from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
-from msgspec import Struct
+from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from compiler.diagnostics import CompileError
@@ -42,7 +42,7 @@ class ScheduleSpec(Struct, forbid_unknown_fields=True):
     """PUT /api/schedules/{id}. Without a version the newest runs, without a trigger the one the workflow starts at."""
 
     workflow: str
-    cron: str
+    cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]
     tz: str = "UTC"
     version: Version | None = None
     trigger: str | None = None

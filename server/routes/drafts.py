@@ -14,12 +14,12 @@ from server import wire
 from server.body import read_as
 from server.errors import PreconditionRequired
 from server.routes.params import integer
-from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, WAIT, idempotency_key, started
+from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, WAIT, asked_wait_s, idempotency_key, started
 from server.routes.table import Call, Link, Param, RouteSpec
 from server.routes.workflows import INPUTS
 from server.wire import json_response
 
-_ETAG = re.compile(r'(?:W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
+_ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
 
 
 async def create(call: Call) -> Response:
@@ -64,7 +64,7 @@ async def delete(call: Call) -> Response:
 
 async def run(call: Call) -> Response:
     """Run the draft as it is stored, or with If-Match only at that revision. The run keeps this document."""
-    rev = _if_match(call)
+    rev, wait_s = _if_match(call), asked_wait_s(call)
     body = await read_as(call.request, call.settings.limits, wire.RunDraftRequest)
     submitted, rev = await call.engine.drafts.run(
         call.path("id"),
@@ -74,7 +74,7 @@ async def run(call: Call) -> Response:
         stop_after=body.stop_after,
         idempotency_key=idempotency_key(call),
     )
-    return await started(call, submitted, (call.path("id"), rev))
+    return await started(call, submitted, wait_s, (call.path("id"), rev))
 
 
 async def save_version(call: Call) -> Response:
@@ -101,14 +101,14 @@ def _if_match(call: Call) -> int | None:
     match = _ETAG.fullmatch(text.strip())
     if match is None:
         raise BadRequest('If-Match must be one revision in quotes, such as "3".', code="if_match_invalid")
-    return int(match[1])
+    return int(match[2])
 
 
 def _etag(rev: int) -> dict[str, str]:
     return {"ETag": f'"{rev}"'}
 
 
-_REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$"}
+_REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
 _AT_REV = Param("If-Match", 'Only if the draft is at this revision: "3".', _REV, "header")
 _NEXT = (
     ("GET", "/api/drafts/{id}"),

@@ -6,7 +6,7 @@ from starlette.responses import Response
 
 from server import wire
 from server.body import read_as
-from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, STARTED, WAIT, idempotency_key, started
+from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, STARTED, WAIT, asked_wait_s, idempotency_key, started
 from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
@@ -21,11 +21,12 @@ async def preview(call: Call) -> Response:
 async def rerun(call: Call) -> Response:
     """A new run of the same document: what was done before the block is taken over, the block and all that follows it
     runs again. Without a block everything does."""
+    wait_s = asked_wait_s(call)
     body = await read_as(call.request, call.settings.limits, wire.RerunRequest)
     submitted = await call.engine.run_from(
         call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
     )
-    return await started(call, submitted)
+    return await started(call, submitted, wait_s)
 
 
 TABLE = (

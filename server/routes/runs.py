@@ -14,7 +14,7 @@ from executor.views import RunDocument, RunGraph, RunView, Submitted
 from server import wire
 from server.body import read_as
 from server.errors import TooManyStreams
-from server.routes.events import open_stream, stored_run
+from server.routes.events import open_stream, preview_bytes, stored_run
 from server.routes.params import choice, integer, seconds
 from server.routes.response import block_response
 from server.routes.table import Call, Link, Param, RouteSpec
@@ -26,6 +26,7 @@ STATUSES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
 
 async def start_stored(call: Call) -> Response:
     """Run a stored workflow."""
+    wait_s = asked_wait_s(call)
     body = await read_as(call.request, call.settings.limits, wire.RunRequest)
     submitted = await call.engine.submit(
         call.path("name"),
@@ -35,11 +36,12 @@ async def start_stored(call: Call) -> Response:
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
     )
-    return await started(call, submitted)
+    return await started(call, submitted, wait_s)
 
 
 async def start_document(call: Call) -> Response:
     """Run a document as it is."""
+    wait_s = asked_wait_s(call)
     body = await read_as(call.request, call.settings.limits, wire.RunDocumentRequest)
     submitted = await call.engine.submit(
         body.document,
@@ -48,7 +50,7 @@ async def start_document(call: Call) -> Response:
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
     )
-    return await started(call, submitted)
+    return await started(call, submitted, wait_s)
 
 
 async def list_runs(call: Call) -> Response:
@@ -126,7 +128,16 @@ def idempotency_key(call: Call) -> str | None:
     return key
 
 
-async def started(call: Call, submitted: Submitted, draft: tuple[str, int] | None = None) -> Response:
+def asked_wait_s(call: Call) -> float | None:
+    """What `?wait=` says; None: not to wait. To be asked before anything starts, with all else that can be wrong with
+    the answer a caller wants: a start that is refused has started nothing. Raises BadRequest."""
+    preview_bytes(call)  # of a stream
+    return seconds(call, "wait", call.settings.limits.wait_s_max)
+
+
+async def started(
+    call: Call, submitted: Submitted, wait_s: float | None, draft: tuple[str, int] | None = None
+) -> Response:
     """The new run as the caller wants it: a stream of its events, its result, or where to look for them. `draft`: whose
     run it is, and which revision's."""
     headers = {"Location": f"/api/runs/{submitted.run}"}
@@ -138,10 +149,8 @@ async def started(call: Call, submitted: Submitted, draft: tuple[str, int] | Non
             return open_stream(call, row, after=0, headers=headers)
         except TooManyStreams:
             pass  # the run is stored: better to name it than to answer with an error
-    else:
-        wait_s = seconds(call, "wait", call.settings.limits.wait_s_max)
-        if wait_s is not None:
-            return await _result(call, submitted, wait_s, headers)
+    elif wait_s is not None:
+        return await _result(call, submitted, wait_s, headers)
     if not submitted.created:
         headers["Idempotency-Replayed"] = "true"
     body = wire.accepted(submitted)

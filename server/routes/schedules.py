@@ -8,7 +8,8 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.errors import BadRequest
-from executor.triggers.schedules import ScheduleSpec, ScheduleView
+from executor.triggers.cron import EXPRESSION_SCHEMA
+from executor.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
 from server import wire
 from server.body import read_as
 from server.routes.table import Call, Link, Param, RouteSpec
@@ -69,8 +70,13 @@ async def _detail(call: Call, view: ScheduleView) -> dict[str, Any]:
 
 
 WORKFLOW = Param("workflow", "Only those of this workflow.")
+# What is made by this API is named so; those that documents declare have a colon in them.
+OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
 _EXPR = Param(
-    "expr", "Minute, hour, day of the month, month, day of the week.", {"type": "string", "minLength": 1}, required=True
+    "expr",
+    "Minute, hour, day of the month, month, day of the week.",
+    {"type": "string", **EXPRESSION_SCHEMA},
+    required=True,
 )
 _TZ = Param("tz", "An IANA name such as Europe/Berlin; UTC without it.")
 _ONE = "/api/schedules/{id}"
@@ -90,8 +96,10 @@ TABLE = (
         body=ScheduleSpec,
         answer=ScheduleDetail,
         statuses=(201, 400, 404, 409, 422),
+        params=(OWN_ID,),
         links=(
             Link("GET", _ONE, _SAME),
+            Link("POST", f"{_ONE}/enable", _SAME),
             Link("POST", f"{_ONE}/disable", _SAME),
             Link("POST", f"{_ONE}/run", _SAME),
             Link("DELETE", _ONE, _SAME),

@@ -56,7 +56,7 @@ class Call:
 
 
 class Param(Struct, frozen=True):
-    """A query or header parameter, for OpenAPI."""
+    """A query or header parameter, or what may stand in a path, for OpenAPI."""
 
     name: str
     summary: str

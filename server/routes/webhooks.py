@@ -9,7 +9,7 @@ from starlette.responses import Response
 
 from executor.triggers.webhooks import WebhookSpec, WebhookView
 from server.body import read_as
-from server.routes.schedules import WORKFLOW
+from server.routes.schedules import OWN_ID, WORKFLOW
 from server.routes.table import Call, Link, RouteSpec
 from server.wire import json_response
 from server.wire_triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
@@ -84,8 +84,11 @@ TABLE = (
         body=WebhookSpec,
         answer=WebhookDetail,
         statuses=(201, 400, 404, 409, 422),
+        params=(OWN_ID,),
         links=(
             Link("GET", _ONE, _SAME),
+            Link("POST", f"{_ONE}/enable", _SAME),
+            Link("POST", f"{_ONE}/disable", _SAME),
             Link("POST", f"{_ONE}/rotate", _SAME),
             Link("POST", "/hooks/{id}", _SAME),
             Link("DELETE", _ONE, _SAME),

@@ -72,6 +72,8 @@ async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
     return body["document"], body
 
 
+_TRIGGER = Param("trigger", "The block it would start at, unless the body has one around the document.")
+_NAME = Param("name", "Store it under this name, unless the body has one around the document; else under its own.")
 _VERSION = Param("version", "A stored version; the newest without it.", {"type": "integer", "minimum": 1})
 _SUMMARY = {
     "type": "object",
@@ -100,6 +102,7 @@ TABLE = (
         "workflows",
         body=DOCUMENT_BODY,
         answer=Validation,
+        params=(_TRIGGER,),
     ),
     RouteSpec(
         "POST",
@@ -111,6 +114,7 @@ TABLE = (
         answer=SavedWorkflow,
         status=201,
         statuses=(200, 422),
+        params=(_NAME,),
         links=(
             Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
             Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),

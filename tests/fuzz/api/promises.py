@@ -3,6 +3,7 @@ something: random names alone would see nothing but 404."""
 
 from __future__ import annotations
 
+import re
 import zlib
 from collections.abc import Callable
 from typing import Any
@@ -19,12 +20,16 @@ SHAPE = {
     "bad_cursor",
     "bad_request",
     "body_invalid",
+    "id_invalid",
     "idempotency_key_invalid",
     "if_match_invalid",
     "if_match_required",
     "malformed_json",
     "unsupported_media_type",
 }
+
+# Ids of runs, waits and drafts.
+_MADE = re.compile(r"[0-9a-f]{16}([0-9a-f]{16})?")
 
 
 @schemathesis.check
@@ -57,28 +62,29 @@ def what_is_documented_is_taken(ctx: CheckContext, response: Response, case: Cas
         assert problem["code"] not in SHAPE, f"{problem['code']}: {problem['detail']} {problem.get('pointer', '')}"
 
 
-def meet(world: World, names: bool = True) -> Callable[..., Case]:
-    """A hook: most names become names of what exists, most documents such as compile. Which ones hangs on what was
-    drawn, so the same requests are made each time. Without `names` only tokens do, which no answer holds by itself."""
+def meet(world: World) -> Callable[..., Case]:
+    """A hook: most names become names of what exists, most documents such as compile, most answers such as fit. Which
+    ones hangs on what was drawn, so the same requests are made each time. Ids that the server made stay as they are:
+    an answer before held them."""
 
     def map_case(context: HookContext, case: Case) -> Case:
         path = case.operation.path
-        if case.meta is not None and case.meta.generation.mode.is_negative:
-            # What an address shows of an empty list or object is no mistake: an empty parameter counts as absent.
-            for name in _numbers(case) & case.query.keys():
-                case.query[name] = case.query[name] if case.query[name] not in ({}, [], "", None) else "none"
+        right = case.meta is None or case.meta.generation.mode.is_positive
         for name, value in dict(case.path_parameters).items():
-            known = world.values(path, name) if names or name == "token" else []
-            if known and value not in known and (n := _number(value)) % 4:
+            known = world.values(case.operation.label, name)
+            if known and value not in known and not _MADE.fullmatch(str(value)) and (n := _number(value)) % 4:
                 case.path_parameters[name] = known[n % len(known)]
         if path.endswith("/events") and case.path_parameters.get("id") not in world.ended:
             case.headers["Accept"] = "application/json"  # a stream of an open run would not end
         if path == "/demo/echo":  # it fails and waits as it is told to
             case.query.update({name: 0 for name in ("fail", "delay_ms") if str(case.query.get(name)).isdecimal()})
-        if "If-Match" in case.headers and _number(case.headers["If-Match"]) % 2:
-            case.headers["If-Match"] = '"1"'
+        if not right:
+            _be_wrong(case)
+        elif revision := case.headers.get("If-Match"):
+            # Among values at bounds schemathesis has none with quotes for a header, whatever its pattern wants.
+            case.headers["If-Match"] = '"1"' if revision == "0" or _number(revision) % 2 else revision
         if isinstance(case.body, dict):
-            case.body = _body(path, _whole(case.body))
+            case.body = _body(world, path, _whole(case.body), right)
         return case
 
     return map_case
@@ -89,19 +95,43 @@ def filter_failure(context: HookContext, failure: Failure, case: Case, response:
     return not (isinstance(failure, UseAfterFree) and case.operation.path.startswith("/api/runs/{id}/waits/"))
 
 
-def _numbers(case: Case) -> set[str]:
-    parameters = case.operation.definition.raw.get("parameters", [])
-    return {p["name"] for p in parameters if p["schema"].get("type") in ("integer", "number") and p["in"] == "query"}
+def _be_wrong(case: Case) -> None:
+    """What is left on the wire of an empty list or object in place of a number is no mistake: an empty parameter counts
+    as absent."""
+    for parameter in case.operation.definition.raw.get("parameters", []):
+        given = {"query": case.query, "header": case.headers}.get(parameter["in"], {})
+        name = parameter["name"]
+        if name in given and parameter["schema"].get("type") in ("integer", "number"):
+            given[name] = given[name] if given[name] not in ({}, [], "", None) else "none"
 
 
-def _body(path: str, body: dict[str, Any]) -> dict[str, Any]:
+def _body(world: World, path: str, body: dict[str, Any], right: bool) -> dict[str, Any]:
     n = _number(body)
     if not n % 4:
         return body
     known = DOCUMENTS[n % len(DOCUMENTS)]
     if path in ("/api/validate", "/api/workflows") and "document" not in body:
         return known
+    if right:
+        body = {**body, **_fitting(world, path)}
     return {**body, "document": known} if isinstance(body.get("document"), dict) else body
+
+
+def _fitting(world: World, path: str) -> dict[str, Any]:
+    """Members of right bodies that only fit when they name what there is."""
+    ending = {"workflow": "ending", "version": 1, "trigger": None}
+    match path:
+        case "/api/runs/{id}/migrate":
+            return {"version": world.version}
+        case "/api/runs/{id}/rerun":
+            return {"from": None}
+        case "/api/schedules/{id}":
+            return {**ending, "cron": "0 9 * * MON-FRI", "tz": "UTC"}
+        case "/api/webhooks/{id}":
+            return {**ending, "headers": [], "secret_env": None}
+        case "/resume/{token}" | "/api/resume/{token}":
+            return {"action": "yes", "fields": {}}
+    return {}
 
 
 def _whole(value: Any) -> Any:

@@ -7,10 +7,8 @@ from __future__ import annotations
 import os
 import time
 from collections import defaultdict
-from collections.abc import Iterator
 from typing import Any
 
-import httpx
 import pytest
 import schemathesis
 from schemathesis import BaseSchema, Config
@@ -19,41 +17,23 @@ from schemathesis.engine import Status, events, from_schema
 from server.routes import TABLE
 from tests.e2e.conftest import ServerProcess
 from tests.fuzz.api.promises import filter_failure, meet
-from tests.fuzz.api.world import BEARER, TOKEN, World
+from tests.fuzz.api.world import BEARER, TIMEOUT_S, World
 from tests.load.size import size
 
 SHOWN = [spec for spec in TABLE if spec.documented]
 TAGS = sorted({spec.tag for spec in SHOWN})
 # From eleven on hypothesis would look for requests that are taken, for minutes where few are possible.
-EXAMPLES = 10
-CHAINS, STEPS = 20, 8
-PHASES = ("examples", "coverage", "fuzzing", "stateful")
-
-
-@pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    folder = tmp_path_factory.mktemp("openapi")
-    process = ServerProcess(folder, {"WEFT_TOKEN": TOKEN}, log=folder / "log")
-    yield process
-    if process.running:
-        process.kill()
-
-
-@pytest.fixture
-def world(server: ServerProcess) -> Iterator[World]:
-    """New things for each test, because other tests delete theirs. The server is as well afterwards as before."""
-    yield World(server)
-    assert httpx.get(f"{server.url}/healthz", timeout=30).status_code == 200
-    log = (server.folder / "log").read_text()
-    assert "Traceback" not in log, log[-5000:]
+EXAMPLES = size(5, 10)
+CHAINS, STEPS = size(20, 100), 8
 
 
 class Found:
-    """`answers`: the statuses of each operation. `wrong`: what was wrong with the answers, each with the curl commands
-    that lead there."""
+    """`answers`: the statuses of each operation. `links`: those that led to an answer of 2xx, as (from, to). `wrong`:
+    what was wrong with the answers, each with the curl commands that lead there."""
 
     def __init__(self) -> None:
         self.answers: defaultdict[str, set[int]] = defaultdict(set)
+        self.links: set[tuple[str, str]] = set()
         self.wrong: list[str] = []
 
     def take(self, event: events.EngineEvent) -> None:
@@ -66,7 +46,10 @@ class Found:
         for name, node in event.recorder.cases.items():
             response = event.recorder.find_response(case_id=name)
             if response is not None and node.value.method == node.value.operation.method.upper():
-                self.answers[node.value.operation.label].add(response.status_code)
+                label = node.value.operation.label
+                self.answers[label].add(response.status_code)
+                if node.transition and node.is_transition_applied and response.status_code < 300:
+                    self.links.add((event.recorder.cases[node.transition.parent_id].value.operation.label, label))
         for checks in event.recorder.checks.values():
             for check in checks:
                 if check.status == Status.FAILURE and (failed := check.failure_info):
@@ -82,19 +65,24 @@ def find(
     examples: int = EXAMPLES,
     seed: int | None = None,
 ) -> Found:
-    """Without a seed the same requests each time."""
+    """Without a seed the same requests each time: then nothing that an answer held is used, but along links."""
+    learning = {"extra-data-sources": {"responses": seed is not None}}
     config: dict[str, Any] = {
         "seed": seed or 0,
         "continue-on-failure": True,
-        "request-timeout": 30,
+        "request-timeout": TIMEOUT_S,
+        "suppress-health-check": ["too_slow"],  # of the machine, when it is busy
         "headers": headers,
         "generation": {"deterministic": seed is None, "max-examples": examples, "no-shrink": True, "database": "none"},
         "phases": {
-            **{name: {"enabled": name in phases} for name in PHASES},
+            "examples": {"enabled": False},  # they are among the values at bounds
+            "coverage": {"enabled": "coverage" in phases, **learning},
+            "fuzzing": {"enabled": "fuzzing" in phases, "error-feedback": {"enabled": seed is not None}, **learning},
             "stateful": {"enabled": "stateful" in phases, "max-steps": STEPS},
         },
         "checks": {
             "positive_data_acceptance": {"enabled": False},  # `what_is_documented_is_taken` in its place
+            # 428 is what RFC 6585 has for a missing If-Match; it is documented, which schemathesis does not look at.
             "missing_required_header": {"expected-statuses": ["400", "401", "415", "422", "428"]},
         },
         "output": {"sanitization": {"enabled": False}},
@@ -103,7 +91,7 @@ def find(
     schema: BaseSchema = schemathesis.openapi.from_url(url, config=Config.from_dict(config))
     schema = schema.include(tag=tag) if tag else schema
     schema.hook(filter_failure)
-    schema.hook(meet(world, names="stateful" not in phases))
+    schema.hook(meet(world))
     found = Found()
     for event in from_schema(schema).execute():
         found.take(event)
@@ -115,12 +103,15 @@ def test_every_operation_keeps_its_word(world: World, tag: str) -> None:
     """Values at every bound, then random ones; right and wrong."""
     found = find(world, "coverage", "fuzzing", tag=tag)
     assert found.wrong == []
-    assert set(found.answers) >= {f"{spec.method} {spec.path}" for spec in SHOWN if spec.tag == tag}
+    for spec in SHOWN:
+        if spec.tag == tag:
+            answers = found.answers[f"{spec.method} {spec.path}"]
+            assert min(answers) < 300, f"no request to {spec.method} {spec.path} was taken: {answers}"
 
 
 def test_without_the_token_nothing_is_told(world: World) -> None:
     """Whatever the address and the body: before they are looked at, the token is."""
-    found = find(world, "coverage", headers={})
+    found = find(world, "coverage", "fuzzing", headers={}, examples=2)
     assert found.wrong == []
     for spec in SHOWN:
         answers = found.answers[f"{spec.method} {spec.path}"]
@@ -131,10 +122,10 @@ def test_without_the_token_nothing_is_told(world: World) -> None:
 
 
 def test_chains_of_links(world: World) -> None:
-    """Submit, look, wait, answer, signal, cancel, run again: with what the answer before held."""
+    """Requests by chance, each with what an answer before it held."""
     found = find(world, "stateful", examples=CHAINS)
     assert found.wrong == []
-    assert len(found.answers) > CHAINS // 2
+    assert len(found.links) > 3  # test_links.py follows each one; here it is chance
 
 
 @pytest.mark.soak
@@ -143,5 +134,5 @@ def test_other_requests_in_each_round(server: ServerProcess) -> None:
     until, seed = time.monotonic() + float(os.environ.get("WEFT_SOAK_SECONDS", "0")), 0
     while not seed or time.monotonic() < until:
         seed += 1
-        found = find(World(server), "fuzzing", "stateful", examples=size(2, EXAMPLES), seed=seed)
+        found = find(World(server), "fuzzing", "stateful", examples=size(2, 10), seed=seed)
         assert found.wrong == [], f"seed {seed}"

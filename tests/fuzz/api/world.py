@@ -1,5 +1,6 @@
-"""A real server with a token, and one of everything that an address can name: runs that ended and runs that wait, in
-each way there is; workflows, drafts, schedules, webhooks."""
+"""A real server with a token, and some of everything that an address can name: runs that ended and runs that wait, in
+each way there is; workflows, drafts, schedules, webhooks. What ends or deletes things has things of its own, so that
+the other routes do not find everything gone."""
 
 from __future__ import annotations
 
@@ -11,6 +12,7 @@ from tests.e2e.conftest import ServerProcess
 
 TOKEN = "a-token-of-the-server"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
+TIMEOUT_S = 120  # of a machine that is busy with other things
 Document = dict[str, Any]
 
 
@@ -33,63 +35,82 @@ ASKING = document(
         "child": {"type": "run_workflow", "params": {"workflow": "ending", "version": 1, "input": {}}},
     },
 )
+ASKING_2 = {**ASKING, "description": "What runs of the first version can move to."}
 DOCUMENTS = (ENDING, ASKING)
 
 
 class World:
-    """`known`: what stands for a parameter of a path, by the beginning of the path and the name of the parameter."""
+    """`known`: what stands for a parameter of an operation, by the beginning of its label or of its path, and the name
+    of the parameter. `version`: of `asking`, the newest."""
 
     def __init__(self, server: ServerProcess) -> None:
         self.server = server
         self.url = server.url
+        self.version = 0
         self.ended: list[str] = []
         self.known: dict[tuple[str, str], list[str]] = {}
-        with httpx.Client(base_url=server.url, headers=BEARER, timeout=30) as client:
+        with httpx.Client(base_url=server.url, headers=BEARER, timeout=TIMEOUT_S) as client:
             self._fill(client)
 
-    def values(self, path: str, name: str) -> list[str]:
-        """What exists for `{name}` in an address; nothing for parameters that are free."""
+    def values(self, label: str, name: str) -> list[str]:
+        """What exists for `{name}` in the address of `GET /api/…`; nothing for parameters that are free."""
+        _, _, path = label.partition(" ")
         found = [
-            (len(start), v)
-            for (start, parameter), v in self.known.items()
-            if parameter == name and path.startswith(start)
+            (len(start), values)
+            for (start, parameter), values in self.known.items()
+            if parameter == name and (path.startswith(start) or label.startswith(start))
         ]
         return max(found)[1] if found else []
 
     def _fill(self, client: httpx.Client) -> None:
         for one in DOCUMENTS:
-            assert client.post("/api/workflows", json=one).status_code in (200, 201)
-        ended = [self._run(client, ENDING, "succeeded") for _ in range(2)]
-        waiting = [self._run(client, ASKING, "waiting") for _ in range(4)]
-        self.ended = ended
-        drafts = [client.post("/api/drafts", json={"document": one}).json()["id"] for one in DOCUMENTS * 2]
-        for n in range(2):
+            saved = client.post("/api/workflows", json=one)
+            assert saved.status_code in (200, 201), saved.text
+        old = saved.json()["version"]
+        moving = [self._run(client, {"version": old}, "waiting", "/api/workflows/asking/runs") for _ in range(2)]
+        self.version = client.post("/api/workflows", json=ASKING_2).json()["version"]
+        self.ended = ended = [self._run(client, {"document": ENDING}, "succeeded") for _ in range(2)]
+        open_ = [self._run(client, {"document": ASKING}, "waiting") for _ in range(8)]
+        waiting, doomed, asked, called = open_[:3], open_[3:5], open_[5:7], open_[7:]
+        drafts = [client.post("/api/drafts", json={"document": one}).json()["id"] for one in DOCUMENTS * 3]
+        for name, auth in (("0", "none"), ("1", "none"), ("-signed", "hmac"), ("-gone", "none")):
             daily = {"workflow": "ending", "version": 1, "cron": "0 0 1 1 *"}
-            assert client.put(f"/api/schedules/daily{n}", json=daily).status_code in (200, 201)
-            opened = {"workflow": "ending", "version": 1, "auth": "none"}
-            assert client.put(f"/api/webhooks/hook{n}", json=opened).status_code in (200, 201)
-        waits = [wait for run in waiting for wait in client.get("/api/waits", params={"run": run}).json()["waits"]]
-        links = {kind: [w["link"].rpartition("/")[2] for w in waits if w["kind"] == kind] for kind in _LINKED}
+            assert client.put(f"/api/schedules/daily{name}", json=daily).status_code in (200, 201)
+            hook = {"workflow": "ending", "version": 1, "auth": auth}
+            assert client.put(f"/api/webhooks/hook{name}", json=hook).status_code in (200, 201)
         self.known = {
             ("/api/workflows/", "name"): ["ending", "asking"],
-            ("/api/drafts/", "id"): drafts,
+            ("/api/drafts/", "id"): drafts[2:],
+            ("DELETE /api/drafts/", "id"): drafts[:2],
             ("/api/runs/", "id"): ended + waiting,
             ("/api/runs/", "other"): ended + waiting,
             ("/api/runs/", "name"): ["go"],
-            ("/api/runs/", "key"): [*ENDING["blocks"], *ASKING["blocks"]],
-            ("/api/runs/{id}/waits/", "key"): [*(wait["id"] for wait in waits), "ask"],
-            ("/resume/", "token"): links["approval"] + links["form"],
-            ("/api/resume/", "token"): links["approval"] + links["form"],
-            ("/callbacks/", "token"): links["webhook"],
+            ("/api/runs/{id}/nodes/", "id"): ended,
+            ("/api/runs/{id}/nodes/", "key"): list(ENDING["blocks"]),
+            ("/api/runs/{id}/waits/", "id"): waiting,
+            ("/api/runs/{id}/waits/", "key"): ["ask", "form", "call", "go"],
+            ("DELETE /api/runs/{id}/waits/", "id"): doomed,
+            ("DELETE /api/runs/{id}/waits/", "key"): ["ask", "form", "call"],
+            ("POST /api/runs/{id}/cancel", "id"): doomed,
+            ("POST /api/runs/{id}/signals/", "id"): waiting,
+            ("POST /api/runs/{id}/rerun", "id"): ended,
+            ("POST /api/runs/{id}/migrate", "id"): moving,
+            ("/resume/", "token"): self._tokens(client, asked[:1], "approval", "form"),
+            ("/api/resume/", "token"): self._tokens(client, asked[1:], "approval", "form"),
+            ("/callbacks/", "token"): self._tokens(client, called + asked, "webhook"),
             ("/api/schedules/", "id"): ["daily0", "daily1"],
+            ("DELETE /api/schedules/", "id"): ["daily-gone"],
             ("/api/webhooks/", "id"): ["hook0", "hook1"],
+            ("DELETE /api/webhooks/", "id"): ["hook-gone"],
+            ("POST /api/webhooks/{id}/rotate", "id"): ["hook-signed"],
             ("/hooks/", "id"): ["hook0", "hook1"],
         }
 
-    def _run(self, client: httpx.Client, document: Document, status: str) -> str:
-        run = client.post("/api/runs?wait=30", json={"document": document, "input": {}}).json()
+    def _tokens(self, client: httpx.Client, runs: list[str], *kinds: str) -> list[str]:
+        found = [wait for run in runs for wait in client.get("/api/waits", params={"run": run}).json()["waits"]]
+        return [wait["link"].rpartition("/")[2] for wait in found if wait["kind"] in kinds]
+
+    def _run(self, client: httpx.Client, body: Document, status: str, path: str = "/api/runs") -> str:
+        run = client.post(f"{path}?wait=60", json={**body, "input": {}}).json()
         assert run["status"] == status, run
         return str(run["run"])
-
-
-_LINKED = ("approval", "form", "webhook")

@@ -1,10 +1,13 @@
 from __future__ import annotations
 
 import importlib.metadata
+import inspect
+import re
 from typing import Any
 
 import httpx
 import orjson
+import pytest
 
 from server.openapi import openapi, openapi_bytes
 from server.routes import TABLE
@@ -40,6 +43,53 @@ def test_path_parameters_are_declared() -> None:
         for operation in methods.values():
             declared = {p["name"] for p in operation.get("parameters", []) if p["in"] == "path"}
             assert declared == {part[1:-1] for part in path.split("/") if part.startswith("{")}
+
+
+def parameter(path: str, method: str, name: str) -> dict[str, Any]:
+    parameters = openapi(TABLE)["paths"][path][method]["parameters"]
+    (found,) = (p for p in parameters if p["name"] == name)
+    return dict(found)
+
+
+@pytest.mark.parametrize("path", ["/api/schedules/{id}", "/api/webhooks/{id}"])
+def test_what_may_be_an_id_is_said(path: str) -> None:
+    found = parameter(path, "put", "id")
+    assert (found["in"], found["required"]) == ("path", True)
+    assert re.search(found["schema"]["pattern"], "every-day_1.0")
+    assert not re.search(found["schema"]["pattern"], "every day")
+
+
+def test_what_is_read_of_headers_and_texts_is_said() -> None:
+    """As patterns that every reader of JSON Schema knows: no groups but plain ones."""
+    rev = parameter("/api/drafts/{id}", "put", "If-Match")["schema"]
+    assert rev["examples"] == ['"3"']
+    assert [bool(re.search(rev["pattern"], text)) for text in ('"3"', 'W/"3"', "3", '"0"', "")] == [True, True] + [
+        False
+    ] * 3
+    cron = parameter("/api/cron", "get", "expr")["schema"]
+    stored = openapi(TABLE)["components"]["schemas"]["ScheduleSpec"]["properties"]["cron"]
+    assert cron == stored
+    assert [bool(re.search(cron["pattern"], text)) for text in ("0 9 * * MON-FRI", "0 9 * *", "")] == [
+        True,
+        False,
+        False,
+    ]
+    hook = openapi(TABLE)["components"]["schemas"]["WebhookSpec"]["properties"]
+    assert [bool(re.search(hook["headers"]["items"]["pattern"], text)) for text in ("X-Event", "X Event", "")] == [
+        True,
+        False,
+        False,
+    ]
+    for pattern in (rev["pattern"], cron["pattern"], hook["headers"]["items"]["pattern"]):
+        assert "(?" not in pattern
+
+
+def test_what_is_read_of_the_query_is_described() -> None:
+    """Names in handlers and names in the table are the same."""
+    for spec in TABLE:
+        read = set(re.findall(r"(?:call\.query\(|\(call, )\"(\w+)\"", inspect.getsource(inspect.unwrap(spec.handler))))
+        described = {param.name for param in spec.params if param.where == "query"}
+        assert read <= described, (spec.method, spec.path)
 
 
 def test_public_routes_ask_for_nothing() -> None:
