@@ -45,6 +45,7 @@ Contexts = Callable[..., "Watched"]
 Servers = Callable[..., ServerProcess]
 
 
+@pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """All in one group: one worker has the browser, the others go on with the rest."""
     for item in items:
