@@ -107,6 +107,11 @@ class Absorber:
         """Outputs of nodes taken over from another run, by node number."""
         self._reused = outputs
 
+    @property
+    def taken_seq(self) -> int:
+        """Of the last event that an append has taken. The state may be ahead: a turn decides first, then it writes."""
+        return self._expected_seq
+
     # --- forward ---
 
     def decide(self, plan: Plan, state: State, result: Result) -> list[Event]:

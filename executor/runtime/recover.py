@@ -15,7 +15,7 @@ from executor.core.decide import outstanding
 from executor.core.events import RunStarted
 from executor.core.evolve import evolve
 from executor.core.state import State
-from executor.errors import CorruptJournal
+from executor.errors import CorruptJournal, Fenced
 from executor.journal import Codec
 from executor.runtime.absorb import Absorber
 from executor.runtime.cached import ResultCache
@@ -55,7 +55,8 @@ class Parts:
 
 
 async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
-    """The loop for a claimed run and the facts it begins with. Raises CorruptJournal when the journal does not fold."""
+    """The loop for a claimed run and the facts it begins with. Raises CorruptJournal when the journal does not fold,
+    Fenced when another worker has the run by now."""
     plan = await load_plan(parts.store, row.plan_hash)
     values = Values(plan, orjson.loads(row.input), parts.services.env)
     codec = Codec(plan)
@@ -87,6 +88,9 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
                 absorber.reuse(await _reused_outputs(parts.store, plan, event))
         after = records[-1].seq
     if state.seq != row.seq:
+        now = await parts.store.get_run(row.id)
+        if now is None or now.epoch != row.epoch:
+            raise Fenced
         raise CorruptJournal(f"run {row.id}: the run row says {row.seq} events, the journal has {state.seq}")
 
     launcher = Launcher(

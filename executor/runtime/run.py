@@ -495,7 +495,7 @@ class RunLoop:
         return released
 
     async def _release(self, status: RunStatus, next_run_at_ms: int | None) -> bool:
-        return await self._store.release(self.id, self._epoch, self._state.seq, next_run_at_ms, status)
+        return await self._store.release(self.id, self._epoch, self._absorber.taken_seq, next_run_at_ms, status)
 
     async def abandon(self) -> None:
         """After `drive` was cancelled at shutdown: let another worker have the run at once."""

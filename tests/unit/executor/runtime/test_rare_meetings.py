@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
 from typing import Any
 
 import pytest
+from msgspec.structs import replace
 
 from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Suspend
-from executor.errors import BlockError, DatabaseUnavailable
+from executor.blocks.base import Context, Done, Suspend
+from executor.errors import BlockError, CorruptJournal, DatabaseUnavailable, Fenced
 from executor.runtime import launch, worker
 from executor.runtime.clock import ManualClock
+from executor.runtime.recover import recover
+from executor.store.base import RunRow
 from tests.unit.executor.children.given import Hold, engine_on
 from tests.unit.executor.lifecycle.given import chain, until
 
@@ -62,6 +66,32 @@ async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
         await until(engine, run, "run.finished")
 
 
+async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Their lease has lapsed by then; what was renewed meanwhile are the others."""
+    clock = ManualClock()
+    async with engine_on(tmp_path / "weft.db", hold := Hold(), clock=clock) as engine:
+        told_late: list[str] = []
+        claim = engine.store.claim
+
+        async def late(owner: str, now_ms: int, lease_ms: int, limit: int = 1) -> list[RunRow]:
+            rows = await claim(owner, now_ms, lease_ms, limit)
+            if rows and not told_late:
+                told_late.extend(row.id for row in rows)
+                clock.advance(lease_ms + 1)
+                await engine._worker._renew()
+            return rows
+
+        monkeypatch.setattr(engine.store, "claim", late)
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until(engine, run, "node.started", "a")
+        hold.free.set()
+        await until(engine, run, "run.finished")
+        assert told_late == [run]
+        assert (await engine.run_row(run)).epoch == 1
+
+
 async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
@@ -71,6 +101,42 @@ async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -
         row = await engine.run_row(run)
         assert (row.status, row.lease_owner) == ("running", None)
         hold.free.set()
+
+
+async def test_a_run_that_went_on_elsewhere_while_it_was_read_is_not_called_damaged(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until(engine, run, "node.started", "a")
+        row = await engine.run_row(run)
+        with pytest.raises(Fenced):
+            await recover(engine._parts, replace(row, epoch=row.epoch - 1, seq=1))
+        with pytest.raises(CorruptJournal, match="the run row says 1 events"):
+            await recover(engine._parts, replace(row, seq=1))
+        hold.free.set()
+
+
+class Think:
+    """Part of the turn of its run, and takes its time."""
+
+    spec = BlockSpec("think", "Think", "", "flow", inline=True)
+
+    def __init__(self) -> None:
+        self.began = asyncio.Event()
+
+    async def run(self, ctx: Context) -> Done:
+        self.began.set()
+        await asyncio.sleep(60)
+        return Done(None)
+
+
+async def test_a_run_in_the_middle_of_a_turn_is_let_go_at_once(tmp_path: Path) -> None:
+    """What the turn has decided by then is written nowhere."""
+    async with engine_on(tmp_path / "weft.db", think := Think()) as engine:
+        run = (await engine.submit(chain("a", a={"type": "think"}))).run
+        await think.began.wait()
+        await engine.stop_working(grace_s=0)
+        row = await engine.run_row(run)
+        assert (row.status, row.lease_owner) == ("running", None)
 
 
 @pytest.mark.parametrize(("failures", "status"), [(3, "succeeded"), (4, "failed")])
