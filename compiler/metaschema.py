@@ -6,10 +6,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterator
-from re import _parser  # type: ignore[attr-defined]
+from importlib import import_module
 from typing import Any, Final
 
 from compiler.references import escape
+
+_parser: Final[Any] = import_module("re._parser")  # it reads a pattern without compiling it, and has no public name
 
 _TYPES: Final = ("array", "boolean", "integer", "null", "number", "object", "string")
 _ID: Final = re.compile(r"[^#]*#?")
