@@ -7,7 +7,7 @@ from random import Random
 
 from compiler.plan import Plan
 from executor.core.cut import fork_point
-from executor.core.events import RunCancelling, RunFinished
+from executor.core.events import NodeFailed, RunCancelling, RunFinished
 from executor.core.evolve import fold
 from executor.core.state import RunPhase
 from tests.simulation.document import compiled_plan
@@ -100,7 +100,10 @@ def run_again(workflow: Workflow, plan: Plan, table: Table, verdict: Verdict, fi
 
 def fork(workflow: Workflow, plan: Plan, table: Table, verdict: Verdict, first: Observed, rng: Random) -> None:
     """A run that goes on from any place in the journal of another one comes to what the other one should come to."""
-    copied = first.journal[: fork_point(first.journal, rng.randint(1, len(first.journal)))]
+    failed = [seq for seq, event in enumerate(first.journal, 1) if isinstance(event, NodeFailed)]
+    at_failure = failed and rng.random() < 0.5  # few places, and much may belong to one: a branch is given up with it
+    seq = rng.choice(failed) if at_failure else rng.randint(1, len(first.journal))
+    copied = first.journal[: fork_point(first.journal, seq)]
     ended = [event for event in copied if isinstance(event, RunCancelling | RunFinished)]
     require(not ended, f"a fork takes over the end of the other run: {ended}")
     if fold(plan, copied).phase is not RunPhase.FAILING:

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 from collections.abc import Awaitable, Callable
+from functools import partial
 from random import Random
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -17,7 +18,7 @@ from msgspec import Struct, field
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.links import purpose_of
-from executor.store.base import Record
+from executor.store.base import TERMINAL, Record
 from executor.views import Submitted
 from tests.simulation.generator import ACTIONS
 from tests.simulation.watch import Broken
@@ -36,11 +37,12 @@ _CANCEL_IS_THERE = """
 SELECT 1 FROM inbox WHERE run_id = ?1 AND instr(fact, '"type":"cancel"')
  UNION ALL SELECT 1 FROM events WHERE run_id = ?1 AND type IN ('run.cancelling', 'run.finished')"""
 _PATIENCE_S = 30.0
+_HASTE = 60  # times
 
 
 class Told(Struct):
     """What clients were told. `answers`: who was told to have answered a wait; `signals`: by run and dedupe key how
-    often somebody was told that it is new; `runs`: by idempotency key; `transcripts`: by run what followers got."""
+    often somebody was told that it is new; `runs`: by idempotency key; `transcripts`: by run what each follower got."""
 
     runs: dict[str, set[str]] = field(default_factory=dict)
     all_runs: set[str] = field(default_factory=set)
@@ -48,7 +50,7 @@ class Told(Struct):
     signals: dict[tuple[str, str], int] = field(default_factory=dict)
     cancels: dict[str, float] = field(default_factory=dict)
     answered_s: dict[tuple[str, str], float] = field(default_factory=dict)
-    transcripts: dict[str, list[Record]] = field(default_factory=dict)
+    transcripts: dict[str, list[list[Record]]] = field(default_factory=dict)
 
 
 class Clients:
@@ -60,7 +62,6 @@ class Clients:
         self._at_work: set[tuple[str, str]] = set()  # waits somebody is about to answer
         self._names = 0
         self.something_opened = asyncio.Event()
-        self.finished: set[str] = set()  # runs whose followers saw their end
 
     async def ask(self, what: Callable[[Engine], Awaitable[T]]) -> T:
         """Of any process. Raises Lost, and what the product raises."""
@@ -110,10 +111,13 @@ class Clients:
         if self._rng.random() < self._world.faults.twice:
             self._begin(self._again(once))
         run = (await self.insist(once)).run
-        self._begin(self.follow(run))
+        for _ in range(self._rng.choice((1, 1, 3))):
+            self._begin(self.follow(run, self._rng.random() * self._rng.choice((0, 0, 9))))
         if self._rng.random() < self._world.faults.cancel:
             self._begin(self.cancel(run))
         self._begin(self.send_early(case, run))
+        if self._rng.random() < 0.5:
+            self._begin(self.hasten(run))
 
     async def cancel(self, run: str) -> None:
         self._world.ledger.looks_at_cancels = True
@@ -128,9 +132,26 @@ class Clients:
 
         await self.insist(once)
 
-    async def follow(self, run: str) -> None:
+    async def hasten(self, run: str) -> None:
+        """Does not let its blocks wait for their next attempts."""
+        for _ in range(_HASTE):
+            await asyncio.sleep(self._rng.random() * 0.4)
+            waiting = sorted(key for key in self._world.ledger.retries if key[0] == run)
+            if waiting:
+                _, node, path = self._rng.choice(waiting)
+                with contextlib.suppress(Lost, StoreError, Conflict):
+                    await self.ask(partial(self._retry_now, run, f"{node}@{path}" if path else node))
+
+    async def _retry_now(self, run: str, key: str, engine: Engine) -> None:
+        row, plan = await engine.lifecycle._run(run)
+        if row.status not in TERMINAL:  # of a run that has ended it would make another one
+            await engine.lifecycle._retry_now(row, plan, key)
+
+    async def follow(self, run: str, after_s: float) -> None:
         """The whole journal, whatever breaks off in between."""
-        got = self.told.transcripts.setdefault(run, [])
+        await asyncio.sleep(after_s)
+        got: list[Record] = []
+        self.told.transcripts.setdefault(run, []).append(got)
         world = self._world
 
         async def read(engine: Engine) -> None:
@@ -153,7 +174,6 @@ class Clients:
                 await self._world.ask(read, 1e9)
             except (Lost, StoreError):
                 await asyncio.sleep(0.1 + self._rng.random())
-        self.finished.add(run)
 
     # --- waits and signals
 
@@ -182,23 +202,25 @@ class Clients:
             await self._signal(run, wait.rpartition("!")[0])
             return
         action, fields = self._reply(run, node, path, kind, workflow)
+        asked = 0
 
         async def once(engine: Engine) -> None:
+            nonlocal asked
+            asked += 1
             token = engine.links.token(run, wait, purpose_of(kind))
             if kind == "webhook":
                 await engine.callbacks.receive(token, {"by": by}, {"user-agent": by})
             else:
                 await engine.answer(token, fields, action, by)
-            self._there(
-                "an answer", "SELECT 1 FROM waits WHERE run_id = ?1 AND id = ?2 AND answered_by = ?3", run, wait, by
-            )
+            self._there("an answer", _ANSWER_IS_THERE, run, wait, by)
             self.told.answers.setdefault((run, wait), set()).add(by)
             self.told.answered_s.setdefault((run, wait), self._world.loop.time())
 
         try:
             await self.insist(once)
-        except AlreadyAnswered:
-            pass  # by somebody else, by its expiry, or by this client, who was not told
+        except AlreadyAnswered:  # by somebody else, by its expiry, or by this client, who was not told
+            if asked == 1 and self._world.disk.db.execute(_ANSWER_IS_THERE, (run, wait, by)).fetchall():
+                self._world.complain(f"{by} answered wait {wait} of run {run}, and was told that another one did")
         except NotFound:
             self._world.complain(f"wait {wait} of run {run} is pending, and its link is not known")
 

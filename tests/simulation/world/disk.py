@@ -16,7 +16,7 @@ from random import Random
 from typing import Any, NamedTuple
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.store import statements
+from executor.store import statements, writes
 from executor.store.connection import Database
 from executor.store.migrate import packaged_migrations, split
 from executor.store.readers import Readers, Row
@@ -47,14 +47,17 @@ class Trap(NamedTuple):
 
 
 class Disk:
-    """The file that all processes share. `committed(process)` is called after each commit."""
+    """The file that all processes share. `committed(process)` is called after each commit, `kept_awake(run, epoch)`
+    when an owner wanted to let go of its run and was refused."""
 
     def __init__(self, rng: Random) -> None:
         self.rng = rng
         self.faults = HEALTHY
         self.committed: Callable[[str], None] = lambda process: None
+        self.kept_awake: Callable[[str, int], None] = lambda run, epoch: None
         self.sick: Callable[[str], None] = lambda process: None
         self.process = ""  # whose transaction is open
+        self.let_go: set[str] = set()  # runs that it lets go of in this transaction, or tries to
         self.traps: dict[str, Trap] = {}  # by process
         self.blind = False
         self.db = sqlite3.connect(":memory:", isolation_level=None, cached_statements=512, factory=Connection)
@@ -163,7 +166,11 @@ class _Writer(Writer):
         many = self._disk.rng.randint(1, len(self._waiting))
         group, self._waiting = self._waiting[:many], self._waiting[many:]
         self._disk.process = self._process
+        self._disk.let_go = {item.args[0] for item in group if item.write is writes.release}
         outcomes = self._settle(group)
+        for item, outcome in zip(group, outcomes, strict=True):
+            if item.write is writes.release and outcome.result is False:
+                self._disk.kept_awake(*item.args[:2])
         self._untold.append([(item.future, outcome) for item, outcome in zip(group, outcomes, strict=True)])
         self._loop.call_later(self._disk.delay_s(), self._tell)
         self._at_work = False

@@ -9,12 +9,13 @@ from random import Random
 @dataclass(frozen=True)
 class Faults:
     """Means between two of a kind are in virtual seconds, 0: never. The others are chances: per commit, read, wake-up
-    or request. `slow_s`: how long a commit or a read may take."""
+    or request. `slow_s`: how long a commit or a read may take, `sandbox_s`: an expression."""
 
     crash_s: float = 0
     stop_s: float = 0  # the process is asked to end, and does
     freeze_s: float = 0
     clock_s: float = 0
+    theft_s: float = 0  # a lease ends before its time
     busy: float = 0.0
     refused: float = 0.0  # an I/O error, nothing is written
     uncertain: float = 0.0  # COMMIT raises, committed or not
@@ -23,11 +24,12 @@ class Faults:
     twice: float = 0.0  # a client asks again though it was told, or asks two processes at once
     cancel: float = 0.0
     slow_s: float = 0.05
+    sandbox_s: float = 0
 
     @property
     def calm(self) -> bool:
         """Nobody dies, stalls or fails: then everything is done within seconds."""
-        harm = self.crash_s + self.stop_s + self.freeze_s + self.clock_s
+        harm = self.crash_s + self.stop_s + self.freeze_s + self.clock_s + self.theft_s
         return not (harm or self.busy or self.refused or self.uncertain or self.unread)
 
     @classmethod
@@ -51,6 +53,8 @@ class Faults:
             twice=twice,
             cancel=cancel,
             slow_s=rng.choice((0.01, 0.05, 0.5)),
+            theft_s=rng.choice((0, 0, 5)),
+            sandbox_s=rng.choice((0, 0.1, 20)),  # the longest: more than a process that ends waits
         )
 
 

@@ -5,7 +5,10 @@ after it. At each commit:
   * the journal and the row of a run say the same (they were written together), and so do a child and its parent's wait;
   * only the owner of a run writes its journal, and no live owner loses its lease;
   * no timer, expiry or retry comes before its time; nothing is said to be lost while its owner lives;
-  * the commit that hears of a cancel starts nothing.
+  * a child whose parent does not wait for it any more has ended or is told to;
+  * a process that claims a run anew has stopped what it did for it before;
+  * the commit that hears of a cancel starts nothing;
+  * a run that is refused its sleep for what is in its inbox reads that before it lies down again.
 """
 
 from __future__ import annotations
@@ -20,15 +23,23 @@ import orjson
 
 _RUNS = "SELECT id, seq, epoch, lease_owner, status, workflow FROM runs"
 _EVENTS = "SELECT seq, at_ms, type, node, path, attempt, data FROM events WHERE run_id = ? AND seq > ? ORDER BY seq"
+_INBOX = "SELECT n FROM inbox WHERE run_id = ?"
 _COUNT = "SELECT count(*), coalesce(max(seq), 0) FROM events WHERE run_id = ?"
 _WAIT_DUE = "SELECT expires_at_ms FROM waits WHERE run_id = ? AND id = ?"
 _CANCELS = 'SELECT run_id, n FROM inbox WHERE instr(fact, \'"type":"cancel"\')'
+_LEFT_ALONE = """
+SELECT id FROM runs AS r WHERE parent_run_id = ? AND parent_key = ? AND finished_at_ms IS NULL
+   AND NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = r.id AND instr(fact, '"type":"cancel"'))
+   AND NOT EXISTS (SELECT 1 FROM events WHERE run_id = r.id AND type = 'run.cancelling')"""
 _LONE_CHILDREN = """
 SELECT id FROM runs AS r WHERE parent_run_id IS NOT NULL
    AND NOT EXISTS (SELECT 1 FROM waits AS w WHERE w.run_id = r.parent_run_id AND w.id = r.parent_key)"""
 _CHILDLESS = """
 SELECT run_id, id FROM waits AS w WHERE kind = 'child'
    AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.parent_run_id = w.run_id AND r.parent_key = w.id)"""
+
+# A process that drops a run stops its handlers then; so long it may take until all of them have heard of it.
+HEARD_S = 1.0
 
 Key = tuple[str, str, str]  # run, node, path
 
@@ -60,20 +71,25 @@ class Ledger:
     disturbed: dict[str, float] = field(default_factory=dict)
     dead: set[str] = field(default_factory=set)
     clock_was_set: bool = False
+    stolen: set[str] = field(default_factory=set)  # runs whose lease was made to end before its time
     runs: dict[str, Seen] = field(default_factory=dict)
     claimed_by: dict[str, str] = field(default_factory=dict)  # run -> process, by its epoch
     started: dict[Key, Started] = field(default_factory=dict)
     retries: dict[Key, int] = field(default_factory=dict)
     opened_ms: dict[Key, int] = field(default_factory=dict)
     begun: set[tuple[str, str, str, int]] = field(default_factory=set)
+    epochs: dict[tuple[str, str, str, int], int] = field(default_factory=dict)  # in which attempts were started
+    acted_s: dict[tuple[str, int], float] = field(default_factory=dict)  # (run, epoch) -> when its first events came
     committed_s: dict[tuple[str, int], float] = field(default_factory=dict)
     closed_s: dict[tuple[str, str], float] = field(default_factory=dict)  # (run, wait id) -> when it was closed
     late_s: dict[tuple[str, str], float] = field(default_factory=dict)  # how long after its time a wait was over
     cancels: set[tuple[str, int]] = field(default_factory=set)
     cancelling_s: dict[str, float] = field(default_factory=dict)  # run -> when it was cancelled, or ended
     looks_at_cancels: bool = False
+    unread: dict[tuple[str, int], set[int]] = field(default_factory=dict)  # (run, epoch) -> what kept it awake
     taken_over: Callable[[], None] = lambda: None
     opened: Callable[[], None] = lambda: None  # a wait
+    let_go: Callable[[], set[str]] = set  # runs that the owner lets go of in the commit
     progress_s: float = 0.0
     commits: int = 0
     events: int = 0
@@ -107,6 +123,13 @@ class Ledger:
         if lone:
             self.complain(f"a commit left a child run without the wait for it, or a wait without its child: {lone}")
 
+    def kept_awake(self, run: str, epoch: int) -> None:
+        """An owner wanted to let go of its run and was refused. Asking again would do nothing else for ever."""
+        inbox = {n for (n,) in self.db.execute(_INBOX, (run,)).fetchall()}
+        if again := inbox & self.unread.get((run, epoch), set()):
+            self.complain(f"run {run} lies down again without a look at {sorted(again)} of its inbox")
+        self.unread[run, epoch] = inbox
+
     def effect_begins(self, run: str, node: str, path: str, attempt: int) -> None:
         """A handler is called. What it depends on was committed with, or before, its start."""
         started = self.started.get((run, node, path))
@@ -116,6 +139,13 @@ class Ledger:
             self.complain(f"attempt {attempt} of {node}@{path} of run {run} runs a second time")
         self.begun.add((run, node, path, attempt))
 
+    def effect_ends(self, process: str, run: str, node: str, path: str, attempt: int) -> None:
+        """A handler has ended, and nobody told it to stop."""
+        now = self.runs[run]
+        anew = now.epoch > self.epochs[run, node, path, attempt] and self.claimed_by[run] == process
+        if anew and self.acted_s.get((run, now.epoch), math.inf) < self.now_s() - HEARD_S:
+            self.complain(f"attempt {attempt} of {node}@{path} runs on in {process}, which has claimed run {run} anew")
+
     # --- what one commit did to one run
 
     def _may_free(self, process: str, run: str) -> bool:
@@ -123,6 +153,8 @@ class Ledger:
 
     def _claimed(self, process: str, run: str, old: Seen, now: Seen) -> None:
         self.claimed_by[run] = process
+        stolen = run in self.stolen
+        self.stolen.discard(run)
         if now.epoch != old.epoch + 1:
             self.complain(f"run {run} was claimed, its epoch went from {old.epoch} to {now.epoch}")
         if old.owner is None:
@@ -130,11 +162,14 @@ class Ledger:
         self.taken_over()
         owner = self.owners.get(old.owner, "")
         troubled = owner in self.dead or self.disturbed.get(owner, -math.inf) > self.now_s() - 2 * self.lease_s
-        if not (troubled or self.clock_was_set):  # leases of another time may end at any time
+        again = owner == process and run in self.let_go()  # and took it in the same commit, as it was due at once
+        if not (troubled or again or self.clock_was_set or stolen):  # leases of another time may end at any time
             self.complain(f"{process} took run {run} from {owner}, which is alive and well")
 
     def _events(self, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:
         self.progress_s = self.now_s()
+        epoch = old.epoch  # who claims hears of it after the commit: events beside a claim are of the owner before
+        self.acted_s.setdefault((run, epoch), self.now_s())
         rows = self.db.execute(_EVENTS, (run, old.seq)).fetchall()
         types = {type for _, _, type, *_ in rows}
         if "run.finished" in types and "run.cancelling" not in types:
@@ -149,32 +184,35 @@ class Ledger:
                         self.complain(f"the commit in which run {run} hears that it is cancelled starts {node}@{path}")
                     if self.wall_ms() < self.retries.pop(key, 0):
                         self.complain(f"{node}@{path} of run {run} is tried again before its time")
-                    self.started[key] = Started(attempt, now.epoch)
+                    self.started[key] = Started(attempt, epoch)
+                    self.epochs[*key, attempt] = epoch
                 case "retry.scheduled":
                     told = orjson.loads(data)
                     self.retries[key] = told["due_ms"]
                     if told["error"]["code"] == "attempt_lost":
-                        self._lost(key, attempt, now)
+                        self._lost(key, attempt, epoch)
                 case "retry.hastened":
                     self.retries[key] = orjson.loads(data)["due_ms"]
                 case "wait.opened":
                     self.opened_ms[key] = self.wall_ms()
                     self.opened()
                     if orjson.loads(data)["kind"] == "attention":
-                        self._lost(key, attempt, now)
+                        self._lost(key, attempt, epoch)
                 case "wait.closed":
                     self._closed(run, node, path, attempt, orjson.loads(data)["outcome"])
                 case "run.cancelling" | "run.finished":
                     self.cancelling_s.setdefault(run, self.now_s())
 
-    def _lost(self, key: Key, attempt: int, now: Seen) -> None:
+    def _lost(self, key: Key, attempt: int, epoch: int) -> None:
         started = self.started.get(key)
-        if started is not None and started.attempt == attempt and started.epoch == now.epoch:
+        if started is not None and started.attempt == attempt and started.epoch == epoch:
             self.complain(f"attempt {attempt} of {key} is called lost by the owner that started it")
 
     def _closed(self, run: str, node: str, path: str, attempt: int, outcome: str) -> None:
         wait = f"{node}@{path}!{attempt}" if path else f"{node}!{attempt}"
         self.closed_s[run, wait] = self.now_s()
+        if self.db.execute(_LEFT_ALONE, (run, wait)).fetchall():
+            self.complain(f"run {run} does not wait for the child of {wait} any more, and did not tell it")
         found: Any = self.db.execute(_WAIT_DUE, (run, wait)).fetchone()
         if outcome in ("fired", "expired") and found is not None:
             early_ms = found[0] - self.wall_ms()

@@ -30,10 +30,13 @@ HANG_S = 1800  # three times what that many seeds take
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m tests.simulation.world.mutants", description=__doc__)
     parser.add_argument("--only", default="", help="those with this in their name")
+    parser.add_argument(
+        "--from", type=int, default=1, dest="first", help="begin at this one of the list (1: the first)"
+    )
     parser.add_argument("--seeds", type=int, default=SEEDS, help="how many to look for each")
     parser.add_argument("--jobs", type=int, default=2, help="how many at the same time")
     options = parser.parse_args()
-    mutants = [mutant for mutant in read(LIST.read_text()) if options.only in mutant.what]
+    mutants = [mutant for mutant in read(LIST.read_text())[options.first - 1 :] if options.only in mutant.what]
     began, survivors = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(options.jobs) as pool:
         healthy = Path(name)  # others may be at work in the tree meanwhile
@@ -79,9 +82,10 @@ def _first_failure(copy: Path, seeds: int) -> tuple[str, str]:
     if done.returncode < 0:
         return "DIES", f"of signal {-done.returncode}"
     last = done.stdout.strip().rsplit("\n", 1)[-1]
-    assert last.startswith("first failure: "), done.stdout + done.stderr
-    said = done.stderr.strip().splitlines()[0].partition(": ")[2]
-    return "seed " + last.removeprefix("first failure: "), said[:110]
+    said = done.stderr.strip().splitlines() or [""]
+    if not last.startswith("first failure: "):
+        return "DIES", f"with exit code {done.returncode}: {said[-1][:110]}"  # of itself, and no seed was judged
+    return "seed " + last.removeprefix("first failure: "), said[0].partition(": ")[2][:110]
 
 
 if __name__ == "__main__":

@@ -1,7 +1,7 @@
 """Block types that do what the table of a random workflow says, whatever dies around them, and the documents for them.
 
-A handler knows nothing but the database: how often its block has failed so far is what the journal says, so an attempt
-that was lost counts as little here as it does there.
+A handler knows little but the database: how often its block has failed so far is what the journal says, and what the
+turn it is called in has not written yet, so an attempt that was lost counts as little here as it does there.
 """
 
 from __future__ import annotations
@@ -26,6 +26,7 @@ from tests.simulation.generator import ACTIONS, Behaviour, Block, Place, Table, 
 from tests.simulation.reference import Verdict, judge
 from tests.simulation.world.disk import Disk
 from tests.simulation.world.ledger import Ledger
+from tests.simulation.world.loop import PROCESS
 
 LABELS = range(6, 46)  # a world has several runs, and each of their steps is a commit
 FAR_S = 40 * 86_400  # no wait of a world lasts so long
@@ -92,7 +93,7 @@ class Script:
     rng: Random
     long: bool = False
     stubborn: float = 0.0  # how often a handler does not stop when it is told to
-    performed: set[tuple[str, str, int]] = field(default_factory=set)
+    failed: set[tuple[str, int, str, str, int]] = field(default_factory=set)  # run, epoch, node, path, attempt
 
     def registry(self) -> Registry:
         catalog = Blocks()
@@ -102,15 +103,18 @@ class Script:
     async def perform(self, ctx: Context, inline: bool) -> Outcome:
         node, _, path = ctx.key.partition("@")
         if not inline:
-            self.ledger.effect_begins(ctx.run_id, node, path, ctx.attempt)
-            await self._take_time()
+            attempt = (ctx.run_id, node, path, ctx.attempt)
+            self.ledger.effect_begins(*attempt)
+            if await self._take_time() and (process := PROCESS.get()) is not None:
+                self.ledger.effect_ends(process.name, *attempt)
         if ctx.type == "step":
             return await self._step(ctx)
         if ctx.workflow == CHILD:
             return Done(ctx.input)
         return await self._by_table(ctx, self.cases[ctx.workflow], node, path)
 
-    async def _take_time(self) -> None:
+    async def _take_time(self) -> bool:
+        """False: it was told to stop, and did not."""
         chance = self.rng.random()
         seconds = 0.0 if chance < 0.3 else self.rng.random() * (0.3 if chance < 0.8 else 4)
         if self.long and chance > 0.88:
@@ -121,6 +125,8 @@ class Script:
             if self.rng.random() >= self.stubborn:
                 raise
             await asyncio.sleep(self.rng.random() * 9)
+            return False
+        return True
 
     async def _by_table(self, ctx: Context, case: Case, node: str, path: str) -> Outcome:
         block, act = case.block(node), case.act(node, path)
@@ -128,10 +134,11 @@ class Script:
             if act.test_fails_after and act.test_fails_after == ctx.turn:
                 raise BlockError("the test raised", code="test_failed", retryable=True)
             return Tested(ctx.turn < act.count) if block.kind == "loop" else Done()
-        fails = self.raised(ctx.run_id, node, path) < act.fails
+        fails = self.raised(ctx.run_id, node, path, ctx.attempt) < act.fails
         if act.wait == "child" and (act.retryable or not fails):
             return await self._child(ctx, fails)
         if fails:
+            self.failed.add((ctx.run_id, self.ledger.runs[ctx.run_id].epoch, node, path, ctx.attempt))
             raise BlockError("as the table says", code="scripted", retryable=act.retryable)
         if node.endswith(":start"):
             return Sized(min(act.count, 1) if act.lazy and block.kind == "loop" else act.count)
@@ -184,11 +191,16 @@ class Script:
             case _:
                 return Done({"run": ctx.run_id, "attempt": ctx.attempt, "pad": "x" * self.rng.choice((0, 0, 500))})
 
-    def raised(self, run: str, node: str, path: str) -> int:
-        """How often the block has failed so far, by what is on disk."""
-        query = "SELECT data FROM events WHERE run_id = ? AND node = ? AND path = ? AND type = 'retry.scheduled'"
+    def raised(self, run: str, node: str, path: str, attempt: int) -> int:
+        """How often the block has failed before this attempt."""
+        query = (
+            "SELECT attempt, data FROM events WHERE run_id = ? AND node = ? AND path = ? AND type = 'retry.scheduled'"
+        )
         rows = self.disk.db.execute(query, (run, node, path)).fetchall()
-        return sum(orjson.loads(data)["error"]["code"] in SCRIPTED for (data,) in rows)
+        written = {number: orjson.loads(data)["error"]["code"] in SCRIPTED for number, data in rows}
+        epoch = self.ledger.runs[run].epoch
+        unwritten = [n for n in range(1, attempt) if n not in written and (run, epoch, node, path, n) in self.failed]
+        return sum(written.values()) + len(unwritten)
 
 
 class Expressions:
@@ -198,15 +210,17 @@ class Expressions:
         self._script = script
 
     async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str) -> list[Any]:
+        if (chance := self._script.rng.random()) < 0.2:
+            await asyncio.sleep(5 * chance * self._script.disk.faults.sandbox_s)
         run, _, rest = seed.partition(":")
-        key = rest.rpartition(":")[0]
-        return [key if call.source.strip() == _LABEL else self._skip(run, key) for call in calls]
+        key, _, attempt = rest.rpartition(":")
+        return [key if call.source.strip() == _LABEL else self._skip(run, key, int(attempt)) for call in calls]
 
-    def _skip(self, run: str, key: str) -> bool:
+    def _skip(self, run: str, key: str, attempt: int) -> bool:
         node, _, path = key.partition("@")
         ((name,),) = self._script.disk.db.execute("SELECT workflow FROM runs WHERE id = ?", (run,)).fetchall()
         act = self._script.cases[name].act(node, path)
-        return act.skip and self._script.raised(run, node, path) >= act.fails
+        return act.skip and self._script.raised(run, node, path, attempt) >= act.fails
 
     def matches(self, pattern: str, texts: Sequence[str]) -> list[bool]:
         return [re.search(pattern, text) is not None for text in texts]

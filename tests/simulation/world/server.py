@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from executor.blocks.outbound import GuardedClient
 from executor.engine import Engine
 from executor.errors import StoreError
-from executor.runtime import stored
+from executor.runtime import pages, stored
 from executor.services import Services
+from executor.store.base import Record
 from tests.simulation.watch import Broken
 from tests.simulation.world.disk import WorldStore
 from tests.simulation.world.loop import Process, WorldLoop, begin
@@ -60,6 +61,7 @@ class Server:
         )
         engine = await begin(process, opening)
         world.ledger.owners[engine._worker.name] = process.name
+        self._look_at_pages(engine)
         self._lose_wakeups(engine)
         self.engine, self.leaving = engine, False
 
@@ -76,6 +78,25 @@ class Server:
 
         for owner, name, call in ((engine._hub, "signal", signal), (engine._worker, "wake", wake)):
             setattr(owner, name, sometimes(call))
+
+    def _look_at_pages(self, engine: Engine) -> None:
+        """Whatever readers share, each gets all that it was told of before it asked, up to the end of the page."""
+        world, signal, read = self._world, engine._hub.signal, engine._pages.read
+        told: dict[str, int] = {}
+
+        def note(run: str) -> None:
+            if run in world.ledger.runs:
+                told[run] = world.ledger.runs[run].seq
+            signal(run)
+
+        async def look(run: str, after: int) -> list[Record]:
+            there, end = told.get(run, 0), after - after % pages.PAGE + pages.PAGE
+            records = await read(run, after)
+            if (records[-1].seq if records else after) < min(there, end):
+                world.complain(f"a page of run {run} ends at {after + len(records)}, its readers know of {there}")
+            return records
+
+        engine._hub.signal, engine._pages.read = note, look  # type: ignore[method-assign]
 
     async def ask(self, what: Callable[[Engine], Awaitable[T]], patience_s: float) -> T:
         assert self.engine is not None and self.process is not None

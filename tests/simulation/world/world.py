@@ -63,6 +63,8 @@ class World:
         self.clock = WallClock(self.loop)
         self.ledger = Ledger(self.disk.db, self.loop.time, self.clock.highest_ms, self.complain, LEASE_MS / 1000)
         self.disk.committed = self.ledger.committed
+        self.disk.kept_awake = self.ledger.kept_awake
+        self.ledger.let_go = lambda: self.disk.let_go
         self.disk.sick = self._disturbed
         self.stolen = asyncio.Event()
         self.ledger.taken_over = self._claimed
@@ -137,6 +139,7 @@ class World:
             (faults.stop_s, "stop", self._stop),
             (faults.freeze_s, "freeze", self._freeze),
             (faults.clock_s, "clock", self._step_clock),
+            (faults.theft_s, "theft", self._steal),
         ]
 
     async def _strikes(self, mean_s: float, kind: str, strike: Callable[[], Awaitable[None]]) -> None:
@@ -166,17 +169,24 @@ class World:
         if server is not None and server.process is not None:
             process = server.process
             if self.rng.random() < 0.8:  # with a commit under way
-                write = self.rng.choice((writes.append, writes.append, writes.release))
+                write = self.rng.choice((writes.append, writes.release))
                 self.disk.traps[process.name] = Trap(write, partial(self._stand_still, process))
                 await asyncio.sleep(self.rng.random() * 10)
                 self.disk.traps.pop(process.name, None)
             else:
                 self._stand_still(process)
+            if process.frozen and self.rng.random() < 0.5:
+                self._end_leases([name for name, owner in self.ledger.owners.items() if owner == process.name])
             stolen = self.stolen = asyncio.Event()
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self.rng.choice((3 * self.rng.random(), 2.5 * LEASE_MS / 1000))):
                     await stolen.wait()
             self._go_on(process)
+
+    def _end_leases(self, workers: list[str]) -> None:
+        """As if these had stood still for longer."""
+        for worker in workers:
+            self.disk.db.execute("UPDATE runs SET lease_until_ms = 0 WHERE lease_owner = ?", (worker,))
 
     def _stand_still(self, process: Process) -> None:
         process.frozen = True
@@ -202,6 +212,14 @@ class World:
     def _set_clock(self, step_ms: int) -> None:
         self.clock.step(step_ms)
         self.ledger.clock_was_set = True
+
+    async def _steal(self) -> None:
+        """As a clock does it that is set to and fro. Whoever looks first has the run then, be it its owner."""
+        leased = self.disk.db.execute("SELECT id FROM runs WHERE lease_owner IS NOT NULL ORDER BY id").fetchall()
+        if leased:
+            (run,) = self.rng.choice(leased)
+            self.disk.db.execute("UPDATE runs SET lease_until_ms = 0 WHERE id = ?", (run,))
+            self.ledger.stolen.add(run)
 
     def _disturbed(self, process: str) -> None:
         self.ledger.disturbed[process] = self.loop.time()
