@@ -21,7 +21,8 @@ class Timers:
         self._heap: list[tuple[int, int]] = []
         self._callbacks: dict[int, Callable[[], None]] = {}
         self._numbers = count(1)
-        self._handle: asyncio.TimerHandle | None = None
+        self._look_at_s = 0.0  # by the loop's clock; kept here because not every loop's handle has `when()`
+        self._handle: asyncio.Handle | None = None
         clock.on_jump(self._fire)
 
     def set(self, due_ms: int, callback: Callable[[], None]) -> int:
@@ -54,11 +55,11 @@ class Timers:
         # 1 ms more: the loop's clock may run ahead of the wall clock by a fraction, and early is wrong
         look_at_s = loop.time() + (delay_ms + 1) / 1000
         # By the loop's clock: what was reckoned before the wall clock was set may be far too late now.
-        if self._handle and not self._handle.cancelled() and self._handle.when() <= look_at_s:
+        if self._handle and not self._handle.cancelled() and self._look_at_s <= look_at_s:
             return
         if self._handle:
             self._handle.cancel()
-        self._handle = loop.call_at(look_at_s, self._fire)
+        self._look_at_s, self._handle = look_at_s, loop.call_at(look_at_s, self._fire)
 
     def _fire(self) -> None:
         if self._handle:

@@ -3,13 +3,18 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Callable
+from contextvars import Context
+from typing import TypeVarTuple
 
 import pytest
+import uvloop
 
 from executor.runtime.timers import Timers
 
 HOUR_MS = 3_600_000
+Ts = TypeVarTuple("Ts")
 
 
 class Wall:
@@ -68,3 +73,35 @@ async def test_a_step_back_fires_nothing_early() -> None:
     async with asyncio.timeout(5):
         await fired.wait()
     timers.close()
+
+
+class Interrupted(uvloop.Loop):
+    """The process gets no time between reckoning when to look and asking for it, so what it asks for is due already."""
+
+    def call_at(
+        self, when: float, callback: Callable[[*Ts], object], *args: *Ts, context: Context | None = None
+    ) -> asyncio.TimerHandle:
+        time.sleep(max(0.0, when - self.time()) + 0.001)
+        return super().call_at(when, callback, *args, context=context)
+
+
+def test_a_second_timer_beside_one_that_the_loop_calls_at_once() -> None:
+    """uvloop hands out a handle that knows no time then."""
+
+    async def both_fire() -> list[str]:
+        wall, fired = Wall(), list[str]()
+        timers = Timers(wall)
+        timers.set(wall.now_ms(), lambda: fired.append("one"))
+        timers.set(wall.now_ms(), lambda: fired.append("other"))
+        for _ in range(1000):
+            if len(fired) == 2:
+                break
+            await asyncio.sleep(0.001)
+        timers.close()
+        return fired
+
+    loop = Interrupted()
+    try:
+        assert loop.run_until_complete(both_fire()) == ["one", "other"]
+    finally:
+        loop.close()
