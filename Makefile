@@ -26,7 +26,7 @@ help:
 	@echo "make lint     ruff, mypy --strict, import rules"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
-	@echo "make mutants  plant bugs, one at a time; the simulations must find each (an hour)"
+	@echo "make mutants  plant bugs, one at a time; the simulations must find each (ten minutes)"
 	@echo "make lock     pin the newest versions that pyproject.toml allows"
 	@echo "make clean    remove what was built; databases stay"
 
