@@ -13,6 +13,7 @@ chunk.
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Iterator
 
@@ -21,12 +22,13 @@ from sse_starlette.sse import EventSourceResponse
 from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
-from executor.errors import NotFound
+from executor.errors import NotFound, WeftError
 from executor.store.base import TERMINAL, Record, RunRow
 from server.errors import TooManyStreams
 from server.settings import Limits
 from server.wire import encode_record
 
+_log = logging.getLogger("weft.server")
 RETRY_HINT = b"retry: 2000\n\n"  # milliseconds after which EventSource reconnects
 CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
 DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person can not see 20 ms
@@ -182,6 +184,10 @@ async def _frames(
                 signal.cancel()
     except NotFound:
         return  # deleted under its reader: there is nothing more to send
+    except WeftError as error:
+        # Nobody can be told behind a 200: the reader sees an end without `run.finished`, asks for the run, and gets this
+        # as an answer; or it comes back, and by then the database can be read again.
+        _log.error("the event stream of run %s ends: %s: %s", row.id, error.code, error.message)
     finally:
         if deltas:
             deltas.close()

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import sqlite3
 from collections.abc import AsyncIterator, Callable
+from contextlib import closing
 from typing import Any
 
 import orjson
@@ -14,7 +16,7 @@ from starlette.types import Message
 from executor.engine import Engine
 from executor.store.base import RunRow
 from server.errors import TooManyStreams
-from server.settings import Limits
+from server.settings import Limits, Settings
 from server.sse import RETRY_HINT, EventStream, Streams
 
 LIMITS = Limits()
@@ -78,6 +80,22 @@ async def test_replay_comes_as_one_chunk(engine: Engine, streams: Streams, waiti
     assert len(reader.chunks) == 2, "the hint, then everything that waited"
     reader.gone.set()
     await task
+
+
+async def test_a_damaged_journal_ends_the_stream_with_a_line_in_the_log(
+    engine: Engine, streams: Streams, waiting: RunRow, settings: Settings, caplog: pytest.LogCaptureFixture
+) -> None:
+    with closing(sqlite3.connect(settings.db_path)) as db, db:
+        assert db.execute("UPDATE events SET at_ms = at_ms + 1 WHERE run_id = ? AND seq = 2", (waiting.id,)).rowcount
+    reader = Reader()
+    async with asyncio.timeout(10):
+        await stream(engine, streams, waiting)(SCOPE, reader.receive, reader.send)
+    assert reader.chunks == [RETRY_HINT], "nothing of what is not known to be true"
+    [said] = [record for record in caplog.records if record.name == "weft.server"]
+    assert said.getMessage() == (
+        f"the event stream of run {waiting.id} ends: corrupt_journal: run {waiting.id}: event 2 is not what was written"
+    )
+    assert said.exc_info is None
 
 
 async def test_large_replays_are_cut_into_chunks(engine: Engine, waiting: RunRow) -> None:
