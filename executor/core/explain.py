@@ -89,7 +89,8 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:
     lost = state.lost.get(key, 0)
-    return (f"{lost} earlier attempt{'s were' if lost > 1 else ' was'} lost",) if lost else ()
+    # Lost with its process, or under way in the run that this one was forked from.
+    return (f"{lost} earlier attempt{'s' if lost > 1 else ''} left no result",) if lost else ()
 
 
 _ANSWER = {

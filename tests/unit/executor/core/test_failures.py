@@ -251,7 +251,7 @@ def test_a_lost_attempt_runs_again_and_does_not_count_as_a_failure() -> None:
     for attempt in range(2, LOST_ATTEMPTS_MAX + 2):
         assert s.lost("a") == ["a will retry", f"a starts again ({attempt})"]
     assert s.lost("a") == ["a waits", "run parks"]
-    lost = f"{LOST_ATTEMPTS_MAX} earlier attempts were lost"
+    lost = f"{LOST_ATTEMPTS_MAX} earlier attempts left no result"
     assert s.why("a") == ("needs_attention", ("waits for somebody to say what became of its lost attempt", lost))
     assert s.wait_retried("a") == ["a wait answered", "a will retry", f"a starts again ({LOST_ATTEMPTS_MAX + 2})"]
     assert s.lost("a") == ["a waits", "run parks"]

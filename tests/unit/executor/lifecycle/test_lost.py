@@ -112,7 +112,7 @@ async def test_why_tells_of_losses_while_the_next_attempt_runs(tmp_path: Path) -
         [why] = await engine.why(run, "mail")
         assert (why.state, why.reasons) == (
             "running",
-            ("attempt 2 is under way", "1 earlier attempt was lost"),
+            ("attempt 2 is under way", "1 earlier attempt left no result"),
         )
         mail.holding["mail"].set()
         await until(engine, run, "run.finished")
