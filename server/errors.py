@@ -94,6 +94,13 @@ class TooManyStreams(WeftError):
     status = 503
 
 
+class Stopping(WeftError):
+    """The server stopped before this was answered."""
+
+    code = "server_stopping"
+    status = 503
+
+
 def problem(
     status: int,
     code: str,

@@ -16,6 +16,7 @@ the token in the path is the credential there, and no other site knows it."""
 
 from __future__ import annotations
 
+import asyncio
 from collections.abc import Iterable
 from urllib.parse import urlsplit
 
@@ -24,11 +25,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.errors import WeftError
 from server.body import SIZE_HINT
-from server.errors import BodyTooLarge, CrossSite, Misdirected, UnsupportedMedia, problem, problem_of
+from server.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
 from server.settings import Settings, is_loopback
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIX = "/resume/"
+STOPPING_HINT = "Ask again. What was written may have been done all the same: the same Idempotency-Key finds it."
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 HTML_HEADERS = {
     "Content-Security-Policy": (
@@ -70,7 +72,7 @@ class Guard:
         except WeftError as error:
             await problem_of(error)(scope, receive, _hardened(send))
             return
-        await self.app(scope, receive, _hardened(send))
+        await _answered(self.app, scope, receive, _hardened(send))
 
     def _check_host(self, given: list[str], scope: Scope) -> None:
         if len(given) == 1 and self._is_ours(given[0].lower(), scope):
@@ -116,6 +118,23 @@ class Guard:
         raise UnsupportedMedia(
             f"The content type {media or '(none)'} is not taken here.", hint="Send application/json."
         )
+
+
+async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
+    """A request that the server gives up on when it stops gets an answer that says so, while none was begun."""
+    begun = False
+
+    async def note(message: Message) -> None:
+        nonlocal begun
+        begun = True
+        await send(message)
+
+    try:
+        await app(scope, receive, note)
+    except asyncio.CancelledError:
+        if begun:
+            raise
+        await problem_of(Stopping(hint=STOPPING_HINT))(scope, receive, send)
 
 
 def is_cross_site(headers: Headers) -> bool:

@@ -63,6 +63,28 @@ async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
     assert len(service.calls) == EACH, "a call was made again, though its process lives"
 
 
+async def test_who_waits_when_the_server_stops_is_told(servers: Servers, service: Service) -> None:
+    """Nobody knows then whether it will be written; with the same key the next server does."""
+    server = await servers.start()
+    async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http:
+        client = Client(http)
+        (await client.start("first", nap(0.01))).raise_for_status()
+        with locked(servers.db):
+            asked = asyncio.create_task(client.start("new", nap(0.01)))
+            await asyncio.sleep(0.5)
+            stopped = asyncio.create_task(server.stop(30))
+            refused = await asked
+            assert (refused.status_code, refused.json()["code"]) == (503, "server_stopping"), refused.text
+            assert refused.headers["content-type"] == "application/problem+json"
+            assert int(refused.headers["retry-after"]) > 0
+            assert await stopped == 0
+        server = await servers.start()
+        (await client.start("new", nap(0.01))).raise_for_status()
+        await client.ended()
+    assert await server.stop(10) == 0
+    sound(servers, client)
+
+
 @pytest.mark.soak
 @pytest.mark.timeout(0 if WHOLE else 120)
 async def test_what_is_too_long_is_told_and_survived(servers: Servers, service: Service) -> None:
