@@ -7,9 +7,8 @@ region.
 A container `review` is two nodes of its parent region, `review:start` and `review:end` (the sentinels); the body is the
 region that `start.body` and `end.body` name. The edge start -> end carries the handle `out`: it resolves live when the
 start sentinel succeeds, after which the end sentinel runs each time the body's open scopes have closed. All edges
-that leave
-the container by `out` leave `review:end`; edges by `error` leave from BOTH sentinels (each resolves once, so a
-target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a
+that leave the container by `out` leave `review:end`; edges by `error` leave from BOTH sentinels (each resolves once,
+so a target counts both), because either may fail. The back edge end -> start is not an edge: it never counts as a
 dependency.
 
 In a body region the entry nodes (those the container's `body` handle points to) have indegree 1: one virtual edge

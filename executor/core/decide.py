@@ -1,12 +1,11 @@
-"""The policy: a fact comes in, events go out. Whatever could be decided otherwise tomorrow is decided here and
-recorded.
+"""The policy: a fact comes in, events go out. Whatever could be decided otherwise tomorrow is decided, and
+recorded, here.
 
 `decide` applies each event with `evolve` the moment it is made, so that later decisions of the same fact see it. It
 never looks at payloads, clocks or chance: the time is `fact.at_ms`.
 
 Order of one call: the fact's own events, then everything that follows without any further fact: containers that leave
-or
-open scopes, aborted containers that fail, reused nodes; then due retries and ready nodes start, first in first out,
+or open scopes, aborted containers that fail, reused nodes; then due retries and ready nodes start, first in first out,
 as far as the limits allow; then the run parks or finishes.
 """
 

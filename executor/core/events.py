@@ -86,9 +86,8 @@ class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
 
     route "error"   the node's error edges are live, the rest dead;
     route "out"     on_error: continue, the output is null;
-    route None      nobody catches it at the node: `caught` says who does. ("branch", path): the branch scope `path`
-    of a
-                    parallel with on_branch_error continue or collect is aborted; ("container", path): the container
+    route None      nobody catches it at the node: `caught` says who does. ("branch", path): the branch scope `path` of
+                    a parallel with on_branch_error continue or collect is aborted; ("container", path): the container
                     whose body scope is `path` is aborted and then fails (its error handle is wired); None: the run
                     fails.
     """

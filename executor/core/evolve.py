@@ -3,12 +3,10 @@
 Theory of operation
 -------------------
 A scope is one opened copy of a region: the root, one iteration of a loop, one branch of a parallel. It counts, per
-node, the
-in-edges that are still open (`waiting`) and those that resolved live (`live`). An edge resolves exactly once: when its
-source is decided, live if its handle is the route the source took, else dead. When a node's `waiting` reaches zero it
-is
-ready if anything was live, else skipped, and then its own out-edges resolve dead: the cascade, run with an explicit
-stack. Nothing is ever scanned: each event costs what the out-edges it resolves cost.
+node, the in-edges that are still open (`waiting`) and those that resolved live (`live`). An edge resolves exactly once:
+when its source is decided, live if its handle is the route the source took, else dead. When a node's `waiting` reaches
+zero it is ready if anything was live, else skipped, and then its own out-edges resolve dead: the cascade, run with an
+explicit stack. Nothing is ever scanned: each event costs what the out-edges it resolves cost.
 
 `scope.open` counts undecided nodes. At zero the scope closes, whatever path got there; dead ends need no special case.
   * the root closes: `root_closed`, the run can finish;

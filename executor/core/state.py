@@ -140,8 +140,7 @@ _encoder = msgspec.msgpack.Encoder(order="deterministic")
 
 def encode(state: State) -> bytes:
     """Canonical bytes: two states are equal when these are. Dict order is part of what is compared only where it
-    decides
-    something (ready queues); everything else is sorted."""
+    decides something (ready queues); everything else is sorted."""
     fields = {
         "run": state.run,
         "seq": state.seq,

@@ -25,8 +25,7 @@ FOREIGN = {
 
 def same(expected: Any, ours: Any) -> bool:
     """Containers by `results` only; foreign keys ignored; text against a typed value by its rendering; failures by
-    their
-    message; the entries of one scope in any order."""
+    their message; the entries of one scope in any order."""
     if isinstance(expected, dict):
         if "results" in expected and isinstance(ours, dict) and "results" in ours:
             return _scopes(expected["results"], ours["results"])
