@@ -50,6 +50,7 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     """
     import msgspec
 
+    from executor.errors import DatabaseUnavailable
     from executor.upkeep.doctor import examine
     from executor.upkeep.findings import Evidence
     from server import cli
@@ -60,6 +61,8 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
         report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
     except sqlite3.Error as error:
         raise cli._Refused(f"{path} can not be read: {error}.", "Restore a backup: weft restore FILE") from None
+    except DatabaseUnavailable as error:
+        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
     except LookupError:
         raise cli._Refused(f"There is no run {run_id!r} in {path}.") from None
     if as_json:

@@ -119,6 +119,7 @@ def plain_connect(path: str) -> sqlite3.Connection:
 def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connection:
     if sqlite3.sqlite_version_info < FIXED_WAL_RESET:
         log.debug("SQLite %s: let only one process write to %s", sqlite3.sqlite_version, path)
+    check_log(path)
     create_private(path)
     db = connect(path)
     try:
@@ -136,6 +137,24 @@ def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connecti
         db.close()
         raise
     return db
+
+
+def check_log(path: str) -> None:
+    """To be called before the file is opened, even for reading: SQLite deletes a log beside an empty or missing
+    database without a word, and until the first checkpoint all there is may be in it. The log is looked at first: a
+    database has its first page before its log has anything. Raises DatabaseUnavailable."""
+    if _size(f"{path}-wal") and not _size(path):
+        raise DatabaseUnavailable(
+            f"the log {path}-wal has data, but its database {path} is gone",
+            hint="Put the database back in its place, or run `weft restore` with a backup; that keeps the log.",
+        )
+
+
+def _size(path: str) -> int:
+    try:
+        return os.stat(path).st_size
+    except FileNotFoundError:
+        return 0
 
 
 def create_private(path: str) -> None:

@@ -20,7 +20,7 @@ from importlib.resources import files
 from msgspec import Struct
 
 from executor.errors import DatabaseUnavailable, SchemaTooNew
-from executor.store.connection import Database, create_private, sync_directory
+from executor.store.connection import Database, check_log, create_private, sync_directory
 from executor.store.readers import plain_read_only
 
 log = logging.getLogger("weft.store")
@@ -34,8 +34,9 @@ class Migration(Struct, frozen=True):
 
 def migrate(database: Database, migrations: Sequence[Migration]) -> int:
     """Apply what is missing. Returns the version of the file now. Raises SchemaTooNew, DatabaseUnavailable (no copy
-    could be made), sqlite3.Error: each leaves the file as it was."""
+    could be made, or there is a log but no database), sqlite3.Error: each leaves the file as it was."""
     newest = migrations[-1].number
+    check_log(database.path)
     _refuse_newer(_glance(database.path), newest)
     found = version_of(database.db)
     _refuse_newer(found, newest)

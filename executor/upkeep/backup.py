@@ -19,7 +19,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.errors import Conflict, SchemaTooNew, StoreError
+from executor.errors import Conflict, DatabaseUnavailable, SchemaTooNew, StoreError
+from executor.store.connection import check_log
 from executor.store.migrate import packaged_migrations, version_of
 from executor.upkeep.invariants import open_read_only
 
@@ -47,9 +48,21 @@ class Backup(Struct, frozen=True):
 
 def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
     """Copy `database` to `target`, mode 0600. Raises Conflict when there is such a file and it is not to be replaced,
-    sqlite3.Error, OSError, and BackupUnusable when the copy is not sound: then the database is not either."""
+    or is no earlier backup but a database at work or something else; sqlite3.Error, OSError, and BackupUnusable when
+    the copy is not sound: then the database is not either."""
     if target.exists() and not replace:
-        raise Conflict(f"{target} exists already", code="file_exists", hint="choose another name, or --force")
+        raise Conflict(f"the file {target} exists already", code="file_exists", hint="choose another name, or --force")
+    if target.exists() and target.samefile(database):
+        raise Conflict(f"the file {target} is the database itself", code="file_exists", hint="choose another name")
+    if target.exists() and not _is_copy(target):
+        raise Conflict(f"the file {target} is no earlier backup", code="file_exists", hint="choose another name")
+    wal = target.with_name(target.name + "-wal")
+    if wal.exists():  # SQLite would apply it to the copy
+        raise Conflict(
+            f"the file {wal} is there: {target} is a database at work, or was one when its process was killed",
+            code="file_exists",
+            hint="choose another name",
+        )
     began = time.monotonic()
     draft = _create(target)
     try:
@@ -69,19 +82,19 @@ def inspect(path: Path) -> Backup:
         with closing(open_read_only(path)) as db:
             lines = [line for (line,) in db.execute("PRAGMA integrity_check(5)")]
             if lines != ["ok"]:
-                raise BackupUnusable(f"{path} is damaged: {lines[0]}", hint="use another backup")
+                raise BackupUnusable(f"the file {path} is damaged: {lines[0]}", hint="use another backup")
             schema = version_of(db)
             newest = packaged_migrations()[-1].number
             if schema > newest:
                 raise SchemaTooNew(
-                    f"{path} has schema {schema}, this weft knows schemas up to {newest}",
+                    f"the file {path} has schema {schema}, this weft knows schemas up to {newest}",
                     hint="use the weft that wrote it, or a newer one",
                 )
             ended = "status IN ('succeeded', 'failed', 'cancelled')"
             query = f"SELECT count(*), count(*) FILTER (WHERE NOT {ended}) FROM runs"  # noqa: S608 - constants
             runs, still_open = db.execute(query).fetchone()
     except sqlite3.Error as error:
-        raise BackupUnusable(f"{path} is not a database of weft: {error}", hint="use another backup") from error
+        raise BackupUnusable(f"the file {path} is not a database of weft: {error}", hint="use another") from error
     return Backup(str(path), path.stat().st_size, schema, runs, still_open)
 
 
@@ -92,7 +105,7 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
     found = inspect(source)
     if database.exists() and not replace:
         raise Conflict(
-            f"{database} exists already",
+            f"the database {database} exists already",
             code="file_exists",
             hint="--force puts the backup in its place and keeps the present file beside it",
         )
@@ -104,7 +117,7 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
             db.execute("UPDATE runs SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")
             db.execute("DELETE FROM writers")
         _sync(draft)
-        kept = _put_aside(database) if database.exists() else None
+        kept = _put_aside(database)
         os.replace(draft, database)
         _sync(database.parent)
     finally:
@@ -113,7 +126,9 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
 
 
 def in_use(database: Path) -> bool:
-    """Whether another process has this database open. Asks for it alone, which no other connection allows."""
+    """Whether another process has this database open. Asks for it alone, which no other connection allows. Raises
+    DatabaseUnavailable when only its log is there."""
+    check_log(str(database))
     with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
         return not _have_it_alone(db)
 
@@ -144,22 +159,37 @@ def _have_it_alone(db: sqlite3.Connection) -> bool:
     return True
 
 
-def _put_aside(database: Path) -> Path:
-    """Rename the database, its WAL written back before if that is possible. A damaged one goes with its WAL."""
+def _put_aside(database: Path) -> Path | None:
+    """Rename the database, its WAL written back before if that is possible. A damaged one goes with its WAL, and so
+    does a WAL whose database is gone: SQLite would apply it to the file that has the name next. Returns the new name
+    of what was there, None when there was nothing."""
     aside = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
-    try:
-        with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
-            if not _have_it_alone(db):
-                raise _used(database)
-            db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-            os.replace(database, aside)  # while nobody else can open it
-    except sqlite3.DatabaseError:  # too damaged even for this
-        os.replace(database, aside)
-    for end in ("-wal", "-shm"):
-        beside = database.with_name(database.name + end)
+    kept: Path | None = None
+    if database.exists():
+        try:
+            check_log(str(database))
+            with closing(sqlite3.connect(database, isolation_level=None, timeout=0)) as db:
+                if not _have_it_alone(db):
+                    raise _used(database)
+                db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
+                os.replace(database, aside)  # while nobody else can open it
+        except (sqlite3.DatabaseError, DatabaseUnavailable):  # too damaged even for this
+            os.replace(database, aside)
+        kept = aside
+    for end in ("-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
-            os.replace(beside, aside.with_name(aside.name + end))
-    return aside
+            os.replace(database.with_name(database.name + end), aside.with_name(aside.name + end))
+            kept = kept or aside.with_name(aside.name + end)
+    return kept
+
+
+def _is_copy(path: Path) -> bool:
+    """Whether this may be an earlier one: `--force` is not meant for the key file, or a folder."""
+    try:
+        with path.open("rb") as file:
+            return file.read(16) in (b"", b"SQLite format 3\0")
+    except IsADirectoryError:
+        return False
 
 
 def _copy(source: Path, draft: Path) -> None:

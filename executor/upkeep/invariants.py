@@ -28,6 +28,7 @@ from compiler.plan import Plan
 from executor.core.state import State
 from executor.store.base import TERMINAL, Record
 from executor.store.checksum import RESTORE, checksum
+from executor.store.connection import check_log
 from executor.store.statements import EVENT
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
@@ -56,6 +57,7 @@ SELECT e.seq, e.node, e.path, json_extract(CAST(e.data AS TEXT), '$.outcome'), w
     ON w.run_id = e.run_id AND w.id = e.node || iif(e.path = '', '', '@' || e.path) || '!' || e.attempt
  WHERE e.run_id = ? AND e.type = 'wait.closed'"""
 _WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = ?"
+_CHILD = "SELECT id, status FROM runs WHERE parent_run_id = ? AND parent_key = ?"
 _INBOX = "SELECT fact FROM inbox WHERE run_id = ? ORDER BY n"
 # What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
 _ROW_AFTER = {
@@ -82,7 +84,9 @@ class _Run(Struct, frozen=True):
 
 
 def open_read_only(path: str | os.PathLike[str], busy_timeout_ms: int = 5_000) -> sqlite3.Connection:
-    """A connection that can write nothing. Raises sqlite3.OperationalError when there is no such file."""
+    """A connection that can write nothing. Raises sqlite3.OperationalError when there is no such file,
+    DatabaseUnavailable when only its log is there."""
+    check_log(os.fspath(path))
     db = sqlite3.connect(f"file:{quote(os.path.abspath(path))}?mode=ro", uri=True, isolation_level=None)
     db.execute(f"PRAGMA busy_timeout = {busy_timeout_ms:d}")
     db.execute("PRAGMA query_only = 1")
@@ -261,8 +265,13 @@ class _Checker:
         if record.data is None or b'"blob"' not in record.data:
             return
         hash = (_object(record.data) or {}).get("blob")
-        if isinstance(hash, str) and not self._there("blobs", "hash", hash):
+        if not isinstance(hash, str):
+            return
+        if not self._there("blobs", "hash", hash):
             what = f"the output of event {record.seq} (blob {hash}) is missing"
+            yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
+        elif not self._db.execute("SELECT 1 FROM blob_refs WHERE run_id = ? AND hash = ?", (run.id, hash)).fetchall():
+            what = f"nothing keeps the output of event {record.seq} (blob {hash}) from `weft gc`: blob_refs lacks it"
             yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
 
     def _there(self, table: str, column: str, value: str) -> bool:
@@ -282,6 +291,10 @@ class _Checker:
             output = self._db.execute("SELECT output FROM runs WHERE id = ?", (run.id,)).fetchone()
             if output != (last.output,):
                 yield Finding("I2", "its row has another output than its journal", OUR_BUG, run.id)
+        if finished is not None and last is not None:
+            (error,) = self._db.execute("SELECT error FROM runs WHERE id = ?", (run.id,)).fetchone()
+            if _object(error) != ((_object(last.data) or {}).get("error") or {}):
+                yield Finding("I2", "its row has another error than its journal", OUR_BUG, run.id)
         if (run.finished_at_ms is not None) != (run.status in TERMINAL):
             yield Finding(
                 "I2", f"its row says {run.status}, but finished_at_ms is {run.finished_at_ms}", OUR_BUG, run.id
@@ -321,6 +334,7 @@ class _Checker:
             yield Finding("I1", what, "they came when it ended and go with the run: `weft gc`", run.id)
         yield from self._alarm(run, state, bool(facts))
         yield from self._waits(run, journal, facts)
+        yield from self._children(run, journal, facts)
 
     def _alarm(self, run: _Run, state: State, facts: bool) -> Iterator[Finding]:
         """Somebody will come back to an open run: its owner, or the next claim."""
@@ -359,6 +373,22 @@ class _Checker:
             if not copied and status not in _ROW_AFTER.get(outcome, ()):
                 what = f"event {seq} closes its wait as {outcome}, the wait's row says {status or 'nothing'}"
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
+
+    def _children(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
+        """Only the end of a child closes the wait for it."""
+        on_the_way = {fact.get("wait") for fact in facts}
+        for node, wait in journal.state.waits.items():
+            key = journal.codec.key_text(node)
+            id = f"{key}!{wait.attempt}"
+            if wait.kind != "child" or id in on_the_way:
+                continue
+            child = self._db.execute(_CHILD, (run.id, id)).fetchone()
+            mend = f"`weft cancel {run.id}`, then `weft retry {run.id} {key}`"
+            if child is None:
+                yield Finding("I8", "it waits for a child run that is not there", mend, run.id, key)
+            elif child[1] in TERMINAL:
+                what = f"its child run {child[0]} has ended, and it has not heard of it"
+                yield Finding("I1", what, mend, run.id, key)
 
 
 def _object(data: bytes | None) -> dict[str, Any] | None:

@@ -42,6 +42,30 @@ async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     await second.close()
 
 
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+async def test_a_log_without_its_database_is_not_thrown_away(tmp_path: Path, left: str) -> None:
+    """As SQLite would do without a word."""
+    store = SQLiteStore(tmp_path / "weft.db")
+    await store.open()
+    await owned_run(store)
+    files = {end: (tmp_path / f"weft.db{end}").read_bytes() for end in ("", "-wal")}  # as a killed process leaves them
+    await store.close()
+    (tmp_path / "again").mkdir()
+    db, wal = (tmp_path / "again" / f"weft.db{end}" for end in files)
+    wal.write_bytes(files["-wal"])
+    if left == "an empty file":
+        db.touch()
+    with pytest.raises(DatabaseUnavailable, match=r"has data, but its database .* is gone") as refused:
+        await SQLiteStore(db).open()
+    assert "weft restore" in refused.value.hint
+    assert wal.read_bytes() == files["-wal"]
+    db.write_bytes(files[""])
+    store = SQLiteStore(db)
+    await store.open()
+    assert sum((await store.count_runs()).values()) == 1
+    await store.close()
+
+
 async def test_the_pragmas_come_in_the_safe_order(tmp_path: Path) -> None:
     seen: list[str] = []
     connections: list[sqlite3.Connection] = []

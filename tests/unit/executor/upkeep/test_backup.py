@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import shutil
 import sqlite3
 import stat
 import threading
@@ -33,12 +34,31 @@ def test_a_backup_is_the_database(copy: Copy, tmp_path: Path) -> None:
 
 
 def test_a_file_that_exists_stays_unless_it_is_to_be_replaced(copy: Copy, tmp_path: Path) -> None:
-    (tmp_path / "copy.db").write_text("precious")
+    backup(copy.path, tmp_path / "copy.db")
+    before = (tmp_path / "copy.db").read_bytes()
+    with closing(sqlite3.connect(copy.path)) as db, db:
+        db.execute("UPDATE runs SET workflow = 'later'")
     with pytest.raises(Conflict, match="exists already"):
         backup(copy.path, tmp_path / "copy.db")
-    assert (tmp_path / "copy.db").read_text() == "precious"
+    assert (tmp_path / "copy.db").read_bytes() == before
     backup(copy.path, tmp_path / "copy.db", replace=True)
     assert rows(tmp_path / "copy.db") == rows(copy.path)
+
+
+def test_a_database_is_no_place_for_a_backup(copy: Copy, tmp_path: Path) -> None:
+    """Its own file, or that of another process: whoever writes to it would go on in a file without a name."""
+    before = copy.path.stat().st_ino
+    with pytest.raises(Conflict, match="is the database itself"):
+        backup(copy.path, copy.path, replace=True)
+    assert copy.path.stat().st_ino == before
+    backup(copy.path, tmp_path / "trial.db")
+    with closing(sqlite3.connect(tmp_path / "trial.db")) as other:
+        other.execute("PRAGMA journal_mode = WAL").fetchone()
+        other.execute("UPDATE runs SET workflow = 'trial'")
+        other.commit()
+        with pytest.raises(Conflict, match=r"trial\.db-wal is there"):
+            backup(copy.path, tmp_path / "trial.db", replace=True)
+    assert rows(tmp_path / "trial.db", "SELECT DISTINCT workflow FROM runs") == [("trial",)]
 
 
 def test_a_damaged_database_gives_no_backup(copy: Copy, tmp_path: Path) -> None:
@@ -113,6 +133,39 @@ def test_what_was_there_is_kept(copy: Copy, tmp_path: Path) -> None:
     assert kept is not None and kept.parent == copy.path.parent
     assert rows(copy.path, "SELECT count(*) FROM runs WHERE workflow = 'later'") == [(0,)]
     assert rows(kept, "SELECT count(*) FROM runs WHERE workflow = 'later'") == [(1,)]
+
+
+def test_only_an_earlier_backup_is_replaced(copy: Copy, tmp_path: Path) -> None:
+    key = tmp_path / "weft.key"
+    key.write_text("all resume links are made from this")
+    for target in (key, tmp_path):
+        with pytest.raises(Conflict, match="is no earlier backup"):
+            backup(copy.path, target, replace=True)
+    assert key.read_text() == "all resume links are made from this"
+
+
+@pytest.mark.parametrize("left", ["nothing", "an empty file"])
+def test_a_log_without_its_database_is_put_aside(copy: Copy, tmp_path: Path, left: str) -> None:
+    """The file is lost, and what a killed server left beside it is not. SQLite would apply that to the backup."""
+    backup(copy.path, tmp_path / "copy.db")
+    wal, spare = tmp_path / "weft.db-wal", tmp_path / "spare"
+    with closing(sqlite3.connect(copy.path)) as db:
+        db.execute("PRAGMA journal_mode = WAL").fetchone()
+        db.execute("UPDATE runs SET workflow = 'later'")
+        db.commit()
+        shutil.copy(wal, spare)  # the last one to close the database takes it away
+    copy.path.unlink()
+    if left == "an empty file":
+        copy.path.touch()
+    spare.rename(wal)
+    _, kept = restore(tmp_path / "copy.db", copy.path, replace=True)
+    assert kept is not None and kept.name.startswith("weft.db.before-")
+    assert kept.name.endswith("-wal") == (left == "nothing")
+    assert not wal.exists()
+    [log] = tmp_path.glob("weft.db.before-*-wal")
+    assert log.stat().st_size
+    assert rows(copy.path) == rows(tmp_path / "copy.db")
+    assert rows(copy.path, "SELECT count(*) FROM runs WHERE workflow = 'later'") == [(0,)]
 
 
 def test_a_damaged_database_can_be_replaced(copy: Copy, tmp_path: Path) -> None:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.invariants import check, run_ids
-from tests.unit.executor.upkeep.conftest import Copy
+from server.app import build_engine
+from server.settings import Settings
+from tests.unit.executor.upkeep.conftest import Copy, block, document
 
 
 def findings(copy: Copy, run: str | None = None, evidence: Evidence | None = None) -> list[Finding]:
@@ -93,6 +96,16 @@ def test_i2_an_ended_run_has_no_end(copy: Copy) -> None:
 def test_i2_an_end_without_a_time(copy: Copy) -> None:
     copy.spoil("UPDATE runs SET finished_at_ms = NULL WHERE id = ?", copy.run["failing"])
     assert kinds(copy) == {"I2"}
+
+
+def test_i2_the_row_and_the_journal_differ_about_the_error(copy: Copy) -> None:
+    copy.spoil("UPDATE runs SET error = NULL WHERE id = ?", copy.run["failing"])
+    copy.spoil("UPDATE runs SET error = CAST(? AS BLOB) WHERE id = ?", '{"code":"x"}', copy.run["hello"])
+    what = "its row has another error than its journal"
+    assert {(f.invariant, f.run, f.what) for f in findings(copy)} == {
+        ("I2", copy.run["failing"], what),
+        ("I2", copy.run["hello"], what),
+    }
 
 
 APPEND_COPY = """
@@ -203,6 +216,31 @@ def test_i8_a_retry_that_came_too_early(copy: Copy, db: sqlite3.Connection) -> N
     assert kinds(copy) == {"I8"}
 
 
+async def test_a_child_whose_end_nobody_hears(tmp_path: Path) -> None:
+    """The wait for it has no time, and no person can answer it: I8 while it is gone, I1 once it has ended unheard."""
+    ask = document("inner", {"ask": block("approval", title="All right?")}, "start ask")
+    engine = await build_engine(Settings(db_path=str(tmp_path / "weft.db"), secret_key="a secret for tests only"))
+    try:
+        outer = document("outer", {"call": block("run_workflow", definition=ask)}, "start call")
+        parent = (await engine.submit(outer)).run
+        await engine.wait_finished(parent, 20)
+        (child,) = [row.id for row in await engine.list_runs(parent=parent)]
+        await engine.wait_finished(child, 20)
+    finally:
+        await engine.close()
+    copy = Copy(tmp_path / "weft.db", {"parent": parent, "child": child})
+    assert findings(copy) == []
+    copy.spoil("UPDATE runs SET parent_run_id = NULL, parent_key = NULL WHERE id = ?", child)
+    assert [(f.invariant, f.run, f.node) for f in findings(copy)] == [("I8", parent, "call")]
+    copy.spoil("UPDATE runs SET parent_run_id = ?, parent_key = ? WHERE id = ?", parent, "call!1", child)
+    assert findings(copy) == []
+    copy.spoil("UPDATE runs SET status = 'failed' WHERE id = ?", child)
+    assert ("I1", parent, "call") in [(f.invariant, f.run, f.node) for f in findings(copy)]
+    copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST(? AS BLOB))", parent, '{"type":"child","wait":"call!1"}')
+    copy.spoil("UPDATE runs SET next_run_at_ms = 1 WHERE id = ?", parent)
+    assert findings(copy, parent) == []
+
+
 def test_i9_a_wait_of_which_only_one_side_knows(copy: Copy) -> None:
     copy.spoil("DELETE FROM waits WHERE run_id = ?", copy.run["asking"])
     copy.spoil("UPDATE waits SET status = 'pending' WHERE run_id = ?", copy.run["answered"])
@@ -243,6 +281,11 @@ def test_i12_rows_that_are_referred_to_are_missing(copy: Copy) -> None:
     found = [f for f in findings(copy) if f.invariant == "I12"]
     assert {f.run for f in found} == {"", *(copy.run[name] for name in ("big", "asking", "failing", "hello"))}
     assert {f.invariant for f in findings(copy)} == {"I12"}
+
+
+def test_i12_a_large_output_that_gc_would_take(copy: Copy) -> None:
+    copy.spoil("DELETE FROM blob_refs WHERE run_id = ?", copy.run["big"])
+    assert {(f.invariant, f.run) for f in findings(copy)} == {("I12", copy.run["big"])}
 
 
 def test_i12_a_plan_that_does_not_decode(copy: Copy) -> None:
