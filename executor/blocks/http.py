@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import base64
+import codecs
 from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
@@ -26,6 +27,8 @@ __all__ = ["Answer", "GuardedClient", "block"]
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _RETRYABLE = frozenset({408, 425, 429})
 _BODY_SHOWN = 300
+# Encodings that only Python has. Some take time by the square of the length, some make halves of surrogate pairs.
+_NO_CHARSETS = frozenset({"idna", "palmos", "punycode", "raw-unicode-escape", "undefined", "unicode-escape"})
 _RETRY_AFTER_MAX_MS = 24 * 3600 * 1000  # what asks for more than a day is broken or wants to hold the run
 # The client writes these itself; set by hand they would let one request look like two.
 _CLIENT_OWN = frozenset(
@@ -196,10 +199,15 @@ def _decoded(answer: Answer) -> tuple[Any, str]:
             return orjson.loads(answer.body), "json"
         except orjson.JSONDecodeError:
             pass  # it says so but is not: then it is text
+    charset = kind.get_content_charset("utf-8")
     try:
-        return answer.body.decode(kind.get_content_charset("utf-8")), "text"
-    except (UnicodeDecodeError, LookupError):
-        return base64.b64encode(answer.body).decode(), "base64"
+        if codecs.lookup(charset).name not in _NO_CHARSETS:
+            text = answer.body.decode(charset)
+            text.encode()  # halves of surrogate pairs, which UTF-7 can hold, are no text
+            return text, "text"
+    except (ValueError, LookupError):  # a name with a NUL in it is a ValueError
+        pass
+    return base64.b64encode(answer.body).decode(), "base64"
 
 
 def _status_error(method: str, answer: Answer, now_ms: int) -> BlockError:

@@ -6,16 +6,21 @@ import asyncio
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Mapping, Sequence
+from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any, TypeVar
 
+import anyio
 import httpcore
 import httpx
 
 from executor.blocks.addresses import Allowed, GuardedBackend, Resolve, resolve
 from executor.errors import BlockError
 
+T = TypeVar("T")
+
 MIB = 1024 * 1024
+CONNECTIONS_MAX = 100  # of a process, for http and for https; further requests wait for one
 _CONNECT_S = 5.0
 _REDIRECTS_MAX = 5
 _REDIRECTS = {301, 302, 303, 307, 308}
@@ -48,6 +53,8 @@ class GuardedClient:
     def __init__(self, allow_private: Sequence[str] = (), *, resolve: Resolve = resolve) -> None:
         self._backend = GuardedBackend(Allowed(allow_private), resolve)
         self._pools: dict[bool, httpcore.AsyncConnectionPool] = {}  # by: with TLS
+        # A request that is cancelled while the pool has it wait may take a connection with it: none waits there.
+        self._room: dict[bool, asyncio.Semaphore] = {}
 
     async def request(
         self,
@@ -71,15 +78,10 @@ class GuardedClient:
         try:
             async with asyncio.timeout(timeout_s):
                 for _ in range(_REDIRECTS_MAX + 1):
-                    response = await self._send(hop)
-                    try:
-                        follow = hop.follow(response) if follow_redirects else None
-                        if follow is None:
-                            body = await _read(response, max_bytes)
-                            return _answer(hop, response, body, round((time.monotonic() - started) * 1000))
-                    finally:
-                        await response.aclose()
-                    hop = follow
+                    found = await _unbroken(self._exchange(hop, max_bytes, follow_redirects))
+                    if not isinstance(found, _Hop):
+                        return _answer(hop, *found, round((time.monotonic() - started) * 1000))
+                    hop = found
         except (TimeoutError, httpcore.TimeoutException) as error:
             raise BlockError(
                 f"{hop.shown}: no answer within {timeout_s:g} s"
@@ -98,8 +100,21 @@ class GuardedClient:
         while self._pools:
             await self._pools.popitem()[1].aclose()
 
-    async def _send(self, hop: _Hop) -> httpcore.Response:
-        pool = await self._pool(hop.url.scheme == "https")
+    async def _exchange(
+        self, hop: _Hop, max_bytes: int, follow_redirects: bool
+    ) -> _Hop | tuple[httpcore.Response, bytes]:
+        """One request: where it is to go next, or the answer and its body."""
+        tls = hop.url.scheme == "https"
+        pool = await self._pool(tls)
+        async with self._room[tls]:
+            response = await self._send(pool, hop)
+            try:
+                follow = hop.follow(response) if follow_redirects else None
+                return follow or (response, await _read(response, max_bytes))
+            finally:
+                await response.aclose()
+
+    async def _send(self, pool: httpcore.AsyncConnectionPool, hop: _Hop) -> httpcore.Response:
         headers = httpx.Headers(hop.all_headers(), encoding="latin-1")
         request = httpx.Request(hop.method, hop.url, headers=headers, content=hop.content)
         return await pool.handle_async_request(
@@ -113,7 +128,8 @@ class GuardedClient:
                 ),
                 headers=request.headers.raw,
                 content=_once(hop.content or b""),
-                extensions={"timeout": {"connect": _CONNECT_S, "pool": _CONNECT_S}},
+                # Waiting for one of the connections is part of `timeout_s`: others may use theirs for minutes.
+                extensions={"timeout": {"connect": _CONNECT_S}},
             )
         )
 
@@ -122,9 +138,10 @@ class GuardedClient:
         if tls not in self._pools:
             context = await asyncio.to_thread(httpx.create_ssl_context, trust_env=False) if tls else None
             if tls not in self._pools:  # another request may have been quicker
+                self._room[tls] = asyncio.Semaphore(CONNECTIONS_MAX)
                 self._pools[tls] = httpcore.AsyncConnectionPool(
                     ssl_context=context,
-                    max_connections=100,
+                    max_connections=CONNECTIONS_MAX,
                     max_keepalive_connections=20,
                     keepalive_expiry=30,
                     network_backend=self._backend,
@@ -160,7 +177,7 @@ class _Hop:
             url = _without_fragment(self.url.join(location))
         except (httpx.InvalidURL, ValueError):
             raise self._refused("to something that is no address") from None
-        if url.scheme not in ("http", "https") or not _HOST.fullmatch(url.host) or url.userinfo:
+        if not _can_be_dialled(url) or url.userinfo:
             raise self._refused("to something that is no plain http address")
         method, content, headers = self.method, self.content, self.headers
         if (response.status == 303 and method != "HEAD") or (response.status in (301, 302) and method == "POST"):
@@ -252,11 +269,20 @@ def _parse(text: str) -> httpx.URL:
         url = httpx.URL(text.strip())
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise _url_invalid(str(error)) from None
-    if url.scheme not in ("http", "https") or not _HOST.fullmatch(url.host):
-        raise _url_invalid("it must begin with http:// or https:// and name a host")
+    if not _can_be_dialled(url):
+        raise _url_invalid("it must begin with http:// or https:// and name a host, and a port up to 65535 if any")
     if url.userinfo:
         raise _url_invalid("it must not hold a user or password; use the Authorization header")
     return _without_fragment(url)
+
+
+def _can_be_dialled(url: httpx.URL) -> bool:
+    """http or https, a host, and a port that there is: larger ones are another port by the time they are dialled."""
+    try:
+        named = _HOST.fullmatch(url.host) is not None
+    except ValueError:  # it begins with xn--, and no name is behind that
+        return False
+    return url.scheme in ("http", "https") and named and (url.port is None or 0 < url.port < 65536)
 
 
 def _url_invalid(why: str) -> BlockError:
@@ -269,6 +295,26 @@ def _without_fragment(url: httpx.URL) -> httpx.URL:
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+async def _unbroken(work: Coroutine[Any, Any, T]) -> T:
+    """What `work` gives. asyncio cancels at any `await`, also where httpcore takes a connection or gives it back, and
+    then the pool has lost it for ever. A scope of anyio stays out of what httpcore shields, so it is that which cancels
+    the work, in a task of its own."""
+    scope = anyio.CancelScope()
+
+    async def within() -> T:
+        with scope:
+            return await work
+        raise asyncio.CancelledError
+
+    task = asyncio.create_task(within())
+    try:
+        return await asyncio.shield(task)
+    except asyncio.CancelledError:
+        scope.cancel()
+        await asyncio.wait([task])
+        raise
 
 
 async def _once(content: bytes) -> AsyncIterator[bytes]:

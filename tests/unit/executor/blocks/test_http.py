@@ -64,6 +64,11 @@ async def test_get_json(services: Services) -> None:
         ("text/plain", b'{"a":1}', '{"a":1}', "text"),
         ("text/plain; charset=latin-1", b"caf\xe9", "caf\xe9", "text"),
         ("text/plain; charset=unheard-of", b"abc", base64.b64encode(b"abc").decode(), "base64"),
+        # Encodings of Python alone, and text that can not be written down again: bytes stay what they are.
+        ("text/plain; charset=punycode", b"abc-", base64.b64encode(b"abc-").decode(), "base64"),
+        ("text/plain; charset=Unicode_Escape", b"\\ud800", base64.b64encode(b"\\ud800").decode(), "base64"),
+        ("text/plain; charset=undefined", b"abc", base64.b64encode(b"abc").decode(), "base64"),
+        ("text/plain; charset=utf-7", b"+2AA-", base64.b64encode(b"+2AA-").decode(), "base64"),
         ("image/png", b"\x89PNG\xff", base64.b64encode(b"\x89PNG\xff").decode(), "base64"),
         ("text/plain", b"", None, "none"),
         ("", "grün".encode(), "grün", "text"),

@@ -4,9 +4,12 @@ import asyncio
 import gzip
 import zlib
 from collections.abc import AsyncIterator, Sequence
+from contextlib import suppress
+from typing import Any, cast
 
 import pytest
 
+from executor.blocks import outbound
 from executor.blocks.outbound import GuardedClient
 from executor.errors import BlockError
 from tests.unit.executor.blocks.serve import Request, Server, answer, http
@@ -115,7 +118,8 @@ async def test_of_several_addresses_only_permitted_ones_are_dialled(client: Guar
 
 @pytest.mark.parametrize(
     "url", ["", "example.com", "ftp://example.com/", "file:///etc/passwd", "http://", "http://a b/", "http://u:p@example.com/",
-            "javascript:1", "http://[::1", "unix:///var/run/docker.sock"],
+            "javascript:1", "http://[::1", "unix:///var/run/docker.sock", "http://xn--a/", "http://xn--/",
+            "http://127.0.0.1:0/", "http://127.0.0.1:65536/"],
 )  # fmt: skip
 async def test_what_is_no_url_is_refused(client: GuardedClient, url: str) -> None:
     error = await _refusal(client, url)
@@ -174,7 +178,8 @@ async def test_a_redirect_to_a_private_address_is_refused(client: GuardedClient,
         assert (await _refusal(client, server.url)).code == "address_refused"
 
 
-@pytest.mark.parametrize("location", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://u:p@127.0.0.1/"])
+@pytest.mark.parametrize("location", ["file:///etc/passwd", "gopher://127.0.0.1/", "http://u:p@127.0.0.1/",
+                                      "http://xn--a/", "http://127.0.0.1:65616/"])  # fmt: skip
 async def test_a_redirect_to_something_else_is_refused(client: GuardedClient, location: str) -> None:
     async with http(lambda r: answer(302, location=location)) as server:
         assert (await _refusal(client, server.url)).code == "redirect_refused"
@@ -261,6 +266,72 @@ async def test_the_time_limit_is_for_everything(client: GuardedClient) -> None:
             await client.request("GET", f"{server.url}/p?secret=1", timeout_s=0.1)
     assert (caught.value.code, caught.value.retryable) == ("http_timeout", True)
     assert "secret" not in caught.value.message
+
+
+async def test_a_request_waits_for_a_connection_as_long_as_it_may_take(
+    client: GuardedClient, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "CONNECTIONS_MAX", 1)
+    asked, go_on = asyncio.Event(), asyncio.Event()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                asked.set()
+                await go_on.wait()
+                writer.write(answer(200, b"ok", close=False))
+        except asyncio.IncompleteReadError:
+            writer.close()
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+    first = asyncio.create_task(client.request("GET", url))
+    await asked.wait()
+    monkeypatch.setattr(outbound, "_CONNECT_S", 0.0)  # the second takes over the connection of the first
+    second = asyncio.create_task(client.request("GET", url))
+    await asyncio.sleep(0.05)
+    go_on.set()
+    assert [found.body for found in await asyncio.gather(first, second)] == [b"ok", b"ok"]
+    await client.close()
+    listener.close()
+    await listener.wait_closed()
+
+
+@pytest.mark.parametrize("kept", [False, True], ids=["connecting", "on a connection that is there"])
+async def test_a_request_that_is_given_up_at_any_moment_costs_no_connection(
+    kept: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(outbound, "CONNECTIONS_MAX", 1)
+
+    served: set[asyncio.Task[Any]] = set()
+
+    async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
+        served.add(cast(asyncio.Task[Any], asyncio.current_task()))
+        try:
+            while await reader.readuntil(b"\r\n\r\n"):
+                writer.write(answer(200, b"ok", close=False))
+        except (asyncio.IncompleteReadError, ConnectionError):
+            writer.close()
+            with suppress(ConnectionError):
+                await writer.wait_closed()
+
+    listener = await asyncio.start_server(serve, "127.0.0.1", 0)
+    url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
+    client = GuardedClient(["127.0.0.1/32"])
+    for turns in range(60):
+        if not kept:
+            await client.close()
+        request = asyncio.create_task(client.request("GET", url))
+        for _ in range(turns):
+            await asyncio.sleep(0)
+        request.cancel()
+        await asyncio.wait([request])
+        assert (await client.request("GET", url, timeout_s=5)).body == b"ok", f"after {turns} turns of the loop"
+    await client.close()
+    _, still_open = await asyncio.wait(served, timeout=5)
+    assert not still_open
+    listener.close()
+    await listener.wait_closed()
 
 
 async def test_connections_that_fail_are_worth_another_try(client: GuardedClient) -> None:
