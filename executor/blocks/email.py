@@ -28,6 +28,8 @@ from executor.values.redact import Redactor
 _TIMEOUT_S = 30
 _RECIPIENTS_MAX = 100
 _IMPLICIT_TLS_PORT = 465
+# What Python's reader of addresses raises for some that are none, beside what it says it raises.
+_TRIPS = (AttributeError, IndexError, TypeError)
 
 _log = logging.getLogger(__name__)
 
@@ -135,7 +137,7 @@ def compose(
         message["Message-ID"] = f"<{digest}@{senders[0][1].rpartition('@')[2]}>"
         body = params.get("body")
         message.set_content("" if body is None else render(body))
-    except (ValueError, HeaderParseError) as error:
+    except (ValueError, HeaderParseError, *_TRIPS) as error:
         raise invalid(f"this can not be written as a mail: {error}") from None
     return message, list(dict.fromkeys(address for _, address in [*to, *copies]))
 
