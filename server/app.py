@@ -137,11 +137,13 @@ def serve(settings: Settings | None = None) -> int:
         return EXIT_USAGE
     _log_to_stderr(settings)
     settings = replace(settings, port=listener.getsockname()[1])
-    # uvicorn raises the signal again when it has shut down; without these the process would not end with 0.
+    # uvicorn listens to signals only while it serves, and raises them again when it has shut down; without these the
+    # process would not end with 0.
+    told_to_stop: list[int] = []
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda *_: None)
+        signal.signal(name, lambda number, _: told_to_stop.append(number))
     with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener))
+        return runner.run(_serve(settings, listener, told_to_stop))
 
 
 def _own_blocks(settings: Settings) -> list[Block]:
@@ -153,16 +155,21 @@ def _own_blocks(settings: Settings) -> list[Block]:
 
 
 class Server(uvicorn.Server):
-    """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs."""
+    """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs.
+    `told_to_stop`: signals that came while the engine was built; then it stops as soon as it has started."""
 
-    def __init__(self, config: uvicorn.Config, app: Starlette, settings: Settings) -> None:
+    def __init__(self, config: uvicorn.Config, app: Starlette, settings: Settings, told_to_stop: list[int]) -> None:
         super().__init__(config)
+        self._told_to_stop = told_to_stop
         self._streams: Streams = app.state.streams
         self._engine: Engine = app.state.engine
         self._settings = settings
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
+        if self._told_to_stop:
+            self.should_exit = True
+            return
         # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
         gc.collect()
         gc.freeze()
@@ -178,7 +185,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _serve(settings: Settings, listener: socket.socket) -> int:
+async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list[int]) -> int:
     warning = warn_of_open_bind(settings)
     if warning:
         logging.getLogger("weft").warning(warning)
@@ -204,7 +211,7 @@ async def _serve(settings: Settings, listener: socket.socket) -> int:
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
         )
-        await Server(config, app, settings).serve(sockets=[listener])
+        await Server(config, app, settings, told_to_stop).serve(sockets=[listener])
     finally:
         try:
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)

@@ -100,7 +100,10 @@ class Guard:
             if scope["path"].startswith(FORM_PREFIX):
                 return
             raise CrossSite()
-        authority = urlsplit(origin).netloc.lower()
+        try:
+            authority = urlsplit(origin).netloc.lower()
+        except ValueError:  # brackets with no address in them
+            raise CrossSite() from None
         if authority != headers.get("host", "").lower() and authority not in self._configured:
             raise CrossSite()
 
@@ -170,7 +173,7 @@ def _split_authority(authority: str) -> tuple[str | None, int | None]:
     if (
         not name
         or any(c in name for c in "/@?#\\ \t")
-        or (colon and not authority.endswith("]") and not port.isdecimal())
+        or (colon and not authority.endswith("]") and not (port.isdecimal() and len(port) <= 5))
     ):
         return None, None
     if ":" in name and not (name.startswith("[") and name.endswith("]")):

@@ -204,3 +204,32 @@ def test_a_file_that_is_no_database_is_told_with_the_next_step(tmp_path: Path) -
     assert "can not open" in done.stderr and "file is not a database" in done.stderr
     assert "--db or WEFT_DB" in done.stderr and "weft restore" in done.stderr
     assert "Traceback" not in done.stderr
+
+
+STOPPED_MEANWHILE = """
+import os, signal, sys
+from server import app
+from server.settings import load_settings
+build = app.build_engine
+
+async def build_and_stop(settings):
+    engine = await build(settings)  # takes long when the file is copied for a new schema, or locked by another process
+    os.kill(os.getpid(), signal.SIGTERM)
+    return engine
+
+app.build_engine = build_and_stop
+sys.exit(app.serve(load_settings()))
+"""
+
+
+def test_a_server_told_to_stop_while_it_starts_stops(tmp_path: Path) -> None:
+    done = subprocess.run(
+        [sys.executable, "-c", STOPPED_MEANWHILE],
+        cwd=Path(__file__).parents[2],
+        env={"PATH": "/usr/bin:/bin", "WEFT_DB": str(tmp_path / "weft.db"), "WEFT_PORT": "0"},
+        capture_output=True,
+        text=True,
+        timeout=30,
+        check=False,
+    )
+    assert (done.returncode, done.stdout) == (0, ""), done.stderr
