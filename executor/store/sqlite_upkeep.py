@@ -7,6 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 import msgspec
+import orjson
 
 from executor.store.base import Record
 from executor.store.connection import Tx
@@ -103,7 +104,7 @@ def add_copied_blob_refs(tx: Tx, run_id: str, records: Sequence[Record]) -> None
 
 def _delete_runs(tx: Tx, run_ids: tuple[str, ...]) -> list[str]:
     gone = []
-    sources = {source for (source,) in tx.db.execute(SOURCES)}
+    sources = {source for (source,) in tx.db.execute(SOURCES)} | _sources_of_this_group(tx)
     for run in run_ids:
         found = tx.db.execute(MAY_GO, (run,)).fetchall()
         if not found or run in sources:
@@ -114,6 +115,12 @@ def _delete_runs(tx: Tx, run_ids: tuple[str, ...]) -> list[str]:
         tx.db.execute(DELETE_RUN, (run,))
         gone.append(run)
     return gone
+
+
+def _sources_of_this_group(tx: Tx) -> set[str]:
+    """As SOURCES, of the runs created just now: their first events are in the table only when the group ends."""
+    first = (data for _, seq, *_, data, _, _ in tx.events if seq == 1 and data is not None and b'"source_run"' in data)
+    return {source for data in first if (source := orjson.loads(data).get("source_run")) is not None}
 
 
 def _delete_orphans(tx: Tx, found: tuple[str, ...]) -> Orphans:

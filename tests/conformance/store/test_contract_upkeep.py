@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import random
 from pathlib import Path
 from typing import Any
@@ -158,6 +159,16 @@ async def test_a_run_stays_while_an_open_run_takes_over_its_results(store: Store
     (run,) = await store.claim("w", T0, LEASE_MS, run_id="again")
     await finish(store, run)
     assert await store.delete_runs(["source"]) == ["source"]
+
+
+async def test_a_run_stays_for_one_that_is_created_in_the_same_group_of_writes(store: Store) -> None:
+    await ended(store, "source")
+    first = record("run.started", None, data=orjson.dumps({"run": "again", "source_run": "source"}))
+    creation = store.create_run(new_run("again", records=(first,), sources=("source",)))
+    created, gone = await asyncio.gather(creation, store.delete_runs(["source"]))
+    assert created[1]
+    assert gone == []
+    assert (await row(store, "source")).status == "succeeded"
 
 
 async def test_a_run_that_ends_takes_nothing_more(store: Store) -> None:
