@@ -58,9 +58,20 @@ def parse_path(plan: Plan, text: str) -> Path:
 
 
 def parse_key(plan: Plan, text: str) -> NodeKey:
-    """Inverse of `format_key`. Raises ValueError when the text names no node of this plan."""
+    """Inverse of `format_key`. Raises ValueError when the text names no node of this plan, or a scope that the node can
+    not be in."""
     node_id, _, scope = text.partition("@")
     node = plan.node_index(node_id)
     if node is None:
         raise ValueError(f"{text!r} names no node of this plan")
-    return parse_path(plan, scope), node
+    path = parse_path(plan, scope)
+    around: list[int] = []
+    region = plan.region_of[node]
+    while region > 0:
+        around.insert(0, region)
+        region = plan.regions[region].parent
+    if [region for region, _ in path] != around:
+        inner = plan.regions[around[-1]] if around else None
+        where = f"inside {inner.kind} '{inner.id}'" if inner else "in no loop or parallel"
+        raise ValueError(f"{text!r} names no node of this plan: '{node_id}' is {where}")
+    return path, node

@@ -111,21 +111,9 @@ def _keys(plan: Plan, text: str) -> tuple[NodeKey, NodeKey]:
     ends = [text] if plan.node_index(node) is not None else [f"{node}:{end}{at}{path}" for end in ("start", "end")]
     try:
         keys = [parse_key(plan, end) for end in ends]
-    except ValueError:
-        keys = []
-    if not keys or not all(_fits(plan, key) for key in keys):
-        raise NotFound(f"the plan has no node '{text}'", code="node_not_found")
+    except ValueError as error:
+        raise NotFound(f"the plan has no node '{text}'", code="node_not_found") from error
     return keys[0], keys[-1]
-
-
-def _fits(plan: Plan, key: NodeKey) -> bool:
-    """Is the path one of the region the node is in?"""
-    chain = [-1]
-    region = plan.region_of[key[1]]
-    while region > 0:
-        chain.append(region)
-        region = plan.regions[region].parent
-    return [region for region, _ in key[0]] == chain[:0:-1]
 
 
 async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: str, upto: int) -> list[Record]:

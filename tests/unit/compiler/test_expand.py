@@ -51,6 +51,23 @@ def test_the_name_of_a_key_is_the_name_of_its_copy(plan: Plan) -> None:
     assert name_of_key(plan, parse_key(plan, "z")) == "z"
 
 
+@pytest.mark.parametrize(
+    ("key", "where"),
+    [
+        ("send", "inside parallel 'deep'"),
+        ("send@fan[0]", "inside parallel 'deep'"),
+        ("send@l#0/fan[0]/deep[0]", "inside parallel 'deep'"),
+        ("send@fan[0]/l#0/deep[0]/deep[0]", "inside parallel 'deep'"),
+        ("deep:start@fan[0]", "inside loop 'l'"),
+        ("z@fan[0]", "in no loop or parallel"),
+        ("fan:end@fan[0]", "in no loop or parallel"),
+    ],
+)
+def test_a_key_has_the_scopes_of_its_node(plan: Plan, key: str, where: str) -> None:
+    with pytest.raises(ValueError, match=f"is {where}"):
+        parse_key(plan, key)
+
+
 def test_large_parallels_stay_templates() -> None:
     plan = plan_of(
         {"p": block("parallel", count=50_000), "a": block(parent="p"), "b": block(parent="p")}, "start p; p.body a; a b"
