@@ -151,8 +151,10 @@ async def _reused_outputs(store: Store, plan: Plan, event: RunStarted) -> dict[i
             output = None
             if record.type in ("node.succeeded", "region.exited"):
                 output = await output_of(store, record)
-            elif record.type == "node.failed":  # what the blocks behind its error handle read
-                output = orjson.dumps({"error": orjson.loads(record.data or b"{}")["error"]})
+            elif record.type == "node.failed":
+                failed = orjson.loads(record.data or b"{}")
+                if failed.get("route") == "error":  # what the blocks behind its error handle read; on `continue` null
+                    output = orjson.dumps({"error": failed["error"]})
             if number in event.reuse and output is not None:
                 outputs[number] = output
         after = records[-1].seq

@@ -191,3 +191,34 @@ async def test_refusals(client: httpx.AsyncClient, chain: Json, started: Any) ->
         (await client.post(url, json={"from": 5}), 422, "body_invalid"),
     ]:
         assert (response.status_code, response.json()["code"]) == (status, code)
+
+
+@pytest.mark.parametrize("inside", [False, True], ids=["block", "container"])
+@pytest.mark.parametrize("caught", [False, True], ids=["continue", "handle"])
+async def test_an_error_that_was_dealt_with_is_taken_over_as_it_was(
+    client: httpx.AsyncClient, started: Any, inside: bool, caught: bool
+) -> None:
+    """Null where the run went on, the error where a path behind the handle took it; and so in a third run."""
+    bad: Json = {"type": "function", "params": {"code": "throw new Error('no')"}}
+    blocks: Json = {
+        "start": {"type": "start"},
+        "call": dict(bad),
+        "end": {"type": "set", "params": {"value": "<call>"}},
+    }
+    edges: list[Json] = [{"source": "start", "target": "call"}, {"source": "call", "target": "end"}]
+    if inside:
+        blocks["call"] = {"type": "loop", "params": {"mode": "for", "count": 1}}
+        blocks["bad"] = {**bad, "parent": "call"}
+        edges.append({"source": "call", "handle": "body", "target": "bad"})
+    if caught:
+        edges[1]["handle"] = "error"
+    else:
+        blocks["call"]["policy"] = {"on_error": "continue"}
+    first = await started({"format": "weft/1", "name": "dealt", "blocks": blocks, "edges": edges}, {})
+    assert first["status"] == "succeeded"
+    assert (first["output"] is None) is not caught
+    run = first["run"]
+    for _ in range(2):
+        answer = await client.post(f"/api/runs/{run}/rerun?wait=10", json={"from": "end"})
+        assert (answer.status_code, answer.json()["output"]) == (200, first["output"])
+        run = answer.json()["run"]
