@@ -1,12 +1,13 @@
 """What runs wait for: the inbox over all runs, answers by link, questions taken back; `engine.waits`.
 
-The row of a wait decides who was first: an answer, an expiry or a withdrawal; the run then hears of it by a fact.
+The row of a wait decides who was first: an answer, an expiry or a withdrawal; the run then hears of it by a fact. Of a
+wait for a signal the run itself decides, which takes the signals.
 """
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 from msgspec import Struct
@@ -21,6 +22,10 @@ from executor.views import wait as wait_view
 
 if TYPE_CHECKING:
     from executor.engine import Engine
+
+
+# A node key may open a wait in each attempt: 100 by its retry policy, and 10 that were lost.
+ATTEMPTS_MAX: Final = 200
 
 
 class WaitFilter(Struct, frozen=True):
@@ -69,7 +74,7 @@ class Waits:
         return await self.view(await self.by_token(token, "resume"))
 
     async def get(self, run: str, wait: str) -> WaitView:
-        """By its id, or by the key of the node that waits now. Raises NotFound."""
+        """By its id, or by the key of the node that waits, or waited last. Raises NotFound."""
         return await self.view(await self._row(run, wait))
 
     async def answer(
@@ -83,6 +88,7 @@ class Waits:
         if row.status != "pending" or row.kind not in ASK_PEOPLE:
             raise answered_before(await self.view(row))
         cleaned = check_answer(row, fields, action, engine.services.sandbox.matches)
+        cleaned, by = engine.redactor.redact_value(cleaned), by and engine.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
         return await self.settle(row, response, by, fact_of_answer(row, cleaned, action, by, now_ms), now_ms)
 
@@ -126,8 +132,8 @@ class Waits:
         row = await self._store.get_wait(run, wait)
         if row is None:
             await self._engine.run_row(run)
-            open_rows = await self._store.list_waits("pending", run, limit=1_000)
-            row = next((one for one in open_rows if one.id.rpartition("!")[0] == wait), None)
+            of_node = await self._store.list_waits(None, run, ATTEMPTS_MAX, key=wait)
+            row = of_node[-1] if of_node else None  # one attempt begins when the one before it has ended
         if row is None:
             raise NotFound(
                 f"run {run} has no wait {wait!r}",

@@ -9,9 +9,12 @@ from typing import Any
 
 import click
 
+# What people and programs can do something about; there may be any number of timers and child runs besides.
+ANSWERED = ("approval", "form", "attention", "signal", "webhook")
+
 
 @click.command()
-@click.option("--kind", type=click.Choice(["approval", "form", "attention", "signal", "webhook", "child", "timer"]))
+@click.option("--kind", type=click.Choice([*ANSWERED, "child", "timer"]))
 @click.option("--workflow", help="Only waits of runs of this workflow.")
 @click.option("--run", "run_id", metavar="RUN", help="Only waits of this run.")
 @click.option("--limit", type=click.IntRange(1, 1000), default=200, show_default=True)
@@ -20,10 +23,17 @@ import click
 def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
     """List what waits for an answer, oldest first. The links answer it. Timers and child runs only with --kind."""
     from server import cli
+    from server.client import WeftClient
     from server.render_cli import inbox_lines
 
-    page = cli._call(url, lambda client: client.waits_page(kind=kind, workflow=workflow, run=run_id, limit=limit))
-    waits: list[dict[str, Any]] = [wait for wait in page["waits"] if kind or wait["kind"] not in ("timer", "child")]
+    async def pages(client: WeftClient) -> list[dict[str, Any]]:
+        kinds = (kind,) if kind else ANSWERED
+        return [await client.waits_page(kind=one, workflow=workflow, run=run_id, limit=limit) for one in kinds]
+
+    found = cli._call(url, pages)
+    waits: list[dict[str, Any]] = [wait for page in found for wait in page["waits"]]
+    waits = sorted(waits, key=lambda wait: (wait["opened_at_ms"], wait["run"], wait["id"]))[:limit]
+    in_all = sum(page["counts"]["pending"] for page in found)
     if as_json:
         click.echo(json.dumps(waits, indent=2, ensure_ascii=False))
         return cli.OK
@@ -31,10 +41,8 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
         click.echo(line)
     if not waits:
         click.echo("Nothing waits for an answer.", err=True)
-    elif page["next"]:
-        click.echo(
-            f"There are more: {page['counts']['pending']} wait in all. Narrow it down, or raise --limit.", err=True
-        )
+    elif in_all > len(waits):
+        click.echo(f"There are more: {in_all} wait in all. Narrow it down, or raise --limit.", err=True)
     return cli.OK
 
 

@@ -350,10 +350,11 @@ class Store(
         *,
         kind: str | None = None,
         workflow: str | None = None,
+        key: str | None = None,
         before: tuple[str, str] | None = None,
     ) -> list[WaitRow]:
-        """Oldest first (opened_at, run id, id), over all runs unless narrowed. `before`: run and wait id that ended the
-        page before."""
+        """Oldest first (opened_at, run id, id), over all runs unless narrowed. `key`: of the node that waits.
+        `before`: run and wait id that ended the page before."""
 
     async def count_waits(
         self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None

@@ -415,9 +415,11 @@ class MemoryStore(
         *,
         kind: str | None = None,
         workflow: str | None = None,
+        key: str | None = None,
         before: tuple[str, str] | None = None,
     ) -> list[WaitRow]:
         found = [wait for wait in self._waits(run_id, kind, workflow) if status in (None, wait.status)]
+        found = [wait for wait in found if key in (None, wait.id.rpartition("!")[0])]
         found.sort(key=_opening)
         if before is not None:
             last = await self.get_wait(*before)

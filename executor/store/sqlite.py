@@ -250,11 +250,13 @@ class SQLiteStore(
         *,
         kind: str | None = None,
         workflow: str | None = None,
+        key: str | None = None,
         before: tuple[str, str] | None = None,
     ) -> list[WaitRow]:
         where, values = _given(
             (sql.WAITS_OF_STATUS, status),
             (sql.WAITS_OF_RUN, run_id),
+            (sql.WAITS_OF_KEY, key),
             (sql.WAITS_OF_KIND, kind),
             (sql.WAITS_OF_WORKFLOW, workflow),
         )

@@ -156,6 +156,7 @@ WAITS = f"SELECT {WAIT} FROM waits WHERE true"
 WAITS_OF_STATUS = " AND status = ?"
 WAITS_OF_RUN = " AND run_id = ?"
 WAITS_OF_KIND = " AND kind = ?"
+WAITS_OF_KEY = " AND rtrim(id, '0123456789') = ? || '!'"  # an id is the node key, `!`, and the attempt
 WAITS_OF_WORKFLOW = " AND EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run_id AND workflow = ?)"
 WAITS_BEHIND = (
     " AND (opened_at_ms, run_id, id) > (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = ? AND id = ?)"

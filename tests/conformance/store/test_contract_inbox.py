@@ -31,6 +31,17 @@ async def test_waits_by_kind_and_workflow(store: Store) -> None:
     assert await ids(store, workflow="none") == []
 
 
+async def test_waits_of_a_node(store: Store) -> None:
+    run = await owned_run(store, "r")
+    opened = [wait("r", id, opened_at_ms=T0 + n) for n, id in enumerate(("a!1", "a!2", "a@l#1!1", "a2!1", "a!10"))]
+    await store.append(change(run, waits=tuple(opened)))
+    await store.answer_wait(opened[0].token_hash, b"{}", "ada", b"fact", T0 + 9)
+    assert await ids(store, run_id="r", status=None, key="a") == [("r", "a!1"), ("r", "a!2"), ("r", "a!10")]
+    assert await ids(store, run_id="r", key="a") == [("r", "a!2"), ("r", "a!10")]
+    assert await ids(store, run_id="r", key="a@l#1") == [("r", "a@l#1!1")]
+    assert await ids(store, run_id="r", key="a!1") == []
+
+
 async def test_waits_in_pages(store: Store) -> None:
     await some(store)
     everything = await ids(store, status=None)

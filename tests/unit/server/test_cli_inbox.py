@@ -65,6 +65,22 @@ async def test_the_inbox_and_a_question_taken_back(
     assert again.exit_code != 0 and "cancelled" in again.stderr
 
 
+async def test_the_inbox_shows_questions_behind_any_number_of_timers(
+    weft: Callable[..., Any], started: Callable[..., Any], asking: dict[str, Any]
+) -> None:
+    blocks: dict[str, Any] = {"start": {"type": "start"}, "nap": {"type": "wait", "params": {"seconds": 1000}}}
+    nap = {"format": "weft/1", "name": "nap", "blocks": blocks, "edges": [{"source": "start", "target": "nap"}]}
+    for _ in range(2):
+        await started(nap)
+    runs = [(await started(asking))["run"] for _ in range(2)]
+    shown = await weft("inbox", "--limit", "1", "--json")
+    assert [wait["run"] for wait in json.loads(shown.stdout)] == runs[:1]
+    assert "2 wait in all" in (await weft("inbox", "--limit", "1")).stderr
+    both = await weft("inbox", "--limit", "2")
+    assert both.stdout.count("/resume/") == 2 and both.stderr == ""
+    assert len(json.loads((await weft("inbox", "--kind", "timer", "--json")).stdout)) == 2
+
+
 async def test_signals_are_sent_once_and_listed(
     weft: Callable[..., Any], started: Callable[..., Any], asking: dict[str, Any], tmp_path: Path
 ) -> None:
