@@ -166,7 +166,7 @@ class Engine:
             clock=clock,
             timers=Timers(clock),
             hub=Hub(),
-            redactor=Redactor(services.env[name] for name in services.secrets if name in services.env),
+            redactor=Redactor({name: services.env[name] for name in services.secrets if name in services.env}),
             token_hash=links.hash_of,
         )
         engine = cls(parts, Worker(parts, lease_ms=lease_ms), links)
@@ -436,11 +436,13 @@ class Engine:
             async with asyncio.timeout(timeout_s):
                 while True:
                     signal = self._hub.watch(run)
-                    row = await self._run(run)
-                    if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row)):
+                    try:
+                        row = await self._run(run)
+                        if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row)):
+                            break
+                        await asyncio.wait([signal], timeout=WAIT_POLL_S)
+                    finally:
                         signal.cancel()
-                        break
-                    await asyncio.wait([signal], timeout=WAIT_POLL_S)
         except TimeoutError:
             pass
         return await self.get_run(run)

@@ -136,7 +136,8 @@ class Lifecycle:
                 hint=_instead(plan, state, key),
             )
         fact = orjson.dumps({"type": "retry", "key": format_key(plan, key)})
-        await self._store.post_fact(row.id, fact, self._engine.now_ms())
+        if not await self._store.post_fact(row.id, fact, self._engine.now_ms()):
+            raise Conflict(f"run {row.id} has ended by now", code="run_ended", hint="retry again: it is a new run then")
         self._engine.wake(row.id)
         block = plan.nodes[key[1]].block
         return Retried(row.id, row.workflow, row.version, row.status, False, how="now", block=block)
@@ -198,12 +199,14 @@ class Lifecycle:
 def _first_node(plan: Plan, text: str) -> NodeKey:
     """The node, or a container's start. Raises NotFound."""
     node, at, path = text.partition("@")
+    why = f"the plan has no node '{text}'"
     for name in (f"{node.removesuffix(':end')}:start", node):
         try:
             return parse_key(plan, f"{name}{at}{path}")
-        except ValueError:
-            pass
-    raise NotFound(f"the plan has no node '{text}'", code="node_not_found", hint="keys look like send@review#5/fan[2]")
+        except ValueError as error:
+            if plan.node_index(name) is not None:
+                why = str(error)
+    raise NotFound(why, code="node_not_found", hint="keys look like send@review#5/fan[2]")
 
 
 def _instead(plan: Plan, state: State, key: NodeKey) -> str:

@@ -34,10 +34,11 @@ class Signals:
         Raises NotFound, Conflict (the run has ended)."""
         engine = self._engine
         await engine.run_row(run)
+        # What a block waits for is recorded without secrets, so a signal is compared without them.
+        data = engine.redactor.redact_json(check_payload(payload))
+        name, correlation, dedupe_key, by = engine.redactor.redact_value([name, correlation, dedupe_key, by])
         fact = orjson.dumps({"type": "signal", "name": name})
-        posted = await self._store.post_signal(
-            run, name, correlation, check_payload(payload), dedupe_key, by, fact, engine.now_ms()
-        )
+        posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, fact, engine.now_ms())
         if posted is None:
             raise Conflict(f"run {run} has ended: it takes no more signals", code="run_ended")
         row, new = posted

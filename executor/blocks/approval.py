@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
@@ -20,6 +21,7 @@ from executor.blocks.schema import (
 )
 
 _ACTIONS = ("approve", "reject")
+_ENDS = ("fail", "continue", "skip")
 _ANSWERED: dict[str, Any] = {
     "action": {"type": "string"},
     **ANSWERED,
@@ -80,16 +82,18 @@ def _fail_on(params: Params) -> tuple[str, ...]:
 
 def _check(params: Params) -> tuple[Finding, ...]:
     actions = _actions(params)
-    return tuple(
-        Finding(
-            "param_invalid",
-            f"/fail_on/{position}",
-            f"fail_on names {action[:80]!r}, which is no action",
-            f"the actions are {', '.join(actions) or 'none'}",
-        )
+    hint = f"the actions are {', '.join(actions) or 'none'}"
+    found = [
+        Finding("param_invalid", f"/fail_on/{position}", f"fail_on names {action[:80]!r}, which is no action", hint)
         for position, action in enumerate(_fail_on(params))
         if action not in actions
-    )
+    ]
+    on_expire = params.get("on_expire")
+    # What could not be an action's id is a reference, and is looked at when the block runs.
+    if isinstance(on_expire, str) and re.fullmatch(HANDLE_PATTERN, on_expire) and on_expire not in (*_ENDS, *actions):
+        message = f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}"
+        found.append(Finding("param_invalid", "/on_expire", message, hint))
+    return tuple(found)
 
 
 class Approval:
@@ -111,7 +115,7 @@ class Approval:
         """Raises BlockError(params_invalid): better now than when somebody has filled in the form."""
         actions = _actions(ctx.params)
         on_expire = text(ctx.params, "on_expire") or "fail"
-        if on_expire not in ("fail", "continue", "skip", *actions):
+        if on_expire not in (*_ENDS, *actions):
             raise invalid(
                 f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}",
                 hint=f"the actions are {', '.join(actions) or 'none'}",

@@ -75,13 +75,20 @@ class Python:
         try:
             if inspect.iscoroutinefunction(function):
                 return Done(await function(**given))
-            return Done(await asyncio.to_thread(function, **given))
+            return Done(await asyncio.to_thread(_called, function, given))
         except (BlockError, Fenced):
             raise
-        except Exception as error:
+        except (Exception, SystemExit) as error:
             # The author of the function is the one to mend it: they get its own words.
             message = f"{name}: {type(error).__name__}: {error}"
             raise BlockError(message, code="function_failed", retryable=True) from error
+
+
+def _called(function: Function, given: Mapping[str, Any]) -> Any:
+    try:
+        return function(**given)
+    except StopIteration as error:  # no future carries it: nobody would hear that the function has ended
+        raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
 
 
 def python_blocks(named: Iterable[str]) -> list[Block]:

@@ -96,6 +96,12 @@ def form_schema(fields: Any) -> dict[str, Any] | None:
     if not isinstance(fields, dict):
         raise invalid("fields must be a JSON Schema of an object")
     schema = {"type": "object", **fields}
+    kinds = schema["type"]
+    if "object" not in (kinds if isinstance(kinds, list) else (kinds,)):
+        raise invalid(
+            f"fields must be a JSON Schema of an object, its type is {str(kinds)[:80]!r}",
+            hint='such as {"properties": {"note": {"type": "string"}}}',
+        )
     problem = schema_error(orjson.dumps(schema))
     if problem is not None:
         raise invalid(f"fields is no JSON Schema: {problem[:300]}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from datetime import UTC, datetime
+from datetime import MAXYEAR, UTC, datetime
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
@@ -59,6 +59,8 @@ class Wait:
 def _moment_ms(until: str) -> int:
     try:
         moment = datetime.fromisoformat(until.strip())
+        if moment.year == MAXYEAR:  # in UTC, or rounded, it may lie in a year that there is not
+            raise ValueError
         if moment.tzinfo is None:
             moment = moment.replace(tzinfo=UTC)
         return round(moment.timestamp() * 1000)

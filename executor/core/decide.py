@@ -223,11 +223,13 @@ class _Turn:
         wait = self.state.waits.get(key)
         if wait is None or wait.attempt != fact.attempt or wait.due_ms is None or wait.due_ms > self.at_ms:
             return False
+        self.emit(WaitClosed(key, wait.attempt, "fired" if wait.kind == "timer" else "expired"))
+        if fact.error is not None:
+            self._fail(key, wait.attempt, fact.error)
+            return True
         if wait.kind == "timer":
-            self.emit(WaitClosed(key, wait.attempt, "fired"))
             self.emit(NodeSucceeded(key, wait.attempt))
             return True
-        self.emit(WaitClosed(key, wait.attempt, "expired"))
         match wait.on_expire:
             case "fail":
                 self._fail(key, wait.attempt, ErrorInfo("wait_expired", f"nobody answered this {wait.kind} in time"))
@@ -422,6 +424,8 @@ class _Turn:
                 self._finish("succeeded")
             case RunPhase.RUNNING if state.root_closed:
                 self._finish("succeeded")
+            case RunPhase.RUNNING if any(state.ready):
+                pass  # the run may start nothing now: its process goes down
             case RunPhase.RUNNING if state.waits or state.retries:
                 due_ms = state.due_ms()
                 if due_ms is None or due_ms > self.at_ms + PARK_MIN_MS:

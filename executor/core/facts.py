@@ -119,11 +119,12 @@ class RetryWanted(Struct, frozen=True):
 
 
 class TimerFired(Struct, frozen=True):
-    """A retry, a timer wait or an expiry of `key` came due."""
+    """A retry, a timer wait or an expiry of `key` came due. `error`: why what a wait would put out can not be taken."""
 
     at_ms: int
     key: NodeKey
     attempt: int
+    error: ErrorInfo | None = None
 
 
 class AttemptLost(Struct, frozen=True):

@@ -122,10 +122,16 @@ class Absorber:
             try:
                 self._values.patch(payload.patches)
             except BlockError as error:
-                assert isinstance(fact, f.NodeDone | f.WaitAnswered)
+                assert isinstance(fact, f.NodeDone | f.WaitAnswered | f.TimerFired)
                 info = ErrorInfo(error.code, error.message, False, plan.nodes[fact.key[1]].block, error.hint)
-                if isinstance(fact, f.NodeDone):
-                    fact, payload = f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload()
+                payload = Payload(signal=payload.signal, child=payload.child)  # an answer is used up all the same
+                match fact:
+                    case f.NodeDone():
+                        fact = f.NodeErred(fact.at_ms, fact.key, fact.attempt, info)
+                    case f.WaitAnswered():
+                        fact = f.WaitFailed(fact.at_ms, fact.key, fact.attempt, info, fact.by)
+                    case f.TimerFired():
+                        fact = f.TimerFired(fact.at_ms, fact.key, fact.attempt, info)
             else:
                 patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]
                 evolve(plan, state, patched)
@@ -191,14 +197,14 @@ class Absorber:
                 assert suspend is not None
                 extra = self._wait_opened(event, suspend)
             case WaitClosed():
-                # Answers and expiries were settled in the row before the fact came in; signals, timers, cancels are
-                # settled here.
+                # Answers and expiries were settled in the row before the fact came in; timers, cancels, and how a wait
+                # for a signal ended are settled here.
                 wait_id = self.wait_id(event.key, event.attempt)
                 child = self._children.pop(event.key, None)
                 if child is not None and (payload is None or payload.child != child):
                     self._posts.append((child, fact_of_cancel(self._run_id)))
-                if event.outcome == "cancelled":
-                    self._closed.append(WaitUpdate(wait_id, "cancelled", at_ms=self._at_ms))
+                if event.outcome in ("cancelled", "expired"):
+                    self._closed.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
                 else:
                     response = payload.output if payload and child is None else None  # a child's is in its own run
                     self._closed.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
@@ -370,5 +376,9 @@ def _fresh(state: State, fact: f.Fact) -> bool:
         case f.WaitAnswered():
             wait = state.waits.get(fact.key)
             return wait is not None and wait.attempt == fact.attempt
+        case f.TimerFired():
+            wait = state.waits.get(fact.key)
+            due_ms = None if wait is None or wait.attempt != fact.attempt else wait.due_ms
+            return due_ms is not None and due_ms <= fact.at_ms
         case _:
             return False

@@ -139,22 +139,36 @@ class Launcher:
             if node.inline:
                 raise  # it runs in the run loop's own task: that is what is being cancelled
             return self._erred(key, attempt, ErrorInfo("cancelled", "the attempt was cancelled", False, node.block))
-        except Exception as error:
-            # A handler's bug is the block's failure, not the run loop's: it is recorded like any other.
+        except (KeyboardInterrupt, GeneratorExit):
+            raise
+        except BaseException as error:
+            # A handler's bug is the block's failure, not the run loop's: it is recorded like any other. So are a panic
+            # in a library and `sys.exit()`: of the first the run would never hear, the second would end the process.
             reference = secrets.token_hex(4)
             log.exception("block %s (%s) raised [%s]", node.block, node.type, reference)
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
             return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
 
-    async def unfit(self, key: NodeKey, output: bytes) -> ErrorInfo | None:
-        """Why an output that came from outside (an answer, a signal, a child) can not be this node's."""
-        node = self._plan.nodes[key[1]]
+    async def taken(self, key: NodeKey, output: Any) -> bytes | ErrorInfo:
+        """An output that came from outside (an answer, a signal, a child) as JSON, or why it can not be this node's. It
+        may be over the bounds though all in it is not: with what is said around an answer, with all ends of a child."""
         try:
-            await check_output(node, output, self._services.sandbox.matches)
+            data = encode_payload(output)
         except BlockError as error:
-            message = self._redactor.redact_cut(error.message)
-            return ErrorInfo(error.code, message, error.retryable, node.block, error.hint)
+            return self._refused(key, error)
+        return await self.unfit(key, data) or data
+
+    async def unfit(self, key: NodeKey, output: bytes) -> ErrorInfo | None:
+        """Why such an output does not fit this node's schema."""
+        try:
+            await check_output(self._plan.nodes[key[1]], output, self._services.sandbox.matches)
+        except BlockError as error:
+            return self._refused(key, error)
         return None
+
+    def _refused(self, key: NodeKey, error: BlockError) -> ErrorInfo:
+        block = self._plan.nodes[key[1]].block
+        return self._shown(ErrorInfo(error.code, error.message, error.retryable, block, error.hint))
 
     async def _outcome(
         self, key: NodeKey, node: Node, attempt: int, turn: int, count: int
@@ -166,7 +180,7 @@ class Launcher:
             prepared = self._prepared[key[1]] = _Prepared(node)
         template = prepared.template
         key_text = self._key_text(key)
-        deltas = self._redactor.stream(lambda text: self._emit(key_text, text))
+        deltas = self._redactor.stream(lambda text: self._emit(key_text, _unicode(text)))
         keeper = self._checkpoints.keeper(key_text, attempt)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
@@ -265,7 +279,9 @@ class Launcher:
                 return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, assigned))
             case Suspend():
                 fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire)
-                return Result(fact, Payload(suspend=self._without_secrets(outcome)))
+                suspend = self._without_secrets(outcome)
+                _check_json(suspend)
+                return Result(fact, Payload(suspend=suspend))
             case Sized():
                 items = None if outcome.items is None else encode_payload(list(outcome.items))
                 items = None if items is None else self._redactor.redact_json(items)
@@ -289,20 +305,33 @@ class Launcher:
         return seal(target, self._services.env, self._services.secrets, self._redactor)
 
     def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None = None) -> Result:
-        shown = ErrorInfo(
-            error.code,
-            self._redactor.redact_cut(error.message),
-            error.retryable,
-            error.block,
-            self._redactor.redact_cut(error.hint),
-        )
+        shown = self._shown(error)
         return Result(f.NodeErred(self._clock.now_ms(), key, attempt, shown, retry_at_ms), Payload())
+
+    def _shown(self, error: ErrorInfo) -> ErrorInfo:
+        message, hint = (_unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))
+        return ErrorInfo(error.code, message, error.retryable, error.block, hint)
 
 
 @lru_cache(maxsize=PLANS_MAX)
 def _prepared_nodes(plan_hash: str) -> dict[int, _Prepared]:
     """By node number, filled as nodes run, shared by all runs of the plan."""
     return {}
+
+
+def _check_json(suspend: Suspend) -> None:
+    """Raises BlockError. What can not be written down would take the run out of memory, again and again."""
+    asked = [dict(suspend.request), suspend.schema, list(suspend.actions), suspend.name, suspend.correlation]
+    try:
+        orjson.dumps([*asked, suspend.on_expire, suspend.due_ms])
+    except TypeError as error:
+        message = f"what the block asks for is not JSON: {error}"
+        raise BlockError(message, code="payload_invalid", retryable=False) from error
+
+
+def _unicode(text: str) -> str:
+    """Surrogates without their other half, as in names of files that are no UTF-8, are written out: \\udce9."""
+    return text.encode("utf-8", "backslashreplace").decode()
 
 
 async def _within(seconds: float, handler: Coroutine[Any, Any, Outcome]) -> Outcome:

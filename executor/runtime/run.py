@@ -24,7 +24,7 @@ from compiler.plan import Plan
 from executor.answers import answer_output, refusal_error, withdrawal_error
 from executor.core import commands as c
 from executor.core import facts as f
-from executor.core.decide import commands_of, route_of_action
+from executor.core.decide import CANCELLED, commands_of, route_of_action
 from executor.core.events import ErrorInfo
 from executor.core.state import State
 from executor.errors import CorruptJournal, Fenced, StoreError
@@ -73,6 +73,7 @@ class RunLoop:
         self._row = row
         self._epoch = row.epoch
         self._plan = plan
+        self._deciding = plan  # by this; once the process goes down it is one that lets nothing more start
         self._state = state
         self._values = values
         self._launcher = launcher
@@ -89,6 +90,7 @@ class RunLoop:
         self._inbox_may_have_facts = True
         self._stopping = False
         self._tasks: dict[NodeKey, asyncio.Task[None]] = {}
+        self._told_to_stop: set[NodeKey] = set()  # of those tasks, the ones that were cancelled
         self._timer_numbers: set[int] = set()
         self._consumed_inbox: list[int] = []
         self._expiries: set[asyncio.Task[None]] = set()
@@ -104,9 +106,11 @@ class RunLoop:
         self._wake.set()
 
     def stop(self) -> None:
-        """The process is going down: launch nothing more; `drive` returns when what runs has ended (or is
-        cancelled)."""
+        """The process is going down: start nothing more; `drive` returns when what runs has ended (or is
+        cancelled). What becomes ready stays so, for the next owner: a start that is recorded and not made would be
+        taken for a lost one."""
         self._stopping = True
+        self._deciding = replace(self._plan, settings=replace(self._plan.settings, max_concurrency=0))
         self._wake.set()
 
     @property
@@ -162,6 +166,8 @@ class RunLoop:
             self._signal(self.id)
             if append.notifications:
                 self._messages_written()
+            if not self._state.parked and any(wait.kind == "signal" for wait in append.waits):
+                self._inbox_may_have_facts = True  # what it waits for may be here; a run that parks looks as it leaves
             for run in {child.id for child in append.children} | {run for run, _ in append.posts}:
                 self._wake_other(run)
         for command in inline:  # over budget: they are committed as started, and go on in the next turn
@@ -169,7 +175,7 @@ class RunLoop:
         return self._act(after)
 
     def _decide(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
-        events = self._absorber.decide(self._plan, self._state, result)
+        events = self._absorber.decide(self._deciding, self._state, result)
         for command in commands_of(self._plan, self._state, events):
             if isinstance(command, c.RunNode) and self._plan.nodes[command.key[1]].inline:
                 inline.append(command)
@@ -191,7 +197,7 @@ class RunLoop:
         for command in commands:
             match command:
                 case c.RunNode():
-                    if not self._stopping and self._state.running.get(command.key) == command.attempt:
+                    if self._state.running.get(command.key) == command.attempt:
                         self._launch(command)
                 case c.SetTimer():
                     self.set_node_timer(command)
@@ -208,7 +214,14 @@ class RunLoop:
     def _launch(self, command: c.RunNode) -> None:
         key = command.key
         task = asyncio.create_task(self._attempt(command), name=f"{self.id}:{key[1]}")
+        task.add_done_callback(lambda done: self._attempt_gone(command, done))
         self._tasks[key] = task
+
+    def _attempt_gone(self, command: c.RunNode, task: asyncio.Task[None]) -> None:
+        """One that was cancelled before it began had no chance to say so."""
+        if task.cancelled():
+            gone = f.NodeErred(self._now_ms(), command.key, command.attempt, CANCELLED)
+            self._attempt_ended(command.key, Result(gone, Payload()))
 
     async def _attempt(self, command: c.RunNode) -> None:
         self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt))
@@ -219,14 +232,19 @@ class RunLoop:
             heir._attempt_ended(translate(key), carried(result, translate))
             return
         self._tasks.pop(key, None)
+        self._told_to_stop.discard(key)
         self._results.append(result)
         self._wake.set()
 
     def _cancel(self, key: NodeKey) -> None:
         task = self._tasks.get(key)
-        if task is None:
+        if task is None or key in self._told_to_stop:  # told again it would be interrupted while it cleans up
             return
         task.cancel()
+        self._give_grace(key, task)
+
+    def _give_grace(self, key: NodeKey, task: asyncio.Task[None]) -> None:
+        self._told_to_stop.add(key)
         attempt = self._state.running.get(key, 0)
         asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._give_up, key, attempt, task)
 
@@ -234,6 +252,7 @@ class RunLoop:
         if self._tasks.get(key) is not task:
             return
         del self._tasks[key]
+        self._told_to_stop.discard(key)
         error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was left behind")
         self._results.append(Result(f.NodeErred(self._now_ms(), key, attempt, error), Payload()))
         self._wake.set()
@@ -261,7 +280,8 @@ class RunLoop:
             return  # of the retry that led to this attempt, which began sooner; the wait has a timer of its own
         if wait is not None and wait.attempt == command.attempt and wait.kind != "timer":
             # An answer may be on its way: the row decides who was first, and the inbox tells us.
-            task = asyncio.create_task(self._expire(command, self._absorber.wait_id(key, wait.attempt)))
+            wait_id = self._absorber.wait_id(key, wait.attempt)
+            task = asyncio.create_task(self._expire(command, wait_id, by_row=wait.kind != "signal"))
             self._expiries.add(task)
             task.add_done_callback(self._expiries.discard)
             return
@@ -273,11 +293,16 @@ class RunLoop:
         self._results.append(Result(f.TimerFired(at_ms, key, command.attempt), payload))
         self._wake.set()
 
-    async def _expire(self, command: c.SetTimer, wait_id: str) -> None:
+    async def _expire(self, command: c.SetTimer, wait_id: str, by_row: bool) -> None:
+        """Not `by_row`: it is this loop that takes signals, so the order of its own facts decides, and its append
+        settles the row."""
         now_ms = self._now_ms()
         fact = orjson.dumps({"type": "expired", "wait": wait_id, "at_ms": now_ms})
         try:
-            await self._store.expire_wait(self.id, wait_id, fact, now_ms)
+            if by_row:
+                await self._store.expire_wait(self.id, wait_id, fact, now_ms)
+            else:
+                await self._store.post_fact(self.id, fact, now_ms)
         except StoreError as error:
             log.error("run %s: %s could not be expired (%s); trying again", self.id, wait_id, error)
             self._set_timer(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
@@ -305,7 +330,7 @@ class RunLoop:
                 case "child":
                     await self._child_ended(fact)
                 case "expired":
-                    self._expired(fact)
+                    await self._expired(fact)
                 case "withdrawn":
                     self._withdrawn(fact)
                 case "cancel":
@@ -355,15 +380,14 @@ class RunLoop:
             self._results.append(Result(failed, Payload(child=fact["run"])))
 
     async def _take_output(self, answered: f.WaitAnswered, output: Any, payload: Payload | None = None) -> None:
-        """What a wait brought is the block's output, unless it does not fit the block's output schema."""
+        """What a wait brought is the block's output, unless it does not fit the bounds or the block's output schema."""
         payload = payload or Payload()
-        data = encode_payload(output)
-        error = await self._launcher.unfit(answered.key, data)
-        if error is not None:
-            failed = f.WaitFailed(answered.at_ms, answered.key, answered.attempt, error, answered.by)
+        taken = await self._launcher.taken(answered.key, output)
+        if isinstance(taken, ErrorInfo):
+            failed = f.WaitFailed(answered.at_ms, answered.key, answered.attempt, taken, answered.by)
             self._results.append(Result(failed, payload))
             return
-        payload.output, payload.patches = data, self._absorber.assigned(answered.key, output)
+        payload.output, payload.patches = taken, self._absorber.assigned(answered.key, output)
         self._results.append(Result(answered, payload))
 
     def _retry_wanted(self, fact: dict[str, Any]) -> None:
@@ -387,16 +411,22 @@ class RunLoop:
             failed = f.WaitFailed(self._now_ms(), key, wait.attempt, withdrawal_error(fact), fact.get("by"))
             self._results.append(Result(failed, Payload()))
 
-    def _expired(self, fact: dict[str, Any]) -> None:
+    async def _expired(self, fact: dict[str, Any]) -> None:
         key = self._absorber.key_of_wait(fact["wait"])
         wait = self._state.waits.get(key) if key is not None else None
-        if key is None or wait is None:
+        if key is None or wait is None or self._absorber.wait_id(key, wait.attempt) != fact["wait"]:
             return
-        payload = Payload()
+        if wait.kind == "signal":
+            await self._match_signals()  # one that has come by now is taken, however late it is looked for
+        payload, error = Payload(), None
         if wait.on_expire not in ("fail", "continue", "skip"):
             output = {"action": wait.on_expire, "answered_by": None, "answered_at": fact["at_ms"], "expired": True}
-            payload = Payload(encode_payload(output), self._absorber.assigned(key, output))
-        self._results.append(Result(f.TimerFired(max(self._now_ms(), wait.due_ms or 0), key, wait.attempt), payload))
+            data = encode_payload(output)
+            error = await self._launcher.unfit(key, data)
+            if error is None:
+                payload = Payload(data, self._absorber.assigned(key, output))
+        at_ms = max(self._now_ms(), wait.due_ms or 0)
+        self._results.append(Result(f.TimerFired(at_ms, key, wait.attempt, error), payload))
 
     async def _match_signals(self) -> None:
         """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this
@@ -458,13 +488,13 @@ class RunLoop:
         alive = tasks.keys() | {getattr(result.fact, "key", None) for result in results}
         heir._results.extend(results)
         heir._tasks |= tasks
-        for key, task in tasks.items():
-            if task.cancelling():
-                heir._cancel(key)
+        for key in self._told_to_stop:
+            heir._give_grace(translate(key), self._tasks[key])
         if self._stopping:
             heir.stop()
         self._results.clear()
         self._tasks.clear()
+        self._told_to_stop.clear()
         return [fact for fact in first if not (isinstance(fact, f.AttemptLost) and fact.key in alive)]
 
     # --- leaving memory ---
@@ -514,3 +544,4 @@ class RunLoop:
         for task in self._tasks.values():
             task.cancel()
         self._tasks.clear()
+        self._told_to_stop.clear()

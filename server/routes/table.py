@@ -110,8 +110,12 @@ def routes(table: Sequence[RouteSpec]) -> list[Route]:
     by_path: dict[str, dict[str, RouteSpec]] = {}
     for spec in table:
         by_path.setdefault(spec.path, {})[spec.method] = spec
-    # A node key may hold slashes, send@review#5/fan[2], and a path is decoded before it is matched.
-    return [_Route(path.replace("{key}", "{key:path}"), specs) for path, specs in by_path.items()]
+    # A node key may hold slashes, send@review#5/fan[2], and so may the name of a signal; a path is decoded before it is
+    # matched.
+    return [
+        _Route(path.replace("{key}", "{key:path}").replace("/signals/{name}", "/signals/{name:path}"), specs)
+        for path, specs in by_path.items()
+    ]
 
 
 class _Route(Route):

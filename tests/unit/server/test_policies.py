@@ -162,6 +162,16 @@ async def test_an_expiry_that_stands_for_such_an_answer_fails_as_well(
     assert (view.status, (view.error or {}).get("code")) == ("failed", "wait_expired")
 
 
+@pytest.mark.parametrize(
+    ("on_expire", "fine"),
+    [("reject", True), ("skip", True), ("", True), ("<start.then>", True), ("rejct", False), ("out", False)],
+)
+async def test_on_expire_names_an_action_or_an_end(client: httpx.AsyncClient, on_expire: str, fine: bool) -> None:
+    answer = await client.post("/api/validate", json={"document": asking(on_expire=on_expire)})
+    errors = [(one["code"], one["pointer"]) for one in answer.json()["diagnostics"] if one["severity"] == "error"]
+    assert errors == ([] if fine else [("param_invalid", "/blocks/ask/params/on_expire")])
+
+
 async def test_fail_on_names_actions(client: httpx.AsyncClient) -> None:
     flow = asking(actions=["yes", "no"])
     found = (await client.post("/api/validate", json={"document": flow})).json()["diagnostics"]

@@ -46,7 +46,8 @@ async def test_wait_is_due(params: dict[str, Any], due_ms: int) -> None:
 @pytest.mark.parametrize(
     "params",
     [{}, {"seconds": -1}, {"seconds": "soon"}, {"seconds": True}, {"seconds": 1e12}, {"seconds": float("nan")},
-     {"until": "tomorrow"}, {"until": "2023-13-01"}, {"until": 5}, {"seconds": 1, "until": "2030-01-01"}],
+     {"until": "tomorrow"}, {"until": "2023-13-01"}, {"until": 5}, {"seconds": 1, "until": "2030-01-01"},
+     {"until": "9999-12-31T23:59:59-01:00"}, {"until": "9999-12-31T23:59:59.999999Z"}],
 )  # fmt: skip
 async def test_wait_refuses(params: dict[str, Any]) -> None:
     assert await _refused(wait.block, params)
@@ -115,6 +116,8 @@ async def test_an_approval_without_actions_is_a_form() -> None:
         {"expires_in_s": "soon"},
         {"fields": "name"},
         {"fields": {"type": "nonsense"}},
+        {"fields": {"type": "string"}},
+        {"fields": {"type": ["array", "null"], "items": {}}},
         {"title": {"a": 1}},
     ],
 )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import sys
 import threading
 from types import ModuleType
@@ -31,7 +32,19 @@ def refuse() -> None:
     raise BlockError("sold out", code="sold_out", retryable=False)
 
 
-BLOCK = Python({"quote": quote, "mine": mine, "refuse": refuse})
+def first(of: list[int]) -> int:
+    return next(iter(of))
+
+
+def leave() -> None:
+    sys.exit("that was all")
+
+
+async def leave_too() -> None:
+    sys.exit("that was all")
+
+
+BLOCK = Python({"quote": quote, "mine": mine, "refuse": refuse, "first": first, "leave": leave, "leave_too": leave_too})
 
 
 async def call(function: Any, **arguments: Any) -> Any:
@@ -50,6 +63,22 @@ async def test_what_fails_says_what() -> None:
     with pytest.raises(BlockError) as own:
         await call("refuse")
     assert (own.value.code, own.value.retryable) == ("sold_out", False)
+
+
+async def test_a_function_that_stops_an_iteration_has_ended() -> None:
+    """asyncio can not hand StopIteration over from a thread: the block would wait for its time to be over."""
+    assert await call("first", of=[1]) == 1
+    async with asyncio.timeout(10):
+        with pytest.raises(BlockError, match="first: RuntimeError: it raised StopIteration") as failed:
+            await call("first", of=[])
+    assert failed.value.code == "function_failed"
+
+
+@pytest.mark.parametrize("function", ["leave", "leave_too"])
+async def test_a_function_that_leaves_does_not_take_the_server_along(function: str) -> None:
+    with pytest.raises(BlockError, match="SystemExit: that was all") as failed:
+        await call(function)
+    assert failed.value.code == "function_failed"
 
 
 @pytest.mark.parametrize(

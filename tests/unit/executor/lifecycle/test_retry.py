@@ -104,6 +104,29 @@ async def test_the_next_attempt_of_an_open_run_is_due_now(tmp_path: Path) -> Non
         assert (await engine.get_run(run)).status == "succeeded"
 
 
+async def test_a_run_that_ends_before_it_hears_of_a_retry_is_not_said_to_retry(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    step = Step()
+    step.failing.add("a")
+    slow = {"policy": {"retry": {"max_attempts": 2, "initial_ms": 3_600_000, "max_ms": 3_600_000}}}
+    async with engine_on(tmp_path / "weft.db", step, clock=ManualClock()) as engine:
+        run = (await engine.submit(chain("a", a=slow))).run
+        await until(engine, run, "run.parked")
+        post_fact = engine.store.post_fact
+
+        async def too_late(*args: Any) -> bool:
+            monkeypatch.undo()
+            await engine.cancel(run)
+            await until(engine, run, "run.finished")
+            return await post_fact(*args)
+
+        monkeypatch.setattr(engine.store, "post_fact", too_late)
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.retry(run, "a")
+        assert refused.value.code == "run_ended"
+
+
 async def test_what_does_not_wait_for_its_next_attempt_is_left_alone(tmp_path: Path) -> None:
     ask = {"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}}
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
@@ -125,3 +148,18 @@ async def test_what_never_started_can_not_be_retried(tmp_path: Path) -> None:
         assert refused.value.code == "node_not_started"
         with pytest.raises(NotFound):
             await engine.lifecycle.retry(run, "nobody")
+
+
+async def test_a_key_that_no_node_can_have_is_told_so(tmp_path: Path) -> None:
+    """Of an open run, of one that has ended, and when somebody asks why."""
+    ask = {"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}}
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        for document in (looped(last=ask), looped()):
+            run = (await engine.submit(document)).run
+            await settled(engine, run)
+            for key, where in (("a", "inside loop 'l'"), ("start@l#0", "in no loop"), ("l@l#0", "in no loop")):
+                with pytest.raises(NotFound, match=f"is {where}") as refused:
+                    await engine.lifecycle.retry(run, key)
+                assert refused.value.code == "node_not_found"
+            with pytest.raises(NotFound, match="in no loop"):
+                await engine.why(run, "start@l#0")

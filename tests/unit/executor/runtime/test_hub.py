@@ -1,0 +1,45 @@
+"""What goes through the hub, and that nobody who has left is kept in it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from compiler.catalog import BlockSpec
+from executor import engine as engines
+from executor.blocks.base import Context, Done
+from tests.unit.executor.children.given import Hold, engine_on
+from tests.unit.executor.lifecycle.given import chain, until
+
+
+async def test_waiting_for_a_run_of_another_process_leaves_nothing_behind(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its commits are not signalled here, so nothing would clear away what waits for a signal."""
+    monkeypatch.setattr(engines, "WAIT_POLL_S", 0.01)
+    path = tmp_path / "weft.db"
+    async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until(engine, run, "node.started", "a")
+        assert (await front.wait_finished(run, 0.1)).status == "running"
+        assert front._hub._waiters == {}
+        hold.free.set()
+
+
+class Says:
+    spec = BlockSpec("says", "Says", "", "action")
+
+    async def run(self, ctx: Context) -> Done:
+        ctx.emit("reading caf\udce9")  # as os.listdir() names it
+        return Done(None)
+
+
+async def test_live_text_can_be_sent_whatever_it_holds(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Says(), hold := Hold()) as engine:
+        run = (await engine.submit(chain("a", "b", a={"type": "hold"}, b={"type": "says"}))).run
+        deltas = engine.deltas(run)
+        hold.free.set()
+        await until(engine, run, "run.finished")
+        assert deltas.take() == {"b": r"reading caf\udce9"}
+        deltas.close()

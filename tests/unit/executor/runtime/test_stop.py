@@ -1,0 +1,52 @@
+"""A process that goes down starts nothing more, and says of nothing that it was started."""
+
+from __future__ import annotations
+
+import asyncio
+from pathlib import Path
+
+import pytest
+
+from tests.unit.executor.children.given import engine_on
+from tests.unit.executor.lifecycle.given import Json, Step, chain, journal, outputs, until
+
+
+async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
+    """A run whose block `a` came to its end between the wish to stop and the stop."""
+    free = step.holding["a"] = asyncio.Event()
+    async with engine_on(path, step) as engine:
+        run = (await engine.submit(document)).run
+        await until(engine, run, "node.started", "a")
+        stop = asyncio.create_task(engine.stop_working(grace_s=30))
+        async with asyncio.timeout(10):
+            while not engine._worker._stopping:
+                await asyncio.sleep(0.001)
+        free.set()
+        await stop
+        row = await engine.run_row(run)
+        assert (row.status, row.lease_owner) == ("running", None)
+        assert (await journal(engine, run))[-1] == ("node.succeeded", "a", 1)
+    return run
+
+
+@pytest.mark.parametrize("on_lost", ["ask", "fail", "retry"])
+async def test_what_was_not_begun_is_not_lost(tmp_path: Path, on_lost: str) -> None:
+    step = Step()
+    document = chain("a", "b", b={"policy": {"on_lost": on_lost}})
+    run = await stopped_while_it_held(tmp_path / "weft.db", step, document)
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        await until(engine, run, "run.finished")
+        view = await engine.get_run(run)
+        assert (view.status, step.ran) == ("succeeded", {"a": 1, "b": 1})
+        assert [attempt for type, _, attempt in await journal(engine, run) if type == "node.started"] == [1, 1, 1]
+
+
+async def test_a_run_that_also_waits_does_not_fall_asleep_over_it(tmp_path: Path) -> None:
+    step = Step()
+    document = chain("a", "b")
+    document["blocks"]["ask"] = {"type": "approval"}
+    document["edges"].append({"source": "start", "target": "ask"})
+    run = await stopped_while_it_held(tmp_path / "weft.db", step, document)
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        await until(engine, run, "run.parked")
+        assert outputs(await engine.get_run(run))["b"]["n"] == 1
