@@ -34,9 +34,15 @@ class Signals:
         Raises NotFound, Conflict (the run has ended)."""
         engine = self._engine
         await engine.run_row(run)
-        # What a block waits for is recorded without secrets, so a signal is compared without them.
         data = engine.redactor.redact_json(check_payload(payload))
-        name, correlation, dedupe_key, by = engine.redactor.redact_value([name, correlation, dedupe_key, by])
+        by = engine.redactor.redact_value(by)
+        # As what a block waits for is recorded: with the names of secrets in place of them.
+        label = engine.redactor.label
+        name, correlation, dedupe_key = (
+            label(name),
+            correlation and label(correlation),
+            dedupe_key and label(dedupe_key),
+        )
         fact = orjson.dumps({"type": "signal", "name": name})
         posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, fact, engine.now_ms())
         if posted is None:
@@ -55,6 +61,8 @@ class Signals:
     ) -> list[SignalView]:
         """In order of arrival, those that were taken too. Raises NotFound."""
         await self._engine.run_row(run)
+        label = self._engine.redactor.label
+        name, correlation = name and label(name), correlation and label(correlation)
         return [_view(row) for row in await self._store.list_signals(run, name, correlation, received_after_ms, limit)]
 
 

@@ -290,14 +290,14 @@ class Launcher:
                 return Result(f.LoopTested(at_ms, key, attempt, outcome.again), Payload())
 
     def _without_secrets(self, suspend: Suspend) -> Suspend:
-        redact, clean = self._redactor.redact, self._redactor.redact_value
+        redact, clean, label = self._redactor.redact, self._redactor.redact_value, self._redactor.label
         return replace(
             suspend,
             request=clean(suspend.request),
             schema=clean(suspend.schema),
             actions=[redact(action) for action in suspend.actions],
-            name=None if suspend.name is None else redact(suspend.name),
-            correlation=None if suspend.correlation is None else redact(suspend.correlation),
+            name=None if suspend.name is None else label(suspend.name),
+            correlation=None if suspend.correlation is None else label(suspend.correlation),
             messages=[(channel, self._sealed(target)) for channel, target in suspend.messages],
         )
 

@@ -25,12 +25,12 @@ def schema_sig(schema: Mapping[str, Any] | None) -> str:
 
 
 def cache_key(cache: Cache, node: Node, *, run_id: str, workflow: str, values: Any) -> str:
-    """`values`: what the key expression gave, or the resolved params, without secrets."""
+    """`values`: what the key expression gave, or the resolved params, with the names of secrets in place of them."""
     scope = {"run": [run_id, node.block], "workflow": [workflow, node.block], "global": []}[cache.scope]
     names = sorted(str(ref.path[0]) for ref in node.needs if ref.kind == "env")
     own_key = cache.key is not None
     parts = [
-        1,  # the form of the key: one higher when it changes, and nothing older is found
+        2,  # the form of the key: one higher when it changes, and nothing older is found
         cache.scope,
         scope,
         node.type,

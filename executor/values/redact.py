@@ -9,7 +9,7 @@ from __future__ import annotations
 import base64
 import json
 import re
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
@@ -22,8 +22,14 @@ MARK: Final = "[redacted]"
 class Redactor:
     """Replaces the given secrets, longest first, by `[redacted]`. Immutable and safe to share."""
 
-    def __init__(self, secrets: Iterable[str]) -> None:
-        forms = {form for secret in set(secrets) if len(secret) >= LENGTH_MIN for form in _forms(secret)}
+    def __init__(self, secrets: Iterable[str] | Mapping[str, str]) -> None:
+        """`secrets`: the texts, or the texts by the names they have, which `named` needs."""
+        by_name = sorted(secrets.items()) if isinstance(secrets, Mapping) else [("", secret) for secret in secrets]
+        forms: dict[str, str] = {}
+        for name, secret in by_name:
+            for at, form in enumerate(_forms(secret) if len(secret) >= LENGTH_MIN else ()):
+                forms.setdefault(form, f"{name}/{at}")
+        self._names = forms
         longest_first = sorted(forms, key=lambda form: (-len(form), form))
         self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
         self._forms = longest_first
@@ -54,20 +60,30 @@ class Redactor:
 
     def redact_value(self, value: Any) -> Any:
         """The same for a decoded JSON value; a new one is returned where something was found."""
+        return value if self._pattern is None else _replaced(value, self.redact)
+
+    def named(self, value: Any) -> tuple[Any, list[str]]:
+        """A decoded JSON value with the name of each secret in its place, and these names. Both together are equal for
+        equal values only, and tell no secret."""
+        found: list[str] = []
         if self._pattern is None:
-            return value
-        match value:
-            case str():
-                return self.redact(value)
-            case dict():
-                return {self.redact(key): self.redact_value(item) for key, item in value.items()}
-            case list() | tuple():
-                return [self.redact_value(item) for item in value]
-            case int() | float() if not isinstance(value, bool):
-                text = orjson.dumps(value).decode()
-                return value if self.redact(text) == text else self.redact(text)
-            case _:
-                return value
+            return value, found
+        return _replaced(value, lambda text: self._with_names(text, found)), sorted(found)
+
+    def label(self, text: str) -> str:
+        """A text with the name of each secret in its place: for what is recorded to be compared later, where two
+        different secrets must not become one."""
+        return self._with_names(text, [])
+
+    def _with_names(self, text: str, found: list[str]) -> str:
+        if self._pattern is None:
+            return text
+
+        def name(match: re.Match[str]) -> str:
+            found.append(self._names[match[0]])
+            return f"[{found[-1]}]"
+
+        return self._pattern.sub(name, text)
 
     def _tail(self, text: str) -> int:
         """Length of the longest end of `text` with which a secret begins."""
@@ -98,6 +114,22 @@ class RedactedStream:
         if self._held:
             self._send(self._redactor.redact_cut(self._held))
         self._held = ""
+
+
+def _replaced(value: Any, redact: Callable[[str], str]) -> Any:
+    match value:
+        case str():
+            return redact(value)
+        case dict():
+            return {redact(key): _replaced(item, redact) for key, item in value.items()}
+        case list() | tuple():
+            return [_replaced(item, redact) for item in value]
+        case int() | float() if not isinstance(value, bool):
+            text = orjson.dumps(value).decode()
+            redacted = redact(text)
+            return value if redacted == text else redacted
+        case _:
+            return value
 
 
 def _forms(secret: str) -> Iterable[str]:

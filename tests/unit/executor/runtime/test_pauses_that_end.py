@@ -76,16 +76,18 @@ async def test_an_output_that_does_not_fit_fails_the_block(tmp_path: Path, kind:
 
 @pytest.mark.parametrize("kind", ["answer", "signal"])
 async def test_secrets_that_come_from_outside_are_not_recorded(tmp_path: Path, kind: str) -> None:
-    """As little as those that blocks put out; and a wait for a secret gets what it waits for."""
-    env = {"KEY": "s3cret-of-many-letters"}
+    """As little as those that blocks put out; and a wait for a secret gets what it waits for, not another secret."""
+    env = {"KEY": "s3cret-of-many-letters", "OTHER": "another-that-is-secret"}
     said = f"it is {env['KEY']}"
     async with engine_on(tmp_path / "weft.db", env=env) as engine:
         pause = {"type": "signal", "params": {"name": "go", "correlation": "${KEY}"}} if kind == "signal" else {}
         run = (await engine.submit(chain("p", p=PAUSES[kind] | pause))).run
         await until(engine, run, "run.parked")
         if kind == "signal":
-            await engine.signal(run, "go", {"said": said}, correlation="another", by=said)
+            await engine.signal(run, "go", {"said": "wrong"}, correlation="another", by=said)
+            await engine.signal(run, "go", {"said": "wrong"}, correlation=env["OTHER"], by=said)
             await engine.signal(run, "go", {"said": said}, correlation=env["KEY"], dedupe_key=said, by=said)
+            assert len(await engine.signals.list(run, "go", env["KEY"])) == 1
         else:
             [wait] = await engine.list_waits(run=run)
             assert wait.link is not None
@@ -93,7 +95,7 @@ async def test_secrets_that_come_from_outside_are_not_recorded(tmp_path: Path, k
         await until(engine, run, "run.finished")
         view = await engine.get_run(run)
     assert (view.output["payload"] if kind == "signal" else view.output)["said"] == "it is [redacted]"
-    report = examine(tmp_path / "weft.db", time.time_ns() // 1_000_000, evidence=Evidence(secrets=[env["KEY"]]))
+    report = examine(tmp_path / "weft.db", time.time_ns() // 1_000_000, evidence=Evidence(secrets=[*env.values()]))
     assert not report.findings
 
 
