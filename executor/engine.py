@@ -431,14 +431,16 @@ class Engine:
         return await node_view.build(self.store, plan, row, self.services, self._parts.redactor, key, attempt, seq)
 
     async def wait_finished(self, run: str, timeout_s: float) -> RunView:
-        """Returns when the run has ended or waits for something, or after `timeout_s`, whichever is first."""
+        """Returns when the run has ended, or waits for something that does not come by itself in this time, or after
+        `timeout_s`, whichever is first."""
+        until_ms = self._clock.now_ms() + round(timeout_s * 1000)
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
                     signal = self._hub.watch(run)
                     try:
                         row = await self._run(run)
-                        if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row)):
+                        if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row, until_ms)):
                             break
                         await asyncio.wait([signal], timeout=WAIT_POLL_S)
                     finally:
@@ -447,11 +449,13 @@ class Engine:
             pass
         return await self.get_run(run)
 
-    async def _asleep(self, row: RunRow) -> bool:
-        """With an answer in the inbox, or while its children work, a waiting run only looks asleep. Asked in this
-        order, because a child ends and tells its parent in one transaction: what it told is in the inbox or the
-        journal."""
-        if await self.children.active(row.id) or await self.store.read_inbox(row.id):
+    async def _asleep(self, row: RunRow, until_ms: int) -> bool:
+        """With a timer or a retry that is due by then, with an answer in the inbox, or while its children work or have
+        such a timer, a waiting run only looks asleep. Asked in this order, because a child ends and tells its parent in
+        one transaction: what it told is in the inbox or the journal."""
+        if row.next_run_at_ms is not None and row.next_run_at_ms <= until_ms:
+            return False
+        if await self.store.count_active_below(row.id, until_ms) or await self.store.read_inbox(row.id):
             return False
         return (await self._run(row.id)).seq == row.seq
 

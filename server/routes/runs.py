@@ -106,6 +106,8 @@ async def signal(call: Call) -> Response:
     """202 for a new signal, 200 when its dedupe key was used before."""
     body = await read_as(call.request, call.settings.limits, wire.SignalRequest)
     run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
+    if not name:
+        raise BadRequest("A signal needs a name.", code="signal_name_missing")
     seq, new = await call.engine.signal(
         run,
         name,
@@ -141,6 +143,8 @@ async def started(
     """The new run as the caller wants it: a stream of its events, its result, or where to look for them. `draft`: whose
     run it is, and which revision's."""
     headers = {"Location": f"/api/runs/{submitted.run}"}
+    if not submitted.created:
+        headers["Idempotency-Replayed"] = "true"
     if draft is not None:
         headers["Weft-Draft-Rev"] = str(draft[1])
     if call.accepts("text/event-stream"):
@@ -151,8 +155,6 @@ async def started(
             pass  # the run is stored: better to name it than to answer with an error
     elif wait_s is not None:
         return await _result(call, submitted, wait_s, headers)
-    if not submitted.created:
-        headers["Idempotency-Replayed"] = "true"
     body = wire.accepted(submitted)
     if draft is not None:
         body = wire.DraftRunAccepted(**asdict(body), draft=draft[0], rev=draft[1])
@@ -163,7 +165,8 @@ async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict
     """200 and the result, the answer of a response block as the workflow wrote it, or 202 while it is not over."""
     run = await wait_for(call, submitted.run, wait_s)
     if run.status in TERMINAL and run.response is not None:
-        return block_response(run.response, {"Weft-Run": run.id})
+        ours = {name: value for name, value in headers.items() if name == "Idempotency-Replayed"}
+        return block_response(run.response, {"Weft-Run": run.id, **ours})
     result = wire.RunResult(run.id, run.workflow, run.status, run.output, run.error, wire.run_urls(run.id))
     return json_response(result, 200 if run.status in TERMINAL else 202, headers)
 

@@ -112,6 +112,11 @@ async def test_one_key_is_one_run(client: httpx.AsyncClient, hello: dict[str, An
     assert (first.status_code, again.status_code, other.status_code) == (202, 200, 409)
     assert first.json()["run"] == again.json()["run"]
     assert again.headers["idempotency-replayed"] == "true" and again.json()["created"] is False
+    body = {"document": hello, "input": {"name": "a"}}
+    waiting = await client.post("/api/runs?wait=10", json=body, headers=key)
+    followed = await client.post("/api/runs", json=body, headers={**key, "accept": "text/event-stream"})
+    for response in (waiting, followed):
+        assert (response.status_code, response.headers["idempotency-replayed"]) == (200, "true")
     assert len(await engine.list_runs()) == 1
     assert (
         await client.post("/api/runs", json={"document": hello}, headers={"idempotency-key": "x" * 300})
@@ -221,9 +226,14 @@ async def test_a_response_block_answers_the_caller(client: httpx.AsyncClient, he
         "params": {"status": 201, "headers": {"x-kind": "greeting"}, "body": {"said": "<greet.greeting>"}},
     }
     hello["edges"].append({"source": "greet", "target": "say"})
-    response = await client.post("/api/runs?wait=10", json={"document": hello})
+    key = {"idempotency-key": "once"}
+    response = await client.post("/api/runs?wait=10", json={"document": hello}, headers=key)
     assert (response.status_code, response.json()) == (201, {"said": "hello world"})
     assert response.headers["x-kind"] == "greeting" and response.headers["weft-run"]
+    assert "idempotency-replayed" not in response.headers
+    again = await client.post("/api/runs?wait=10", json={"document": hello}, headers=key)
+    assert (again.status_code, again.json()) == (201, {"said": "hello world"})
+    assert (again.headers["weft-run"], again.headers["idempotency-replayed"]) == (response.headers["weft-run"], "true")
 
 
 async def test_cancel_once(client: httpx.AsyncClient, asking: dict[str, Any], started: Callable[..., Any]) -> None:

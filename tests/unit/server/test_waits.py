@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from typing import Any
+from urllib.parse import quote
 
 import httpx
 import pytest
@@ -102,8 +103,9 @@ async def test_a_question_can_be_taken_back(
         "wait_cancelled",
         "the wait was cancelled by Ada: asked twice",
     )
-    again = await client.request("DELETE", f"/api/runs/{run['run']}/waits/{wait['id']}")
+    again = await client.request("DELETE", path)
     assert (again.status_code, again.json()["code"]) == (409, "wait_cancelled")
+    assert (await client.get(path)).json()["status"] == "cancelled"
     late = await client.post(wait["link"], json={"fields": {"size": 1}})
     assert (late.status_code, late.json()["code"]) == (409, "wait_cancelled")
     page = await client.post(wait["link"], data={"field.size": "1"})
@@ -124,6 +126,18 @@ async def test_what_nobody_asked_can_not_be_taken_back(client: httpx.AsyncClient
     assert wait["link"] is None, "no link answers a signal"
 
 
+async def test_the_name_of_a_signal_may_be_any_text(
+    client: httpx.AsyncClient, started: Callable[..., Any], engine: Engine
+) -> None:
+    document = form()
+    document["blocks"]["size"] = {"type": "signal", "params": {"name": "order/paid ?#%2F é"}}
+    run = (await started(document))["run"]
+    name = quote("order/paid ?#%2F é", safe="")
+    sent = await client.post(f"/api/runs/{run}/signals/{name}", json={"payload": 5})
+    assert (sent.status_code, sent.json()["name"]) == (202, "order/paid ?#%2F é")
+    assert (await ended(engine, run)).status == "succeeded"
+
+
 async def test_signals_are_listed_and_a_key_counts_once(client: httpx.AsyncClient, started: Callable[..., Any]) -> None:
     document = form()
     document["blocks"]["size"] = {"type": "form", "params": {"fields": {"properties": {"a": {}}}}}
@@ -133,6 +147,7 @@ async def test_signals_are_listed_and_a_key_counts_once(client: httpx.AsyncClien
     )
     again = await client.post(f"/api/runs/{run}/signals/paid", json={"payload": 6}, headers={"idempotency-key": "k"})
     other = await client.post(f"/api/runs/{run}/signals/sent", json={"by": "shop"})
+    assert (await client.post(f"/api/runs/{run}/signals/", json={})).status_code == 400
     assert [(r.status_code, r.json()["seq"], r.json()["new"]) for r in (first, again, other)] == [
         (202, 1, True),
         (200, 1, False),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import asyncio
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from compiler.catalog import BlockSpec
 from executor import engine as engines
 from executor.blocks.base import Context, Done
+from executor.runtime.clock import ManualClock
 from tests.unit.executor.children.given import Hold, engine_on
 from tests.unit.executor.lifecycle.given import chain, until
 
@@ -43,3 +46,28 @@ async def test_live_text_can_be_sent_whatever_it_holds(tmp_path: Path) -> None:
         await until(engine, run, "run.finished")
         assert deltas.take() == {"b": r"reading caf\udce9"}
         deltas.close()
+
+
+@pytest.mark.parametrize("whose", ["its own", "of its child"])
+async def test_who_waits_for_a_run_sleeps_through_its_timers_with_it(tmp_path: Path, whose: str) -> None:
+    """What ends a pause by itself in the time that was given is waited for; what does not is told at once."""
+    clock = ManualClock()
+    timer: Any = {"type": "wait", "params": {"seconds": 10}}
+    calling: Any = {"type": "run_workflow", "params": {"definition": chain("a", a=timer)}}
+    document = chain("a", a=timer) if whose == "its own" else chain("c", c=calling)
+    async with engine_on(tmp_path / "weft.db", clock=clock) as engine:
+        run = (await engine.submit(document)).run
+        await until(engine, run, "run.parked")
+        async with asyncio.timeout(10):
+            for one in [run, *(child.id for child in await engine.store.list_children(run))]:
+                await until(engine, one, "run.parked")
+                while (await engine.run_row(one)).lease_owner is not None:
+                    await asyncio.sleep(0.01)
+        waiting = asyncio.create_task(engine.wait_finished(run, 20))
+        done, _ = await asyncio.wait([waiting], timeout=0.1)
+        assert not done
+        clock.advance(10_000)
+        assert (await waiting).status == "succeeded"
+        later = (await engine.submit(document)).run
+        async with asyncio.timeout(7):
+            assert (await engine.wait_finished(later, 8)).status == "waiting"
