@@ -27,8 +27,9 @@ def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
     fit: a run that could only fail at its first block is refused instead."""
     value: Any = {} if input is None else input
     trigger = plan.nodes[plan.regions[0].entries[0]]
-    schema = plan.input_schema
+    schema, source = plan.input_schema, "`input` of the workflow"
     if trigger.type == "webhook":  # its input is a request: the document's schema is for the others
+        source = f"`body_schema` of the webhook block '{trigger.block}'"
         body = orjson.loads(bytes(trigger.params)).get("body_schema")
         schema = {"properties": {"body": body}, "required": ["body"]} if body else None
     if schema:
@@ -42,7 +43,7 @@ def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
             raise InputInvalid(
                 _sentence("the input", found),
                 pointer="/input" + found[0]["pointer"],
-                hint="`input` of the workflow is the schema it is checked against",
+                hint=f"{source} is the schema it is checked against",
                 errors=found,
             )
     if trigger.type == "start" and not trigger.needs:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from datetime import datetime
 from typing import Any
-from zoneinfo import ZoneInfo
+from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
@@ -219,8 +220,11 @@ def _hook_lines(one: Json) -> Iterator[str]:
 
 
 def _moment(at_ms: int, tz: str | None = None) -> str:
-    """On the clocks of the zone, or of this machine."""
-    return f"{datetime.fromtimestamp(at_ms / 1000, ZoneInfo(tz) if tz else None):%Y-%m-%d %H:%M}"
+    """On the clocks of the zone, or of this machine, which may not know the zone."""
+    zone: ZoneInfo | None = None
+    with suppress(ZoneInfoNotFoundError):
+        zone = ZoneInfo(tz) if tz else None
+    return f"{datetime.fromtimestamp(at_ms / 1000, zone):%Y-%m-%d %H:%M}"
 
 
 def _mark(one: Json) -> str:

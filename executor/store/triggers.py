@@ -35,7 +35,7 @@ DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is re
 class ScheduleRow(Struct, frozen=True):
     """`version` None: the newest; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what the
     document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its day
-    never comes. `queued_at_ms`: a moment that waits for an open run to end."""
+    never comes, or its time zone was not known. `queued_at_ms`: a moment that waits for an open run to end."""
 
     id: str
     workflow: str
@@ -230,7 +230,7 @@ def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
     kept = new.declared is not None and new.declared == old.declared
     enabled = old.enabled if kept else new.enabled
     same_times = (old.cron, old.tz, old.enabled) == (new.cron, new.tz, True)
-    next_ms = old.next_run_at_ms if same_times else new.next_run_at_ms
+    next_ms = (old.next_run_at_ms if same_times else None) or new.next_run_at_ms
     return replace(
         new,
         enabled=enabled,

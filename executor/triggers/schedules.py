@@ -6,6 +6,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from contextlib import suppress
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
@@ -136,9 +137,10 @@ class Schedules:
         await self._store.delete_schedule(id)
 
     async def switch(self, id: str, enabled: bool) -> ScheduleView:
-        """On: the next moment is the first from now. Switching on what is on changes nothing. Raises NotFound."""
+        """On: the next moment is the first from now. Switching on what is on changes nothing, unless it has no next
+        moment: its time zone was not known. Raises NotFound, ZoneUnknown."""
         row = await self._row(id)
-        if row.enabled != enabled:
+        if row.enabled != enabled or (enabled and row.next_run_at_ms is None):
             now_ms = self._engine.now_ms()
             next_ms = cron.parse(row.cron, row.tz).next(now_ms) if enabled else None
             switched = await self._store.switch_schedule(id, enabled, next_ms, now_ms)
@@ -206,8 +208,9 @@ class Schedules:
 def _view(row: ScheduleRow) -> ScheduleView:
     upcoming: tuple[int, ...] = ()
     if row.next_run_at_ms is not None:
-        rest = cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1)
-        upcoming = (row.next_run_at_ms, *rest)
+        upcoming = (row.next_run_at_ms,)
+        with suppress(cron.CronInvalid, cron.ZoneUnknown):  # the machine's time zones are others than they were
+            upcoming += tuple(cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1))
     return ScheduleView(
         id=row.id,
         workflow=row.workflow,

@@ -275,13 +275,15 @@ class Webhooks:
         try:
             return check_input(start.plan, given, self._engine.services.sandbox.matches)
         except InputInvalid as error:
-            pointer = (error.pointer or "").removeprefix("/input").removeprefix("/body" if whole else "")
+            inside = "/body" if whole else ""
+            pointer = (error.pointer or "").removeprefix("/input").removeprefix(inside)
+            found = [{**one, "pointer": one["pointer"].removeprefix(inside)} for one in error.extra.get("errors", [])]
             raise InputInvalid(
                 error.message,
                 code=error.code,
                 pointer=pointer,
                 hint="the workflow says what the body must be like",
-                errors=error.extra.get("errors", []),
+                errors=found,
             ) from error
 
     def _known_secret(self, row: WebhookRow) -> str | None:

@@ -107,7 +107,7 @@ TABLE = (
     ),
     RouteSpec("DELETE", _ONE, delete, "Delete a schedule", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
     RouteSpec(
-        "POST", f"{_ONE}/enable", enable, "Switch a schedule on", "triggers", answer=ScheduleDetail, statuses=(404,)
+        "POST", f"{_ONE}/enable", enable, "Switch a schedule on", "triggers", answer=ScheduleDetail, statuses=(404, 422)
     ),
     RouteSpec(
         "POST", f"{_ONE}/disable", disable, "Switch a schedule off", "triggers", answer=ScheduleDetail, statuses=(404,)

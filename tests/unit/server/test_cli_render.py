@@ -8,6 +8,7 @@ from typing import Any
 import click
 import pytest
 
+from server.cli_cron import _moment as schedule_moment
 from server.client import Event
 from server.follow_cli import Progress
 from server.render_cli import (
@@ -145,6 +146,12 @@ def test_progress_of_many_nodes_shows_the_latest() -> None:
     keys = [str(cell) for cell in list(progress.table(0).columns)[1].cells]
     assert keys[-1] == "n29"
     assert len(keys) == 21
+
+
+def test_the_moments_of_a_schedule_are_shown_though_its_zone_is_not_known_here() -> None:
+    at_ms = 1_700_000_005_000
+    assert schedule_moment(at_ms, "Mars/Olympus") == schedule_moment(at_ms)
+    assert schedule_moment(at_ms, "UTC") == "2023-11-14 22:13"
 
 
 def test_moments_of_the_engine_are_shown_on_a_clock(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -11,7 +11,7 @@ from compiler.diagnostics import CompileError
 from executor.engine import Engine
 from executor.errors import BadRequest, Conflict, InputInvalid, NotFound
 from executor.runtime.clock import ManualClock
-from executor.triggers import scheduler
+from executor.triggers import cron, scheduler
 from executor.triggers.cron import CronInvalid, ZoneUnknown
 from executor.triggers.declared import trigger_id
 from executor.triggers.schedules import ScheduleSpec
@@ -278,6 +278,41 @@ async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, cl
     await dealt_with(engine, 2, "daily")
     mended = await engine.schedules.get("daily")
     assert mended.error is None and mended.last_run_id is not None
+
+
+async def test_a_zone_that_this_machine_does_not_know_hides_no_other_schedule(
+    open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The database moved to another machine: what is known is shown, and the next moment says what is wrong."""
+    engine = await open_engine()
+    await engine.save_workflow(nightly(tz="Europe/Berlin"))
+    await engine.save_workflow({**nightly(), "name": "other"})
+    monkeypatch.setattr(cron, "zones", lambda: frozenset({"UTC"}))
+    lost, known = await engine.schedules.all()
+    assert (lost.id, lost.upcoming) == ("nightly:night", (lost.next_run_at,))
+    assert (known.id, len(known.upcoming)) == ("other:night", 5)
+    clock.advance(DAY)
+    assert await dealt_with(engine, 1) == ["failed"]
+    lost = await engine.schedules.get("nightly:night")
+    assert (lost.next_run_at, lost.upcoming) == (None, ()) and "Europe/Berlin" in (lost.error or "")
+
+
+@pytest.mark.parametrize("how", ["stored again", "switched on"])
+async def test_a_schedule_whose_zone_was_unknown_goes_on_when_it_is_known_again(
+    open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly(tz="Europe/Berlin"))
+    with monkeypatch.context() as patch:
+        patch.setattr(cron, "zones", lambda: frozenset({"UTC"}))
+        clock.advance(DAY)
+        assert await dealt_with(engine, 1) == ["failed"]
+    if how == "stored again":
+        await engine.save_workflow(nightly(tz="Europe/Berlin"))
+    else:
+        await engine.schedules.switch("nightly:night", True)
+    night = await engine.schedules.get("nightly:night")
+    assert night.next_run_at is not None and engine.now_ms() < night.next_run_at <= engine.now_ms() + DAY
 
 
 async def test_a_document_with_a_broken_schedule_is_no_version(open_engine: Open) -> None:

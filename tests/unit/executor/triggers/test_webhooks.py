@@ -270,14 +270,16 @@ async def test_a_body_that_does_not_fit(open_engine: Open) -> None:
     with pytest.raises(InputInvalid) as refused:
         await engine.webhooks.receive("orders:order", sent({"amount": "much"}))
     assert refused.value.pointer == "/amount"
+    assert [one["pointer"] for one in refused.value.extra["errors"]] == ["/amount"]
     unfit: list[Any] = [{}, {"other": 1}, [1], "text"]
     for body in unfit:
         with pytest.raises(InputInvalid):
             await engine.webhooks.receive("orders:order", sent(body))
     with pytest.raises(InputInvalid):
         await engine.webhooks.receive("orders:order", Received("POST", {}, [], b""))
-    with pytest.raises(InputInvalid):
+    with pytest.raises(InputInvalid) as by_hand:
         await engine.submit("orders", input={"body": {}})  # by hand it has to fit as well
+    assert by_hand.value.pointer == "/input/body" and "body_schema" in (by_hand.value.hint or "")
     await engine.webhooks.receive("orders:order", sent({"amount": 7}))
 
 
