@@ -32,8 +32,10 @@ class ResultCache:
     def key(self, node: Node, values: Any) -> str:
         """`values`: of the key expression, or the resolved params."""
         assert node.policy.cache is not None
-        named = self._redactor.named(plain(values))
-        return cache_key(node.policy.cache, node, run_id=self._run_id, workflow=self._workflow, values=named)
+        clean, secrets = self._redactor.named(plain(values))
+        return cache_key(
+            node.policy.cache, node, run_id=self._run_id, workflow=self._workflow, values=clean, secrets=secrets
+        )
 
     async def find(self, node: Node, key: str) -> CacheRow | None:
         """An output that still fits."""

@@ -7,13 +7,14 @@ secret it was fetched with; `weft cache clear` forgets it.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any, Final
 
 import orjson
 
 from compiler.plan import Cache, Node
 from executor.blocks.base import Bound
+from executor.values.redact import MARK
 
 # More than this is kept only in the journal of its run.
 OUTPUT_MAX_BYTES: Final = 1024 * 1024
@@ -24,13 +25,16 @@ def schema_sig(schema: Mapping[str, Any] | None) -> str:
     return "" if schema is None else hashlib.sha256(_canonical(schema)).hexdigest()
 
 
-def cache_key(cache: Cache, node: Node, *, run_id: str, workflow: str, values: Any) -> str:
-    """`values`: what the key expression gave, or the resolved params, with the names of secrets in place of them."""
+def cache_key(cache: Cache, node: Node, *, run_id: str, workflow: str, values: Any, secrets: Sequence[str] = ()) -> str:
+    """`values`: what the key expression gave, or the resolved params, with the names of secrets in place of them;
+    `secrets`: these names."""
     scope = {"run": [run_id, node.block], "workflow": [workflow, node.block], "global": []}[cache.scope]
     names = sorted(str(ref.path[0]) for ref in node.needs if ref.kind == "env")
     own_key = cache.key is not None
+    # The form of the key: another one when it changes, and nothing older is found. In form 1 all secrets looked alike.
+    form = [2, secrets] if secrets or MARK.encode() in _canonical(values) else [1]
     parts = [
-        2,  # the form of the key: one higher when it changes, and nothing older is found
+        form[0],
         cache.scope,
         scope,
         node.type,
@@ -39,6 +43,7 @@ def cache_key(cache: Cache, node: Node, *, run_id: str, workflow: str, values: A
         own_key,
         [] if own_key else names,
         values,
+        *form[1:],
     ]
     return hashlib.sha256(_canonical(parts)).hexdigest()
 
