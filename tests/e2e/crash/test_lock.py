@@ -74,7 +74,9 @@ async def test_who_waits_when_the_server_stops_is_told(servers: Servers, service
             await asyncio.sleep(0.5)
             stopped = asyncio.create_task(server.stop(30))
             refused = await asked
-            assert (refused.status_code, refused.json()["code"]) == (503, "server_stopping"), refused.text
+            # Given up by the server, or by the writer that it stops: whichever comes first.
+            assert refused.status_code == 503, refused.text
+            assert refused.json()["code"] in ("server_stopping", "db_write_failed"), refused.text
             assert refused.headers["content-type"] == "application/problem+json"
             assert int(refused.headers["retry-after"]) > 0
             assert await stopped == 0

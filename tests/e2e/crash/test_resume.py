@@ -62,10 +62,13 @@ def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]]) -> dict[s
 
 
 async def run_until_it_waits(server: ServerProcess, workflow: dict[str, Any]) -> str:
-    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client:
-        begun = await client.post("/api/runs?wait=20", json={"document": workflow})
-        assert (begun.status_code, begun.json()["status"]) == (202, "waiting"), begun.text
-        return str(begun.json()["run"])
+    async with httpx.AsyncClient(base_url=server.url, timeout=30) as client, asyncio.timeout(20):
+        begun = await client.post("/api/runs", json={"document": workflow})
+        run = str(begun.json()["run"])
+        while (status := (await client.get(f"/api/runs/{run}")).json()["status"]) != "waiting":
+            assert status in ("queued", "running"), status
+            await asyncio.sleep(0.02)
+        return run
 
 
 async def links(server: ServerProcess, run: str) -> dict[str, str]:
