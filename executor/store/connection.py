@@ -146,7 +146,8 @@ def check_log(path: str) -> None:
     if _size(f"{path}-wal") and not _size(path):
         raise DatabaseUnavailable(
             f"the log {path}-wal has data, but its database {path} is gone",
-            hint="Put the database back in its place, or run `weft restore` with a backup; that keeps the log.",
+            hint="Put the database back in its place, or run `weft restore` with a backup; that keeps the log. "
+            "To begin with an empty database, move the log away.",
         )
 
 
@@ -155,6 +156,8 @@ def _size(path: str) -> int:
         return os.stat(path).st_size
     except FileNotFoundError:
         return 0
+    except OSError as error:
+        raise DatabaseUnavailable(f"{path} can not be looked at: {error.strerror}") from error
 
 
 def create_private(path: str) -> None:

@@ -59,7 +59,7 @@ def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
     wal = target.with_name(target.name + "-wal")
     if wal.exists():  # SQLite would apply it to the copy
         raise Conflict(
-            f"the file {wal} is there: {target} is a database at work, or was one when its process was killed",
+            f"the file {wal} is there: {target} is a database at work, or was one",
             code="file_exists",
             hint="choose another name",
         )

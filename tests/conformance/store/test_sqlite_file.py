@@ -66,6 +66,13 @@ async def test_a_log_without_its_database_is_not_thrown_away(tmp_path: Path, lef
     await store.close()
 
 
+async def test_a_folder_that_can_not_be_looked_into_is_a_database_that_can_not_be_used(tmp_path: Path) -> None:
+    """Not an error of ours: whoever meets it in the middle of a commit must not take it for "not on disk"."""
+    (tmp_path / "file").touch()
+    with pytest.raises(DatabaseUnavailable, match="Not a directory"):
+        await SQLiteStore(tmp_path / "file" / "weft.db").open()
+
+
 async def test_the_pragmas_come_in_the_safe_order(tmp_path: Path) -> None:
     seen: list[str] = []
     connections: list[sqlite3.Connection] = []
