@@ -107,6 +107,7 @@ __all__ = [
 
 # Without a local signal look again: another process may own the run.
 WAIT_POLL_S = 1.0
+FOR_EVER_S = 1e9  # thirty years
 WORKFLOW_NAME_MAX = 200
 # About 100 blocks, which take 10 ms.
 COMPILE_ASIDE_BYTES = 16 * 1024
@@ -431,9 +432,9 @@ class Engine:
         return await node_view.build(self.store, plan, row, self.services, self._parts.redactor, key, attempt, seq)
 
     async def wait_finished(self, run: str, timeout_s: float) -> RunView:
-        """Returns when the run has ended, or waits for something that does not come by itself in this time, or after
-        `timeout_s`, whichever is first."""
-        until_ms = self._clock.now_ms() + round(timeout_s * 1000)
+        """Returns when the run has ended, or asks somebody, or waits for what does not come by itself in this time, or
+        after `timeout_s`, whichever is first."""
+        until_ms = self._clock.now_ms() + round(min(timeout_s, FOR_EVER_S) * 1000)
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
@@ -453,11 +454,18 @@ class Engine:
         """With a timer or a retry that is due by then, with an answer in the inbox, or while its children work or have
         such a timer, a waiting run only looks asleep. Asked in this order, because a child ends and tells its parent in
         one transaction: what it told is in the inbox or the journal."""
-        if row.next_run_at_ms is not None and row.next_run_at_ms <= until_ms:
+        soon = row.next_run_at_ms is not None and row.next_run_at_ms <= until_ms
+        if soon and not await self._asks(row.id):
             return False
         if await self.store.count_active_below(row.id, until_ms) or await self.store.read_inbox(row.id):
             return False
         return (await self._run(row.id)).seq == row.seq
+
+    async def _asks(self, run: str) -> bool:
+        """Whether it waits for an answer or a signal. That may expire by itself soon, but whoever waits for the run may
+        be the one to give it."""
+        waits = await self.store.list_waits("pending", run, limit=1_000)
+        return any(wait.kind not in ("timer", "child") for wait in waits)
 
     async def cancel(self, run: str, reason: str = "") -> bool:
         """Ask the run to stop. False: it had ended already."""

@@ -133,7 +133,7 @@ class Waits:
         if row is None:
             await self._engine.run_row(run)
             of_node = await self._store.list_waits(None, run, ATTEMPTS_MAX, key=wait)
-            row = of_node[-1] if of_node else None  # one attempt begins when the one before it has ended
+            row = max(of_node, key=_attempt, default=None)  # one begins when the one before it has ended
         if row is None:
             raise NotFound(
                 f"run {run} has no wait {wait!r}",
@@ -178,6 +178,10 @@ class Waits:
         for row in await self._store.list_notifications(keys) if keys else ():
             told.setdefault((row.run_id, row.wait_id), []).append(wait_view.notification(row, server))
         return told
+
+
+def _attempt(row: WaitRow) -> int:
+    return int(row.id.rpartition("!")[2])
 
 
 def answered_before(view: WaitView) -> AlreadyAnswered:

@@ -82,18 +82,24 @@ def _fail_on(params: Params) -> tuple[str, ...]:
 
 def _check(params: Params) -> tuple[Finding, ...]:
     actions = _actions(params)
+    # What could not be an action's id is a reference, and is looked at when the block runs.
+    if isinstance(params.get("actions"), str) or not all(map(_is_id, actions)):
+        return ()
     hint = f"the actions are {', '.join(actions) or 'none'}"
     found = [
         Finding("param_invalid", f"/fail_on/{position}", f"fail_on names {action[:80]!r}, which is no action", hint)
         for position, action in enumerate(_fail_on(params))
         if action not in actions
     ]
-    on_expire = params.get("on_expire")
-    # What could not be an action's id is a reference, and is looked at when the block runs.
-    if isinstance(on_expire, str) and re.fullmatch(HANDLE_PATTERN, on_expire) and on_expire not in (*_ENDS, *actions):
+    on_expire: Any = params.get("on_expire")
+    if _is_id(on_expire) and on_expire not in (*_ENDS, *actions):
         message = f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}"
         found.append(Finding("param_invalid", "/on_expire", message, hint))
     return tuple(found)
+
+
+def _is_id(text: Any) -> bool:
+    return isinstance(text, str) and re.fullmatch(HANDLE_PATTERN, text) is not None
 
 
 class Approval:

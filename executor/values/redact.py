@@ -17,6 +17,7 @@ import orjson
 
 LENGTH_MIN: Final = 6
 MARK: Final = "[redacted]"
+_LIKE_NAME = re.compile(r"\[[^\[\]]*/\d+\]")
 
 
 class Redactor:
@@ -78,12 +79,13 @@ class Redactor:
     def _with_names(self, text: str, found: list[str]) -> str:
         if self._pattern is None:
             return text
-
-        def name(match: re.Match[str]) -> str:
+        parts, at, plain = list[str](), 0, _LIKE_NAME.search(text) is None
+        for match in self._pattern.finditer(text):
             found.append(self._names[match[0]])
-            return f"[{found[-1]}]"
-
-        return self._pattern.sub(name, text)
+            parts += text[at : match.start()].replace("[", "[["), f"[{found[-1]}]"
+            at, plain = match.end(), False
+        # A bracket is doubled where a name is, or what looks like one, so that this is taken for none.
+        return text if plain else "".join([*parts, text[at:].replace("[", "[[")])
 
     def _tail(self, text: str) -> int:
         """Length of the longest end of `text` with which a secret begins."""

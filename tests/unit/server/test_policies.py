@@ -172,6 +172,13 @@ async def test_on_expire_names_an_action_or_an_end(client: httpx.AsyncClient, on
     assert errors == ([] if fine else [("param_invalid", "/blocks/ask/params/on_expire")])
 
 
+@pytest.mark.parametrize("actions", ["<start.actions>", ["no", "<start.yes>"]])
+async def test_actions_that_are_known_only_when_it_runs_are_not_missed(client: httpx.AsyncClient, actions: Any) -> None:
+    asks = asking(actions=actions, on_expire="yes", fail_on=["yes"])
+    answer = await client.post("/api/validate", json={"document": asks})
+    assert [one["code"] for one in answer.json()["diagnostics"] if one["severity"] == "error"] == []
+
+
 async def test_fail_on_names_actions(client: httpx.AsyncClient) -> None:
     flow = asking(actions=["yes", "no"])
     found = (await client.post("/api/validate", json={"document": flow})).json()["diagnostics"]

@@ -48,6 +48,14 @@ async def test_live_text_can_be_sent_whatever_it_holds(tmp_path: Path) -> None:
         deltas.close()
 
 
+async def test_who_waits_for_a_run_is_told_of_a_question_at_once(tmp_path: Path) -> None:
+    """Though it expires soon: they may be the one to answer it."""
+    params = {"title": "Go on?", "expires_in_s": 10, "on_expire": "continue"}
+    async with engine_on(tmp_path / "weft.db", clock=ManualClock()) as engine:
+        run = (await engine.submit(chain("a", a={"type": "approval", "params": params}))).run
+        assert (await engine.wait_finished(run, float("inf"))).status == "waiting"
+
+
 @pytest.mark.parametrize("whose", ["its own", "of its child"])
 async def test_who_waits_for_a_run_sleeps_through_its_timers_with_it(tmp_path: Path, whose: str) -> None:
     """What ends a pause by itself in the time that was given is waited for; what does not is told at once."""

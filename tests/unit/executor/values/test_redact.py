@@ -1,5 +1,6 @@
 import base64
 import json
+import re
 from typing import Any
 from urllib.parse import quote, quote_plus
 
@@ -111,3 +112,15 @@ def test_what_was_cut_off_in_a_secret_goes_too() -> None:
     assert redactor.redact_cut("it said long-sec") == f"it said {MARK}"
     assert redactor.redact_cut("it said long") == "it said long"
     assert redactor.redact_cut("it said long-secret") == f"it said {MARK}"
+
+
+@given(st.lists(st.sampled_from(["first-secret", "other-secret", "[A/0]", "[A/0", "[", "]", "A/0]", "x"]), max_size=6))
+def test_what_differs_is_labelled_differently(parts: list[str]) -> None:
+    """And what holds nothing that matters stays as it is."""
+    redactor = Redactor({"A": "first-secret", "B": "other-secret"})
+    text = "".join(parts)
+    label = redactor.label(text)
+    assert not any(secret in label for secret in ("first-secret", "other-secret"))
+    marks = {"[[": "[", "[A/0]": "first-secret", "[B/0]": "other-secret"}
+    read = re.sub(r"\[\[|\[[AB]/0\]", lambda match: marks[match[0]], label)
+    assert text == (read if re.search(r"\[[^\[\]]*/0\]", label) else label)
