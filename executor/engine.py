@@ -19,6 +19,7 @@ from functools import partial
 from typing import Any, Self, get_args
 
 import orjson
+from msgspec.structs import replace
 
 from compiler.compile import Compiled, compile_document
 from compiler.diagnostics import CompileError, Diagnostic
@@ -108,6 +109,8 @@ __all__ = [
 # Without a local signal look again: another process may own the run.
 WAIT_POLL_S = 1.0
 FOR_EVER_S = 1e9  # thirty years
+# How often a view of a waiting run is built anew because the run moved on meanwhile.
+SAME_MOMENT_TRIES = 5
 WORKFLOW_NAME_MAX = 200
 # About 100 blocks, which take 10 ms.
 COMPILE_ASIDE_BYTES = 16 * 1024
@@ -383,10 +386,24 @@ class Engine:
         return row
 
     async def get_run(self, run: str) -> RunView:
+        """The run as it stands. What is shown of a waiting one is of one moment, so that whoever reads it can tell
+        whether anything but a person or a signal moves it on. Raises NotFound."""
         row = await self._run(run)
+        for _ in range(SAME_MOMENT_TRIES):
+            view = await self._view(row)
+            now = await self._run(run) if row.status == "waiting" else row
+            if (now.seq, now.status) == (row.seq, row.status):
+                break
+            row = now
+        return view
+
+    async def _view(self, row: RunRow) -> RunView:
         plan = await load_plan(self.store, row.plan_hash)
-        waits = await self.list_waits("pending", run)
-        return await self.children.completed(await run_view.build(self.store, plan, row, tuple(waits)), row)
+        waits = tuple(await self.list_waits("pending", row.id))
+        view = await self.children.completed(await run_view.build(self.store, plan, row, waits), row)
+        # After its children: one that ends tells its parent in the same transaction.
+        unread = len(await self.store.read_inbox(row.id)) if row.status == "waiting" else 0
+        return replace(view, unread=unread) if unread else view
 
     async def run_row(self, run: str) -> RunRow:
         """The run's own row, without its nodes: cheap."""

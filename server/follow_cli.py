@@ -44,13 +44,10 @@ async def follow(client: WeftClient, run: str, *, as_json: bool = False) -> str:
     Prints the output (JSON) to stdout; with `as_json` the events instead, one a line.
     """
     if as_json:
-        await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event)))
-        return str((await client.run(run))["status"])
+        return str((await _watch(client, run, lambda event: click.echo(msgspec.json.encode(event))))["status"])
     if sys.stderr.isatty():
-        await _watch_live(client, run)
-    else:
-        await _watch(client, run, lambda event: click.echo(event_line(event), err=True))
-    return _report(await client.run(run))
+        return _report(await _watch_live(client, run))
+    return _report(await _watch(client, run, lambda event: click.echo(event_line(event), err=True)))
 
 
 async def print_events(client: WeftClient, run: str, after: int, *, live: bool, as_json: bool) -> None:
@@ -70,21 +67,21 @@ async def print_events(client: WeftClient, run: str, after: int, *, live: bool, 
         after = page[-1].seq
 
 
-async def stands_still(client: WeftClient, run: str) -> bool:
-    """True when nothing but a person or a signal moves the run on: no timer is set, no retry is due, no child works."""
+async def standing(client: WeftClient, run: str) -> dict[str, Any] | None:
+    """The run, when nothing but a person or a signal moves it on: no timer is set, no retry is due, no child works,
+    and nothing that it was given is still to be taken."""
     view = await client.run(run)
     for _ in range(PARKING_LOOKS):
         if view["status"] != "running":
             break
         await asyncio.sleep(PARKING_LOOK_S)  # the event is on record a moment before the run's row says so
         view = await client.run(run)
-    if view["status"] != "waiting":
-        return False
-    if view.get("children_active"):
-        return False
+    if view["status"] != "waiting" or view.get("children_active") or view.get("unread"):
+        return None
     waits = [wait for wait in _open_waits(view) if wait["status"] == "pending"]
     retrying = any(node["status"] == "retrying" for node in view.get("nodes", []))
-    return bool(waits) and not retrying and all(wait["kind"] != "timer" for wait in waits)
+    still = waits and not retrying and all(wait["kind"] != "timer" for wait in waits)
+    return view if still else None
 
 
 def _open_waits(view: dict[str, Any]) -> list[dict[str, Any]]:
@@ -129,8 +126,8 @@ class Progress:
         return table
 
 
-async def _watch(client: WeftClient, run: str, show: Any) -> None:
-    """Call `show` with each event until the run has ended or stands still."""
+async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
+    """Call `show` with each event until the run has ended or stands still. Returns the run as it was then."""
     async with aclosing(client.follow(run)) as events:
         coming = asyncio.ensure_future(anext(events, None))
         parked = has_children = False
@@ -140,19 +137,19 @@ async def _watch(client: WeftClient, run: str, show: Any) -> None:
                 if coming.done():
                     event = coming.result()
                     if event is None:
-                        return
+                        return await client.run(run)
                     show(event)
                     parked = event.type == "run.parked"
                     has_children |= event.type == "wait.opened" and event.data.get("kind") == "child"
                     coming = asyncio.ensure_future(anext(events, None))
-                if parked and await stands_still(client, run):
-                    return
+                if parked and (view := await standing(client, run)):
+                    return view
         finally:
             coming.cancel()
             await asyncio.wait([coming])
 
 
-async def _watch_live(client: WeftClient, run: str) -> None:
+async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:
     from rich.console import Console
     from rich.live import Live
 
@@ -160,7 +157,7 @@ async def _watch_live(client: WeftClient, run: str) -> None:
     console = Console(stderr=True)
     # Redrawn four times a second from its own thread, so that the seconds of running nodes count up between events.
     with Live(console=console, get_renderable=lambda: progress.table(int(time.time() * 1000)), refresh_per_second=4):
-        await _watch(client, run, progress.take)
+        return await _watch(client, run, progress.take)
 
 
 def _report(run: dict[str, Any]) -> str:

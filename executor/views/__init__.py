@@ -131,7 +131,8 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response` once it has finished.
     `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, something dealt with their errors.
     `children`: newest first. `child_waits`: what open runs below wait for, each with its own run's id;
-    `children_active`: how many of them do something, or are about to."""
+    `children_active`: how many of them do something, or are about to. `unread`: answers, signals, results of children
+    and requests that a waiting run has been given and will take next."""
 
     id: str
     workflow: str
@@ -155,6 +156,7 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     children: tuple[ChildView, ...] = ()
     child_waits: tuple[WaitView, ...] = ()
     children_active: int = 0
+    unread: int = 0
 
 
 class RunEvent(Struct, frozen=True):

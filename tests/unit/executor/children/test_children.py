@@ -267,6 +267,37 @@ async def test_waits_below_are_seen_from_above(tmp_path: Path) -> None:
         assert (await engine.wait_finished(run, 10)).output == {"by": "Ada"}
 
 
+async def test_a_waiting_run_is_not_shown_with_what_came_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its child ends while the view is put together: it is no run that waits and has no child at work."""
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.save_workflow(ASKING)
+        run = (await engine.submit(caller(workflow="asking"))).run
+        (wait,) = (await engine.wait_finished(run, 10)).child_waits
+        active = engine.children.active
+
+        async def answered_meanwhile(of: str) -> int:
+            monkeypatch.undo()
+            await engine.answer(token_of(wait.link), {}, action="yes", by="Ada")
+            assert (await ended(engine, run)).status == "succeeded"
+            return await active(of)
+
+        monkeypatch.setattr(engine.children, "active", answered_meanwhile)
+        view = await engine.get_run(run)
+        assert (view.status, view.output) == ("succeeded", {"by": "Ada"})
+
+
+async def test_a_waiting_run_says_that_it_will_go_on(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db") as engine:
+        await engine.save_workflow(ASKING)
+        run = (await engine.submit(caller(workflow="asking"))).run
+        assert (await engine.wait_finished(run, 10)).unread == 0
+        fact = orjson.dumps({"type": "cancel", "reason": ""})
+        assert await engine.store.post_fact(run, fact, 1)  # without a word to its worker
+        view = await engine.get_run(run)
+        assert (view.status, view.children_active, view.unread) == ("waiting", 0, 1)
+        assert (await ended(engine, run)).unread == 0
+
+
 async def test_an_end_that_comes_while_the_parent_works_is_not_lost(tmp_path: Path) -> None:
     hold = Hold()
     parent = document(
