@@ -12,6 +12,7 @@ const settle = () => new Promise((done) => setTimeout(done, 0))
 function world(stored: number) {
   const seen: number[] = []
   const modes: string[] = []
+  const behind: number[] = []
   let emit: ((message: StreamMessage) => void) | null = null
   let pages = 0
   let failing = 0
@@ -22,7 +23,7 @@ function world(stored: number) {
       if (failing-- > 0) return Promise.reject(new Error('down'))
       const rest = events.slice(after, state.stored)
       const page = rest.slice(0, 7)
-      return Promise.resolve({ events: page, count: rest.length, next: page.length === 7 ? page.at(-1)!.seq : null })
+      return Promise.resolve({ events: page, count: state.stored, next: page.length === 7 ? page.at(-1)!.seq : null })
     },
     subscribe: (_run, _seq, hear) => {
       emit = hear
@@ -30,10 +31,10 @@ function world(stored: number) {
     },
   }
   const feed = follow('r', 0, {
-    events: (batch) => seen.push(...batch.map((e) => e.seq)), delta: () => undefined, status: (s: FeedStatus) => modes.push(s.mode),
+    events: (batch) => seen.push(...batch.map((e) => e.seq)), delta: () => undefined, status: (s: FeedStatus) => (modes.push(s.mode), behind.push(s.behind)),
   }, sources)
   return {
-    feed, seen, modes, state, say: (message: StreamMessage) => emit?.(message), connected: () => emit !== null, pages: () => pages, fail: (n: number) => (failing = n),
+    feed, seen, modes, behind, state, say: (message: StreamMessage) => emit?.(message), connected: () => emit !== null, pages: () => pages, fail: (n: number) => (failing = n),
   }
 }
 
@@ -44,6 +45,7 @@ test('history in pages, then live', async () => {
   const w = world(20)
   await settle()
   assert.deepEqual(w.seen, upTo(20))
+  assert.deepEqual(w.behind, [0, 13, 6], 'what is missing still, after each page')
   w.say({ kind: 'open', seq: 20 })
   w.say({ kind: 'events', events: part(21, 24) })
   assert.deepEqual(w.seen, upTo(24))
@@ -89,6 +91,21 @@ test('down is offline; the end is the end', async () => {
   assert.equal(w.modes.at(-1), 'ended')
   assert.equal(w.connected(), false)
   assert.deepEqual(w.seen, upTo(events.length))
+})
+
+test('the end stays the end when a page comes later, or not at all', async () => {
+  for (const fails of [0, 1]) {
+    const w = world(10)
+    await settle()
+    w.say({ kind: 'down', retryAt: 5 })
+    w.state.stored = events.length
+    w.fail(fails)
+    w.say({ kind: 'open', seq: 10 })
+    w.say({ kind: 'events', events: part(11, events.length) })
+    await settle()
+    assert.equal(w.modes.at(-1), 'ended')
+    assert.deepEqual(w.seen, upTo(events.length))
+  }
 })
 
 test('a run that has ended needs no stream', async () => {

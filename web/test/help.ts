@@ -21,6 +21,12 @@ export function read<T>(name: string): T {
 export const recorded = (name: (typeof RUNS)[number]): Recorded => read<Recorded>(name)
 export const specs = new Map(read<{ blocks: BlockSpec[] }>('blocks').blocks.map((spec) => [spec.type, spec]))
 
+/** Milliseconds of processor time this process has had: what something costs, however busy the machine is. */
+export function cpuMs(): number {
+  const { user, system } = process.cpuUsage()
+  return (user + system) / 1000
+}
+
 /** A fold as plain data in a fixed order of fields, to be compared: how its maps are layered is not part of it. */
 export function plain({ nodes, scopes, ...rest }: RunFold): object {
   return { ...rest, nodes: [...nodes], scopes: [...scopes] }

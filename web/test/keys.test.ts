@@ -4,6 +4,7 @@ import { keyOfEvent, KEYS, keyText, matchesKeys } from '../src/keys'
 import { rowsOf } from '../src/ui/tree'
 import { fuzzy } from '../src/ui/Listbox'
 import { applyOps, parseVariablePath } from '../src/state/variables'
+import { cpuMs } from './help'
 
 const press = (key: string, more: Partial<KeyboardEvent> = {}) => ({ key, code: '', shiftKey: false, altKey: false, ctrlKey: false, metaKey: false, ...more })
 
@@ -38,9 +39,12 @@ test('rows of a value', () => {
   assert.deepEqual(rows.map((r) => r.path), ['', '.a', '.a[0]', '.a[1]', '.a[1]["odd key"]', '.b'])
   assert.equal(rowsOf({ a: [1, 2] }, new Set(['.a'])).rows.length, 2)
   assert.deepEqual(rowsOf({ a: 1, bee: { c: 'needle' } }, new Set(), 'needle').rows.map((r) => r.path), ['', '.bee', '.bee.c'])
-  const start = performance.now()
-  const big = rowsOf({ list: Array.from({ length: 200_000 }, (_, i) => ({ id: i, text: 'some text' })) }, new Set())
-  assert.ok(big.cut && big.rows.length < 10_000 && performance.now() - start < 500)
+  const long = { list: Array.from({ length: 200_000 }, (_, i) => ({ id: i, text: 'some text' })) }
+  const start = cpuMs()
+  const big = rowsOf(long, new Set())
+  const took = cpuMs() - start
+  assert.ok(big.cut && big.rows.length < 10_000)
+  assert.ok(took < 500, `${took} ms`)
 })
 
 test('patches of variables', () => {

@@ -5,7 +5,7 @@ import { handlePlace, PORT_Y, sizeOf } from '../src/canvas/size'
 import type { Block, Document } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
 import { absoluteAt, indexOf } from '../src/state/document'
-import { anyDocument, recorded, RUNS, specs } from './help'
+import { anyDocument, cpuMs, recorded, RUNS, specs } from './help'
 
 const tidy = (doc: Document, ids?: string[]): Document => applyCommand(doc, layout(doc, specs, ids), specs)[0]
 const size = (doc: Document, id: string) => sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))
@@ -80,8 +80,8 @@ test('notes stay beside their block', () => {
 
 test('a thousand blocks in well under a second', () => {
   const doc = anyDocument(3, 1000)
-  const start = performance.now()
+  const start = cpuMs()
   layout(doc, specs)
-  const took = performance.now() - start
+  const took = cpuMs() - start
   assert.ok(took < 1500, `${took} ms`)
 })

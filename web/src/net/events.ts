@@ -89,18 +89,18 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
         again = false
         for (;;) {
           const page = await sources.page(run, seq, abort.signal)
-          const before = seq
-          if (page.count > page.events.length) say('catching', { behind: page.count })
-          take(page.events)
           tries = 0
+          const before = seq
+          if (!ended) take(page.events) // the stream may have brought the end meanwhile
           if (ended || abort.signal.aborted) return
           if (page.next === null || seq === before) break
+          say('catching', { behind: Math.max(0, page.count - seq) })
         }
       } while (again)
       if (subscription) say('live')
       else subscription = sources.subscribe(run, () => seq, hear)
     } catch (error) {
-      if (abort.signal.aborted) return
+      if (ended || abort.signal.aborted) return
       const status = error instanceof ApiError ? error.status : 0
       const message = error instanceof Error ? error.message : String(error)
       if (status === 404 || status === 401 || status === 403) return say('offline', { error: message })
