@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { layout } from '../src/canvas/layout'
+import { placed } from '../src/canvas/layout/placed'
 import { handlePlace, PORT_Y, sizeOf } from '../src/canvas/size'
 import type { Block, Document } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
@@ -84,4 +85,16 @@ test('a thousand blocks in well under a second', () => {
   layout(doc, specs)
   const took = cpuMs() - start
   assert.ok(took < 1500, `${took} ms`)
+})
+
+test('a document that says nothing of places is tidied to be shown, any other is left as it is', () => {
+  const { document } = recorded('nested')
+  const bare = { ...document, blocks: Object.fromEntries(Object.entries(document.blocks).map(([id, { at: _, size: __, ...block }]) => [id, block])) }
+  const shown = placed(bare, specs)
+  const spots = Object.keys(bare.blocks).map((id) => `${shown.blocks[id]!.parent ?? ''} ${shown.blocks[id]!.at?.join()}`)
+  assert.equal(new Set(spots).size, spots.length)
+  assert.deepEqual(Object.keys(shown.blocks), Object.keys(bare.blocks))
+  assert.equal(placed(document, specs), document)
+  const one = { ...bare, blocks: { ...bare.blocks, winner: document.blocks.winner! } }
+  assert.equal(placed(one, specs), one)
 })

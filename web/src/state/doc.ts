@@ -1,5 +1,6 @@
 // The draft that is edited: the document, its undo stacks, and saving. `dispatch` is the only way a document changes.
 
+import { placed } from '../canvas/layout/placed'
 import { api, ApiError, DraftConflict } from '../net/api'
 import { mend, type Mended } from '../net/mend'
 import type { BlockSpec, Diagnostic, Document, Draft } from '../net/types'
@@ -74,9 +75,10 @@ export async function openDraft(id: string): Promise<void> {
   const kept = local && { ...local, document: mend(local.document).document }
   const lost = kept && JSON.stringify(kept.document) !== JSON.stringify(draft.document) ? kept : null
   if (local && !lost) void dropLocal(id)
+  const doc = placed(draft.document, specsOf())
   docStore.set({
-    ...nothing(), id, doc: draft.document, rev: draft.rev, baseVersion: draft.base_version, baseName: draft.base_name ?? null, baseRev: draft.base_rev ?? null,
-    mended: draft.mended ?? null, savedAt: draft.updated_at, restorable: lost, diagnostics: draft.diagnostics ?? [],
+    ...nothing(), id, doc, rev: draft.rev, baseVersion: draft.base_version, baseName: draft.base_name ?? null, baseRev: draft.base_rev ?? null,
+    mended: draft.mended ? { ...draft.mended, document: doc } : null, savedAt: draft.updated_at, restorable: lost, diagnostics: draft.diagnostics ?? [],
     ...fitting(history, draft.document, draft.rev),
   })
 }

@@ -1,5 +1,6 @@
 // The run that is shown: its log, where the Tape stands, and what the canvas paints. One at a time for a tab.
 
+import { placed } from '../canvas/layout/placed'
 import { api } from '../net/api'
 import { follow, type Feed } from '../net/events'
 import type { Document, RunView, WireEvent } from '../net/types'
@@ -39,7 +40,8 @@ export async function openRun(id: string, options: { doc?: Document | null; seq?
   runStore.set({ ...nothing(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
   try {
     const meta = await api.run(id)
-    const doc = options.doc ?? (await api.runDocument(meta))
+    const stored = options.doc ?? (await api.runDocument(meta))
+    const doc = stored && placed(stored, specsOf())
     if (runStore.get().id !== id) return
     const timeline = new Timeline(shapeOf(doc, specsOf()))
     runStore.set({ meta, doc, timeline, view: timeline.head, head: timeline.head })

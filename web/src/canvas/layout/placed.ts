@@ -1,0 +1,13 @@
+// Documents that a program wrote, or a person by hand, need not say where their blocks stand.
+
+import type { Document } from '../../net/types'
+import { applyCommand } from '../../state/commands'
+import { NO_SPECS, type Specs } from '../../state/document'
+import { layout } from './index'
+
+/** The document itself when any block has a place; else one that is tidied, so that no two blocks stand upon each other. */
+export function placed(doc: Document, specs: Specs = NO_SPECS): Document {
+  const blocks = Object.values(doc.blocks)
+  if (blocks.length < 2 || blocks.some((block) => block.at)) return doc
+  return applyCommand(doc, layout(doc, specs), specs)[0]
+}
