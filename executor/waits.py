@@ -93,9 +93,11 @@ class Waits:
         return await self.settle(row, response, by, fact_of_answer(row, cleaned, action, by, now_ms), now_ms)
 
     async def settle(self, row: WaitRow, response: bytes, by: str | None, fact: bytes, now_ms: int) -> WaitView:
-        """The first answer to a pending wait wins; raises AlreadyAnswered for all others."""
+        """The first answer to a pending wait wins; raises AlreadyAnswered for all others, NotFound when its run
+        ended and was deleted meanwhile."""
         answered = await self._store.answer_wait(row.token_hash, response, by, fact, now_ms)
-        assert answered is not None, "a wait is never deleted while its run is open"
+        if answered is None:
+            raise _no_such_link()
         if not answered.won:
             raise answered_before(await self.view(answered.wait))
         self._engine.wake(row.run_id)  # the run goes on while the reply is being made
@@ -115,7 +117,8 @@ class Waits:
             )
         now_ms = self._engine.now_ms()
         done = await self._store.cancel_wait(run, row.id, by, fact_of_withdrawal(row, by, reason, now_ms), now_ms)
-        assert done is not None, "a wait is never deleted while its run is open"
+        if done is None:  # its run ended and was deleted meanwhile
+            raise _no_such_wait(run, wait)
         if not done.won:
             raise answered_before(await self.view(done.wait))
         self._engine.wake(run)
@@ -125,7 +128,7 @@ class Waits:
         """Raises NotFound, also for a token of the other purpose."""
         row = await self._store.find_wait(self._links.hash(token, purpose))
         if row is None or purpose_of(row.kind) != purpose:
-            raise NotFound("this link is not valid", code="wait_not_found", hint="links are long: was it cut off?")
+            raise _no_such_link()
         return row
 
     async def _row(self, run: str, wait: str) -> WaitRow:
@@ -135,22 +138,25 @@ class Waits:
             of_node = await self._store.list_waits(None, run, ATTEMPTS_MAX, key=wait)
             row = max(of_node, key=_attempt, default=None)  # one begins when the one before it has ended
         if row is None:
-            raise NotFound(
-                f"run {run} has no wait {wait!r}",
-                code="wait_not_found",
-                hint="name the node that waits, such as ask@review#2, or the id of the wait from GET /api/waits",
-            )
+            raise _no_such_wait(run, wait)
         return row
 
     # --- views ---
 
     async def view(self, row: WaitRow) -> WaitView:
-        return (await self.views([row]))[0]
+        """Raises NotFound when its run was deleted meanwhile."""
+        views = await self.views([row])
+        if not views:
+            raise _no_such_wait(row.run_id, row.id)
+        return views[0]
 
     async def views(self, rows: Sequence[WaitRow]) -> list[WaitView]:
+        """But for those whose run was deleted since they were read."""
         runs: dict[str, RunRow] = {}
         for run_id in {row.run_id for row in rows}:
-            runs[run_id] = await self._engine.run_row(run_id)
+            if (run := await self._store.get_run(run_id)) is not None:
+                runs[run_id] = run
+        rows = [row for row in rows if row.run_id in runs]
         told = await self._notifications(rows)
         now_ms = self._engine.now_ms()
         return [
@@ -182,6 +188,18 @@ class Waits:
 
 def _attempt(row: WaitRow) -> int:
     return int(row.id.rpartition("!")[2])
+
+
+def _no_such_link() -> NotFound:
+    return NotFound("this link is not valid", code="wait_not_found", hint="links are long: was it cut off?")
+
+
+def _no_such_wait(run: str, wait: str) -> NotFound:
+    return NotFound(
+        f"run {run} has no wait {wait!r}",
+        code="wait_not_found",
+        hint="name the node that waits, such as ask@review#2, or the id of the wait from GET /api/waits",
+    )
 
 
 def answered_before(view: WaitView) -> AlreadyAnswered:

@@ -18,6 +18,7 @@ from executor.store.memory import MemoryStore
 from executor.upkeep import gc
 from executor.upkeep.gc import Collected, collect, preview
 from executor.upkeep.invariants import check, open_read_only
+from executor.waits import WaitFilter
 from server.app import build_engine
 from server.settings import Settings
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row
@@ -56,6 +57,14 @@ async def ended(store: Store, id: str, events: int = 2, at_ms: int = T0, **field
     (run,) = await store.claim("w", at_ms, LEASE_MS, run_id=id)
     await store.append(change(run, *[record()] * (events - 2)))
     await finish(store, run, now_ms=at_ms)
+
+
+async def aged(engine: Engine, run: str) -> None:
+    """Until its end lies in the past, by a clock of milliseconds."""
+    ended_ms = (await engine.run_row(run)).finished_at_ms
+    assert ended_ms is not None
+    while engine.now_ms() <= ended_ms:
+        await asyncio.sleep(0.001)
 
 
 async def test_what_is_old_goes_in_small_transactions(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -107,9 +116,9 @@ async def test_the_engine_forgets_old_runs_by_itself(settings: Settings) -> None
         )
         waiting = await engine.submit(document("b", {"ask": block("approval", title="?")}, "start ask"))
         for run in (large.run, waiting.run):
-            await engine.wait_finished(run, 10)
+            await engine.wait_finished(run, 30)
         engine.upkeep.start(1, first_s=0.01, every_s=0.01)
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while await engine.store.get_run(large.run) is not None or (await engine.store.count_orphans()).total:
                 await asyncio.sleep(0.01)
         with pytest.raises(NotFound):
@@ -125,7 +134,7 @@ async def test_the_engine_forgets_old_runs_by_itself(settings: Settings) -> None
 async def test_a_database_that_fails_is_tried_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     await engine.upkeep.stop()
     submitted = await engine.submit(document("a", {"x": block("set", value=1)}, "start x"))
-    await engine.wait_finished(submitted.run, 10)
+    await engine.wait_finished(submitted.run, 30)
     real, failures = engine.store.find_removable, 0
 
     async def failing(*arguments: Any) -> Any:
@@ -137,7 +146,7 @@ async def test_a_database_that_fails_is_tried_again(engine: Engine, monkeypatch:
 
     monkeypatch.setattr(engine.store, "find_removable", failing)
     engine.upkeep.start(1, first_s=0.0, every_s=0.01)
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         while await engine.store.get_run(submitted.run) is not None:
             await asyncio.sleep(0.01)
     assert failures >= 3
@@ -157,31 +166,77 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
         "ask:approve end",
     )
     first = await engine.submit(flow)
-    await engine.wait_finished(first.run, 10)
+    await engine.wait_finished(first.run, 30)
     await engine.cancel(first.run)
     async for _ in engine.follow(first.run):
         pass
+    await aged(engine, first.run)
     again = await engine.run_from(first.run, "ask")
-    view = await engine.wait_finished(again.run, 10)
+    view = await engine.wait_finished(again.run, 30)
     assert (await engine.upkeep.collect(0)).runs == 0
     (wait,) = view.waits
     assert wait.link is not None
     await engine.answer(wait.link.rpartition("/")[2], {}, "approve")
-    view = await engine.wait_finished(again.run, 10)
+    view = await engine.wait_finished(again.run, 30)
     assert view.status == "succeeded"
     assert next(node.output for node in view.nodes if node.node == "one")["result"] == 41
     await engine.store.delete_runs([first.run])
     assert orjson.dumps((await engine.get_run(again.run)).output) == orjson.dumps(view.output)
+    await aged(engine, again.run)
     assert (await engine.upkeep.collect(0)).runs == 1
 
 
 async def test_who_follows_a_run_that_is_deleted_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
     submitted = await engine.submit(document("a", {"x": block("set", value=1)}, "start x"))
-    await engine.wait_finished(submitted.run, 10)
+    await engine.wait_finished(submitted.run, 30)
     reader = engine.follow(submitted.run)
     assert len(await anext(reader)) == 3
+    await aged(engine, submitted.run)
     assert (await engine.upkeep.collect(0)).runs == 1
     with pytest.raises(NotFound, match="no run"):
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             await anext(reader)
+
+
+async def test_the_inbox_leaves_out_what_is_deleted_meanwhile(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    asking = document("b", {"ask": block("approval", title="?")}, "start ask")
+    gone, stays = [(await engine.submit(asking)).run for _ in range(2)]
+    for run in (gone, stays):
+        await engine.wait_finished(run, 30)
+    await engine.cancel(gone)
+    async for _ in engine.follow(gone):
+        pass
+    count = engine.store.count_waits
+
+    async def counted(*arguments: Any) -> Any:
+        assert await engine.store.delete_runs([gone]) == [gone]
+        return await count(*arguments)
+
+    monkeypatch.setattr(engine.store, "count_waits", counted)
+    page = await engine.waits.page(WaitFilter(status=None))
+    assert [wait.run for wait in page.waits] == [stays]
+
+
+@pytest.mark.parametrize("how", ["answer", "cancel"])
+async def test_a_question_that_is_deleted_meanwhile_takes_no_answer(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, how: str
+) -> None:
+    run = (await engine.submit(document("b", {"ask": block("approval", title="?")}, "start ask"))).run
+    (wait,) = (await engine.wait_finished(run, 30)).waits
+    assert wait.link is not None
+    write = getattr(engine.store, f"{how}_wait")
+
+    async def late(*arguments: Any) -> Any:
+        await engine.cancel(run)
+        async for _ in engine.follow(run):
+            pass
+        assert await engine.store.delete_runs([run]) == [run]
+        return await write(*arguments)
+
+    monkeypatch.setattr(engine.store, f"{how}_wait", late)
+    with pytest.raises(NotFound):
+        if how == "answer":
+            await engine.answer(wait.link.rpartition("/")[2], {}, "approve")
+        else:
+            await engine.waits.cancel(run, wait.id)
