@@ -30,6 +30,7 @@ RECONNECT_MAX_S = 5.0
 PATIENCE_S = 60.0  # a restart of the server takes a few seconds; a minute without it is worth telling
 STREAM_SILENCE_S = 60.0  # the server pings every 15 s: silence of four pings is a dead connection
 TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
+PASSING = frozenset({429, 502, 503, 504})  # refusals that the same request may not meet a moment later
 
 
 class Event(Struct, frozen=True):
@@ -326,7 +327,7 @@ class WeftClient:
                     return
                 lost_at = None
             except (ServerUnreachable, ApiError) as error:
-                if isinstance(error, ApiError) and error.status not in (429, 502, 503, 504):
+                if isinstance(error, ApiError) and error.status not in PASSING:
                     raise
                 lost_at = loop.time() if lost_at is None else lost_at
                 if loop.time() - lost_at + pause_s > patience_s:

@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from server.client import PASSING, PATIENCE_S, ApiError, ServerUnreachable
 from server.render_cli import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
 
 if TYPE_CHECKING:
@@ -22,7 +23,9 @@ if TYPE_CHECKING:
 
     from server.client import Event, WeftClient
 
-PARKING_LOOKS, PARKING_LOOK_S = 40, 0.05
+# A parked run is looked at again after this, then after twice as long each time, up to the second or third.
+LOOK_S, LOOK_MAX_S = 0.05, 10.0
+AGAIN_S = 1.0  # between two tries of a server that is away
 CHILDREN_LOOK_S = 1.0  # what children do is not in the run's own events
 LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
 FAILED_SHOWN = 10
@@ -67,21 +70,31 @@ async def print_events(client: WeftClient, run: str, after: int, *, live: bool, 
         after = page[-1].seq
 
 
-async def standing(client: WeftClient, run: str) -> dict[str, Any] | None:
+async def standing(client: WeftClient, run: str, shown: int) -> dict[str, Any] | None:
     """The run, when nothing but a person or a signal moves it on: no timer is set, no retry is due, no child works,
-    and nothing that it was given is still to be taken."""
-    view = await client.run(run)
-    for _ in range(PARKING_LOOKS):
-        if view["status"] != "running":
-            break
-        await asyncio.sleep(PARKING_LOOK_S)  # the event is on record a moment before the run's row says so
-        view = await client.run(run)
-    if view["status"] != "waiting" or view.get("children_active") or view.get("unread"):
+    and nothing that it was given is still to be taken. None also when there are events behind `shown`, and when the
+    server does not answer for the moment: how long that may be is for `client.follow` to say."""
+    view = await _look(client, run)
+    if view is None:
+        return None
+    if view["status"] != "waiting" or view["seq"] > shown or view.get("children_active") or view.get("unread"):
         return None
     waits = [wait for wait in _open_waits(view) if wait["status"] == "pending"]
     retrying = any(node["status"] == "retrying" for node in view.get("nodes", []))
     still = waits and not retrying and all(wait["kind"] != "timer" for wait in waits)
     return view if still else None
+
+
+async def _look(client: WeftClient, run: str) -> dict[str, Any] | None:
+    """None: the server does not answer for the moment."""
+    try:
+        return await client.run(run)
+    except ServerUnreachable:
+        return None
+    except ApiError as error:
+        if error.status in PASSING:
+            return None
+        raise
 
 
 def _open_waits(view: dict[str, Any]) -> list[dict[str, Any]]:
@@ -130,23 +143,39 @@ async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
     """Call `show` with each event until the run has ended or stands still. Returns the run as it was then."""
     async with aclosing(client.follow(run)) as events:
         coming = asyncio.ensure_future(anext(events, None))
-        parked = has_children = False
+        look_s: float | None = None  # of a parked run; what it was given may lead to no event
+        has_children = False
+        shown = 0
         try:
             while True:
-                await asyncio.wait([coming], timeout=CHILDREN_LOOK_S if parked and has_children else None)
+                await asyncio.wait([coming], timeout=look_s)
                 if coming.done():
                     event = coming.result()
                     if event is None:
-                        return await client.run(run)
+                        return await _ended(client, run)
                     show(event)
-                    parked = event.type == "run.parked"
+                    shown = event.seq
+                    look_s = LOOK_S if event.type == "run.parked" else None
                     has_children |= event.type == "wait.opened" and event.data.get("kind") == "child"
                     coming = asyncio.ensure_future(anext(events, None))
-                if parked and (view := await standing(client, run)):
-                    return view
+                if look_s is not None:
+                    # The event is on record before the row says so: a moment, or until another worker has the run.
+                    if view := await standing(client, run, shown):
+                        return view
+                    look_s = min(2 * look_s, CHILDREN_LOOK_S if has_children else LOOK_MAX_S)
         finally:
             coming.cancel()
             await asyncio.wait([coming])
+
+
+async def _ended(client: WeftClient, run: str) -> dict[str, Any]:
+    """A run whose last event was shown. A server that restarts just then is waited for as `client.follow` does."""
+    until_s = time.monotonic() + PATIENCE_S
+    while time.monotonic() < until_s:
+        if view := await _look(client, run):
+            return view
+        await asyncio.sleep(AGAIN_S)
+    return await client.run(run)
 
 
 async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:

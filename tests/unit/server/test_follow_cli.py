@@ -1,0 +1,82 @@
+"""When `weft run --follow` leaves: what it does with a parked run whose row, server or inbox is not there yet."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from typing import Any
+
+import httpx
+import orjson
+import pytest
+
+from server import follow_cli
+from server.client import ApiError, ServerUnreachable, WeftClient
+
+ASKED = {"kind": "approval", "status": "pending", "label": "Ask", "link": "http://x/resume/t"}
+WAITING = {"id": "r1", "status": "waiting", "seq": 1, "waits": [ASKED]}
+AHEAD = {**WAITING, "seq": 7}
+RUNNING = {**WAITING, "status": "running"}
+UNREAD = {**WAITING, "unread": 1}
+
+
+class Run:
+    """A run with one event. When it has parked, its stream stays open and says nothing more. The n-th look finds the
+    n-th of `found`: its view, a status of the server, or None for a server that is gone. The last one stays."""
+
+    def __init__(self, *found: dict[str, Any] | int | None, last: str = "run.parked") -> None:
+        self.found = list(found)
+        self.last = last
+
+    async def __call__(self, request: httpx.Request) -> httpx.Response:
+        if request.url.path.endswith("/events"):
+            return httpx.Response(200, headers={"Content-Type": "text/event-stream"}, content=self._stream())
+        now = self.found.pop(0) if len(self.found) > 1 else self.found[0]
+        if now is None:
+            raise httpx.ConnectError("refused")
+        return httpx.Response(now) if isinstance(now, int) else httpx.Response(200, json=now)
+
+    async def _stream(self) -> AsyncIterator[bytes]:
+        event = {"run": "r1", "seq": 1, "at": 1, "type": self.last, "data": {}}
+        yield b"id: 1\nevent: %s\ndata: %s\n\n" % (self.last.encode(), orjson.dumps(event))
+        if self.last == "run.parked":
+            await asyncio.Event().wait()
+
+
+@pytest.fixture(autouse=True)
+def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow_cli, "LOOK_S", 0.0005)
+    monkeypatch.setattr(follow_cli, "LOOK_MAX_S", 0.001)
+    monkeypatch.setattr(follow_cli, "AGAIN_S", 0.001)
+
+
+async def followed(run: Run) -> str:
+    async with WeftClient("http://weft", transport=httpx.MockTransport(run)) as client, asyncio.timeout(60):
+        return await follow_cli.follow(client, "r1", as_json=True)
+
+
+@pytest.mark.parametrize(
+    "before",
+    [[], [RUNNING] * 200, [UNREAD, UNREAD], [AHEAD], [None, None], [503, RUNNING, 429]],
+    ids=["at-once", "row-is-late", "no-event-comes-of-what-it-was-given", "events-to-come", "gone", "busy"],
+)
+async def test_it_leaves_once_the_run_stands_still(before: list[dict[str, Any] | int | None]) -> None:
+    run = Run(*before, WAITING)
+    assert await followed(run) == "waiting"
+    assert run.found == [WAITING]
+
+
+async def test_a_refusal_is_told() -> None:
+    with pytest.raises(ApiError, match="404"):
+        await followed(Run(RUNNING, 404))
+
+
+async def test_a_server_that_stops_with_the_last_event_is_waited_for() -> None:
+    run = Run(None, 503, {"id": "r1", "status": "failed", "seq": 1}, last="run.finished")
+    assert await followed(run) == "failed"
+
+
+async def test_a_server_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(follow_cli, "PATIENCE_S", 0.01)
+    with pytest.raises(ServerUnreachable):
+        await followed(Run(None, last="run.finished"))
