@@ -145,3 +145,32 @@ test('with locks and channels: one connection for all tabs, all are fed, and the
   await until(() => seqs(second.heard).at(-1) === 2)
   assert.deepEqual(seqs(second.heard).at(-1), 2)
 })
+
+test('a worker whose script does not come is a lost connection, and is made again', () => {
+  class FakeWorker {
+    onerror: (() => void) | null = null
+    readonly said: { type: string; after?: number }[] = []
+    readonly port = Object.assign(new EventTarget(), { start: () => undefined, postMessage: (message: { type: string }) => this.said.push(message) })
+    constructor() {
+      made.push(this)
+    }
+  }
+  const made: FakeWorker[] = []
+  setNavigator({})
+  Object.assign(globalThis, { SharedWorker: FakeWorker, addEventListener: () => undefined })
+  try {
+    const { heard, sub } = tab(7)
+    made[0]!.onerror!()
+    assert.deepEqual(heard.map((message) => message.kind), ['down'])
+    sub.retry()
+    assert.equal(made.length, 2)
+    assert.deepEqual(made[1]!.said, [{ type: 'follow', run: 'r', after: 7 }])
+    made[1]!.port.dispatchEvent(Object.assign(new Event('message'), { data: { run: 'r', message: { kind: 'open', seq: 7 } } }))
+    assert.deepEqual(heard.at(-1), { kind: 'open', seq: 7 })
+    sub.close()
+    made[1]!.onerror!()
+    assert.equal(heard.length, 2)
+  } finally {
+    Reflect.deleteProperty(globalThis, 'SharedWorker')
+  }
+})

@@ -2,7 +2,7 @@
 // BroadcastChannel); else a stream of its own, closed while the tab is hidden.
 
 import type { TabMessage, WorkerMessage } from './events.worker'
-import { RunStream, type StreamMessage } from './stream'
+import { backoffMs, RunStream, type StreamMessage } from './stream'
 
 export interface Subscription {
   close(): void
@@ -19,11 +19,19 @@ export const subscribe: Subscribe = (run, seq, emit) => {
 }
 
 let worker: SharedWorker | null = null
+/** Of what is followed through the worker: told when there is none, because its script did not come. */
+const orphans = new Set<() => void>()
 
 function port(): MessagePort {
   if (worker) return worker.port
-  worker = new SharedWorker(new URL('./events.worker.ts', import.meta.url), { type: 'module', name: 'weft-events' })
-  const { port } = worker
+  const made = new SharedWorker(new URL('./events.worker.ts', import.meta.url), { type: 'module', name: 'weft-events' })
+  worker = made
+  made.onerror = () => {
+    if (worker !== made) return
+    worker = null
+    for (const tell of orphans) tell()
+  }
+  const { port } = made
   port.start()
   const lock = `weft-tab-${Math.random().toString(36).slice(2)}`
   // Held until the tab is gone; the worker then gets it and forgets this tab.
@@ -42,18 +50,39 @@ function say(message: TabMessage): void {
 }
 
 function throughWorker(run: string, seq: () => number, emit: (message: StreamMessage) => void): Subscription {
-  const from = port()
+  let from: MessagePort
+  let tries = 0
+  let timer: ReturnType<typeof setTimeout> | null = null
   const listen = ({ data }: MessageEvent<WorkerMessage>): void => {
+    tries = 0
     if (data.run === run) emit(data.message)
   }
-  from.addEventListener('message', listen)
-  say({ type: 'follow', run, after: seq() })
+  const join = (): void => {
+    timer = null
+    from = port()
+    from.addEventListener('message', listen)
+    say({ type: 'follow', run, after: seq() })
+  }
+  const orphaned = (): void => {
+    if (timer) clearTimeout(timer)
+    const pause = backoffMs(++tries, Math.random())
+    timer = setTimeout(join, pause)
+    emit({ kind: 'down', retryAt: Date.now() + pause })
+  }
+  orphans.add(orphaned)
+  join()
   return {
     close() {
+      orphans.delete(orphaned)
+      if (timer) clearTimeout(timer)
       from.removeEventListener('message', listen)
       say({ type: 'leave', run })
     },
-    retry: () => say({ type: 'retry', run }),
+    retry() {
+      if (!timer) return say({ type: 'retry', run })
+      clearTimeout(timer)
+      join()
+    },
   }
 }
 
