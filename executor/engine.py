@@ -181,7 +181,9 @@ class Engine:
         return engine
 
     async def stop_working(self, grace_s: float = 8.0) -> None:
-        """Start nothing more, free the leases; everything else still works. Running handlers get `grace_s` to end."""
+        """Start nothing more, free the leases; everything else still works, but no write waits long for a lock of
+        others. Running handlers get `grace_s` to end."""
+        self.store.hurry()
         await self.schedules.scheduler.stop()
         await self.notifications.stop()
         await self.upkeep.stop()

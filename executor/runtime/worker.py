@@ -82,11 +82,12 @@ class Worker:
         for task in [*tasks, *self._background]:
             task.cancel()
         await asyncio.gather(*tasks, *self._background, return_exceptions=True)
-        for loop in left.values():
-            try:
-                await loop.abandon()
-            except StoreError:
-                log.warning("run %s: its lease could not be freed; it lapses by itself", loop.id)
+        freed = await asyncio.gather(*(loop.abandon() for loop in left.values()), return_exceptions=True)
+        for run_id, failure in zip(left, freed, strict=True):
+            if isinstance(failure, StoreError):
+                log.warning("run %s: its lease could not be freed; it lapses by itself", run_id)
+            elif failure is not None:
+                raise failure
 
     def wake(self, run_id: str | None = None) -> None:
         """Something may be due; with `run_id`, something is in that run's inbox."""

@@ -401,5 +401,9 @@ class Store(
         """In order of arrival, consumed ones too; `received_after_ms` is inclusive: of two that came in one
         millisecond none is passed over by who asks for what came after the first."""
 
+    def hurry(self) -> None:
+        """From now on a write that finds the database busy is not tried again: a process that is told to stop has
+        seconds."""
+
     async def ping(self) -> None:
         """A read and a tiny write prove that the database works; raises otherwise."""

@@ -516,6 +516,9 @@ class MemoryStore(
         ]
         return found[:limit]
 
+    def hurry(self) -> None:
+        pass
+
     async def ping(self) -> None:
         pass
 

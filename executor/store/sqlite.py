@@ -315,6 +315,9 @@ class SQLiteStore(
         rows = await self._readers.all(sql.SIGNALS + where + sql.SIGNALS_PAGE, (*values, limit))
         return [SignalRow(*row) for row in rows]
 
+    def hurry(self) -> None:
+        self._writer.hurry()
+
     async def ping(self) -> None:
         await self._readers.all(sql.PING_READ)
         await self._writer.submit(writes.ping)

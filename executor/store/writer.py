@@ -103,6 +103,7 @@ class Writer:
         self._held: list[Item] = []  # taken, but too many for the group before
         self._thread: threading.Thread | None = None
         self._closed = True
+        self._hurried = False
         self._id = uuid.uuid4().hex
         self._group = 0
         self._commits = 0  # since the last checkpoint
@@ -117,19 +118,23 @@ class Writer:
         opened: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._main, args=(opened,), name="weft-writer", daemon=True)
         self._thread.start()
-        self._closed = False
+        self._closed = self._hurried = False
         try:
             await asyncio.shield(opened)
         except BaseException:
             await self.close()
             raise
 
+    def hurry(self) -> None:
+        """See Store.hurry."""
+        self._hurried = True
+
     async def close(self) -> None:
         """Commit what is waiting and end the thread."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
-        self._closed = True
+        self._closed = self._hurried = True
         self._hand_over()
         self._queue.put(None)
         await asyncio.shield(asyncio.to_thread(thread.join))
@@ -200,8 +205,7 @@ class Writer:
                 return self._commit(items)
             except Exception as error:
                 failure = as_weft_error(error)
-                # Not for ever while somebody waits in `close`: a process that is told to stop has seconds.
-                more = retries < self._retry.attempts and not self._closed
+                more = retries < self._retry.attempts and not self._hurried
                 if isinstance(failure, DatabaseWriteFailed) and more:
                     retries += 1
                     self._back_off(retries)

@@ -7,6 +7,9 @@ from pathlib import Path
 
 import pytest
 
+from executor.store.sqlite import SQLiteStore
+from executor.store.writer import Retry
+from tests.conformance.store.test_sqlite_trouble import OtherProcess
 from tests.unit.executor.children.given import engine_on
 from tests.unit.executor.lifecycle.given import Json, Step, chain, journal, outputs, until
 
@@ -18,7 +21,7 @@ async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
         run = (await engine.submit(document)).run
         await until(engine, run, "node.started", "a")
         stop = asyncio.create_task(engine.stop_working(grace_s=30))
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while not engine._worker._stopping:
                 await asyncio.sleep(0.001)
         free.set()
@@ -50,3 +53,28 @@ async def test_a_run_that_also_waits_does_not_fall_asleep_over_it(tmp_path: Path
     async with engine_on(tmp_path / "weft.db", step) as engine:
         await until(engine, run, "run.parked")
         assert outputs(await engine.get_run(run))["b"]["n"] == 1
+
+
+async def test_a_lock_of_another_process_does_not_keep_it_from_stopping(tmp_path: Path) -> None:
+    """What ended is not recorded, and the lease lapses by itself: nothing is lost, and the next one goes on."""
+    step = Step()
+    step.holding["a"] = asyncio.Event()
+    for_ever = Retry(attempts=1_000_000, base_ms=10, cap_ms=10)
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=for_ever)
+    async with engine_on(store, step, lease_ms=300) as engine:
+        run = (await engine.submit(chain("a", "b"))).run
+        await until(engine, run, "node.started", "a")
+        other = OtherProcess(store.path)
+        try:
+            step.holding.pop("a").set()
+            async with asyncio.timeout(60):
+                while not store.stats.retries:
+                    await asyncio.sleep(0.001)
+                await engine.stop_working(grace_s=30)
+        finally:
+            other.let_go()
+        assert (await engine.run_row(run)).status == "running"
+        assert (await journal(engine, run))[-1] == ("node.started", "a", 1)
+    async with engine_on(tmp_path / "weft.db", step) as engine:
+        await until(engine, run, "run.finished")
+        assert (await engine.get_run(run)).status == "succeeded"
