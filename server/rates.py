@@ -48,9 +48,9 @@ class Buckets:
 
 
 class LinkRates:
-    def __init__(self) -> None:
-        self._misses = Buckets(MISSES, MISSES_PER_S)
-        self._answers = Buckets(ANSWERS, ANSWERS_PER_S)
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._misses = Buckets(MISSES, MISSES_PER_S, now_s)
+        self._answers = Buckets(ANSWERS, ANSWERS_PER_S, now_s)
 
     def missed(self, address: str) -> None:
         """Who calls from `address` asked for a link that does not exist. Raises TooManyTries."""

@@ -6,6 +6,8 @@ A request names a webhook and brings data. Which workflow runs is what somebody 
 from __future__ import annotations
 
 import math
+import time
+from collections.abc import Callable
 
 from msgspec.structs import replace
 from starlette.responses import Response
@@ -32,8 +34,8 @@ HINT = "Post to this address."
 class HookRates(Buckets):
     """Requests by address and webhook."""
 
-    def __init__(self) -> None:
-        super().__init__(BURST, PER_S)
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        super().__init__(BURST, PER_S, now_s)
 
     def admit(self, call: Call) -> None:
         """Raises TooManyTries."""

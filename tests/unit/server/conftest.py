@@ -109,7 +109,7 @@ def started(client: httpx.AsyncClient) -> Callable[..., Any]:
     """Start a document and wait until it ends or waits; returns the body of the answer."""
 
     async def start(document: dict[str, Any], input: Any = None) -> dict[str, Any]:
-        response = await client.post("/api/runs?wait=10", json={"document": document, "input": input})
+        response = await client.post("/api/runs?wait=60", json={"document": document, "input": input})
         assert response.status_code in (200, 202), response.text
         return dict(response.json())
 

@@ -54,13 +54,13 @@ async def lose(settings: Settings) -> str:
         mail = MailSettings("smtp", host="127.0.0.1", port=port)
         engine = await build_engine(replace(settings, mail=mail))
         run = (await engine.submit(DOCUMENT)).run
-        await asyncio.wait_for(called.wait(), 10)
+        await asyncio.wait_for(called.wait(), 60)
         await engine.close(grace_s=0)
     return run
 
 
 async def told(engine: Engine, run: str) -> Any:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         while True:
             for wait in await engine.list_waits("pending", run):
                 if wait.notifications and wait.notifications[0].status == "sent":

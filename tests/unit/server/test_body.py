@@ -4,7 +4,7 @@ from collections.abc import AsyncIterator
 
 import httpx
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.errors import WeftError
@@ -48,6 +48,7 @@ def test_depth_is_counted_exactly() -> None:
         parse_json(nested(LIMITS.json_depth + 1), LIMITS)
 
 
+@settings(deadline=None)
 @given(st.binary(max_size=200))
 def test_any_bytes_parse_or_are_refused(data: bytes) -> None:
     try:

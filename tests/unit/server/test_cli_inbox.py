@@ -31,7 +31,7 @@ def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
                 return await action(client)
 
         try:
-            return asyncio.run_coroutine_threadsafe(go(), loops[-1]).result(20)
+            return asyncio.run_coroutine_threadsafe(go(), loops[-1]).result(60)
         except ClientError as error:
             raise cli._refused(error) from None
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 
@@ -40,6 +41,14 @@ async def scripted(*replies: Reply | Callable[[str], Reply]) -> AsyncIterator[Sc
     async with server:
         script.url = f"http://127.0.0.1:{server.sockets[0].getsockname()[1]}"
         yield script
+
+
+@asynccontextmanager
+async def nowhere() -> AsyncIterator[str]:
+    """An address at which nobody listens, nor can anybody begin to while this lasts."""
+    with socket.socket() as held:
+        held.bind(("127.0.0.1", 0))
+        yield f"http://127.0.0.1:{held.getsockname()[1]}"
 
 
 def answer(value: object, status: str = "200 OK") -> Reply:
@@ -103,9 +112,7 @@ async def test_something_else_at_the_address_is_not_taken_for_weft() -> None:
 
 
 async def test_nothing_at_the_address_says_how_to_start_it() -> None:
-    async with scripted() as script:
-        pass
-    async with WeftClient(script.url) as weft:
+    async with nowhere() as url, WeftClient(url) as weft:
         with pytest.raises(ServerUnreachable) as raised:
             await weft.runs()
     assert "weft serve" in raised.value.hint
@@ -148,8 +155,6 @@ async def test_follow_rides_out_an_overload_but_not_a_refusal() -> None:
 
 
 async def test_follow_gives_up_when_patience_ends() -> None:
-    async with scripted() as script:
-        pass
-    async with WeftClient(script.url) as weft:
+    async with nowhere() as url, WeftClient(url) as weft:
         with pytest.raises(ServerUnreachable):
             await anext(weft.follow("r1", patience_s=0.05))

@@ -185,7 +185,7 @@ async def test_a_draft_runs_at_its_revision(client: httpx.AsyncClient, hello: Js
     assert started.headers["weft-draft-rev"] == "1"
     hello["blocks"]["greet"]["params"]["value"] = {"greeting": "bye <input.name>"}
     await client.put(url, json={"document": hello}, headers=at(1))
-    second = await client.post(url + "/run?wait=10", json={"input": {"name": "Ada"}}, headers=at(2))
+    second = await client.post(url + "/run?wait=60", json={"input": {"name": "Ada"}}, headers=at(2))
     assert (second.status_code, second.headers["weft-draft-rev"]) == (200, "2")
     assert second.json()["output"] == {"greeting": "bye Ada"}
 
@@ -219,7 +219,7 @@ async def test_one_key_is_one_run_of_a_draft(client: httpx.AsyncClient, hello: J
 
 async def test_stop_after_and_trigger_reach_the_run(client: httpx.AsyncClient, hello: Json) -> None:
     draft = await begin(client, hello)
-    stopped = await client.post(f"/api/drafts/{draft['id']}/run?wait=10", json={"stop_after": "start"})
+    stopped = await client.post(f"/api/drafts/{draft['id']}/run?wait=60", json={"stop_after": "start"})
     assert stopped.json()["status"] == "succeeded" and stopped.json()["output"] != {"greeting": "hello world"}
     unknown = await client.post(f"/api/drafts/{draft['id']}/run", json={"trigger": "greet"})
     assert unknown.status_code == 422
@@ -270,7 +270,7 @@ async def test_a_workflow_of_sim_becomes_one_of_ours(client: httpx.AsyncClient) 
     }
     draft = await begin(client, sim, name="from sim")
     assert draft["document"]["format"] == "weft/1" and set(draft["document"]["blocks"]) == {"s", "f"}
-    started = await client.post("/api/runs?wait=10", json={"document": sim})
+    started = await client.post("/api/runs?wait=60", json={"document": sim})
     kept = (await client.get(started.json()["urls"]["document"])).json()
     assert kept["imported"] == "sim" and set(kept["document"]["blocks"]) == {"s", "f"}
 
@@ -298,10 +298,10 @@ async def test_the_last_inputs_of_a_draft(client: httpx.AsyncClient, hello: Json
     url = f"/api/drafts/{draft['id']}"
     assert (await client.get(url + "/inputs")).json() == {"inputs": []}
     for n in (0, 1, 0, *range(2, 12)):
-        await client.post(url + "/run?wait=10", json={"input": {"name": f"n{n}", "b": 1}})
-    await client.post(url + "/run?wait=10", json={"input": {"b": 1, "name": "n11"}})
-    await client.post(url + "/run?wait=10", json={"input": {"name": "x" * 70_000}})
-    await client.post(f"/api/drafts/{other['id']}/run?wait=10", json={"input": {"name": "other"}})
+        await client.post(url + "/run?wait=60", json={"input": {"name": f"n{n}", "b": 1}})
+    await client.post(url + "/run?wait=60", json={"input": {"b": 1, "name": "n11"}})
+    await client.post(url + "/run?wait=60", json={"input": {"name": "x" * 70_000}})
+    await client.post(f"/api/drafts/{other['id']}/run?wait=60", json={"input": {"name": "other"}})
     found = (await client.get(url + "/inputs")).json()["inputs"]
     assert [input["name"] for input in found] == [f"n{n}" for n in (11, 10, 9, 8, 7, 6, 5, 4, 3, 2)]
     assert (await client.get("/api/drafts/none/inputs")).status_code == 404

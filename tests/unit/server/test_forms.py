@@ -3,7 +3,7 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
-from hypothesis import given, settings
+from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from server.pages.forms import form_fields, read_form
@@ -77,7 +77,7 @@ def test_odd_schemas_do_not_break_the_page(schema: Any) -> None:
     read_form(schema, {"field.a": "1"})
 
 
-@settings(max_examples=50)
+@settings(max_examples=50, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(
     st.recursive(
         st.none() | st.booleans() | st.text() | st.integers(-(2**53), 2**53),

@@ -58,7 +58,7 @@ async def answered(client: httpx.AsyncClient, run: Json, action: str = "approve"
 
 
 async def finished(client: httpx.AsyncClient, engine: Engine, run: str) -> Json:
-    await engine.wait_finished(run, 10)
+    await engine.wait_finished(run, 60)
     return dict((await client.get(f"/api/runs/{run}")).json())
 
 

@@ -104,7 +104,7 @@ async def test_an_open_run_is_not_retried_as_a_whole(
 
 async def test_a_migration_over_http(client: httpx.AsyncClient, asking: Json) -> None:
     await client.post("/api/workflows", json={"document": asking})
-    run = (await client.post("/api/workflows/asking/runs?wait=10", json={"input": {"text": "x"}})).json()["run"]
+    run = (await client.post("/api/workflows/asking/runs?wait=60", json={"input": {"text": "x"}})).json()["run"]
     more = asking | {
         "blocks": asking["blocks"] | {"end": {"type": "set", "params": {"value": "<ask.action>"}}},
         "edges": [*asking["edges"], {"source": "ask", "target": "end"}],
@@ -166,7 +166,7 @@ async def test_migrate_says_what_does_not_fit(
     client: httpx.AsyncClient, weft: Callable[..., Any], asking: Json, app: Starlette
 ) -> None:
     await client.post("/api/workflows", json={"document": asking})
-    run = (await client.post("/api/workflows/asking/runs?wait=10", json={"input": {"text": "x"}})).json()["run"]
+    run = (await client.post("/api/workflows/asking/runs?wait=60", json={"input": {"text": "x"}})).json()["run"]
     described = asking | {"blocks": asking["blocks"] | {"more": {"type": "set"}}}
     described["edges"] = [*asking["edges"], {"source": "ask", "target": "more"}]
     await client.post("/api/workflows", json={"document": described})

@@ -125,7 +125,7 @@ async def test_an_answer_that_the_block_fails_on_fails_it(
     run = await started(asking())
     link = await link_of(client, run)
     assert (await client.post(link, json={"action": "reject", "by": "Ada"})).status_code == 200
-    view = await engine.wait_finished(run["run"], 10)
+    view = await engine.wait_finished(run["run"], 60)
     assert view.status == "failed" and view.error is not None
     assert (view.error["code"], view.error["block"]) == ("refused", "ask")
     assert view.error["message"] == "the answer was 'reject' by Ada"
@@ -148,7 +148,7 @@ async def test_the_error_handle_may_catch_it_and_other_actions_go_on(
     for action, output in (("reject", "refused"), ("approve", "approve")):
         run = await started(flow)
         await client.post(await link_of(client, run), json={"action": action})
-        view = await engine.wait_finished(run["run"], 10)
+        view = await engine.wait_finished(run["run"], 60)
         assert (view.status, view.output) == ("succeeded", output)
 
 
@@ -156,9 +156,9 @@ async def test_an_expiry_that_stands_for_such_an_answer_fails_as_well(
     started: Callable[..., Any], engine: Engine
 ) -> None:
     run = await started(asking(expires_in_s=0.05, on_expire="reject"))
-    view = await engine.wait_finished(run["run"], 10)
+    view = await engine.wait_finished(run["run"], 60)
     while view.status == "waiting":
-        view = await engine.wait_finished(run["run"], 10)
+        view = await engine.wait_finished(run["run"], 60)
     assert (view.status, (view.error or {}).get("code")) == ("failed", "wait_expired")
 
 

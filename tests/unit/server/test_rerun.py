@@ -68,7 +68,7 @@ async def test_what_was_done_before_the_block_is_taken_over(
     }
     assert len((await client.get("/api/runs")).json()["runs"]) == 1, "asking changes nothing"
 
-    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=10", json={"from": "decide"})
+    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=60", json={"from": "decide"})
     assert again.status_code == 200 and again.json()["run"] != run["run"]
     assert again.json()["output"] == run["output"], "variables are those of then"
     view = (await client.get(again.json()["urls"]["self"])).json()
@@ -76,7 +76,7 @@ async def test_what_was_done_before_the_block_is_taken_over(
     assert ran == {"decide", "yes"}
     assert view["variables"] == {"count": 5, "log": [0, 1]}
 
-    third = await client.post(f"/api/runs/{again.json()['run']}/rerun?wait=10", json={"from": "yes", "input": {"x": 2}})
+    third = await client.post(f"/api/runs/{again.json()['run']}/rerun?wait=60", json={"from": "yes", "input": {"x": 2}})
     assert third.json()["output"] == {"n": 5, "log": [0, 1], "x": 2}, "a rerun of a rerun"
 
 
@@ -93,7 +93,7 @@ async def test_a_container_runs_as_a_whole(client: httpx.AsyncClient, chain: Jso
     run = await started(chain)
     found = (await preview(client, run["run"], "loop")).json()
     assert found["reused"] == ["start", "vars"] and "work" in found["again"] and "loop" in found["again"]
-    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=10", json={"from": "loop"})
+    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=60", json={"from": "loop"})
     assert again.json()["output"]["log"] == [0, 1]
     for refused in (
         await preview(client, run["run"], "work"),
@@ -107,7 +107,7 @@ async def test_without_a_block_everything_runs_again(client: httpx.AsyncClient, 
     run = await started(chain, {"x": 7})
     found = (await preview(client, run["run"], None)).json()
     assert (found["from"], found["reused"]) == ("start", [])
-    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=10")
+    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=60")
     assert again.json()["output"] == {"n": 5, "log": [0, 1], "x": 7}
 
 
@@ -123,7 +123,7 @@ async def test_an_error_that_was_handled_is_taken_over(client: httpx.AsyncClient
     }
     run = await started(document)
     assert run["output"] == "code_failed"
-    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=10", json={"from": "fix"})
+    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=60", json={"from": "fix"})
     assert again.json()["output"] == "code_failed"
 
 
@@ -151,7 +151,7 @@ async def test_a_container_that_was_left_in_the_middle_runs_again(client: httpx.
     await client.get(run["urls"]["events"])
     found = (await preview(client, run["run"], "side")).json()
     assert found["reused"] == ["start"] and set(found["again"]) == {"side", "loop", "ask"}
-    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=10", json={"from": "side"})
+    again = await client.post(f"/api/runs/{run['run']}/rerun?wait=60", json={"from": "side"})
     assert again.json()["status"] == "waiting", "the loop waits in its first iteration again"
 
 
@@ -168,13 +168,13 @@ async def test_one_key_is_one_rerun(client: httpx.AsyncClient, chain: Json, star
 
 async def test_a_rerun_keeps_the_document_of_its_run(client: httpx.AsyncClient, chain: Json) -> None:
     draft = (await client.post("/api/drafts", json={"document": chain})).json()
-    run = (await client.post(f"/api/drafts/{draft['id']}/run?wait=10", json={})).json()
-    again = (await client.post(f"/api/runs/{run['run']}/rerun?wait=10", json={"from": "yes"})).json()
+    run = (await client.post(f"/api/drafts/{draft['id']}/run?wait=60", json={})).json()
+    again = (await client.post(f"/api/runs/{run['run']}/rerun?wait=60", json={"from": "yes"})).json()
     kept = (await client.get(again["urls"]["document"])).json()
     assert (kept["document"], kept["draft_id"], kept["draft_rev"]) == (chain, draft["id"], 1)
     await client.post("/api/workflows", json=chain)
-    stored = (await client.post("/api/workflows/chain/runs?wait=10", json={})).json()
-    again = (await client.post(f"/api/runs/{stored['run']}/rerun?wait=10", json={"from": "yes"})).json()
+    stored = (await client.post("/api/workflows/chain/runs?wait=60", json={})).json()
+    again = (await client.post(f"/api/runs/{stored['run']}/rerun?wait=60", json={"from": "yes"})).json()
     kept = (await client.get(again["urls"]["document"])).json()
     assert (kept["document"], kept["version"]) == (chain, 1)
 
@@ -219,6 +219,6 @@ async def test_an_error_that_was_dealt_with_is_taken_over_as_it_was(
     assert (first["output"] is None) is not caught
     run = first["run"]
     for _ in range(2):
-        answer = await client.post(f"/api/runs/{run}/rerun?wait=10", json={"from": "end"})
+        answer = await client.post(f"/api/runs/{run}/rerun?wait=60", json={"from": "end"})
         assert (answer.status_code, answer.json()["output"]) == (200, first["output"])
         run = answer.json()["run"]

@@ -37,7 +37,7 @@ async def test_store_read_and_run(client: httpx.AsyncClient, hello: dict[str, An
     assert read.json()["document"] == hello and read.headers["etag"]
     listed = (await client.get("/api/workflows")).json()["workflows"]
     assert [row["name"] for row in listed] == ["hello"]
-    result = await client.post("/api/workflows/hello/runs?wait=10", json={"input": {"name": "Ada"}})
+    result = await client.post("/api/workflows/hello/runs?wait=60", json={"input": {"name": "Ada"}})
     assert result.status_code == 200
     assert (result.json()["status"], result.json()["output"]) == ("succeeded", {"greeting": "hello Ada"})
 
@@ -49,7 +49,7 @@ async def test_a_refused_start_has_started_nothing(
 ) -> None:
     """What the answer is to look like is read before anything is stored."""
     await client.post("/api/workflows", json=hello)
-    first = (await client.post("/api/runs?wait=10", json={"document": hello})).json()["run"]
+    first = (await client.post("/api/runs?wait=60", json={"document": hello})).json()["run"]
     draft = (await client.post("/api/drafts", json={"document": hello})).json()["id"]
     for path, body in (
         ("/api/runs", {"document": hello}),
@@ -113,7 +113,7 @@ async def test_one_key_is_one_run(client: httpx.AsyncClient, hello: dict[str, An
     assert first.json()["run"] == again.json()["run"]
     assert again.headers["idempotency-replayed"] == "true" and again.json()["created"] is False
     body = {"document": hello, "input": {"name": "a"}}
-    waiting = await client.post("/api/runs?wait=10", json=body, headers=key)
+    waiting = await client.post("/api/runs?wait=60", json=body, headers=key)
     followed = await client.post("/api/runs", json=body, headers={**key, "accept": "text/event-stream"})
     for response in (waiting, followed):
         assert (response.status_code, response.headers["idempotency-replayed"]) == (200, "true")
@@ -156,7 +156,7 @@ async def test_wrong_queries_are_400(client: httpx.AsyncClient, query: str) -> N
 
 async def test_runs_are_listed_in_pages(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:
     for _ in range(3):
-        await client.post("/api/runs?wait=10", json={"document": hello})
+        await client.post("/api/runs?wait=60", json={"document": hello})
     first = (await client.get("/api/runs?limit=2")).json()
     rest = (await client.get(f"/api/runs?limit=2&before={first['next']}&status=succeeded")).json()
     ids = [run["id"] for run in first["runs"] + rest["runs"]]
@@ -227,11 +227,11 @@ async def test_a_response_block_answers_the_caller(client: httpx.AsyncClient, he
     }
     hello["edges"].append({"source": "greet", "target": "say"})
     key = {"idempotency-key": "once"}
-    response = await client.post("/api/runs?wait=10", json={"document": hello}, headers=key)
+    response = await client.post("/api/runs?wait=60", json={"document": hello}, headers=key)
     assert (response.status_code, response.json()) == (201, {"said": "hello world"})
     assert response.headers["x-kind"] == "greeting" and response.headers["weft-run"]
     assert "idempotency-replayed" not in response.headers
-    again = await client.post("/api/runs?wait=10", json={"document": hello}, headers=key)
+    again = await client.post("/api/runs?wait=60", json={"document": hello}, headers=key)
     assert (again.status_code, again.json()) == (201, {"said": "hello world"})
     assert (again.headers["weft-run"], again.headers["idempotency-replayed"]) == (response.headers["weft-run"], "true")
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from itertools import pairwise
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from server.sse_parser import Frame, SseParser
@@ -38,6 +38,7 @@ def test_one_byte_at_a_time() -> None:
     assert [frame for byte in STREAM for frame in parser.feed(bytes([byte]))] == FRAMES
 
 
+@settings(deadline=None)
 @given(st.lists(st.integers(0, len(STREAM)), max_size=8))
 def test_any_cuts_give_the_same_frames(cuts: list[int]) -> None:
     parser = SseParser()
