@@ -37,8 +37,8 @@ FLAGS = (
     "--disable-sync",
     "--disable-dev-shm-usage",
 )
-PATIENCE_MS = 30_000  # a machine may be busy with other things
-TEST_S = 300  # the first one may have to fetch a browser
+PATIENCE_MS = 60_000  # a machine may be busy with other things
+TEST_S = 600  # the first one may have to fetch a browser
 WINDOW = {"width": 1280, "height": 800}
 
 Contexts = Callable[..., "Watched"]

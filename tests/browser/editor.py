@@ -11,7 +11,10 @@ from playwright.sync_api import Locator, Page, expect
 
 ENDED = ("succeeded", "failed", "cancelled")
 ASK_S = 60
-PAGE_S = 30
+PAGE_S = 60
+# The canvas fits itself to what it shows in the frame after that, and again a moment after its own size has changed.
+FRAMES = """() => new Promise((done) =>
+  requestAnimationFrame(() => setTimeout(() => requestAnimationFrame(() => setTimeout(done)), 70)))"""
 
 
 def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]], **more: Any) -> dict[str, Any]:
@@ -30,10 +33,10 @@ class Api:
         self.url = url
 
     def get(self, path: str, **params: Any) -> Any:
-        return httpx.get(self.url + path, params=params, timeout=30).raise_for_status().json()
+        return httpx.get(self.url + path, params=params, timeout=ASK_S).raise_for_status().json()
 
     def post(self, path: str, body: Any = None) -> Any:
-        return httpx.post(self.url + path, json={} if body is None else body, timeout=30).raise_for_status().json()
+        return httpx.post(self.url + path, json={} if body is None else body, timeout=ASK_S).raise_for_status().json()
 
     def draft(self, doc: dict[str, Any]) -> str:
         return str(self.post("/api/drafts", {"document": doc, "name": doc["name"]})["id"])
@@ -41,7 +44,10 @@ class Api:
     def run(self, doc: dict[str, Any], input: Any = None, wait_s: int = 0) -> str:
         """Start it; with `wait_s` come back when it has ended or waits."""
         path = f"/api/runs?wait={wait_s}" if wait_s else "/api/runs"
-        return str(self.post(path, {"document": doc, **({} if input is None else {"input": input})})["run"])
+        run = str(self.post(path, {"document": doc, **({} if input is None else {"input": input})})["run"])
+        if wait_s:
+            self.until(run, "waiting", *ENDED)
+        return run
 
     def status(self, run: str) -> str:
         return str(self.get(f"/api/runs/{run}")["status"])
@@ -55,7 +61,7 @@ class Api:
         return now
 
     def events(self, run: str) -> list[dict[str, Any]]:
-        answer = httpx.get(f"{self.url}/api/runs/{run}/events", headers={"accept": "application/json"}, timeout=30)
+        answer = httpx.get(f"{self.url}/api/runs/{run}/events", headers={"accept": "application/json"}, timeout=ASK_S)
         return list(answer.raise_for_status().json()["events"])
 
     def waits(self, run: str) -> list[dict[str, Any]]:
@@ -171,9 +177,14 @@ class Editor:
 
 
 def box_of(thing: Locator) -> dict[str, float]:
+    """Where it is once it stands still."""
     thing.wait_for(state="attached")
-    box = thing.bounding_box()
-    assert box, "it is not on the page"
+    end = time.monotonic() + PAGE_S
+    box = None
+    while (now := thing.bounding_box()) != box or box is None:
+        assert time.monotonic() < end, "it is not on the page, or never stands still"
+        box = now
+        thing.page.evaluate(FRAMES)
     return {"x": box["x"], "y": box["y"], "width": box["width"], "height": box["height"]}
 
 

@@ -22,7 +22,7 @@ def test_check_02_add_by_three_letters_and_enter(editor: Editor) -> None:
     editor.open(document({}, []))
     editor.select("start")
     editor.press("/")
-    expect(editor.at("block-picker")).to_be_visible()
+    editor.has_focus("[data-testid=block-picker]")
     editor.page.keyboard.type("fun")
     editor.press("Enter")
     expect(editor.at("block-picker")).to_have_count(0)
@@ -49,7 +49,7 @@ def test_check_04_edge_on_empty_space_opens_the_picker(editor: Editor) -> None:
     editor.open(document({"a": block("set", 288, 0)}, [("start", "a")]))
     x, y = middle(editor.at("handle-a-out"))
     editor.drag(editor.at("handle-a-out"), (x + 80, y + 120))
-    expect(editor.at("block-picker")).to_be_visible()
+    editor.has_focus("[data-testid=block-picker]")
     editor.page.keyboard.type("wait")
     editor.press("Enter")
     expect(editor.page.locator(".card")).to_have_count(3)
@@ -195,7 +195,8 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
     editor.press("Alt+ArrowRight")
     here = editor.selected()[0]
     editor.press("Enter")
-    editor.until("document.activeElement?.closest('[data-inspector]')")
+    editor.has_focus("[data-inspector]")
+    expect(editor.at("field-value")).to_be_visible()
     for _ in range(20):
         if editor.page.evaluate("document.activeElement?.dataset.testid") == "field-value":
             break

@@ -9,7 +9,7 @@ from typing import Any
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.editor import Api, Editor, document, middle
+from tests.browser.editor import Api, Editor, box_of, document
 
 FAILS = {"type": "function", "params": {"code": "throw new Error('no more paper')"}}
 
@@ -85,6 +85,7 @@ def test_check_19_failure_is_on_the_card_and_e_goes_there(editor: Editor) -> Non
     editor.has_status("bad", "failed")
     expect(editor.block("bad")).to_contain_text("no more paper")
     editor.at("canvas").click(position={"x": 8, "y": 8})
+    expect(editor.block("bad")).to_have_attribute("data-selected", "false")
     assert editor.selected() == []
     editor.press("e")
     expect(editor.block("bad")).to_have_attribute("data-selected", "true")
@@ -156,13 +157,15 @@ def test_check_21_iterations_are_stepped_through(editor: Editor) -> None:
 
 
 def test_check_24_cancel_and_nothing_runs_on(editor: Editor, tmp_path: Path) -> None:
-    talk = {"type": "speak", "params": {"text": "on and on", "until": str(tmp_path / "never")}}
+    stop = tmp_path / "stop"
+    talk = {"type": "speak", "params": {"text": "on and on", "until": str(stop)}}
     blocks = {"a": {**talk, "at": [288, 0]}, "b": {"type": "wait", "at": [288, 160], "params": {"seconds": 600}}}
     editor.open_run(editor.api.run(document(blocks, [("start", "a"), ("start", "b")])))
     editor.has_status("a", "running")
     editor.has_status("b", "waiting")
     editor.at("cancel").click()
     expect(editor.at("cancel")).to_have_text(re.compile("^Cancelling"))
+    stop.touch()
     editor.has_status("a", "cancelled")
     editor.has_status("b", "cancelled")
     expect(editor.at("cancel")).to_have_count(0)
@@ -184,17 +187,18 @@ def test_check_26_tape_shows_every_moment(editor: Editor) -> None:
     editor.open_run(run)
     editor.has_status("work", "succeeded")
     tape = editor.at("tape")
-    x, y = middle(tape)
-    left = x - float(tape.bounding_box()["width"]) / 2  # type: ignore[index]
+    expect(tape).to_have_attribute("aria-valuenow", str(len(events)))
+    box = box_of(tape)
+    left, y = box["x"], box["y"] + box["height"] / 2
     mouse = editor.page.mouse
     mouse.move(left + 14 + 12 * (len(events) - 1), y)
     mouse.down()
     mouse.move(left + 14 + 12 * (len(events) // 2), y, steps=6)
     mouse.up()
+    expect(editor.at("connection")).to_have_attribute("data-mode", "replay")
     seq = int(tape.get_attribute("aria-valuenow") or 0)
     assert 0 < seq < len(events)
     _is_painted(editor, events, seq, blocks)
-    expect(editor.at("connection")).to_have_attribute("data-mode", "replay")
     editor.press("End")
     expect(tape).to_have_attribute("aria-valuenow", str(len(events)))
     editor.has_status("work", "succeeded")
@@ -221,7 +225,7 @@ def _is_painted(editor: Editor, events: list[dict[str, Any]], seq: int, blocks: 
         if each in told:
             editor.has_status(each, told[each])
         else:
-            assert editor.block(each).get_attribute("data-status") in ("idle", "queued")
+            expect(editor.block(each)).to_have_attribute("data-status", re.compile("^(idle|queued)$"))
 
 
 def test_check_27_eight_tabs_follow_one_run(contexts: Contexts, servers: Servers, tmp_path: Path) -> None:

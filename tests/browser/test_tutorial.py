@@ -62,6 +62,7 @@ def test_the_first_run(contexts: Contexts, servers: Servers) -> None:
     dialog.get_by_label("who").fill("Ada")
     editor.at("run-start").click()
     editor.has_status("approval", "waiting")
+    editor.until("window.__app.net.get().mode === 'live'")
 
     # 3. Kill the server
     watched.allow("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|Failed to fetch")

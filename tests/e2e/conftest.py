@@ -47,7 +47,7 @@ class ServerProcess:
         self._process.kill()
         self._end()
 
-    def stop(self, timeout_s: float = 15) -> int:
+    def stop(self, timeout_s: float = 60) -> int:
         self._process.send_signal(signal.SIGTERM)
         self._process.wait(timeout_s)
         self._end()
@@ -57,7 +57,7 @@ class ServerProcess:
         self._process.send_signal(signal.SIGTERM)
 
     def _end(self) -> None:
-        self._process.wait(10)
+        self._process.wait(30)
         if self._process.stdout:
             self._process.stdout.close()
 

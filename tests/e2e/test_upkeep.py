@@ -21,6 +21,7 @@ from executor.upkeep.invariants import check, open_read_only
 from tests.e2e.conftest import ROOT, ServerProcess
 
 Start = Callable[..., ServerProcess]
+pytestmark = pytest.mark.timeout(300)  # many processes, one after the other
 # Some work, a pause that outlasts a kill, a loop, a branch of its own; and some work again.
 FLOW: dict[str, Any] = {
     "format": "weft/1",
@@ -53,7 +54,7 @@ FLOW: dict[str, Any] = {
 
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
-    async with httpx.AsyncClient(timeout=30, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=90, trust_env=False) as client:
         yield client
 
 
@@ -66,18 +67,19 @@ async def weft(*arguments: str, code: int = 0) -> str:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    out, err = await asyncio.wait_for(process.communicate(), 60)
+    out, err = await asyncio.wait_for(process.communicate(), 90)
     assert process.returncode == code, (arguments, out.decode(), err.decode())
     return out.decode()
 
 
 class Load:
     """Starts runs one after the other until it is told to stop, or nobody answers any more. `acknowledged`: (run, when
-    the answer was here)."""
+    the answer was here). `deleted`: how many are gone since."""
 
     def __init__(self, client: httpx.AsyncClient, url: str) -> None:
         self._client, self._url = client, url
         self.acknowledged: list[tuple[str, float]] = []
+        self.deleted = 0
         self.stopped = False
 
     async def run(self) -> None:
@@ -93,12 +95,20 @@ class Load:
             i += 1
 
 
+async def until(condition: Callable[[], bool], loading: asyncio.Task[None]) -> None:
+    """Raises what the load has raised."""
+    async with asyncio.timeout(60):
+        while not condition():
+            assert not loading.done(), loading
+            await asyncio.sleep(0.05)
+
+
 def findings(db: Path, acknowledged: list[str]) -> list[Any]:
     with closing(open_read_only(db)) as connection:
         return list(check(connection, evidence=Evidence(acknowledged=acknowledged)))
 
 
-async def all_ended(client: httpx.AsyncClient, url: str, timeout_s: float = 40) -> dict[str, int]:
+async def all_ended(client: httpx.AsyncClient, url: str, timeout_s: float = 120) -> dict[str, int]:
     async with asyncio.timeout(timeout_s):
         while True:
             counts = (await client.get(f"{url}/api/runs?limit=1")).json()["counts"]
@@ -116,10 +126,11 @@ async def test_a_backup_made_under_load_goes_on_after_a_disaster(
     load = Load(client, server.url)
     loading = asyncio.create_task(load.run())
     await asyncio.sleep(1.5)
+    await until(lambda: len(load.acknowledged) > 5, loading)
     began = time.monotonic()
     assert "open" in await weft("backup", str(copy), "--db", str(db))
     before = [run for run, at in load.acknowledged if at < began]
-    assert len(load.acknowledged) > len(before) > 5, "the load was not there, or stood still"
+    await until(lambda: len(load.acknowledged) > len(before), loading)  # it did not stand still
     await weft("doctor", "--db", str(db))  # a live database, under load, is sound
     refused = await weft("restore", str(copy), "--db", str(db), "--force", code=4)
     assert refused == ""  # a server has it open
@@ -152,25 +163,24 @@ async def test_the_doctor_finds_nothing_while_runs_come_and_go(
     collecting = asyncio.create_task(_collect(client, server.url, load))
     looks = 0
     end = time.monotonic() + 6
-    while time.monotonic() < end:
-        found = await asyncio.to_thread(findings, tmp_path / "weft.db", [])
-        assert found == []
-        looks += 1
+    async with asyncio.timeout(90):
+        while time.monotonic() < end or looks <= 5 or load.deleted <= 10:
+            assert not loading.done() and not collecting.done(), (loading, collecting)
+            found = await asyncio.to_thread(findings, tmp_path / "weft.db", [])
+            assert found == []
+            looks += 1
     load.stopped = True
     await loading
-    deleted = await collecting
-    assert looks > 5 and deleted > 10, (looks, deleted)
+    await collecting
     assert server.stop() == 0
 
 
-async def _collect(client: httpx.AsyncClient, url: str, load: Load) -> int:
+async def _collect(client: httpx.AsyncClient, url: str, load: Load) -> None:
     """Delete whatever has ended, all the time."""
-    deleted = 0
     while not load.stopped:
         answer = await client.post(f"{url}/api/upkeep/gc", json={"older_than_s": 0})
-        deleted += answer.json()["runs"]
+        load.deleted += answer.raise_for_status().json()["runs"]
         await asyncio.sleep(0.1)
-    return deleted
 
 
 async def test_gc_sql_state_and_diff_from_the_command_line(
@@ -180,7 +190,7 @@ async def test_gc_sql_state_and_diff_from_the_command_line(
     url, db = ("--url", server.url), ("--db", str(tmp_path / "weft.db"))
     runs = []
     for i in (1, 2):
-        answer = await client.post(f"{server.url}/api/runs?wait=20", json={"document": FLOW, "input": {"i": i}})
+        answer = await client.post(f"{server.url}/api/runs?wait=60", json={"document": FLOW, "input": {"i": i}})
         runs.append(answer.json()["run"])
     await all_ended(client, server.url)
     shown = await weft(*url, "state", runs[0], "--at", "2")

@@ -33,7 +33,7 @@ KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
 @pytest.fixture
 async def client() -> AsyncIterator[httpx.AsyncClient]:
     limits = httpx.Limits(max_connections=PRESSES)
-    async with httpx.AsyncClient(timeout=30, limits=limits, trust_env=False) as client:
+    async with httpx.AsyncClient(timeout=90, limits=limits, trust_env=False) as client:
         yield client
 
 
@@ -42,14 +42,14 @@ def document(blocks: dict[str, Any], edges: list[dict[str, str]]) -> dict[str, A
 
 
 async def started(client: httpx.AsyncClient, url: str, what: dict[str, Any]) -> str:
-    response = await client.post(f"{url}/api/runs?wait=20", json={"document": what})
+    response = await client.post(f"{url}/api/runs?wait=60", json={"document": what})
     assert response.json()["status"] == "waiting", response.text
     return str(response.json()["run"])
 
 
 async def waits_of(client: httpx.AsyncClient, url: str, run: str, count: int) -> dict[str, str]:
     """Links by node key, once there are so many."""
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             waits = (await client.get(f"{url}/api/waits", params={"run": run})).json()["waits"]
             if len(waits) == count:
@@ -59,7 +59,7 @@ async def waits_of(client: httpx.AsyncClient, url: str, run: str, count: int) ->
 
 
 async def ended(client: httpx.AsyncClient, url: str, run: str) -> dict[str, Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             view = dict((await client.get(f"{url}/api/runs/{run}")).json())
             if view["status"] in ("succeeded", "failed", "cancelled"):

@@ -29,7 +29,7 @@ def test_the_program_runs(tmp_path: Path) -> None:
     program = tmp_path / "program.py"
     program.write_text(block("import asyncio"))
     ran = subprocess.run(
-        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=60
+        [sys.executable, str(program)], cwd=tmp_path, capture_output=True, text=True, check=False, timeout=100
     )
     assert ran.returncode == 0, ran.stderr
     first, *events = ran.stdout.splitlines()
@@ -51,7 +51,7 @@ def test_functions_are_known_to_the_command_line(tmp_path: Path) -> None:
     def weft(*arguments: str, **more: str) -> subprocess.CompletedProcess[str]:
         command = [sys.executable, "-m", "server", *arguments]
         return subprocess.run(
-            command, cwd=ROOT, env={**env, **more}, capture_output=True, text=True, check=False, timeout=60
+            command, cwd=ROOT, env={**env, **more}, capture_output=True, text=True, check=False, timeout=100
         )
 
     assert weft("validate", str(flow)).returncode == 0
@@ -72,7 +72,7 @@ async def test_the_block_type_throws_dice() -> None:
         "edges": [{"source": "start", "target": "throw"}],
     }
     async with open_engine(blocks=[names["block"]]) as engine:
-        run = await engine.run(flow, timeout_s=20)
+        run = await engine.run(flow, timeout_s=60)
         assert run.output in ({"thrown": 1}, {"thrown": 2})
 
 
@@ -96,6 +96,6 @@ async def test_the_import_goes_on_where_it_stopped(capsys: pytest.CaptureFixture
         raise ValueError("the third can not be read")
 
     async with open_engine(functions={"import_mails": import_mails}) as engine:
-        run = await engine.run(flow, {"files": ["a", "b", "c", "d"]}, timeout_s=20)
+        run = await engine.run(flow, {"files": ["a", "b", "c", "d"]}, timeout_s=60)
         assert (run.status, run.output) == ("succeeded", 4)
     assert capsys.readouterr().out.split() == ["importing", "a", "importing", "b", "importing", "c", "importing", "d"]

@@ -16,6 +16,8 @@ from tests.examples.conftest import Weft
 
 FOLDER = Path(__file__).parents[2] / "examples"
 
+pytestmark = pytest.mark.timeout(400)  # each of up to twenty commands is a process of its own
+
 
 def example(name: str) -> str:
     return str(FOLDER / f"{name}.json")

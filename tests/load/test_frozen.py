@@ -25,8 +25,8 @@ from tests.load.size import WHOLE, size
 
 SERVERS, RUNS, STOPS = size(2, 4), size(80, 2_000), size(10, 200)
 STEPS, LEASE_S = 3, 1.0
-TAKEOVER_S = LEASE_S + 1  # after the freeze
-TAKEOVER_MAX_S = LEASE_S + 5  # on a machine that has other things to do
+TAKEOVER_S = LEASE_S + size(5, 1)  # after the freeze; a sample is taken on machines that have other things to do
+TAKEOVER_MAX_S = LEASE_S + size(30, 5)
 CALL_S = 0.3  # each call is held about this long, so that a freeze finds some of them under way
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
@@ -54,7 +54,7 @@ async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, se
     freezing = [asyncio.create_task(_freeze(pair, chance, stops)) for pair in pairs]
     try:
         acknowledged = await _submit(servers, chain(service.url, STEPS), chance, stops)
-        async with asyncio.timeout(60 + RUNS * STEPS / 10):
+        async with asyncio.timeout(120 + RUNS * STEPS / 10):
             while _over(db) < RUNS or len(stops) < STOPS:
                 await asyncio.sleep(0.5)
     finally:
@@ -64,7 +64,7 @@ async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, se
         releasing.cancel()
         for server in servers:
             server.thaw()
-    assert {await server.stop(15) for server in servers} == {0}
+    assert {await server.stop(60) for server in servers} == {0}
 
     journal = Journal(db)
     journal.is_sound()

@@ -10,7 +10,7 @@ import asyncio
 import os
 import random
 import time
-from contextlib import closing
+from contextlib import closing, suppress
 from pathlib import Path
 from typing import Any
 
@@ -118,7 +118,7 @@ async def test_nothing_grows_with_what_was_done(tmp_path: Path) -> None:
     server = await ServerProcess.start(db, free_port(random.Random()), tmp_path / "log", WEFT_LOG="warning")
     await server.ready()
     traffic = Traffic(server.url)
-    wal_max = 0
+    wal_max, sockets = 0, fds_of(server.pid).count("socket")
 
     async def go_on(seconds: float) -> None:
         nonlocal wal_max
@@ -129,14 +129,16 @@ async def test_nothing_grows_with_what_was_done(tmp_path: Path) -> None:
             wal_max = max(wal_max, db.with_name("weft.db-wal").stat().st_size)
             await asyncio.sleep(0.25)
         await traffic.end()
-        await asyncio.sleep(0.5)  # the server notices that its clients are gone
+        async with asyncio.timeout(60):  # until the server has noticed that its clients are gone
+            while fds_of(server.pid).count("socket") > sockets:
+                await asyncio.sleep(0.1)
 
     try:
         await go_on(WARM_S)
         before, fds_before, runs_before = resident_of(server.pid), fds_of(server.pid), len(traffic.runs)
         await go_on(SECONDS - WARM_S)
         grown, fds = resident_of(server.pid) - before, fds_of(server.pid)
-        assert await server.stop(timeout_s=10) == 0
+        assert await server.stop(timeout_s=60) == 0
     finally:
         await server.clean_up()
     seen = {
@@ -162,5 +164,8 @@ def resident_of(pid: int) -> int:
 
 def fds_of(pid: int) -> list[str]:
     """What its open files are, without numbers that differ for each: `socket`, `pipe`, a path."""
-    folder = Path(f"/proc/{pid}/fd")
-    return [os.readlink(folder / name).partition(":[")[0] for name in os.listdir(folder)]
+    folder, found = Path(f"/proc/{pid}/fd"), []
+    for name in os.listdir(folder):
+        with suppress(FileNotFoundError):  # closed meanwhile
+            found.append(os.readlink(folder / name).partition(":[")[0])
+    return found

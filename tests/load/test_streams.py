@@ -26,8 +26,10 @@ pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
 READERS, STALLED, PER_RUN = size(120, 1_000), size(12, 100), 90
 BIG_EVENTS = 15_000  # of 1 KB and more in total than the buffers of a connection take
 GROWTH_BYTES_MAX = 50 * 1024 * 1024
-P99_MS_MAX = 250
-STALLED_S_MAX = 20
+# Other work on the machine delays clients and server alike: the exact bounds are for a quiet one. A reader that held
+# up the others would do so for 15 s, after which it is closed.
+P99_MS_MAX = size(5_000, 250)
+STALLED_S_MAX = size(60, 20)
 EVENTS, DISCONNECTS, FOLLOWERS = size(1_000, 5_000), size(100, 1_000), 20
 
 
@@ -132,7 +134,9 @@ async def test_stalled_readers_are_closed_and_cost_the_others_nothing(server: Se
         readers = [asyncio.create_task(_watch(server.url, live[i % runs], delays)) for i in range(READERS - STALLED)]
         peak = resident
         closed_s: float | None = None
-        while not all(reader.done() for reader in readers):
+        while not all(reader.done() for reader in readers) or (
+            closed_s is None and time.monotonic() - began < STALLED_S_MAX
+        ):
             await asyncio.sleep(0.5)
             peak = max(peak, resident_of(pid))
             connected = sum(not reader.done() for reader in readers)
@@ -155,8 +159,7 @@ async def test_stalled_readers_are_closed_and_cost_the_others_nothing(server: Se
     print(seen)
     assert closed_s is not None and closed_s <= STALLED_S_MAX, str(seen)
     assert peak - resident <= GROWTH_BYTES_MAX, str(seen)
-    # Other work on the machine delays clients and server alike: the exact bound is for a quiet one.
-    assert p99_ms <= (P99_MS_MAX if WHOLE else 4 * P99_MS_MAX), str(seen)
+    assert p99_ms <= P99_MS_MAX, str(seen)
 
 
 async def _watch(url: str, run: str, delays: list[float]) -> None:

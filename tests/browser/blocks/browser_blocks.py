@@ -10,13 +10,13 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 
 PAUSE_S = 0.05
-LINGER_S = 1.0
+LINGER_S = 10.0  # longer than the engine waits for a block to stop
 ROW = "0123456789 " * 9
 
 
 class Speak:
-    """Says the words of `text` one by one, again and again, until the file `until` is there. Cancelled, it takes its
-    time to stop."""
+    """Says the words of `text` one by one, again and again, until the file `until` is there. Cancelled, it stops only
+    then too, or when LINGER_S are over."""
 
     spec = BlockSpec(
         type="speak",
@@ -32,15 +32,19 @@ class Speak:
 
     async def run(self, ctx: Context) -> Done:
         text = str(ctx.params.get("text", ""))
+        until = Path(str(ctx.params.get("until")))
         words = text.split()
         said = 0
         try:
-            while not await asyncio.to_thread(Path(str(ctx.params.get("until"))).exists):
+            while not await asyncio.to_thread(until.exists):
                 ctx.emit(words[said % len(words)] + " ")
                 said += 1
                 await asyncio.sleep(PAUSE_S)
         except asyncio.CancelledError:
-            await asyncio.sleep(LINGER_S)
+            for _ in range(round(LINGER_S / PAUSE_S)):
+                if await asyncio.to_thread(until.exists):
+                    break
+                await asyncio.sleep(PAUSE_S)
             raise
         return Done({"text": text})
 

@@ -47,8 +47,8 @@ class Client:
         for n in range(EACH):
             for kind, document in documents.items():
                 (await self.start(f"{kind}-{n}", document)).raise_for_status()
-        await until(lambda: len(service.held()) == EACH, 20)
-        async with asyncio.timeout(20):
+        await until(lambda: len(service.held()) == EACH, 60)
+        async with asyncio.timeout(60):
             while len(links := await self.links()) < EACH or len(await self.those("queued", "running")) > EACH:
                 await asyncio.sleep(0.05)
         return links

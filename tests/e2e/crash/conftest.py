@@ -28,6 +28,10 @@ class Servers:
         self.module = "tests.e2e.crash.altered"
         self._environ |= environ
 
+    def lease(self, ms: int) -> None:
+        """Let the servers that start from now on hold their runs so long without a word."""
+        self._environ["WEFT_LEASE_MS"] = str(ms)
+
     def allow(self, service: Service) -> None:
         """Let the servers that start from now on call the test's service."""
         self._environ["WEFT_ALLOW_PRIVATE"] = service.place

@@ -192,6 +192,8 @@ class People:
         """True after the run's last event."""
         headers = {"accept": "text/event-stream", "last-event-id": str(len(transcript))}
         async with self._http.stream("GET", f"/api/runs/{run}/events", headers=headers) as response:
+            if response.status_code == 503:
+                return False
             assert response.status_code == 200, (await response.aread()).decode()
             parser = SseParser()
             async for chunk in response.aiter_bytes():
@@ -210,10 +212,14 @@ class People:
     async def _ask(
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> httpx.Response:
-        """Again and again until something answers. Nothing but a lost connection is a reason to ask again."""
+        """Again and again until something answers. Nothing but a lost connection is a reason to ask again, or 503: a
+        server that stops says so where it can not wait for the end of a request."""
         while True:
             try:
-                return await self._http.request(method, path, json=body, headers={**JSON, **(headers or {})})
+                answer = await self._http.request(method, path, json=body, headers={**JSON, **(headers or {})})
+                if answer.status_code != 503:
+                    return answer
+                self.ledger.counts["requests a stopping server gave up"] += 1
             except httpx.TransportError:
                 self.ledger.counts["requests lost"] += 1
             await asyncio.sleep(ASK_AGAIN_S)

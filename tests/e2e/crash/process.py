@@ -53,12 +53,12 @@ class ServerProcess:
             )
         return cls(process, f"http://127.0.0.1:{port}")
 
-    async def ready(self, timeout_s: float = 30) -> float:
+    async def ready(self, timeout_s: float = 90) -> float:
         """Wait until it takes requests. Returns seconds since the start."""
         assert await self.started(timeout_s), f"the server did not start: exit code {self.exit_code}"
         return time.monotonic() - self._began
 
-    async def started(self, timeout_s: float = 30) -> bool:
+    async def started(self, timeout_s: float = 90) -> bool:
         """False: it has ended instead, with `exit_code`."""
         assert self._process.stdout is not None
         async with asyncio.timeout(timeout_s):

@@ -71,7 +71,7 @@ async def post() -> AsyncIterator[Post]:
 
 
 async def until_asked(client: httpx.AsyncClient, run: str) -> dict[str, Any]:
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while True:
             waits = (await client.get("/api/waits", params={"run": run})).json()["waits"]
             if waits:
@@ -90,12 +90,12 @@ async def until_asked(client: httpx.AsyncClient, run: str) -> dict[str, Any]:
 async def test_a_mail_under_way_is_asked_about(
     servers: Servers, action: str, fields: dict[str, Any], status: str, mails: int
 ) -> None:
-    async with post() as server, httpx.AsyncClient(timeout=20, trust_env=False) as client:
+    async with post() as server, httpx.AsyncClient(timeout=60, trust_env=False) as client:
         servers.send_mail_through(server.port)
         first = await servers.start()
         client.base_url = httpx.URL(first.url)
         run = (await client.post("/api/runs", json={"document": DOCUMENT})).json()["run"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             await server.called.wait()
         await first.kill()
         server.open.set()
@@ -113,13 +113,13 @@ async def test_a_mail_under_way_is_asked_about(
             path, json={"action": action, "fields": fields, "by": "Ada"}, headers={"accept": "application/json"}
         )
         assert answer.status_code == 200, answer.text
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (view := (await client.get(f"/api/runs/{run}")).json())["status"] != status:
                 await asyncio.sleep(0.05)
         assert len(server.mails) == mails
         if status == "succeeded":
             assert view["output"]["id"] == fields.get("output", {}).get("message_id", view["output"]["id"])
-        assert await second.stop(timeout_s=10) == 0
+        assert await second.stop(timeout_s=30) == 0
     journal = Journal(servers.db)
     journal.is_sound()
     journal.is_dense()

@@ -39,9 +39,9 @@ async def test_a_long_attempt_goes_on_where_its_checkpoint_is(servers: Servers, 
     servers.offer("tests.e2e.crash.items:in_the_loop", "tests.e2e.crash.items:in_a_thread")
     done = tmp_path / "done"
     first = await servers.start()
-    async with httpx.AsyncClient(base_url=first.url, timeout=20, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=first.url, timeout=60, trust_env=False) as client:
         run = (await client.post("/api/runs", json={"document": document(function, done)})).json()["run"]
-        async with asyncio.timeout(20):
+        async with asyncio.timeout(60):
             while (kept := await checkpoint(client, run)) is None or kept["value"] < STOP:
                 await asyncio.sleep(0.02)
     assert (kept["attempt"], kept["value"], kept["value_truncated"]) == (1, STOP, False)
@@ -54,10 +54,10 @@ async def test_a_long_attempt_goes_on_where_its_checkpoint_is(servers: Servers, 
     view = await ended(second, run)
     assert (view["status"], view["output"]) == ("succeeded", {"began": STOP, "attempt": 2})
     assert done.read_text().split() == ITEMS
-    async with httpx.AsyncClient(base_url=second.url, timeout=20, trust_env=False) as client:
+    async with httpx.AsyncClient(base_url=second.url, timeout=60, trust_env=False) as client:
         kept = await checkpoint(client, run)
     assert kept is not None and (kept["attempt"], kept["value"]) == (2, len(ITEMS))
-    assert await second.stop(timeout_s=10) == 0
+    assert await second.stop(timeout_s=30) == 0
     journal = Journal(servers.db)
     journal.is_sound()
     journal.is_dense()

@@ -98,17 +98,17 @@ async def test_killed_at_every_step_and_answered_days_later(servers: Servers, se
     async def killed_during(name: str) -> None:
         """The server dies in this call; the next one makes it again and gets its answer."""
         nonlocal server
-        await until(lambda: any(call.path == name for call in service.held()), 20)
+        await until(lambda: any(call.path == name for call in service.held()), 60)
         await server.kill()
         before = len(service.calls)
         server = await servers.start()
-        await until(lambda: any(call.path == name for call in service.calls[before:]), 20)
+        await until(lambda: any(call.path == name for call in service.calls[before:]), 60)
         service.release()
 
     await killed_during("/before")
     await killed_during("/inside")
     waiting: dict[str, Any] = {}
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while not (waiting.get("child_waits") and waiting["status"] == "waiting" and not waiting["children_active"]):
             await asyncio.sleep(0.05)
             waiting = await get(server, f"/api/runs/{run}")
@@ -124,11 +124,11 @@ async def test_killed_at_every_step_and_answered_days_later(servers: Servers, se
     await post(server, f"/api/resume/{token}", {"action": "yes", "by": "Ada"})
     await killed_during("/last")
     await killed_during("/after")
-    async with asyncio.timeout(20):
+    async with asyncio.timeout(60):
         while (view := await get(server, f"/api/runs/{run}"))["status"] != "succeeded":
             await asyncio.sleep(0.05)
     assert view["output"] == "Ada"
-    assert await server.stop(10) == 0
+    assert await server.stop(30) == 0
 
     journal = Journal(servers.db)
     journal.is_sound()
@@ -194,7 +194,7 @@ async def test_each_wait_has_one_child_over_many_kills(servers: Servers, service
                 assert view["status"] in ("queued", "running", "waiting"), view["error"]
                 await asyncio.sleep(0.1)
             assert view["output"] == [[n] for n in range(CHILDREN)]
-    assert await server.stop(10) == 0
+    assert await server.stop(30) == 0
 
     journal = Journal(servers.db)
     journal.is_sound()

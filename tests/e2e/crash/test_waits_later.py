@@ -39,7 +39,7 @@ async def test_an_expiry_fires_on_time_and_not_before(tmp_path: Path, type: str)
     params = {"name": "go"} if type == "signal" else {}
     async with engine_on(tmp_path / "weft.db", clock) as engine:
         run = (await engine.submit(asking(type, on_expire="continue", **params))).run
-        view = await engine.wait_finished(run, 10)
+        view = await engine.wait_finished(run, 60)
         (wait,) = view.waits
         assert wait.expires_at_ms is not None
         clock.advance(wait.expires_at_ms - clock.now_ms() - 1)
@@ -61,7 +61,7 @@ async def test_what_expired_while_nobody_ran_is_done_on_opening(
     clock = ManualClock()
     async with engine_on(tmp_path / "weft.db", clock) as engine:
         run = (await engine.submit(asking(type, on_expire=on_expire))).run
-        (wait,) = (await engine.wait_finished(run, 10)).waits
+        (wait,) = (await engine.wait_finished(run, 60)).waits
     clock.advance(3 * DAY_MS)
     async with engine_on(tmp_path / "weft.db", clock) as engine:
         assert (await ended(engine, run)).status == status
@@ -77,7 +77,7 @@ async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(tmp_path
     async with engine_on(tmp_path / "weft.db", clock) as engine:
         for round in range(ROUNDS):
             runs = [(await engine.submit(asking(type, on_expire="continue"))).run for _ in range(RACES)]
-            waits = [(await engine.wait_finished(run, 10)).waits[0] for run in runs]
+            waits = [(await engine.wait_finished(run, 60)).waits[0] for run in runs]
 
             async def attempt(what: str, run: str, wait: str, after_s: float) -> str | None:
                 await asyncio.sleep(after_s)
