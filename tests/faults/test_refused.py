@@ -113,7 +113,7 @@ async def refuse_for_a_while(world: World, client: httpx.AsyncClient, kind: Trou
     for n in range(10):
         run = (await start(client, n)).raise_for_status().json()["run"]
         assert runs.setdefault(n, run) == run
-    async with asyncio.timeout(30):
+    async with asyncio.timeout(60):
         for n, run in runs.items():
             while (view := (await client.get(f"/api/runs/{run}")).json())["status"] in ("queued", "running", "waiting"):
                 await asyncio.sleep(0.02)

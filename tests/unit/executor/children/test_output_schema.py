@@ -86,7 +86,7 @@ async def test_an_answer_that_does_not_fit_fails_the_block(tmp_path: Path) -> No
     asking["blocks"]["ask"] = {**asking["blocks"]["ask"], "output_schema": NUMBER}
     async with engine_on(tmp_path / "weft.db") as engine:
         run = (await engine.submit(asking)).run
-        (wait,) = (await engine.wait_finished(run, 10)).waits
+        (wait,) = (await engine.wait_finished(run, 30)).waits
         await engine.answer(token_of(wait.link), {"n": "many"}, action="yes")
         view = await ended(engine, run)
         assert view.error is not None and view.error["code"] == "output_invalid"

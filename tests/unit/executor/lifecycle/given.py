@@ -43,6 +43,12 @@ class Step:
             raise BlockError("the test says so", code="scripted", retryable=True)
         return Done({"n": self.ran[ctx.key], "value": ctx.params.get("value")})
 
+    async def until_ran(self, key: str) -> None:
+        """Until an attempt has begun: its start is on disk, and told, before it is made."""
+        async with asyncio.timeout(30):
+            while not self.ran[key]:
+                await asyncio.sleep(0.001)
+
 
 def chain(*blocks: str, name: str = "chain", **changes: Json) -> Json:
     """start -> blocks in a row, each a `step` unless `changes` says otherwise."""
@@ -74,12 +80,12 @@ def looped(count: int = 3, kind: str = "loop", **more: Json) -> Json:
 
 async def settled(engine: Engine, run: str) -> RunView:
     """The run when it has ended or waits for somebody."""
-    return await engine.wait_finished(run, 10)
+    return await engine.wait_finished(run, 30)
 
 
 async def until(engine: Engine, run: str, type: str, node: str | None = None, count: int = 1) -> int:
     """The seq of the `count`th event of this type (of this node), as soon as it is there."""
-    async with asyncio.timeout(10):
+    async with asyncio.timeout(30):
         async for records in engine.follow(run):
             for record in records:
                 if record.type == type and node in (None, record.node):

@@ -24,7 +24,7 @@ def flow(*blocks: str) -> dict[str, Any]:
 
 async def waiting(engine: Engine, count: int) -> None:
     for _ in range(count):
-        await engine.wait_finished((await engine.submit("flow")).run, 10)
+        await engine.wait_finished((await engine.submit("flow")).run, 30)
 
 
 async def test_a_renamed_id_that_runs_wait_at_is_named(tmp_path: Path) -> None:
@@ -33,7 +33,7 @@ async def test_a_renamed_id_that_runs_wait_at_is_named(tmp_path: Path) -> None:
         await waiting(engine, 2)
         ended = await engine.submit("flow")
         await engine.cancel(ended.run)
-        await engine.wait_finished(ended.run, 10)
+        await engine.wait_finished(ended.run, 30)
         saved = await engine.save_workflow(flow("ask2", "other"))
         (found,) = saved.diagnostics
         assert (found.code, found.severity, found.pointer) == ("block_dropped", "warning", "/blocks")

@@ -80,6 +80,7 @@ async def test_what_was_under_way_starts_anew_and_is_not_lost(tmp_path: Path) ->
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         source = (await engine.submit(chain("mail", mail={"type": "mail"}))).run
         at = await until(engine, source, "node.started", "mail")
+        await mail.until_ran("mail")
         free = mail.holding.pop("mail")
         forked = await engine.lifecycle.fork(source, at)
         view = await settled(engine, forked.run)

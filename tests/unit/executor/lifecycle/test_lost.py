@@ -25,9 +25,7 @@ async def lose(path: Path, mail: Step) -> str:
         document = chain("first", "mail", "last", mail=MAIL) | {"variables": {"told": None}}
         run = (await engine.submit(document)).run
         await until(engine, run, "node.started", "mail")
-        async with asyncio.timeout(10):
-            while not mail.ran["mail"]:  # its start is on disk, and told, before it is made
-                await asyncio.sleep(0)
+        await mail.until_ran("mail")
         await engine.stop_working(grace_s=0)
     mail.holding.clear()
     return run

@@ -16,6 +16,7 @@ from tests.unit.executor.lifecycle.given import Step, chain, looped, outputs, se
 
 Json = dict[str, Any]
 ASK = {"type": "approval", "params": {"title": "OK?", "actions": ["yes", "no"]}}
+LONG_S = 60
 
 
 async def waiting(engine: Engine, document: Json) -> str:
@@ -37,7 +38,7 @@ async def test_a_waiting_run_goes_on_with_the_new_version(tmp_path: Path) -> Non
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
         await engine.save_workflow(chain("a", "ask", "b", "c", ask=ASK, b={"params": {"value": "new"}}))
-        moved = await engine.lifecycle.migrate(run, 2)
+        moved = await engine.lifecycle.migrate(run, 2, LONG_S)
         assert (moved.moved, moved.version) == (True, 2)
         view = await settled(engine, run)
         assert (view.version, view.status) == (2, "waiting")
@@ -66,7 +67,7 @@ async def test_the_new_version_survives_a_restart(tmp_path: Path) -> None:
                 ]
             }
         )
-        assert (await engine.lifecycle.migrate(run, 2)).moved
+        assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         await say_yes(engine, run)
         view = await engine.get_run(run)
@@ -86,7 +87,7 @@ async def test_attempts_under_way_are_not_lost(tmp_path: Path) -> None:
         await engine.save_workflow(new)
         run = (await engine.submit("chain", version=1)).run
         await until(engine, run, "node.started", "mail")
-        assert (await engine.lifecycle.migrate(run, 2)).moved
+        assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         await until(engine, run, "node.succeeded", "extra")
         mail.holding["mail"].set()
         await until(engine, run, "run.finished")
@@ -103,8 +104,8 @@ async def test_a_move_while_an_attempt_runs_can_be_followed_by_a_cancel(tmp_path
         await engine.save_workflow(chain("a", "b", "c"))
         run = (await engine.submit("chain", version=1)).run
         await until(engine, run, "node.started", "a")
-        assert (await engine.lifecycle.migrate(run, 2)).moved
-        assert (await engine.lifecycle.migrate(run, 1)).moved
+        assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
+        assert (await engine.lifecycle.migrate(run, 1, LONG_S)).moved
         await engine.cancel(run)
         await until(engine, run, "run.finished")
         assert (await engine.get_run(run)).status == "cancelled"
@@ -116,7 +117,7 @@ async def test_a_loop_goes_on_where_it_was(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, old)
         await engine.save_workflow(new)
-        assert (await engine.lifecycle.migrate(run, 2)).moved
+        assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         for iteration in range(3):
             await until(engine, run, "wait.opened", "b", count=iteration + 1)
             [wait] = await engine.list_waits(run=run)
@@ -220,7 +221,7 @@ async def test_what_the_new_version_has_skipped_by_now_is_told(tmp_path: Path) -
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, old)
         await engine.save_workflow(new)
-        assert (await engine.lifecycle.migrate(run, 2)).moved
+        assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         view = await engine.get_run(run)
         assert [(n.key, n.status, n.reason) for n in view.nodes if n.key == "never"] == [("never", "skipped", "pruned")]
 
@@ -230,7 +231,7 @@ async def test_refusals_that_are_not_about_blocks(tmp_path: Path) -> None:
         run = await waiting(engine, chain("a", "ask", ask=ASK))
         with pytest.raises(NotFound):
             await engine.lifecycle.migrate(run, 9)
-        assert (await engine.lifecycle.migrate(run, 1)).moved  # where it is
+        assert (await engine.lifecycle.migrate(run, 1, LONG_S)).moved  # where it is
         await say_yes(engine, run)
         await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
         with pytest.raises(Conflict) as refused:
@@ -260,7 +261,7 @@ async def test_a_rerun_keeps_what_it_takes_over(tmp_path: Path) -> None:
         run = (await engine.run_from(first, "ask")).run
         await settled(engine, run)
         await engine.save_workflow(chain("a", "ask", "b", "c", ask=ASK))
-        assert (await engine.lifecycle.migrate(run, 2)).moved
+        assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         await say_yes(engine, run)
         assert outputs(await engine.get_run(run))["a"] == {"n": 1, "value": None}
 

@@ -26,9 +26,7 @@ async def held(path: Path, step: Step) -> str:
     async with engine_on(path, step) as engine:
         run = (await engine.submit(chain("a", "b"))).run
         await until(engine, run, "node.started", "a")
-        async with asyncio.timeout(10):
-            while not step.ran["a"]:  # its start is on disk, and told, before it is made
-                await asyncio.sleep(0)
+        await step.until_ran("a")
         await engine.stop_working(grace_s=0)
     step.holding.clear()
     return run

@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.errors import BlockError
@@ -61,6 +61,7 @@ VALUES = st.recursive(
 )
 
 
+@settings(deadline=None)
 @given(VALUES)
 def test_sealing_loses_nothing_and_hides_all(value: Any) -> None:
     stored = sealed(value)

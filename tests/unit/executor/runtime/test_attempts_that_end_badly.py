@@ -40,7 +40,7 @@ class Gate:
         return Done(None)
 
     async def until_began(self, count: int) -> None:
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while len(self.began) < count:
                 await asyncio.sleep(0.001)
 
@@ -69,8 +69,9 @@ async def test_an_attempt_that_is_started_and_stopped_in_one_turn_does_not_begin
         assert stopped.error["message"] == "nobody needs this any more"
 
 
-async def test_an_attempt_is_told_to_stop_once(tmp_path: Path) -> None:
+async def test_an_attempt_is_told_to_stop_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`a` has stopped, and that its run is failing is no news to `b`, which still cleans up."""
+    monkeypatch.setattr(run_loop, "CANCEL_GRACE_S", 3600)
     async with engine_on(tmp_path / "weft.db", gate := Gate()) as engine:
         run = (await engine.submit(cancelling("start a", "start b", "start bad"))).run
         await gate.until_began(3)

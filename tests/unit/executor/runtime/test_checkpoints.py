@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import asyncio
 import threading
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import pytest
 
-from executor.blocks.base import Context
+from executor.blocks.base import Context, Done
 from executor.blocks.python import Python
 from executor.errors import BlockError, DatabaseUnavailable, Fenced
 from executor.runtime import checkpoints
@@ -99,7 +101,7 @@ async def test_it_outlives_the_process_and_a_move_to_another_version(tmp_path: P
     document["blocks"]["b"]["params"]["value"] = 2
     async with engine_on(tmp_path / "weft.db", told.block(), work=False) as engine:
         await engine.save_workflow(document)
-        await engine.lifecycle.migrate(run, 2)
+        assert not (await engine.lifecycle.migrate(run, 2, wait_s=0)).moved  # nobody works
     async with engine_on(tmp_path / "weft.db", told.block()) as engine:
         view = await settled(engine, run)
         assert (view.status, view.version, outputs(view)["b"]) == ("succeeded", 2, 2)
@@ -166,7 +168,7 @@ async def test_who_has_lost_the_run_is_told_and_records_nothing(tmp_path: Path) 
         (taken,) = await engine.store.claim("another", far_ms, 60_000, run_id=run)
         await engine.store.put_checkpoint(taken.epoch, CheckpointRow(run, "a", 2, far_ms, b'"the other one"'))
         go_on.set()
-        async with asyncio.timeout(10):
+        async with asyncio.timeout(30):
             while engine._worker.active:
                 await asyncio.sleep(0.01)
         assert said == ["fenced"]
@@ -180,17 +182,27 @@ async def test_a_thread_that_was_left_behind_keeps_nothing_more(tmp_path: Path) 
     """It can not be stopped when its time is over; what the next attempt keeps is safe from it."""
     left: list[Any] = []
     late: list[str] = []
+    over: list[Callable[[], object]] = []
     go_on, gone = threading.Event(), threading.Event()
+
+    class Timed(Python):
+        """The time of the first attempt is over when that says so, as if it were that of its policy."""
+
+        async def run(self, ctx: Context) -> Done:
+            async with asyncio.timeout(None) as limit:
+                over.append(partial(asyncio.get_running_loop().call_soon_threadsafe, limit.reschedule, 0))
+                return await super().run(ctx)
 
     def slow(ctx: Context) -> Any:
         left.append((ctx.attempt, ctx.last_checkpoint))
         if ctx.attempt == 2:
             ctx.checkpoint_from_thread("of the second")
             go_on.set()
-            gone.wait(10)
+            gone.wait(30)
             return None
         ctx.checkpoint_from_thread("of the first")
-        go_on.wait(10)
+        over[0]()
+        go_on.wait(30)
         try:
             ctx.checkpoint_from_thread("of the first, too late")
         except BlockError as error:
@@ -198,9 +210,8 @@ async def test_a_thread_that_was_left_behind_keeps_nothing_more(tmp_path: Path) 
         gone.set()
         return None
 
-    told = TOLD | {"policy": RETRY | {"timeout_s": 1}}
-    async with engine_on(tmp_path / "weft.db", Python({"told": slow})) as engine:
-        run = (await engine.submit(chain("a", a=told))).run
+    async with engine_on(tmp_path / "weft.db", Timed({"told": slow})) as engine:
+        run = (await engine.submit(chain("a", a=TOLD))).run
         assert (await settled(engine, run)).status == "succeeded"
         kept = await engine.store.get_checkpoint(run, "a")
     assert left == [(1, None), (2, "of the first")]

@@ -43,7 +43,7 @@ async def test_a_short_timer_is_on_time_after_the_clock_was_set(step_ms: int) ->
     fired: asyncio.Future[int] = asyncio.get_running_loop().create_future()
     due_ms = wall.now_ms() + 50
     timers.set(due_ms, lambda: fired.set_result(wall.now_ms()))
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         assert due_ms <= await fired
     timers.close()
 
@@ -55,7 +55,7 @@ async def test_one_that_came_due_by_a_step_fires_with_the_next_that_is_set() -> 
     timers.set(wall.now_ms() + HOUR_MS // 2, fired.set)
     wall.step(HOUR_MS)
     timers.set(wall.now_ms() + HOUR_MS, lambda: None)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await fired.wait()
     timers.close()
 
@@ -70,7 +70,7 @@ async def test_a_step_back_fires_nothing_early() -> None:
     assert not fired.is_set()
     wall.step(HOUR_MS)
     timers.set(wall.now_ms(), lambda: None)
-    async with asyncio.timeout(5):
+    async with asyncio.timeout(30):
         await fired.wait()
     timers.close()
 

@@ -3,11 +3,12 @@ from collections.abc import Iterator
 import pytest
 
 from executor.sandbox import Sandbox
+from tests.unit.executor.sandbox.run import PATIENT
 
 
 @pytest.fixture(scope="module")
 def sandbox() -> Iterator[Sandbox]:
     """One worker: whatever a test leaves behind would meet the next one in the same guest."""
-    made = Sandbox(threads=1)
+    made = Sandbox(threads=1, limits=PATIENT)
     yield made
     made.close()

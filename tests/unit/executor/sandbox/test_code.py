@@ -1,15 +1,16 @@
 import asyncio
 import time
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 from executor.blocks.base import Bound
-from executor.sandbox import Limits, Sandbox, SandboxError
-from tests.unit.executor.sandbox.run import evaluate, program
+from executor.sandbox import Sandbox, SandboxError
+from tests.unit.executor.sandbox.run import PATIENT, evaluate, program
 
 # Stopped means stopped by a deadline of 0.3 s; the rest is room for a busy machine.
-STOPPED_S = 10.0
+STOPPED_S = 30.0
 
 
 @pytest.mark.parametrize(
@@ -45,7 +46,7 @@ async def test_the_console_is_captured(sandbox: Sandbox) -> None:
 
 
 async def test_the_console_is_cut_at_its_bound() -> None:
-    sandbox = Sandbox(threads=1, limits=Limits(console=10))
+    sandbox = Sandbox(threads=1, limits=replace(PATIENT, console=10))
     try:
         assert await program(sandbox, "console.log('123456789')") == (None, "123456789\n")
         assert await program(sandbox, "console.log('1234567890'); console.log('more')") == (
@@ -107,7 +108,7 @@ async def test_a_program_is_stopped_in_time(sandbox: Sandbox, source: str) -> No
 
 async def test_memory_is_bounded(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError) as caught:
-        await program(sandbox, "const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))", timeout_ms=5000)
+        await program(sandbox, "const a = []; for (;;) a.push(new Uint8Array(1 << 20).fill(1))")
     assert caught.value.code == "code_memory"
     assert await program(sandbox, "return 1") == (1, "")
 
@@ -124,23 +125,29 @@ async def test_cancelling_the_caller_stops_the_program(sandbox: Sandbox) -> None
 
 
 async def test_a_slow_program_does_not_hold_up_expressions(sandbox: Sandbox) -> None:
-    task = asyncio.create_task(program(sandbox, "for (;;) {}", timeout_ms=500))
+    task = asyncio.create_task(program(sandbox, "for (;;) {}", timeout_ms=30_000))
     await asyncio.sleep(0.02)
     assert await evaluate(sandbox, "1") == 1
     assert not task.done()
-    with pytest.raises(SandboxError):
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
         await task
 
 
 async def test_the_event_loop_stays_free_while_guests_run(sandbox: Sandbox) -> None:
-    task = asyncio.create_task(program(sandbox, "for (;;) {}", timeout_ms=300))
-    gaps = []
-    while not task.done():
-        began = time.monotonic()
+    def spun() -> float:
+        """Seconds of computing in the other threads, which is the guest's."""
+        return time.process_time() - time.thread_time()
+
+    task = asyncio.create_task(program(sandbox, "for (;;) {}", timeout_ms=30_000))
+    began, rounds = spun(), 0
+    while spun() - began < 0.1 or rounds < 10:
         await asyncio.sleep(0.001)
-        gaps.append(time.monotonic() - began)
-    assert isinstance(task.exception(), SandboxError)
-    assert len(gaps) > 10  # it came round again and again while the guest spun
+        rounds += 1
+        assert not task.done()  # else the loop stood still until the guest was stopped
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
 
 
 async def test_the_source_is_bounded(sandbox: Sandbox) -> None:
@@ -157,4 +164,4 @@ async def test_the_result_is_bounded(sandbox: Sandbox) -> None:
 
 async def test_texts_are_bound_too(sandbox: Sandbox) -> None:
     bound = Bound("return __t['a.b'] + __v['a.b'].length", {"a.b": [1, 2]}, {"a.b": "[1,2]"})
-    assert await sandbox.run_code(bound, now_ms=0, seed="s", timeout_ms=1000) == ("[1,2]2", "")
+    assert await sandbox.run_code(bound, now_ms=0, seed="s", timeout_ms=30_000) == ("[1,2]2", "")

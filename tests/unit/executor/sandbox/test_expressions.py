@@ -1,4 +1,5 @@
 import asyncio
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -6,8 +7,8 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from executor.blocks.base import Bound
-from executor.sandbox import Limits, Sandbox, SandboxError
-from tests.unit.executor.sandbox.run import NOW_MS, evaluate
+from executor.sandbox import Sandbox, SandboxError
+from tests.unit.executor.sandbox.run import NOW_MS, PATIENT, evaluate
 
 # Numbers as JavaScript has them; texts with everything a text can hold, lone surrogates included.
 _JSON = st.recursive(
@@ -17,7 +18,8 @@ _JSON = st.recursive(
     ),
     max_leaves=12,
 )
-_property = settings(max_examples=200, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+_QUIET = [HealthCheck.function_scoped_fixture, HealthCheck.too_slow]
+_property = settings(max_examples=200, deadline=None, suppress_health_check=_QUIET)
 
 
 @pytest.mark.parametrize(
@@ -140,7 +142,7 @@ async def test_random_numbers_follow_from_the_seed(sandbox: Sandbox) -> None:
 
 
 async def test_many_at_once_do_not_mix(sandbox: Sandbox) -> None:
-    both = Sandbox(threads=3)
+    both = Sandbox(threads=3, limits=PATIENT)
     try:
         found = await asyncio.gather(*(evaluate(both, "__v.n * 2", n=n) for n in range(200)))
     finally:
@@ -154,7 +156,7 @@ async def test_large_values_go_in_and_the_memory_is_given_back(sandbox: Sandbox)
 
 
 async def test_limits_at_the_bound_and_one_past_it() -> None:
-    sandbox = Sandbox(threads=1, limits=Limits(expression_source=10, output=20, depth=3))
+    sandbox = Sandbox(threads=1, limits=replace(PATIENT, expression_source=10, output=20, depth=3))
     try:
         assert await evaluate(sandbox, "'12345678'") == "12345678"
         with pytest.raises(SandboxError, match="longer than 10 bytes"):
@@ -175,7 +177,7 @@ async def test_a_result_nested_beyond_any_parser_is_refused(sandbox: Sandbox) ->
 
 
 async def test_a_closed_sandbox_takes_nothing_more() -> None:
-    sandbox = Sandbox(threads=1)
+    sandbox = Sandbox(threads=1, limits=PATIENT)
     assert await evaluate(sandbox, "1") == 1
     sandbox.close()
     sandbox.close()

@@ -71,5 +71,5 @@ def test_what_failed_is_tried_again() -> None:
 
 
 def test_the_first_guests_of_a_process_may_start_at_the_same_moment() -> None:
-    done = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=60, check=False)
+    done = subprocess.run([sys.executable, "-c", TOGETHER], capture_output=True, text=True, timeout=100, check=False)
     assert (done.returncode, done.stdout) == (0, "True\n"), done.stderr[-2000:]

@@ -1,4 +1,3 @@
-import time
 from typing import Literal
 
 import pytest
@@ -88,9 +87,9 @@ async def test_what_breaks_out_of_its_wrapping_is_a_syntax_error(sandbox: Sandbo
 def test_checking_never_runs_anything(sandbox: Sandbox) -> None:
     for kind, source in _BREAKING_OUT:
         looping = source.replace("evil()", "(() => { for (;;) {} })()").replace("evil(", "(() => { for (;;) {} })(")
-        began = time.monotonic()
-        sandbox.check_syntax(looping, kind)
-        assert time.monotonic() - began < 5  # a loop that ran would not come back at all
+        message = sandbox.check_syntax(looping, kind)
+        assert message is not None
+        assert "timeout" not in message  # a loop that ran would be stopped by the deadline
 
 
 def test_a_text_too_long_is_refused_without_parsing(sandbox: Sandbox) -> None:

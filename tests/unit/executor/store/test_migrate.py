@@ -196,7 +196,7 @@ def test_two_that_open_an_old_file_at_once_change_it_once(tmp_path: Path) -> Non
     path = str(tmp_path / "weft.db")
     both = [
         Database(
-            path, 5_000, partial(sqlite3.connect, check_same_thread=False, isolation_level=None), lambda name: None
+            path, 60_000, partial(sqlite3.connect, check_same_thread=False, isolation_level=None), lambda name: None
         )
         for _ in range(2)
     ]
@@ -204,7 +204,7 @@ def test_two_that_open_an_old_file_at_once_change_it_once(tmp_path: Path) -> Non
     begin = Barrier(2)
 
     def start(database: Database) -> int:
-        begin.wait(10)
+        begin.wait(60)
         return migrate(database, [ONE, TWO])
 
     with ThreadPoolExecutor(2) as pool:

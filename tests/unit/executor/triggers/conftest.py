@@ -52,7 +52,7 @@ async def open_engine(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Open]
         await engine.close()
 
 
-async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = 20) -> Any:
+async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
     """What `condition` gives once it is true; fails when that takes too long."""
     async with asyncio.timeout(seconds):
         while True:

@@ -127,7 +127,8 @@ async def settled_as_front(engine: Engine) -> None:
 
 
 async def test_two_engines_on_one_file_fire_once(open_engine: Open, clock: ManualClock) -> None:
-    engines = [await open_engine(), await open_engine()]
+    # Leases outlast all moments: the engines are not to take runs from each other as well.
+    engines = [await open_engine(lease_ms=HOUR), await open_engine(lease_ms=HOUR)]
     await engines[0].save_workflow(nightly(cron="* * * * *", overlap="allow"))
     engines[1].schedules.scheduler.wake()
     for _ in range(20):

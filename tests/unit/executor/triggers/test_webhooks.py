@@ -14,6 +14,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, InputInvalid, NotFound
 from executor.runtime.clock import ManualClock
+from executor.triggers import refusals
 from executor.triggers.requests import Received, Refused, sign
 from executor.triggers.webhooks import NotReady, SwitchedOff, WebhookSpec
 from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually
@@ -125,6 +126,7 @@ async def test_what_is_refused_is_counted_and_the_last_ones_are_remembered(
     assert await engine.store.list_deliveries("orders:order") == []
     outcomes = [one.outcome for one in await engine.webhooks.deliveries("orders:order")]
     assert outcomes == ["signature_expired", "signature_missing"]
+    clock.advance(1)
     for _ in range(100):
         with pytest.raises(Refused):
             await engine.webhooks.receive("orders:order", sent())
@@ -156,7 +158,10 @@ async def test_what_was_refused_is_known_after_a_restart(open_engine: Open, cloc
     assert (row.count, row.first_at, row.last_at, row.run) == (4, MONDAY + 1, MONDAY + 2, run)
 
 
-async def test_a_flood_writes_one_row_at_most_every_few_seconds(open_engine: Open, clock: ManualClock) -> None:
+async def test_a_flood_writes_one_row_at_most_every_few_seconds(
+    open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(refusals, "WRITE_EVERY_S", 600.0)
     engine = await open_engine()
     await engine.save_workflow(hook())
     add, written = engine.store.add_refusals, []

@@ -90,12 +90,12 @@ async def _run(engine: Engine, name: str, data: dict[str, Any]) -> str:
     if stored:
         await engine.save_workflow(data)
     submitted = await engine.submit(name if stored else data)
-    view = await engine.wait_finished(submitted.run, 20)
+    view = await engine.wait_finished(submitted.run, 60)
     if name == "answered":
         (wait,) = view.waits
         assert wait.link is not None
         await engine.answer(wait.link.rpartition("/")[2], {}, "approve", "Ada")
-        view = await engine.wait_finished(submitted.run, 20)
+        view = await engine.wait_finished(submitted.run, 60)
     if name == "cancelled":
         assert view.status == "waiting"
         await engine.cancel(submitted.run, "enough")

@@ -223,9 +223,9 @@ async def test_a_child_whose_end_nobody_hears(tmp_path: Path) -> None:
     try:
         outer = document("outer", {"call": block("run_workflow", definition=ask)}, "start call")
         parent = (await engine.submit(outer)).run
-        await engine.wait_finished(parent, 20)
+        await engine.wait_finished(parent, 60)
         (child,) = [row.id for row in await engine.list_runs(parent=parent)]
-        await engine.wait_finished(child, 20)
+        await engine.wait_finished(child, 60)
     finally:
         await engine.close()
     copy = Copy(tmp_path / "weft.db", {"parent": parent, "child": child})

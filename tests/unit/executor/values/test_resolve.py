@@ -180,9 +180,9 @@ def test_a_join_of_two_thousand_outputs_is_linear(count: int, make_node: Callabl
         held = Values(Plan("t", "n0", (root,)), None, {})
         for i in range(size):
             held.succeeded(((), i), encode({"v": i}))
-        started = time.perf_counter()
+        started = time.thread_time()
         filled = compile_template(join).fill(held, ())
-        took = time.perf_counter() - started
+        took = time.thread_time() - started
         assert filled["list"] == list(range(size)) and filled["text"] == " ".join(map(str, range(size)))
         return took
 

@@ -138,10 +138,10 @@ def test_values_put_in_are_copies() -> None:
 
 def test_appending_ten_thousand_times_is_linear() -> None:
     variables: dict[str, Any] = {"log": []}
-    started = time.perf_counter()
+    started = time.process_time()
     for n in range(10_000):
         apply(variables, [["append", "$.log", {"n": n}]])
-    assert time.perf_counter() - started < 3
+    assert time.process_time() - started < 3
     assert len(variables["log"]) == 10_000
 
 
