@@ -153,8 +153,9 @@ def _end(server: ServerProcess) -> None:
 
 
 @pytest.fixture
-def contexts(browser: Browser, server: ServerProcess) -> Iterator[Contexts]:
-    """Open further contexts, such as a phone: `contexts(viewport={...})`."""
+def contexts(browser: Browser, server: ServerProcess, servers: Servers) -> Iterator[Contexts]:
+    """Open further contexts, such as a phone: `contexts(viewport={...})`. Closed before `servers` end: pages go on
+    asking."""
     opened: list[Watched] = []
 
     def open_one(base_url: str = server.url, **options: Any) -> Watched:
