@@ -105,7 +105,10 @@ class Drafts:
             idempotency_key=idempotency_key,
             draft=row,
         )
-        return submitted, row.rev
+        if submitted.created:
+            return submitted, row.rev
+        started = await self._engine.run_row(submitted.run)  # by the first request, of an earlier revision perhaps
+        return submitted, started.draft_rev or row.rev
 
     async def save_version(
         self, id: str, *, rev: int | None = None, name: str | None = None

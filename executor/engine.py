@@ -331,18 +331,19 @@ class Engine:
 
     async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
         """What `run_from` would take over and run again. Raises the same NotFound and Conflict."""
-        _, plan = await self._ended(run)
-        return await rerun_view.preview(self.store, plan, run, block or plan.trigger)
+        async with self.whole(run):
+            _, plan = await self._ended(run)
+            return await rerun_view.preview(self.store, plan, run, block or plan.trigger)
 
     async def _ended(self, run: str) -> tuple[RunRow, Plan]:
-        row = await self._run(run)
-        if row.status not in TERMINAL:
-            raise Conflict(
-                f"run {run} has not ended yet (it is {row.status})",
-                code="run_not_ended",
-                hint="cancel it, or wait for its end",
-            )
-        return row, await load_plan(self.store, row.plan_hash)
+        async with self.whole(run) as row:
+            if row.status not in TERMINAL:
+                raise Conflict(
+                    f"run {run} has not ended yet (it is {row.status})",
+                    code="run_not_ended",
+                    hint="cancel it, or wait for its end",
+                )
+            return row, await load_plan(self.store, row.plan_hash)
 
     async def _create(
         self,
@@ -387,17 +388,29 @@ class Engine:
             raise NotFound(f"there is no run '{run}'", code="run_not_found")
         return row
 
+    @contextlib.asynccontextmanager
+    async def whole(self, run: str) -> AsyncIterator[RunRow]:
+        """The row of a run, for what is made of it by further looks: if upkeep deletes the run between two of them it
+        is not there, instead of being one without events or a plan. Raises NotFound."""
+        row = await self._run(run)
+        try:
+            yield row
+        except Exception:
+            await self._run(run)
+            raise
+        await self._run(run)
+
     async def get_run(self, run: str) -> RunView:
         """The run as it stands. What is shown of a waiting one is of one moment, so that whoever reads it can tell
         whether anything but a person or a signal moves it on. Raises NotFound."""
-        row = await self._run(run)
-        for _ in range(SAME_MOMENT_TRIES):
-            view = await self._view(row)
-            now = await self._run(run) if row.status == "waiting" else row
-            if (now.seq, now.status) == (row.seq, row.status):
-                break
-            row = now
-        return view
+        async with self.whole(run) as row:
+            for _ in range(SAME_MOMENT_TRIES):
+                view = await self._view(row)
+                now = await self._run(run) if row.status == "waiting" else row
+                if (now.seq, now.status) == (row.seq, row.status):
+                    break
+                row = now
+            return view
 
     async def _view(self, row: RunRow) -> RunView:
         plan = await load_plan(self.store, row.plan_hash)
@@ -440,26 +453,28 @@ class Engine:
 
     async def document_of(self, run: str) -> RunDocument:
         """The document a run was made from, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
-        row = await self._run(run)
-        return await document_view.build(self.store, row, frozenset(self.services.env))
+        async with self.whole(run) as row:
+            return await document_view.build(self.store, row, frozenset(self.services.env))
 
     async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
         """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).
         Raises NotFound."""
-        row = await self._run(run)
-        plan = await load_plan(self.store, row.plan_hash)
-        return await node_view.build(self.store, plan, row, self.services, self._parts.redactor, key, attempt, seq)
+        async with self.whole(run) as row:
+            plan = await load_plan(self.store, row.plan_hash)
+            return await node_view.build(self.store, plan, row, self.services, self._parts.redactor, key, attempt, seq)
 
     async def wait_finished(self, run: str, timeout_s: float) -> RunView:
         """Returns when the run has ended, or asks somebody, or waits for what does not come by itself in this time, or
         after `timeout_s`, whichever is first."""
-        until_ms = self._clock.now_ms() + round(min(timeout_s, FOR_EVER_S) * 1000)
+        clock = asyncio.get_running_loop().time
+        until = clock() + min(timeout_s, FOR_EVER_S)
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
                     signal = self._hub.watch(run)
                     try:
                         row = await self._run(run)
+                        until_ms = self._clock.now_ms() + round((until - clock()) * 1000)  # anew: it may have been set
                         if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row, until_ms)):
                             break
                         await asyncio.wait([signal], timeout=WAIT_POLL_S)
@@ -496,11 +511,12 @@ class Engine:
         return posted
 
     async def plan_of(self, run: str) -> Plan:
-        return await load_plan(self.store, (await self._run(run)).plan_hash)
+        async with self.whole(run) as row:
+            return await load_plan(self.store, row.plan_hash)
 
     async def graph(self, run: str) -> RunGraph:
-        row = await self._run(run)
-        return await graph_view.build(self.store, await load_plan(self.store, row.plan_hash), row)
+        async with self.whole(run) as row:
+            return await graph_view.build(self.store, await load_plan(self.store, row.plan_hash), row)
 
     async def why(self, run: str, node: str | None = None) -> list[Why]:
         """Every node that is not decided yet, or the one asked for; `engine.history.why` tells it of any moment."""
@@ -540,8 +556,8 @@ class Engine:
         return self._hub.deltas(run)
 
     async def find_events(self, run: str, where: EventFilter) -> tuple[list[Record], int]:
-        await self._run(run)
-        return await self.store.find_events(run, where)
+        async with self.whole(run):
+            return await self.store.find_events(run, where)
 
     # --- people and signals ---
 

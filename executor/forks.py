@@ -58,12 +58,16 @@ class Copied(Struct, frozen=True):
     next_ms: int | None
 
 
-async def beginning(store: Store, plan: Plan, run: str, seq: int) -> Copied:
-    """What a fork of `run` at `seq` takes over; see `fork_point`."""
+async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
+    """What a fork of the run at `seq` takes over; see `fork_point`. Only what `row` knows of is read, which ends with a
+    whole step: what came since may be of another plan."""
     codec = Codec(plan)
     records: list[Record] = []
     events: list[Event] = []
-    while page := await store.read_events(run, len(records), PAGE):
+    while len(records) < row.seq:
+        page = await store.read_events(row.id, len(records), min(PAGE, row.seq - len(records)))
+        if not page:
+            break
         records += page
         events += [codec.to_event(record) for record in page]
         if fork_point(events, seq) < len(events):  # else what belongs to it may go on

@@ -23,19 +23,19 @@ class History:
 
     async def state(self, run: str, seq: int | None = None) -> RunState:
         """The run as it stood after event `seq`, at most the last one; None: as it stands. Raises NotFound."""
-        row = await self._engine.run_row(run)
-        return await state_view.build(self._store, await load_plan(self._store, row.plan_hash), row, seq)
+        async with self._engine.whole(run) as row:
+            return await state_view.build(self._store, await load_plan(self._store, row.plan_hash), row, seq)
 
     async def why(self, run: str, node: str | None = None, seq: int | None = None) -> list[Why]:
         """Every node that is not decided yet, or the one asked for (a node id or a whole key), as it stood after event
         `seq`. Raises NotFound."""
-        row = await self._engine.run_row(run)
-        return await why_view.build(self._store, await load_plan(self._store, row.plan_hash), row, node, seq)
+        async with self._engine.whole(run) as row:
+            return await why_view.build(self._store, await load_plan(self._store, row.plan_hash), row, node, seq)
 
     async def diff(self, a: str, b: str) -> RunDiff:
         """Where two runs went different ways. Blocks are the same when their ids are, whatever version of the workflow
         they are of. Raises NotFound."""
-        one, two = await self._engine.run_row(a), await self._engine.run_row(b)
-        plan_one = await load_plan(self._store, one.plan_hash)
-        plan_two = await load_plan(self._store, two.plan_hash)
-        return await diff_view.build(self._store, one, plan_one, two, plan_two)
+        async with self._engine.whole(a) as one, self._engine.whole(b) as two:
+            plan_one = await load_plan(self._store, one.plan_hash)
+            plan_two = await load_plan(self._store, two.plan_hash)
+            return await diff_view.build(self._store, one, plan_one, two, plan_two)

@@ -81,7 +81,8 @@ class Lifecycle:
             raise Conflict(
                 f"the last event of run {run} is {row.seq}, there is no event {seq}", code="seq_not_found", seq=row.seq
             )
-        copied = await beginning(self._store, plan, run, seq)
+        async with self._engine.whole(run):
+            copied = await beginning(self._store, plan, row, seq)
         asked = ["fork", run, seq, outputs or {}]
         new = await fork(
             self._store,
@@ -110,7 +111,8 @@ class Lifecycle:
             block = plan.nodes[first[1]].block
             new = await self._engine.run_from(run, block, idempotency_key=idempotency_key)
             return _retried(new, "from_block", block)
-        started = await alone_again(self._store, plan, run, first)
+        async with self._engine.whole(run):
+            started = await alone_again(self._store, plan, run, first)
         if started is None:
             raise Conflict(
                 f"{key} did not start in run {run}: there is nothing to run again",
@@ -192,8 +194,8 @@ class Lifecycle:
             raise _conflict(row, version, misfits)
 
     async def _run(self, run: str) -> tuple[RunRow, Plan]:
-        row = await self._engine.run_row(run)
-        return row, await load_plan(self._store, row.plan_hash)
+        async with self._engine.whole(run) as row:
+            return row, await load_plan(self._store, row.plan_hash)
 
 
 def _first_node(plan: Plan, text: str) -> NodeKey:

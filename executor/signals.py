@@ -60,10 +60,11 @@ class Signals:
         limit: int = 200,
     ) -> list[SignalView]:
         """In order of arrival, those that were taken too. Raises NotFound."""
-        await self._engine.run_row(run)
         label = self._engine.redactor.label
         name, correlation = name and label(name), correlation and label(correlation)
-        return [_view(row) for row in await self._store.list_signals(run, name, correlation, received_after_ms, limit)]
+        async with self._engine.whole(run):
+            rows = await self._store.list_signals(run, name, correlation, received_after_ms, limit)
+        return [_view(row) for row in rows]
 
 
 def _view(row: SignalRow) -> SignalView:

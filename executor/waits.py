@@ -12,8 +12,9 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from msgspec import Struct
 
+from compiler.plan import Plan
 from executor.answers import ASK_PEOPLE, CANCELLABLE, check_answer, fact_of_answer, fact_of_withdrawal
-from executor.errors import AlreadyAnswered, Conflict, NotFound
+from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.links import Purpose, purpose_of
 from executor.runtime.recover import load_plan
 from executor.store.base import RunRow, WaitRow, WaitStatus
@@ -152,17 +153,21 @@ class Waits:
 
     async def views(self, rows: Sequence[WaitRow]) -> list[WaitView]:
         """But for those whose run was deleted since they were read."""
-        runs: dict[str, RunRow] = {}
+        runs: dict[str, tuple[RunRow, Plan]] = {}
         for run_id in {row.run_id for row in rows}:
             if (run := await self._store.get_run(run_id)) is not None:
-                runs[run_id] = run
+                try:
+                    runs[run_id] = run, await load_plan(self._store, run.plan_hash)
+                except CorruptJournal:  # unless its plan went with it
+                    if await self._store.get_run(run_id) is not None:
+                        raise
         rows = [row for row in rows if row.run_id in runs]
         told = await self._notifications(rows)
         now_ms = self._engine.now_ms()
         return [
             wait_view.build(
-                await load_plan(self._store, runs[row.run_id].plan_hash),
-                runs[row.run_id],
+                runs[row.run_id][1],
+                runs[row.run_id][0],
                 row,
                 now_ms,
                 self.link(row),

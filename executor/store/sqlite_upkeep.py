@@ -47,7 +47,11 @@ DELETE_OWN = tuple(
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = ? AND run_id = ? AND scope = 'run'"
 DELETE_RUN = "DELETE FROM runs WHERE id = ?"
 
-_ORPHAN_PLAN = "NOT EXISTS (SELECT 1 FROM runs WHERE plan_hash = plans.hash)"
+# What a run is still to be moved to stands in its inbox.
+_MOVES = """
+SELECT json_extract(CAST(fact AS TEXT), '$.plan') FROM inbox
+ WHERE instr(fact, '"migrate"') AND json_extract(CAST(fact AS TEXT), '$.plan') IS NOT NULL"""
+_ORPHAN_PLAN = f"NOT EXISTS (SELECT 1 FROM runs WHERE plan_hash = plans.hash) AND hash NOT IN ({_MOVES})"
 _ORPHAN_DOCUMENT = "NOT EXISTS (SELECT 1 FROM runs WHERE document_hash = documents.hash)"
 _ORPHAN_BLOB = "NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.hash = blobs.hash)"
 _ORPHANS = (("plans", _ORPHAN_PLAN), ("documents", _ORPHAN_DOCUMENT), ("blobs", _ORPHAN_BLOB))

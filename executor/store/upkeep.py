@@ -4,7 +4,8 @@
     decides itself, in that transaction, whether a run may go: it has ended, no child of it is open, and no open run
     takes over results of it.
 20. A child goes after its parent, never before it: who looks at a parent finds its children.
-21. `delete_orphans` takes a plan, document or blob only if no run refers to it in the transaction that deletes it.
+21. `delete_orphans` takes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
+    plan that a request in an inbox asks a run to move to is referred to.
 """
 
 from __future__ import annotations

@@ -307,8 +307,12 @@ def _preview(value: Any) -> str | None:
 
 
 async def _records(store: Store, row: RunRow) -> AsyncIterator[Record]:
+    """Those that `row` knows of."""
     after = 0
-    while records := await store.read_events(row.id, after, PAGE):
+    while after < row.seq:
+        records = await store.read_events(row.id, after, min(PAGE, row.seq - after))
+        if not records:
+            break
         for record in records:
             yield record
         after = records[-1].seq

@@ -22,7 +22,10 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
     variables: dict[str, Any] = orjson.loads(orjson.dumps(plan.variables))
     response: dict[str, Any] | None = None
     after = 0
-    while records := await store.read_events(row.id, after, PAGE):
+    while after < row.seq:  # what came since belongs to another moment
+        records = await store.read_events(row.id, after, min(PAGE, row.seq - after))
+        if not records:
+            break
         for record in records:
             data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
             if record.type == "variables.patched":

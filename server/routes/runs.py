@@ -97,7 +97,7 @@ async def cancel(call: Call) -> Response:
     run = call.path("id")
     cancelled = await call.engine.cancel(run, body.reason)
     status = (await stored_run(call, run)).status
-    if not cancelled:
+    if not cancelled or status in ("succeeded", "failed"):  # it ended by itself before it heard of this
         raise Conflict(f"The run had ended before: {status}.", code="run_ended", run=run, run_status=status)
     return json_response(wire.Cancelled(run, cancelled, status), 202)
 

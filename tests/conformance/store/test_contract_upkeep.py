@@ -125,6 +125,18 @@ async def test_what_another_run_refers_to_stays(store: Store) -> None:
     assert await store.delete_orphans() == Orphans(1, 0, 1)
 
 
+async def test_a_plan_that_a_run_is_still_to_move_to_stays(store: Store) -> None:
+    await store.create_run(new_run("moves"))
+    await store.put_plan("next", b"a plan")
+    for fact in (b'{"type":"signal","name":"migrate"}', b'{"type":"migrate","version":2,"plan":"next"}'):
+        assert await store.post_fact("moves", fact, T0)
+    assert (await store.count_orphans(), await store.delete_orphans()) == (Orphans(), Orphans())
+    assert await store.get_plan("next") == b"a plan"
+    (run,) = await store.claim("w", T0, LEASE_MS)
+    await store.append(change(run, consumed_inbox=(2,)))  # refused
+    assert await store.delete_orphans() == Orphans(plans=1)
+
+
 async def test_open_runs_are_never_deleted(store: Store) -> None:
     await store.create_run(new_run("queued"))
     await store.create_run(new_run("claimed"))

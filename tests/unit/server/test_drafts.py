@@ -215,6 +215,13 @@ async def test_one_key_is_one_run_of_a_draft(client: httpx.AsyncClient, hello: J
     again = await client.post(url, json={"input": {"name": "a"}}, headers=key)
     assert (first.status_code, again.status_code) == (202, 200)
     assert first.json()["run"] == again.json()["run"]
+    # The draft was changed, but nothing that a run of it would do: the answer tells of the run that is there.
+    hello["blocks"]["greet"]["description"] = "Says hello."
+    changed = await client.put(f"/api/drafts/{draft['id']}", json={"document": hello}, headers=at(1))
+    assert changed.status_code == 200
+    again = await client.post(url, json={"input": {"name": "a"}}, headers=key)
+    assert (again.json()["run"], again.json()["rev"]) == (first.json()["run"], 1)
+    assert again.headers["weft-draft-rev"] == "1"
 
 
 async def test_stop_after_and_trigger_reach_the_run(client: httpx.AsyncClient, hello: Json) -> None:

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from executor.engine import Engine
+from executor.store.base import Append
 
 SSE = {"accept": "text/event-stream"}
 AS_JSON = {"accept": "application/json"}
@@ -243,6 +244,25 @@ async def test_cancel_once(client: httpx.AsyncClient, asking: dict[str, Any], st
     assert frames((await client.get(run["urls"]["events"])).text)[-1]["data"]["status"] == "cancelled"
     late = await client.post(run["urls"]["cancel"])
     assert (late.status_code, late.json()["code"], late.json()["run_status"]) == (409, "run_ended", "cancelled")
+
+
+async def test_a_cancel_that_came_too_late_says_so(
+    client: httpx.AsyncClient, engine: Engine, hello: dict[str, Any], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The wish is stored, and before its owner, another process, has read it the run ends by itself."""
+    await engine.stop_working()
+    run = (await client.post("/api/runs", json={"document": hello})).json()["run"]
+    [row] = await engine.store.claim("another process", engine.now_ms(), 60_000)
+    post = engine.store.post_fact
+
+    async def posted(run: str, fact: bytes, now_ms: int) -> bool:
+        assert await post(run, fact, now_ms)
+        await engine.store.append(Append(run, row.epoch, row.seq, (), now_ms, status="succeeded", finished=True))
+        return True
+
+    monkeypatch.setattr(engine.store, "post_fact", posted)
+    late = await client.post(f"/api/runs/{run}/cancel")
+    assert (late.status_code, late.json()["code"], late.json()["run_status"]) == (409, "run_ended", "succeeded")
 
 
 async def test_a_signal_counts_once(

@@ -11,6 +11,8 @@ import pytest
 from compiler.diagnostics import CompileError
 from executor.engine import Engine
 from executor.errors import Conflict, NotFound
+from executor.runtime import stored
+from executor.upkeep.gc import collect
 from tests.unit.executor.children.given import engine_on
 from tests.unit.executor.lifecycle.given import Step, chain, looped, outputs, settled, until
 
@@ -274,4 +276,42 @@ async def test_nobody_works_and_the_answer_says_so(tmp_path: Path) -> None:
         assert not (await front.lifecycle.migrate(run, 2, wait_s=0.3)).moved
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         await until(engine, run, "run.migrated")
+        assert (await engine.get_run(run)).version == 2
+
+
+async def test_a_run_that_moves_while_it_is_forked_is_forked_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The fork knows the plan of version 1; the blocks that only version 2 has come after what it takes over."""
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", ask=ASK))
+        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+        seq = (await engine.run_row(run)).seq
+        read_events = engine.store.read_events
+
+        async def moved(*args: Any) -> Any:
+            monkeypatch.undo()
+            assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
+            await say_yes(engine, run)
+            return await read_events(*args)
+
+        monkeypatch.setattr(engine.store, "read_events", moved)
+        forked = await engine.lifecycle.fork(run, seq)
+        assert (forked.version, forked.seq) == (1, seq)
+        assert [wait.key for wait in (await settled(engine, forked.run)).waits] == ["ask"]
+        assert "b" in outputs(await engine.get_run(run))
+
+
+async def test_a_version_that_a_run_is_to_move_to_is_not_collected(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        run = await waiting(engine, chain("a", "ask", ask=ASK))
+        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+    async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
+        assert not (await front.lifecycle.migrate(run, 2, wait_s=0)).moved
+        await collect(front.store, front.now_ms(), 0)
+    stored._plans.clear()  # as in a process that has not seen the run
+    async with engine_on(tmp_path / "weft.db", Step()) as engine:
+        async with asyncio.timeout(30):
+            while await engine.store.read_inbox(run):
+                await asyncio.sleep(0.01)
         assert (await engine.get_run(run)).version == 2

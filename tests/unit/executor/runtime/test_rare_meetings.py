@@ -163,3 +163,76 @@ async def test_a_child_is_prepared_though_the_database_can_not_be_read_for_a_mom
         if status == "failed":
             assert view.error is not None
             assert view.error["code"] == "db_unavailable"
+
+
+async def test_a_run_that_ends_while_it_is_read_is_shown_as_of_one_event(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until(engine, run, "node.started", "a")
+        list_waits = engine.store.list_waits
+
+        async def ended(*args: Any) -> Any:  # read behind the run's row, before its events
+            hold.free.set()
+            await until(engine, run, "run.finished")
+            return await list_waits(*args)
+
+        monkeypatch.setattr(engine.store, "list_waits", ended)
+        view = await engine.get_run(run)
+        assert view.status == "running"
+        assert {node.key: node.status for node in view.nodes} == {"start": "succeeded", "a": "running"}
+
+
+async def test_a_run_that_goes_on_while_it_is_compared_is_compared_as_it_was(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        one, two = [(await engine.submit(chain("a", a={"type": "hold"}))).run for _ in range(2)]
+        for run in (one, two):
+            await until(engine, run, "node.started", "a")
+        read_events = engine.store.read_events
+
+        async def ended(*args: Any) -> Any:
+            monkeypatch.undo()
+            await engine.cancel(two)
+            await until(engine, two, "run.finished")
+            return await read_events(*args)
+
+        monkeypatch.setattr(engine.store, "read_events", ended)
+        found = await engine.history.diff(one, two)
+        assert (found.a.status, found.b.status, found.a.seq) == ("running", "running", found.b.seq)
+        assert found.same
+        hold.free.set()
+
+
+async def test_who_waits_for_a_run_does_so_though_the_clock_is_set_meanwhile(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """A pause of half a minute that begins after that does not outlast the patience of a minute."""
+    monkeypatch.setattr("executor.engine.WAIT_POLL_S", 0.01)
+    clock = ManualClock()
+    document = chain("a", "pause", a={"type": "hold"}, pause={"type": "wait", "params": {"seconds": 30}})
+    async with engine_on(tmp_path / "weft.db", hold := Hold(), clock=clock, lease_ms=10 * HOUR_MS) as engine:
+        run = (await engine.submit(document)).run
+        await until(engine, run, "node.started", "a")
+        looks, get_run = 0, engine.store.get_run
+
+        async def looked(id: str) -> RunRow | None:
+            nonlocal looks
+            looks += 1
+            row = await get_run(id)
+            if looks == 1:
+                clock.advance(HOUR_MS)
+                hold.free.set()
+                await until(engine, run, "run.parked")
+            return row
+
+        monkeypatch.setattr(engine.store, "get_run", looked)
+        waiter = asyncio.create_task(engine.wait_finished(run, 60))
+        async with asyncio.timeout(30):
+            while looks < 10 and not waiter.done():
+                await asyncio.sleep(0.001)
+        assert not waiter.done()
+        clock.advance(30_000)
+        assert (await waiter).status == "succeeded"
