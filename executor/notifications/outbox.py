@@ -81,6 +81,9 @@ class Notifications:
             except StoreError as error:
                 log.error("the outbox can not be read: %s", error)
                 rows, due_ms = [], None
+            except Exception:  # a bug of ours; without this task nobody would be told anything any more
+                log.exception("the outbox can not be read; trying again")
+                rows, due_ms = [], None
             for row in rows:
                 task = asyncio.create_task(self._try(row), name=f"message {row.run_id}:{row.wait_id}:{row.n}")
                 self._sending.add(task)

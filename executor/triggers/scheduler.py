@@ -74,6 +74,9 @@ class Scheduler:
             except StoreError as error:
                 log.error("schedules could not be looked at: %s", error)
                 idle_s = RETRY_AFTER_ERROR_S
+            except Exception:  # a bug of ours; without this task no schedule would start anything any more
+                log.exception("schedules could not be looked at; trying again")
+                idle_s = RETRY_AFTER_ERROR_S
             try:
                 # jitter keeps several processes from looking at the same moment
                 async with asyncio.timeout(idle_s * random.uniform(1.0, 1.05)):

@@ -52,6 +52,8 @@ class Upkeep:
                 gone = await self.collect(retention_ms)
             except StoreError as error:
                 log.error("old runs could not be deleted: %s", error)
+            except Exception:  # a bug of ours; without this task the database would only grow
+                log.exception("old runs could not be deleted; trying again")
             else:
                 if gone.runs or gone.cached:
                     log.info("deleted %d runs (%d events), %d cached results", gone.runs, gone.events, gone.cached)

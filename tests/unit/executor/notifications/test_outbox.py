@@ -21,6 +21,7 @@ import pytest
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.errors import DatabaseUnavailable
 from executor.notifications import outbox
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
@@ -350,3 +351,24 @@ def test_pauses_grow_to_an_hour() -> None:
     pauses = [outbox.back_off_ms(attempt, 0.5) for attempt in range(1, outbox.ATTEMPTS_MAX)]
     assert pauses == [5_000, 20_000, 80_000, 320_000, 1_280_000, 3_600_000, 3_600_000]
     assert outbox.back_off_ms(1, 0) == 4_500 and outbox.back_off_ms(1, 1) == 5_500
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable("the disk is away"), RuntimeError("a bug")], ids=type)
+async def test_what_goes_wrong_once_does_not_end_the_outbox(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr(outbox, "IDLE_MAX_S", 0.01)
+    async with http(lambda request: answer(200)) as server, engine_on(tmp_path / "db") as engine:
+        claim, failed = engine.store.claim_notifications, asyncio.Event()
+
+        async def fails_once(*arguments: Any) -> Any:
+            if not failed.is_set():
+                failed.set()
+                raise error
+            return await claim(*arguments)
+
+        monkeypatch.setattr(engine.store, "claim_notifications", fails_once)
+        async with asyncio.timeout(60):
+            await failed.wait()
+        wait = await waiting(engine, asking(notify={"webhook": server.url}))
+        assert (await settled(engine, wait))[0].status == "sent"

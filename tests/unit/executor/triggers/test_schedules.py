@@ -9,7 +9,7 @@ import pytest
 
 from compiler.diagnostics import CompileError
 from executor.engine import Engine
-from executor.errors import BadRequest, Conflict, InputInvalid, NotFound
+from executor.errors import BadRequest, Conflict, DatabaseUnavailable, InputInvalid, NotFound
 from executor.runtime.clock import ManualClock
 from executor.triggers import cron, scheduler
 from executor.triggers.cron import CronInvalid, ZoneUnknown
@@ -279,6 +279,28 @@ async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, cl
     await dealt_with(engine, 2, "daily")
     mended = await engine.schedules.get("daily")
     assert mended.error is None and mended.last_run_id is not None
+
+
+@pytest.mark.parametrize("error", [DatabaseUnavailable("the disk is away"), RuntimeError("a bug")], ids=type)
+async def test_what_goes_wrong_once_does_not_end_the_schedules(
+    open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
+    monkeypatch.setattr("executor.triggers.scheduler.RETRY_AFTER_ERROR_S", 0.01)
+    engine = await open_engine()
+    due, failed = engine.store.due_schedules, asyncio.Event()
+
+    async def fails_once(*arguments: Any) -> Any:
+        if not failed.is_set():
+            failed.set()
+            raise error
+        return await due(*arguments)
+
+    monkeypatch.setattr(engine.store, "due_schedules", fails_once)
+    await engine.save_workflow(nightly())
+    async with asyncio.timeout(60):
+        await failed.wait()
+    clock.advance(3 * HOUR)
+    assert await ended(engine, 1) == [{"at": MONDAY + 3 * HOUR}]
 
 
 async def test_a_zone_that_this_machine_does_not_know_hides_no_other_schedule(

@@ -131,7 +131,10 @@ async def test_the_engine_forgets_old_runs_by_itself(settings: Settings) -> None
         assert db.execute("SELECT count(*) FROM blobs").fetchone() == (0,)
 
 
-async def test_a_database_that_fails_is_tried_again(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.mark.parametrize("error", [DatabaseUnavailable("the disk is away"), RuntimeError("a bug")], ids=type)
+async def test_a_database_that_fails_is_tried_again(
+    engine: Engine, monkeypatch: pytest.MonkeyPatch, error: Exception
+) -> None:
     await engine.upkeep.stop()
     submitted = await engine.submit(document("a", {"x": block("set", value=1)}, "start x"))
     await engine.wait_finished(submitted.run, 30)
@@ -141,7 +144,7 @@ async def test_a_database_that_fails_is_tried_again(engine: Engine, monkeypatch:
         nonlocal failures
         failures += 1
         if failures < 3:
-            raise DatabaseUnavailable("the disk is away")
+            raise error
         return await real(*arguments)
 
     monkeypatch.setattr(engine.store, "find_removable", failing)
