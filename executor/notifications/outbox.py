@@ -43,6 +43,8 @@ BACK_OFF_MAX_MS: Final = 3_600_000
 JITTER: Final = 0.1
 IDLE_MAX_S: Final = 5.0  # another process may have written a message
 ERROR_CHARS_MAX: Final = 500
+# Since the message was claimed: nobody is told of it, and nothing went wrong.
+OVER: Final = BlockError("the wait is over", retryable=False)
 _RETRYABLE: Final = frozenset({408, 425, 429})
 
 
@@ -115,6 +117,9 @@ class Notifications:
             if error is None:
                 await self._settle(row, "sent", now_ms)
                 return
+            if error is OVER:
+                await self._settle(row, "cancelled", now_ms)
+                return
             shown = self._engine.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
             if error.retryable and row.attempts < ATTEMPTS_MAX:
                 await self._settle(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
@@ -136,13 +141,13 @@ class Notifications:
         try:
             wait = await self._engine.waits.get(row.run_id, row.wait_id)
             if wait.status != "pending":
-                return BlockError("the wait was over before this could be sent", retryable=False)
+                return OVER
             target: dict[str, Any] = unseal(row.content, self._engine.services.env)
             await self._send(row, wait, target)
         except BlockError as error:
             return error
-        except NotFound as error:  # its run was deleted meanwhile
-            return BlockError(error.message, retryable=False)
+        except NotFound:  # its run was deleted meanwhile
+            return OVER
         except StoreError:
             raise
         except Exception as error:

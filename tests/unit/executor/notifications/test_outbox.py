@@ -247,6 +247,31 @@ async def test_who_answered_is_not_told_any_more(tmp_path: Path) -> None:
     assert len(server.seen) == 1
 
 
+async def test_a_wait_that_is_answered_as_its_message_is_claimed_fails_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    async with http(lambda request: answer(200)) as server, engine_on(tmp_path / "db") as engine:
+        get = engine.waits.get
+
+        asked: asyncio.Future[WaitView] = asyncio.get_running_loop().create_future()
+
+        async def answered_first(run: str, id: str) -> WaitView:
+            monkeypatch.undo()
+            wait = await get(run, id)
+            asked.set_result(wait)
+            assert wait.link
+            await engine.answer(wait.link.rpartition("/")[2], {}, action="approve")
+            return await get(run, id)
+
+        monkeypatch.setattr(engine.waits, "get", answered_first)
+        await engine.submit(asking(notify={"webhook": server.url}))
+        async with asyncio.timeout(30):
+            wait = await asked
+        (told,) = await settled(engine, wait)
+    assert (told.status, told.error, server.seen) == ("cancelled", None, [])
+    assert "given up" not in caplog.text
+
+
 async def test_a_process_that_died_leaves_its_messages_to_the_next(tmp_path: Path) -> None:
     clock = ManualClock()
     asked = asyncio.Event()
