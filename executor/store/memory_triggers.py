@@ -20,6 +20,7 @@ from executor.store.triggers import (
     RefusalRow,
     ScheduleRow,
     WebhookRow,
+    check_unchanged,
     merged_schedule,
     merged_webhook,
     outcome_of,
@@ -55,15 +56,16 @@ class MemoryTriggers:
         return sorted(found, key=lambda row: row.id)[:limit]
 
     async def switch_schedule(
-        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int
+        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
     ) -> ScheduleRow | None:
         row = self._schedules.get(id)
-        if row is None:
-            return None
+        if row is None or (enabled and (row.cron, row.tz) != times):
+            return row
+        next_ms = next_run_at_ms if row.next_run_at_ms is None else row.next_run_at_ms
         row = self._schedules[id] = replace(
             row,
             enabled=enabled,
-            next_run_at_ms=next_run_at_ms if enabled else None,
+            next_run_at_ms=next_ms if enabled else None,
             queued_at_ms=row.queued_at_ms if enabled else None,
             updated_at_ms=now_ms,
         )
@@ -150,7 +152,10 @@ class MemoryTriggers:
         self._refusals.pop(id, None)
         return self._webhooks.pop(id, None) is not None
 
-    async def deliver(self, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+    async def deliver(
+        self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
+    ) -> tuple[DeliveryRow, RunRow | None]:
+        check_unchanged(webhook, self._webhooks.get(webhook.id))
         all_known = self._deliveries.setdefault(delivery.webhook_id, [])
         young = [old for old in all_known[:-DELIVERIES_KEPT] if old.at_ms > delivery.at_ms - DELIVERY_KEPT_MS]
         known = self._deliveries[delivery.webhook_id] = [*young, *all_known[-DELIVERIES_KEPT:]]
@@ -160,9 +165,8 @@ class MemoryTriggers:
         row, _ = await self.create_run(run)
         delivery = replace(delivery, run_id=row.id)
         known.append(delivery)
-        hook = self._webhooks.get(delivery.webhook_id)
-        if hook is not None:
-            self._webhooks[hook.id] = replace(hook, last_run_at_ms=delivery.at_ms, last_run_id=row.id)
+        hook = self._webhooks[webhook.id]
+        self._webhooks[hook.id] = replace(hook, last_run_at_ms=delivery.at_ms, last_run_id=row.id)
         return delivery, row
 
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:

@@ -27,6 +27,7 @@ from executor.store.triggers import (
     RefusalRow,
     ScheduleRow,
     WebhookRow,
+    check_unchanged,
     merged_schedule,
     merged_webhook,
     outcome_of,
@@ -58,9 +59,10 @@ DECLARED_SCHEDULES = "SELECT id FROM schedules WHERE workflow = ? AND origin = '
 DELETE_SCHEDULE = "DELETE FROM schedules WHERE id = ?"
 DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = ?"
 SWITCH_SCHEDULE = """
-UPDATE schedules SET enabled = :enabled, next_run_at_ms = :next_run_at, updated_at_ms = :now,
+UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
+       next_run_at_ms = CASE WHEN :enabled THEN coalesce(next_run_at_ms, :next_run_at) END,
        queued_at_ms = CASE WHEN :enabled THEN queued_at_ms END
- WHERE id = :id"""
+ WHERE id = :id AND (NOT :enabled OR (cron = :cron AND tz = :tz))"""
 HAS_OPEN_RUN = f"""
 EXISTS (SELECT 1 FROM fires AS f JOIN runs AS r ON r.id = f.run_id
          WHERE f.schedule_id = schedules.id AND r.{sql.OPEN})"""
@@ -146,9 +148,9 @@ class SQLiteTriggers:
         return [_schedule(row) for row in await self._readers.all(SCHEDULES_OF, (workflow, limit))]
 
     async def switch_schedule(
-        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int
+        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
     ) -> ScheduleRow | None:
-        return await self._writer.submit(_switch_schedule, id, enabled, next_run_at_ms, now_ms)
+        return await self._writer.submit(_switch_schedule, id, enabled, next_run_at_ms, now_ms, times)
 
     async def delete_schedule(self, id: str) -> bool:
         return await self._writer.submit(_delete_schedule, id)
@@ -188,8 +190,10 @@ class SQLiteTriggers:
     async def delete_webhook(self, id: str) -> bool:
         return await self._writer.submit(_delete_webhook, id)
 
-    async def deliver(self, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
-        return await self._writer.submit(_deliver, delivery, run)
+    async def deliver(
+        self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
+    ) -> tuple[DeliveryRow, RunRow | None]:
+        return await self._writer.submit(_deliver, webhook, delivery, run)
 
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
         return [DeliveryRow(*row) for row in await self._readers.all(DELIVERIES, (webhook_id, limit))]
@@ -233,9 +237,11 @@ def _put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
     return merged
 
 
-def _switch_schedule(tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int) -> ScheduleRow | None:
-    change = {"id": id, "enabled": enabled, "next_run_at": next_run_at_ms if enabled else None, "now": now_ms}
-    tx.db.execute(SWITCH_SCHEDULE, change)
+def _switch_schedule(
+    tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
+) -> ScheduleRow | None:
+    change = {"id": id, "enabled": enabled, "next_run_at": next_run_at_ms, "now": now_ms}
+    tx.db.execute(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
     return _find_schedule(tx, id)
 
 
@@ -285,7 +291,8 @@ def _delete_webhook(tx: Tx, id: str) -> bool:
     return tx.db.execute(DELETE_WEBHOOK, (id,)).rowcount == 1
 
 
-def _deliver(tx: Tx, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+def _deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+    check_unchanged(webhook, _find_webhook(tx, webhook.id))
     forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "kept": DELIVERIES_KEPT - 1}
     tx.db.execute(FORGET_DELIVERIES, forget)
     wanted = {"webhook": delivery.webhook_id, "id": delivery.id, "digest": delivery.digest}

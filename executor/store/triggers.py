@@ -3,6 +3,7 @@
 16. One moment of a schedule starts one run, whoever asks: `fire` names the moment it expects, moves the schedule on and
     creates the run in one transaction; if the moment has gone nothing is written.
 17. A delivery starts one run: a delivery with the id or the digest of one before is not stored, and its run is named.
+    Nor is one to a webhook that has been changed, switched off or deleted since the request was judged by it.
 18. The triggers of a document are written in the transaction that stores its version, and never when a newer version
     is there. What people set (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
 25. Of requests that were refused there is one row for each webhook and reason, and none of a webhook that is not there.
@@ -15,6 +16,8 @@ from typing import TYPE_CHECKING, Final, Literal, Protocol
 
 from msgspec import Struct
 from msgspec.structs import replace
+
+from executor.errors import Fenced
 
 if TYPE_CHECKING:
     from executor.store.base import NewRun, RunRow
@@ -173,9 +176,11 @@ class TriggerStore(Protocol):
         """By id."""
 
     async def switch_schedule(
-        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int
+        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
     ) -> ScheduleRow | None:
-        """Switching off forgets a queued moment. None: no such schedule."""
+        """Switching off forgets a queued moment. What is on keeps the next moment that it has. `times`: the cron and tz
+        that `next_run_at_ms` was reckoned by; a schedule that has others by now is not switched on. Returns the row as
+        it is now. None: no such schedule."""
 
     async def delete_schedule(self, id: str) -> bool:
         """Its runs stay."""
@@ -208,9 +213,12 @@ class TriggerStore(Protocol):
     async def delete_webhook(self, id: str) -> bool:
         """With its deliveries and refusals; its runs stay."""
 
-    async def deliver(self, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
+    async def deliver(
+        self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
+    ) -> tuple[DeliveryRow, RunRow | None]:
         """The delivery and its run, one transaction. None: it came before, nothing was written, and the first value is
-        the delivery that did."""
+        the delivery that did. Raises Fenced: the webhook is not as `webhook` any more (but for its last run), and
+        nothing was written."""
 
     async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
         """Newest first."""
@@ -255,6 +263,12 @@ def merged_webhook(old: WebhookRow | None, new: WebhookRow) -> WebhookRow:
         last_run_id=old.last_run_id,
         created_at_ms=old.created_at_ms,
     )
+
+
+def check_unchanged(webhook: WebhookRow, now: WebhookRow | None) -> None:
+    """Raises Fenced."""
+    if now is None or webhook != replace(now, last_run_at_ms=webhook.last_run_at_ms, last_run_id=webhook.last_run_id):
+        raise Fenced(f"webhook {webhook.id} is not what it was any more")
 
 
 def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:

@@ -140,12 +140,16 @@ class Schedules:
         """On: the next moment is the first from now. Switching on what is on changes nothing, unless it has no next
         moment: its time zone was not known. Raises NotFound, ZoneUnknown."""
         row = await self._row(id)
-        if row.enabled != enabled or (enabled and row.next_run_at_ms is None):
-            now_ms = self._engine.now_ms()
-            next_ms = cron.parse(row.cron, row.tz).next(now_ms) if enabled else None
-            switched = await self._store.switch_schedule(id, enabled, next_ms, now_ms)
-            row = switched or row
+        while row.enabled != enabled or (enabled and row.next_run_at_ms is None):
+            now_ms, times = self._engine.now_ms(), (row.cron, row.tz)
+            next_ms = cron.parse(*times).next(now_ms) if enabled else None
+            switched = await self._store.switch_schedule(id, enabled, next_ms, now_ms, times)
+            if switched is None:
+                raise _not_found(id)
+            row = switched
             self.scheduler.wake()
+            if (row.cron, row.tz) == times:
+                break  # else it was changed meanwhile: what was reckoned is not of its times
         return _view(row)
 
     async def run_now(self, id: str) -> str:

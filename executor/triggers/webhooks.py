@@ -17,7 +17,7 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import CompileError
 from executor.answers import check_input
 from executor.core import facts as f
-from executor.errors import BadRequest, Conflict, InputInvalid, NotFound, StoreError, WeftError
+from executor.errors import BadRequest, Conflict, Fenced, InputInvalid, NotFound, StoreError, WeftError
 from executor.runtime.recover import keep_plan
 from executor.runtime.starting import Origin, new_run
 from executor.store.triggers import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
@@ -203,7 +203,7 @@ class Webhooks:
         """Raises NotFound."""
         row = await self._row(id)
         if row.enabled != enabled:
-            row = await self._store.switch_webhook(id, enabled, self._engine.now_ms()) or row
+            row = _there(id, await self._store.switch_webhook(id, enabled, self._engine.now_ms()))
         return self._view(row)
 
     async def rotate(self, id: str) -> str:
@@ -212,7 +212,7 @@ class Webhooks:
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is the value of {row.secret_env}" if row.secret_env else "it asks for none"
             raise Conflict(f"the secret of webhook '{id}' is not weft's: {where}", code="no_own_secret")
-        row = await self._store.rotate_webhook(id, new_generation(), self._engine.now_ms()) or row
+        row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._engine.now_ms()))
         return self._engine.links.webhook_secret(row.id, row.generation)
 
     async def receive(self, id: str, request: Received) -> Delivered:
@@ -254,7 +254,11 @@ class Webhooks:
         checked = self._input_of(row, start, request, delivery, now_ms)
         requested = f.StartRequested(now_ms, secrets.token_hex(16))
         run = new_run(start.plan, requested, Origin(start.workflow, start.version), checked)
-        first, stored = await self._store.deliver(DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id), run)
+        try:
+            taken = DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id)
+            first, stored = await self._store.deliver(row, taken, run)
+        except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
+            return await self._receive(await self._row(row.id), request)
         if stored is None:
             raise Conflict(
                 f"this was delivered before and started run {first.run_id}",
@@ -294,10 +298,7 @@ class Webhooks:
         return self._engine.links.webhook_secret(row.id, row.generation)
 
     async def _row(self, id: str) -> WebhookRow:
-        row = await self._store.get_webhook(id)
-        if row is None:
-            raise NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
-        return row
+        return _there(id, await self._store.get_webhook(id))
 
     def _view(self, row: WebhookRow) -> WebhookView:
         missing = row.auth != "none" and self._known_secret(row) is None
@@ -320,6 +321,12 @@ class Webhooks:
             created_at=row.created_at_ms,
             updated_at=row.updated_at_ms,
         )
+
+
+def _there(id: str, row: WebhookRow | None) -> WebhookRow:
+    if row is None:
+        raise NotFound(f"there is no webhook '{id}'", code="webhook_not_found")
+    return row
 
 
 def _check(spec: WebhookSpec) -> None:

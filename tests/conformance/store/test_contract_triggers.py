@@ -6,8 +6,10 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
+import pytest
 from msgspec.structs import replace
 
+from executor.errors import Fenced
 from executor.store.base import Store
 from executor.store.sqlite import SQLiteStore
 from executor.store.triggers import (
@@ -26,6 +28,7 @@ from executor.store.triggers import (
 from tests.conformance.store.given import T0, finish, new_run, row
 
 HOUR = 3_600_000
+TIMES = ("0 * * * *", "UTC")
 
 
 def schedule(id: str = "s1", **fields: Any) -> ScheduleRow:
@@ -33,8 +36,8 @@ def schedule(id: str = "s1", **fields: Any) -> ScheduleRow:
         "workflow": "expense",
         "version": None,
         "trigger": None,
-        "cron": "0 * * * *",
-        "tz": "UTC",
+        "cron": TIMES[0],
+        "tz": TIMES[1],
         "input": b'{"amount":5}',
         "enabled": True,
         "declared": None,
@@ -130,17 +133,36 @@ async def test_what_happened_outlives_a_change(store: Store) -> None:
 
 async def test_switching_off_and_on(store: Store) -> None:
     await store.put_schedule(schedule(queued_at_ms=T0))
-    off = await store.switch_schedule("s1", False, None, T0 + 1)
+    off = await store.switch_schedule("s1", False, None, T0 + 1, TIMES)
     assert off is not None and (off.enabled, off.next_run_at_ms, off.queued_at_ms) == (False, None, None)
     assert await store.next_schedule_ms() == (None, False)
     assert await store.due_schedules(T0 + 9 * HOUR, 10) == []
-    on = await store.switch_schedule("s1", True, T0 + 5 * HOUR, T0 + 2)
+    on = await store.switch_schedule("s1", True, T0 + 5 * HOUR, T0 + 2, TIMES)
     assert on is not None and (on.enabled, on.next_run_at_ms, on.updated_at_ms) == (True, T0 + 5 * HOUR, T0 + 2)
-    assert await store.switch_schedule("none", True, T0, T0) is None
+    assert await store.switch_schedule("none", True, T0, T0, TIMES) is None
     await store.put_webhook(webhook())
     hook = await store.switch_webhook("h1", False, T0 + 1)
     assert hook is not None and not hook.enabled and hook == await store.get_webhook("h1")
     assert await store.switch_webhook("none", True, T0) is None
+
+
+async def test_switching_on_keeps_the_moment_that_is_there(store: Store) -> None:
+    """Two ask for it, and the slower one's moment has been dealt with by now: it does not come again."""
+    await store.put_schedule(schedule(next_run_at_ms=T0 + 2 * HOUR))
+    on = await store.switch_schedule("s1", True, T0 + HOUR, T0, TIMES)
+    assert on is not None and (on.enabled, on.next_run_at_ms) == (True, T0 + 2 * HOUR)
+    await store.put_schedule(schedule(next_run_at_ms=T0 + 2 * HOUR, error="no zone"))
+    assert await store.fire(due(None, T0 + 2 * HOUR, None, error="no zone")) == Fired("failed")
+    mended = await store.switch_schedule("s1", True, T0 + 5 * HOUR, T0, TIMES)
+    assert mended is not None and mended.next_run_at_ms == T0 + 5 * HOUR
+
+
+async def test_a_moment_of_other_times_switches_nothing_on(store: Store) -> None:
+    was = await store.put_schedule(schedule(enabled=False, next_run_at_ms=None, cron="30 * * * *"))
+    assert await store.switch_schedule("s1", True, T0 + HOUR, T0, TIMES) == was == await got(store)
+    assert await store.switch_schedule("s1", True, T0 + HOUR, T0, ("30 * * * *", "Asia/Tokyo")) == was
+    off = await store.switch_schedule("s1", False, None, T0 + 1, TIMES)
+    assert off is not None and off.updated_at_ms == T0 + 1, "without a moment no times matter"
 
 
 # --- the triggers of a document ---
@@ -181,7 +203,7 @@ async def test_what_people_switched_stays_until_the_document_says_otherwise(stor
         return now.enabled, now.next_run_at_ms, now_hook.enabled
 
     assert await save("1", True) == (True, T0 + HOUR, True)
-    await store.switch_schedule("w:a", False, None, T0)
+    await store.switch_schedule("w:a", False, None, T0, TIMES)
     await store.switch_webhook("w:h", False, T0)
     assert await save("2", True, cron="5 * * * *") == (False, None, False)
     assert await save("3", False) == (False, None, False)
@@ -212,7 +234,7 @@ async def test_a_moment_that_has_gone_starts_nothing(store: Store) -> None:
     assert [fired.outcome for fired in replies if fired is not None] == ["started"]
     assert len(await store.list_runs()) == 1
     assert await store.fire(replace(due("late"), schedule_id="none")) is None
-    await store.switch_schedule("s1", False, None, T0)
+    await store.switch_schedule("s1", False, None, T0, TIMES)
     assert await store.fire(due("off", T0 + 2 * HOUR)) is None
     assert len(await store.list_runs()) == 1
 
@@ -306,23 +328,45 @@ def delivery(id: str = "d1", digest: str | None = None, at_ms: int = T0) -> Deli
 
 
 async def test_a_delivery_starts_one_run(store: Store) -> None:
-    await store.put_webhook(webhook())
-    first, run = await store.deliver(delivery("d1", "sig"), new_run("run-1"))
+    hook, other = await store.put_webhook(webhook()), await store.put_webhook(webhook("h2"))
+    first, run = await store.deliver(hook, delivery("d1", "sig"), new_run("run-1"))
     assert first == DeliveryRow("h1", "d1", "sig", T0, "run-1")
     assert run == await store.get_run("run-1")
-    hook = await store.get_webhook("h1")
-    assert hook is not None and (hook.last_run_at_ms, hook.last_run_id) == (T0, "run-1")
+    now = await store.get_webhook("h1")
+    assert now == replace(hook, last_run_at_ms=T0, last_run_id="run-1")
     for copy in (delivery("d1", "sig"), delivery("d1", "other"), delivery("d2", "sig"), delivery("d1")):
-        assert await store.deliver(copy, new_run("run-2")) == (first, None)
+        assert await store.deliver(hook, copy, new_run("run-2")) == (first, None)
     assert await store.get_run("run-2") is None
-    assert (await store.deliver(delivery("d2"), new_run("run-2")))[1] is not None
-    assert (await store.deliver(replace(delivery("d1", "sig"), webhook_id="h2"), new_run("run-3")))[1] is not None
+    assert (await store.deliver(hook, delivery("d2"), new_run("run-2")))[1] is not None
+    assert (await store.deliver(other, replace(delivery("d1", "sig"), webhook_id="h2"), new_run("run-3")))[
+        1
+    ] is not None
     assert [row.id for row in await store.list_deliveries("h1")] == ["d2", "d1"]
 
 
-async def test_of_many_copies_at_once_one_starts_a_run(store: Store) -> None:
+async def test_a_webhook_that_was_changed_meanwhile_takes_nothing(store: Store) -> None:
     await store.put_webhook(webhook())
-    copies = (store.deliver(delivery("d1", "sig"), new_run(f"run-{i}")) for i in range(20))
+    judged = await store.switch_webhook("h1", True, T0 + 1)
+    assert judged is not None
+    for change in (
+        store.switch_webhook("h1", False, T0 + 2),
+        store.rotate_webhook("h1", 2, T0 + 2),
+        store.put_webhook(webhook(version=2)),
+        store.delete_webhook("h1"),
+    ):
+        await change
+        with pytest.raises(Fenced):
+            await store.deliver(judged, delivery(), new_run("run-1"))
+        assert await store.list_deliveries("h1") == []
+        await store.delete_webhook("h1")
+        await store.put_webhook(judged)
+    assert await store.list_runs() == []
+    assert (await store.deliver(judged, delivery(), new_run("run-1")))[1] is not None
+
+
+async def test_of_many_copies_at_once_one_starts_a_run(store: Store) -> None:
+    hook = await store.put_webhook(webhook())
+    copies = (store.deliver(hook, delivery("d1", "sig"), new_run(f"run-{i}")) for i in range(20))
     replies = await asyncio.gather(*copies)
     assert len([run for _, run in replies if run is not None]) == 1
     assert len({row.run_id for row, _ in replies}) == 1
@@ -330,13 +374,13 @@ async def test_of_many_copies_at_once_one_starts_a_run(store: Store) -> None:
 
 
 async def test_deliveries_are_kept_for_a_day_and_the_last_ones_longer(store: Store) -> None:
-    await store.put_webhook(webhook())
+    hook = await store.put_webhook(webhook())
     for n in range(DELIVERIES_KEPT + 20):
-        await store.deliver(delivery(f"d{n}", None, T0 + n), new_run(f"run-{n}"))
+        await store.deliver(hook, delivery(f"d{n}", None, T0 + n), new_run(f"run-{n}"))
     later = T0 + 20 + DELIVERY_KEPT_MS - 1
-    old, run = await store.deliver(delivery("d20", None, later), new_run("again-20"))
+    old, run = await store.deliver(hook, delivery("d20", None, later), new_run("again-20"))
     assert run is None and old.run_id == "run-20"
-    fresh, run = await store.deliver(delivery("d19", None, later), new_run("again-19"))
+    fresh, run = await store.deliver(hook, delivery("d19", None, later), new_run("again-19"))
     assert run is not None and fresh.run_id == "again-19"
     assert len(await store.list_deliveries("h1", 1_000)) == DELIVERIES_KEPT + 1
     assert await store.delete_webhook("h1")

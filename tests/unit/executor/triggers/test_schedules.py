@@ -388,6 +388,44 @@ async def test_switching_off_and_on(open_engine: Open, clock: ManualClock) -> No
     assert (kept.enabled, kept.cron, kept.version) == (False, "0 4 * * *", saved.version)
 
 
+async def test_switched_on_while_its_times_are_changed(
+    open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """The next moment is one of the times that it has now: those it had would leave it asleep until January."""
+    engine = await open_engine()
+    await engine.save_workflow(nightly(enabled=False))
+    yearly = ScheduleSpec("nightly", "0 0 1 1 *", enabled=False)
+    await engine.schedules.put("mine", yearly)
+    get = engine.store.get_schedule
+
+    async def get_and_wait(id: str) -> Any:
+        row = await get(id)
+        monkeypatch.undo()
+        await engine.schedules.put("mine", ScheduleSpec("nightly", "0 5 * * *", enabled=False))
+        return row
+
+    monkeypatch.setattr(engine.store, "get_schedule", get_and_wait)
+    on = await engine.schedules.switch("mine", True)
+    assert (on.enabled, on.cron, on.next_run_at) == (True, "0 5 * * *", MONDAY + 5 * HOUR)
+
+
+async def test_deleted_while_it_is_switched(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    engine = await open_engine()
+    await engine.save_workflow(nightly())
+    await engine.schedules.put("mine", ScheduleSpec("nightly", "0 5 * * *"))
+    get = engine.store.get_schedule
+
+    async def get_and_wait(id: str) -> Any:
+        row = await get(id)
+        monkeypatch.undo()
+        await engine.schedules.delete(id)
+        return row
+
+    monkeypatch.setattr(engine.store, "get_schedule", get_and_wait)
+    with pytest.raises(NotFound):
+        await engine.schedules.switch("mine", False)
+
+
 async def test_a_block_that_is_gone_takes_its_schedule_with_it(open_engine: Open) -> None:
     engine = await open_engine()
     await engine.save_workflow(nightly())

@@ -215,6 +215,54 @@ async def test_switched_off(open_engine: Open) -> None:
     await engine.webhooks.receive("orders:order", await signed(engine))
 
 
+@pytest.mark.parametrize("change", ["switch", "rotate", "delete"])
+async def test_what_comes_while_it_is_closed_starts_nothing(
+    open_engine: Open, monkeypatch: pytest.MonkeyPatch, change: str
+) -> None:
+    """Once somebody was told that it is off, gone, or has another secret, that holds, whatever was under way."""
+    engine = await open_engine()
+    await engine.save_workflow(hook())
+    await engine.webhooks.put("mine", WebhookSpec("orders"))
+    request = await signed(engine, id="mine")
+    deliver = engine.store.deliver
+
+    async def change_and_deliver(*args: Any) -> Any:
+        monkeypatch.undo()
+        match change:
+            case "switch":
+                await engine.webhooks.switch("mine", False)
+            case "rotate":
+                await engine.webhooks.rotate("mine")
+            case _:
+                await engine.webhooks.delete("mine")
+        return await deliver(*args)
+
+    monkeypatch.setattr(engine.store, "deliver", change_and_deliver)
+    with pytest.raises({"switch": SwitchedOff, "rotate": Refused, "delete": NotFound}[change]):
+        await engine.webhooks.receive("mine", request)
+    assert await engine.list_runs() == []
+    assert await engine.store.list_deliveries("mine") == []
+
+
+@pytest.mark.parametrize("change", ["switch", "rotate"])
+async def test_deleted_while_it_is_changed(open_engine: Open, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
+    """Nobody is told that it is on still, or the secret that it had."""
+    engine = await open_engine()
+    await engine.save_workflow(hook())
+    await engine.webhooks.put("mine", WebhookSpec("orders"))
+    get = engine.store.get_webhook
+
+    async def get_and_wait(id: str) -> Any:
+        row = await get(id)
+        monkeypatch.undo()
+        await engine.webhooks.delete(id)
+        return row
+
+    monkeypatch.setattr(engine.store, "get_webhook", get_and_wait)
+    with pytest.raises(NotFound):
+        await (engine.webhooks.rotate("mine") if change == "rotate" else engine.webhooks.switch("mine", False))
+
+
 async def test_secrets(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
     await engine.save_workflow(hook())
