@@ -53,6 +53,7 @@ NO_DATABASE_HINT = (
     "Name a file in a folder that may be written to, with --db or WEFT_DB; `weft restore` brings a backup back."
 )
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
+LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal wakes nobody then
 KEEP_ALIVE_S = 15
 BACKLOG = 2048
 
@@ -189,8 +190,15 @@ async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list
     warning = warn_of_open_bind(settings)
     if warning:
         logging.getLogger("weft").warning(warning)
+    building = asyncio.create_task(build_engine(settings), name="start")
+    while not (await asyncio.wait([building], timeout=LOOK_FOR_STOP_S))[0]:
+        if told_to_stop:  # while another process holds the lock it would try for long
+            building.cancel()
+            await asyncio.wait([building])
     try:
-        engine = await build_engine(settings)
+        engine = building.result()
+    except asyncio.CancelledError:
+        return 0
     except (WeftError, SettingsError, OSError) as error:
         print(f"weft: can not open {settings.db_path}: {error}", file=sys.stderr)
         print(f"  {getattr(error, 'hint', '') or NO_DATABASE_HINT}", file=sys.stderr)

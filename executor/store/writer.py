@@ -123,6 +123,8 @@ class Writer:
             await asyncio.shield(opened)
         except BaseException:
             await self.close()
+            if opened.done():
+                opened.exception()  # of who was cancelled nobody asks for it, and asyncio must not report it as lost
             raise
 
     def hurry(self) -> None:
@@ -285,7 +287,7 @@ class Writer:
             except Exception as error:
                 self._database.drop()
                 failure = as_weft_error(error)
-                if not isinstance(failure, DatabaseWriteFailed) or retries == self._retry.attempts:
+                if not isinstance(failure, DatabaseWriteFailed) or retries == self._retry.attempts or self._hurried:
                     return failure
                 retries += 1
                 self._back_off(retries)

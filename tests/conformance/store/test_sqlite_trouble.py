@@ -100,6 +100,28 @@ async def test_who_closes_does_not_wait_for_all_tries(tmp_path: Path) -> None:
     other.let_go()
 
 
+async def test_who_gives_up_opening_does_not_wait_for_all_tries(tmp_path: Path) -> None:
+    first = SQLiteStore(tmp_path / "weft.db")
+    await first.open()
+    await first.close()
+    tries = 3_000  # half a minute
+    store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=Retry(attempts=tries, base_ms=10, cap_ms=10))
+    other = OtherProcess(store.path)
+    try:
+        opening = asyncio.create_task(store.open())
+        async with asyncio.timeout(60):
+            while not store.stats.retries:
+                await asyncio.sleep(0.001)
+        opening.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await opening
+    finally:
+        other.let_go()
+    assert store.stats.retries < tries
+    await store.open()
+    await store.close()
+
+
 async def test_a_lock_that_stays_fails_the_write_and_only_that(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=QUICK)
     await store.open()

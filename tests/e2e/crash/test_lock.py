@@ -4,6 +4,8 @@ and for longer than the server waits, which it says. Either way it loses nothing
 from __future__ import annotations
 
 import asyncio
+import signal
+import socket
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -87,6 +89,25 @@ async def test_who_waits_when_the_server_stops_is_told(servers: Servers, service
 
 @pytest.mark.soak
 @pytest.mark.timeout(0 if WHOLE else 120)
+async def test_one_that_can_not_even_start_may_be_stopped(servers: Servers) -> None:
+    server = await servers.start()
+    assert await server.stop(30) == 0
+    servers.alter(ALTERED_BUSY_MS="2000")  # seven tries with pauses between: 18 s, then it ends with 1
+    with locked(servers.db):
+        server = await servers.spawn()
+        async with asyncio.timeout(60):
+            while not _listens(servers.port):
+                await asyncio.sleep(0.01)
+        code = await server.stop(60)
+    assert code in (0, -signal.SIGTERM), "it listens a moment before it listens to signals"
+    assert servers.log.read_text() == ""
+
+
+def _listens(port: int) -> bool:
+    with socket.socket() as probe:
+        return probe.connect_ex(("127.0.0.1", port)) == 0
+
+
 async def test_what_is_too_long_is_told_and_survived(servers: Servers, service: Service) -> None:
     service.holds.add("/step/1")
     servers.allow(service)
