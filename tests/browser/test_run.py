@@ -165,6 +165,8 @@ def test_check_24_cancel_and_nothing_runs_on(editor: Editor, tmp_path: Path) -> 
     editor.has_status("b", "waiting")
     editor.at("cancel").click()
     expect(editor.at("cancel")).to_have_text(re.compile("^Cancelling"))
+    # The button says so at once; until the run has heard of it, the block may end by itself.
+    editor.until("window.__app.run.get().head.status === 'cancelling'")
     stop.touch()
     editor.has_status("a", "cancelled")
     editor.has_status("b", "cancelled")

@@ -2,17 +2,28 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import type { Document, Draft } from '../src/net/types'
 import { closeDraft, dispatch, docStore, flush, openDraft, redo, settle, undo } from '../src/state/doc'
+import { runDraft } from '../src/panels/run/start'
+import { runStore } from '../src/state/live'
 import { read, recorded } from './help'
 
-/** A server with one draft, behind `fetch`. */
-const server = { draft: null as unknown as Draft, puts: 0, down: false }
+/** A server with one draft, behind `fetch`. `lose`: what it does is done, and nobody hears of it: the connection ends before the
+ * answer or in the middle of it. `held`: how a request is answered that waits. */
+const server = { draft: null as unknown as Draft, puts: 0, copies: 0, down: false, lose: null as null | 'all' | 'half', hold: '', held: [] as (() => void)[] }
 
 globalThis.fetch = ((path: string, init: RequestInit) => {
   if (server.down) return Promise.reject(new TypeError('down'))
-  const answer = (status: number, body: unknown): Promise<Response> => Promise.resolve(new Response(JSON.stringify(body), { status }))
+  const answer = (status: number, body: unknown): Promise<Response> => {
+    const response = new Response(JSON.stringify(body), { status })
+    if (server.hold && path.includes(server.hold)) return new Promise((done) => server.held.push(() => done(response)))
+    if (server.lose === null || init.method === 'GET') return Promise.resolve(response)
+    if (server.lose === 'all') return Promise.reject(new TypeError('lost'))
+    return Promise.resolve(new Response(new ReadableStream({ start: (half) => half.error(new TypeError('lost')) }), { status }))
+  }
   if (path === '/api/blocks') return answer(200, read('blocks'))
-  if (init.method === 'GET') return answer(200, server.draft)
+  if (init.method === 'GET') return answer(200, { ...server.draft, id: path.split('/').at(-1) })
   const body = JSON.parse(init.body as string) as { document: Document; name: string }
+  if (path.endsWith('/run')) return answer(202, { run: 'r', status: 'queued' })
+  if (init.method === 'POST') server.copies++
   if (init.method === 'POST') return answer(201, { ...server.draft, id: 'copy', document: body.document })
   server.puts++
   const rev = (init.headers as Record<string, string>)['If-Match']
@@ -23,7 +34,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
 
 beforeEach(async () => {
   await closeDraft()
-  Object.assign(server, { puts: 0, down: false, draft: { id: 'd', name: 'nested', document: recorded('nested').document, rev: 1, updated_at: 1, base_version: null } })
+  Object.assign(server, { puts: 0, copies: 0, down: false, lose: null, hold: '', held: [], draft: { id: 'd', name: 'nested', document: recorded('nested').document, rev: 1, updated_at: 1, base_version: null } })
   await openDraft('d')
 })
 
@@ -96,4 +107,94 @@ test('leaving saves first', async () => {
   await closeDraft()
   assert.equal(server.draft.document.blocks.play!.name, 'Left')
   assert.equal(docStore.get().id, null)
+})
+
+test('a save whose answer was lost is ours, whatever was edited meanwhile', async () => {
+  for (const lose of ['all', 'half'] as const) {
+    server.lose = lose
+    rename(`Sent ${lose}`)
+    await flush()
+    assert.equal(docStore.get().saving, 'offline')
+    server.down = true
+    rename(`Not sent ${lose}`)
+    await flush()
+    Object.assign(server, { down: false, lose: null })
+    rename(`After ${lose}`)
+    await flush()
+    assert.deepEqual([docStore.get().saving, docStore.get().conflict, docStore.get().rev], ['saved', null, server.draft.rev])
+    assert.equal(server.draft.document.blocks.play!.name, `After ${lose}`)
+  }
+})
+
+test('a save of somebody else is theirs, also when one of ours was lost before it', async () => {
+  server.lose = 'all'
+  rename('Lost')
+  await flush()
+  server.lose = null
+  server.draft = { ...server.draft, document: { ...server.draft.document, description: 'theirs' } }
+  rename('Mine')
+  await flush()
+  assert.equal(docStore.get().saving, 'conflict')
+  await settle('theirs')
+})
+
+const turns = async (): Promise<void> => {
+  for (let i = 0; i < 20; i++) await new Promise((done) => setTimeout(done, 0))
+}
+
+test('the draft that is opened last is the one that is open, in whatever order they come', async () => {
+  server.hold = '/api/drafts/'
+  const first = openDraft('first')
+  await turns()
+  const second = openDraft('second')
+  await turns()
+  server.held[1]!()
+  await second
+  server.held[0]!()
+  await first
+  assert.equal(docStore.get().id, 'second')
+  const third = openDraft('third')
+  await turns()
+  await closeDraft()
+  server.held[2]!()
+  await third
+  assert.equal(docStore.get().id, null, 'the page was left')
+})
+
+test('keeping mine as a copy, pressed twice, is one copy; on another draft it changes nothing', async () => {
+  const meet = async (name: string): Promise<void> => {
+    server.draft = { ...server.draft, document: { ...server.draft.document, description: name }, rev: server.draft.rev + 5 }
+    rename(name)
+    await flush()
+    assert.equal(docStore.get().saving, 'conflict')
+    server.hold = '/api/drafts'
+  }
+  await meet('Twice')
+  const both = [settle('copy'), settle('copy')]
+  await turns()
+  server.hold = ''
+  for (const answer of server.held) answer()
+  assert.deepEqual(await Promise.all(both), ['copy', 'copy'])
+  assert.equal(server.copies, 1)
+  await meet('Left')
+  server.held = []
+  const left = settle('copy')
+  await turns()
+  server.hold = ''
+  await openDraft('other')
+  const { doc, undo } = docStore.get()
+  server.held[0]!()
+  assert.equal(await left, 'copy')
+  assert.deepEqual([docStore.get().id, docStore.get().doc, docStore.get().undo], ['other', doc, undo])
+})
+
+test('a run is not painted on the draft that was opened before its answer came', async () => {
+  server.hold = '/run'
+  const started = runDraft({})
+  await turns()
+  server.hold = ''
+  await openDraft('other')
+  server.held[0]!()
+  assert.equal((await started).run, 'r')
+  assert.equal(runStore.get().id, null)
 })

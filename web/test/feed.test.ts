@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { follow, type FeedStatus, type Sources } from '../src/net/events'
+import { ApiError } from '../src/net/http'
 import { backoffMs, type StreamMessage } from '../src/net/stream'
 import type { WireEvent } from '../src/net/types'
 import { random, recorded } from './help'
@@ -16,11 +17,13 @@ function world(stored: number) {
   let emit: ((message: StreamMessage) => void) | null = null
   let pages = 0
   let failing = 0
+  let refusal = 0
   const state = { stored }
   const sources: Sources = {
     page: (_run, after) => {
       pages++
       if (failing-- > 0) return Promise.reject(new Error('down'))
+      if (refusal) return Promise.reject(new ApiError({ type: '', title: '', status: refusal, code: 'x', detail: 'no such run' }))
       const rest = events.slice(after, state.stored)
       const page = rest.slice(0, 7)
       return Promise.resolve({ events: page, count: state.stored, next: page.length === 7 ? page.at(-1)!.seq : null })
@@ -30,11 +33,13 @@ function world(stored: number) {
       return { close: () => (emit = null), retry: () => undefined }
     },
   }
+  let last: FeedStatus | null = null
   const feed = follow('r', 0, {
-    events: (batch) => seen.push(...batch.map((e) => e.seq)), delta: () => undefined, status: (s: FeedStatus) => (modes.push(s.mode), behind.push(s.behind)),
+    events: (batch) => seen.push(...batch.map((e) => e.seq)), delta: () => undefined, status: (s: FeedStatus) => (modes.push(s.mode), behind.push(s.behind), (last = s)),
   }, sources)
   return {
     feed, seen, modes, behind, state, say: (message: StreamMessage) => emit?.(message), connected: () => emit !== null, pages: () => pages, fail: (n: number) => (failing = n),
+    refuse: (status: number) => (refusal = status), last: () => last,
   }
 }
 
@@ -106,6 +111,49 @@ test('the end stays the end when a page comes later, or not at all', async () =>
     assert.equal(w.modes.at(-1), 'ended')
     assert.deepEqual(w.seen, upTo(events.length))
   }
+})
+
+test('nothing is called live while the stream is away', async () => {
+  const w = world(10)
+  await settle()
+  w.say({ kind: 'down', retryAt: 5 })
+  w.say({ kind: 'open', seq: 10 })
+  w.say({ kind: 'down', retryAt: 6 }) // before the page has come that the stream's return asked for
+  await settle()
+  assert.deepEqual([w.modes.at(-1), w.last()!.retryAt], ['offline', 6])
+  w.say({ kind: 'open', seq: 10 })
+  await settle()
+  assert.equal(w.modes.at(-1), 'live')
+  w.feed.close()
+})
+
+test('a stream that is refused is asked about: the run is gone, or somebody has to log in', async () => {
+  const w = world(10)
+  await settle()
+  w.say({ kind: 'open', seq: 10 })
+  w.refuse(404)
+  w.say({ kind: 'down', retryAt: 5 })
+  w.say({ kind: 'down', retryAt: 6 })
+  await settle()
+  assert.deepEqual(w.last(), { mode: 'offline', behind: 0, retryAt: null, error: 'no such run' })
+  assert.equal(w.connected(), false)
+  w.refuse(0)
+  w.feed.retry()
+  await settle()
+  w.say({ kind: 'open', seq: 10 })
+  assert.equal(w.modes.at(-1), 'live')
+  w.feed.close()
+})
+
+test('while the server is away one thing tries again, not two', async () => {
+  const w = world(10)
+  await settle()
+  w.say({ kind: 'down', retryAt: 5 })
+  w.fail(1)
+  w.say({ kind: 'down', retryAt: 6 })
+  await settle()
+  assert.deepEqual([w.modes.at(-1), w.last()!.retryAt], ['offline', 6])
+  w.feed.close()
 })
 
 test('a run that has ended needs no stream', async () => {

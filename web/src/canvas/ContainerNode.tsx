@@ -3,6 +3,7 @@
 
 import { NodeResizer, type NodeProps } from '@xyflow/react'
 import { memo, useState, type ReactElement } from 'react'
+import { serverNow } from '../net/clock'
 import { docStore, specsOf } from '../state/doc'
 import { indexOf } from '../state/document'
 import { firstFailed, slowest } from '../state/run'
@@ -67,7 +68,7 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
   const { index, count, opened, scopes } = rounds
   const word = kind === 'parallel' ? 'branch' : 'iteration'
   const failed = firstFailed(scopes)
-  const slow = slowest(scopes, Date.now())
+  const slow = slowest(scopes, serverNow())
   const entries: MenuEntry[] = [
     { label: `Latest ${word}`, icon: 'last', onSelect: () => setIter(id, null) },
     { label: `First ${word}`, icon: 'first', onSelect: () => setIter(id, 0) },

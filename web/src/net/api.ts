@@ -53,8 +53,11 @@ export const api = {
   // drafts: what is being edited
   drafts: async (): Promise<DraftSummary[]> => (await get('/api/drafts', is.drafts)).drafts,
   draft: (id: string) => get(`/api/drafts/${enc(id)}`, is.draft),
-  createDraft: (document: unknown, name?: string, baseVersion?: number | null) =>
-    post('/api/drafts', { document, name, base_version: baseVersion }, is.draft),
+  /** Asked for twice at once (a button pressed twice), it is one draft. */
+  createDraft: (document: unknown, name?: string, baseVersion?: number | null) => {
+    const body = { document, name, base_version: baseVersion }
+    return once(['/api/drafts', body], () => post('/api/drafts', body, is.draft))
+  },
   /** Raises DraftConflict when somebody saved in between. */
   saveDraft: async (id: string, rev: number, document: Document, name: string): Promise<DraftSaved> => {
     try {
@@ -115,7 +118,7 @@ export const api = {
   migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, is.migrated),
   cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, is.cancelled),
   signal: (id: string, name: string, payload: Json, correlation?: string) =>
-    post(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }, is.anything),
+    make(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }, is.anything),
 
   // waits
   waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) => get(`/api/waits${query({ status, run, limit })}`, is.waits),
@@ -134,7 +137,7 @@ function start(path: string, body: Record<string, unknown>, options: RunOptions,
   return make(path, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, is.accepted, more)
 }
 
-/** A request that makes a run, however often it is sent. */
+/** A request that makes a run, or a signal, however often it is sent. */
 function make<T>(path: string, body: unknown, read: is.Read<T>, headers: Record<string, string> = {}): Promise<T> {
   return once([path, body, headers], (key) => send('POST', path, read, body, { 'Idempotency-Key': key, ...headers }))
 }

@@ -48,6 +48,8 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
   let tries = 0
   /** The stream was away: what happened meanwhile is asked for before anything is called live. */
   let lost = false
+  /** When the stream tries again; null while it is there. */
+  let away: number | null = null
   let timer: ReturnType<typeof setTimeout> | null = null
   let subscription: Subscription | null = null
 
@@ -97,15 +99,25 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
           say('catching', { behind: Math.max(0, page.count - seq) })
         }
       } while (again)
-      if (subscription) say('live')
+      if (subscription) say(away === null ? 'live' : 'offline', { retryAt: away })
       else subscription = sources.subscribe(run, () => seq, hear)
     } catch (error) {
       if (ended || abort.signal.aborted) return
       const status = error instanceof ApiError ? error.status : 0
       const message = error instanceof Error ? error.message : String(error)
-      if (status === 404 || status === 401 || status === 403) return say('offline', { error: message })
+      if (status === 404 || status === 401 || status === 403) {
+        subscription?.close()
+        subscription = away = null
+        lost = false
+        return say('offline', { error: message })
+      }
+      // Asked again when the stream has tried again.
+      if (subscription && away !== null) return say('offline', { retryAt: away, error: message })
       const pause = backoffMs(++tries, Math.random())
-      timer = setTimeout(() => void fetchPages(), pause)
+      timer = setTimeout(() => {
+        timer = null
+        void fetchPages()
+      }, pause)
       say('offline', { retryAt: Date.now() + pause, error: message })
     } finally {
       fetching = false
@@ -116,11 +128,12 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
     if (ended || abort.signal.aborted) return
     switch (message.kind) {
       case 'open':
+        away = null
         if (message.seq > seq || lost) {
           lost = false
           say('catching', { behind: Math.max(0, message.seq - seq) })
           void fetchPages()
-        } else say('live')
+        } else if (!fetching) say('live')
         return
       case 'events': {
         const last = message.events.at(-1)
@@ -133,8 +146,11 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
       case 'delta':
         return on.delta(message.key, message.text)
       case 'down':
+        // A stream does not say why it is refused; a page does.
+        if (lost) void fetchPages()
         lost = true
-        return say('offline', { retryAt: message.retryAt })
+        away = message.retryAt
+        return say('offline', { retryAt: away })
       case 'ended':
         // This tab may be behind the stream: fetch the rest, which ends with run.finished.
         void fetchPages()
@@ -155,7 +171,8 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
         clearTimeout(timer)
         timer = null
         void fetchPages()
-      } else subscription?.retry()
+      } else if (subscription) subscription.retry()
+      else void fetchPages()
     },
   }
 }

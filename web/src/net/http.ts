@@ -3,6 +3,7 @@
 
 import { asProblem, type Read } from './answers'
 import { Mismatch } from './check'
+import { learn } from './clock'
 import type { Diagnostic, Problem } from './types'
 
 /** `status` 0: the server could not be reached. */
@@ -34,6 +35,8 @@ export async function send<T>(
   method: string, path: string, read: Read<T>, body?: unknown, headers: Record<string, string> = {}, signal?: AbortSignal,
 ): Promise<T> {
   let response: Response
+  let text: string
+  const asked = Date.now()
   try {
     response = await fetch(path, {
       method,
@@ -41,12 +44,14 @@ export async function send<T>(
       body: body === undefined ? null : JSON.stringify(body),
       signal: signal ?? null,
     })
+    learn(response.headers.get('Date'), asked, Date.now())
+    // The connection can be lost in the middle of an answer as well.
+    text = response.ok ? await response.text() : ''
   } catch (error) {
     if (signal?.aborted) throw error
     throw new ApiError(plainProblem(0, 'unreachable', 'The server can not be reached.'))
   }
   if (!response.ok) throw new ApiError(await problemOf(response))
-  const text = await response.text()
   try {
     return read(text ? (JSON.parse(text) as unknown) : undefined)
   } catch (error) {

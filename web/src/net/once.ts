@@ -1,4 +1,4 @@
-// Requests that make a run, each with an Idempotency-Key: sent again because nobody answered, or because a button was
+// Requests that make something (a run, a signal), each with an Idempotency-Key: sent again because nobody answered, or because a button was
 // pressed twice, the same request is the same run.
 
 import { ApiError } from './http'

@@ -2,6 +2,7 @@
 
 import * as is from './answers'
 import { enc, get, post, query, send } from './http'
+import { once } from './once'
 import type { ScheduleDetail, ScheduleSpec, ScheduleView, WebhookDetail, WebhookSpec, WebhookView } from './types'
 
 const schedule = (id: string): string => `/api/schedules/${enc(id)}`
@@ -16,7 +17,7 @@ export const triggers = {
   /** Switched on, its next moment is the first from now. */
   switchSchedule: (id: string, on: boolean) => post(`${schedule(id)}/${on ? 'enable' : 'disable'}`, {}, is.scheduleDetail),
   /** A run beside its moments, whether it is switched on or not. */
-  runSchedule: (id: string) => post(`${schedule(id)}/run`, {}, is.accepted),
+  runSchedule: (id: string) => once([schedule(id), 'run'], () => post(`${schedule(id)}/run`, {}, is.accepted)),
   /** The next five moments of an expression. Raises ApiError 422 with what is wrong with it. */
   upcoming: async (expr: string, tz: string): Promise<number[]> => (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming,
 

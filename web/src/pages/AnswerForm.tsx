@@ -1,11 +1,11 @@
 // A question somebody is asked: what it is about, a form made from its schema, and buttons named by the workflow.
 
-import { useId, useState, type ReactElement } from 'react'
+import { useId, useRef, useState, type ReactElement } from 'react'
 import { announce } from '../a11y'
 import { api, ApiError } from '../net/api'
 import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
-import { defaultsOf, errorsOf, fieldsOf, readTyped, type FormField, type Typed } from './answer'
+import { defaultsOf, errorsOf, fieldsOf, isOurs, readTyped, type FormField, type Typed } from './answer'
 import { messageOf, Readable, wordsOf } from './parts'
 import { dateTime } from '../panels/tape/time'
 import './answer.css'
@@ -28,6 +28,8 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
   const [trouble, setTrouble] = useState('')
   const [sending, setSending] = useState<string | null>(null)
   const id = useId()
+  /** An answer was sent and nobody knows whether it was taken: the one that counts may be ours. */
+  const unanswered = useRef(false)
   const actions: (string | null)[] = wait.actions.length ? wait.actions : [null]
 
   const send = async (action: string | null): Promise<void> => {
@@ -44,7 +46,9 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
       announce(`${action ? wordsOf(action) : 'Answer'} recorded`)
       onDone(taken, true)
     } catch (error) {
-      if (error instanceof ApiError && error.status === 409) return onDone(settled(wait, error), false)
+      const over = error instanceof ApiError && error.status === 409 ? settled(wait, error) : null
+      if (over) return onDone(over, unanswered.current && isOurs(over, action, values, by.trim()))
+      if (error instanceof ApiError && (error.status === 0 || error.status >= 500)) unanswered.current = true
       const { byField, other } = errorsOf(error, fields)
       setErrors(byField)
       setTrouble(other)
@@ -133,11 +137,12 @@ export function Outcome({ wait }: { wait: WaitView }): ReactElement {
   )
 }
 
-/** Somebody was first: the refusal says who, when and what. */
-function settled(wait: WaitView, error: ApiError): WaitView {
+/** The wait is over: the refusal says what became of it, and who was first, when, with what. null: it says nothing like that. */
+function settled(wait: WaitView, error: ApiError): WaitView | null {
   const { wait_status, answered_by, answered_at_ms, answer } = error.problem as Partial<Record<string, unknown>>
+  if (typeof wait_status !== 'string' || wait_status === 'pending') return null
   return {
-    ...wait, status: (wait_status as WaitView['status'] | undefined) ?? 'answered', answered_by: (answered_by as string | null | undefined) ?? null,
+    ...wait, status: wait_status as WaitView['status'], answered_by: (answered_by as string | null | undefined) ?? null,
     answered_at_ms: (answered_at_ms as number | null | undefined) ?? null, response: (answer as Json | undefined) ?? null,
   }
 }

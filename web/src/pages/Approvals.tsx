@@ -12,7 +12,7 @@ import { Icon } from '../ui/icons'
 import { Status } from '../ui/status'
 import { toast } from '../ui/Toast'
 import { AnswerForm, Outcome } from './AnswerForm'
-import { isForPeople, titleOf } from './answer'
+import { isForPeople, titleOf, tooLate } from './answer'
 import type { Loaded } from '../ui/useData'
 import { Ago, ListState, Stale, usePolled } from './parts'
 import { CopyLink, SendSignal } from './WaitActions'
@@ -60,8 +60,8 @@ export default function Approvals(): ReactElement {
               <Waiting
                 key={idOf(wait)} wait={wait} open={shown === idOf(wait)} settled={settled.get(idOf(wait))} onToggle={(on) => setOpen(on ? idOf(wait) : '')}
                 onDone={(now, mine) => {
-                  setSettled(new Map(settled).set(idOf(wait), { wait: now, mine }))
-                  if (!mine) toast('Somebody was first', 'wait')
+                  setSettled((before) => new Map(before).set(idOf(wait), { wait: now, mine }))
+                  if (!mine) toast(tooLate(now), 'wait')
                 }}
               />
             ))}
@@ -131,7 +131,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
           {wait.notifications?.length ? <p className="quiet">Told: {wait.notifications.map((each) => `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`).join('; ')}</p> : null}
           {settled ? (
             <>
-              {settled.mine ? null : <p className="notice" data-tone="wait" role="status">Somebody had decided before your answer came in. This is what counts:</p>}
+              {settled.mine ? null : <p className="notice" data-tone="wait" role="status">{tooLate(settled.wait)}. This is what counts:</p>}
               <Outcome wait={settled.wait} />
             </>
           ) : wait.link ? <AnswerForm wait={wait} onDone={onDone} /> : <p className="quiet">This server can not give out its link.</p>}

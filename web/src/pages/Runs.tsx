@@ -3,6 +3,7 @@
 import { useEffect, useState, type ReactElement } from 'react'
 import { api, type RunQuery } from '../net/api'
 import type { RunPage, RunStatus, RunSummary } from '../net/types'
+import { isEnded } from '../state/run'
 import { Link, navigate, setQuery, useLocation } from '../routes'
 import TopBar from '../panels/shell/TopBar'
 import { durationText, dateTime } from '../panels/tape/time'
@@ -11,13 +12,13 @@ import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { Status, wordOf } from '../ui/status'
 import { useData } from '../ui/useData'
-import { Ago, ListState, messageOf, Stale, usePolled } from './parts'
+import { Ago, ListState, Stale, usePolled } from './parts'
 import './pages.css'
 import './runs.css'
 
 const STATUSES: readonly RunStatus[] = ['running', 'waiting', 'queued', 'succeeded', 'failed', 'cancelled']
 const PAGE = 50
-const OPEN_MAX = 1000
+const ONCE_MAX = 1000
 
 export default function Runs(): ReactElement {
   const { query } = useLocation()
@@ -29,29 +30,17 @@ export default function Runs(): ReactElement {
   // Lost attempts: the runs are open ones, which of them is for the waits to say.
   const lost = usePolled(async () => new Set((await api.waits('pending', undefined, 1000)).filter((wait) => wait.kind === 'attention').map((wait) => wait.run)), [], 10_000)
   const where = { ...(status ? { status } : {}), ...(workflow ? { workflow } : {}), ...(draft ? { draft } : {}), ...(parent ? { parent } : {}) }
-  const first = usePolled(() => (attention ? openRuns(where) : api.runs({ ...where, limit: PAGE })), [status, workflow, draft, parent, attention])
+  const [pages, setPages] = useState(1)
+  const first = usePolled(() => (attention ? openRuns(where) : newestRuns(where, pages * PAGE)), [status, workflow, draft, parent, attention])
   const workflows = useData(() => api.workflows(), [])
-  const [older, setOlder] = useState<{ runs: RunSummary[]; next: string | null } | null>(null)
-  const [trouble, setTrouble] = useState('')
-  useEffect(() => {
-    setOlder(null)
-    setTrouble('')
-  }, [status, workflow, draft, parent, attention])
+  useEffect(() => setPages(1), [status, workflow, draft, parent, attention])
 
   const newest = first.value?.runs ?? []
-  const known = new Set(newest.map((run) => run.id))
-  const runs = [...newest, ...(older?.runs ?? []).filter((run) => !known.has(run.id))].filter((run) => !attention || lost.value?.has(run.id))
-  const next = older ? older.next : (first.value?.next ?? null)
-  const more = async (): Promise<void> => {
-    if (next === null) return
-    try {
-      const page = await api.runs({ ...where, before: next, limit: PAGE })
-      // What was on the first page stays, though newer runs may push it off.
-      setOlder({ runs: [...(older?.runs ?? newest), ...page.runs], next: page.next })
-      setTrouble('')
-    } catch (error) {
-      setTrouble(messageOf(error))
-    }
+  const runs = newest.filter((run) => !attention || lost.value?.has(run.id))
+  const next = first.value?.next ?? null
+  const more = (): void => {
+    setPages(pages + 1)
+    first.reload()
   }
   const counts = first.value?.counts
   const names = [...new Set([...(workflows.value ?? []).map((each) => each.name), ...newest.map((run) => run.workflow), ...(workflow ? [workflow] : [])])].sort()
@@ -97,18 +86,30 @@ export default function Runs(): ReactElement {
             )}
           </ListState>
         )}
-        {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
-        {next !== null && runs.length ? <p className="runs__more"><Button onClick={() => void more()}>Older runs</Button></p> : null}
+        {next !== null && runs.length ? <p className="runs__more"><Button why={first.loading && runs.length < pages * PAGE ? 'They are being fetched' : null} onClick={more}>Older runs</Button></p> : null}
       </main>
     </div>
   )
 }
 
+/** The newest `count` runs as one page. All of them are asked for each time: also of what is far down the status changes. */
+async function newestRuns(where: RunQuery, count: number): Promise<RunPage> {
+  const page = await api.runs({ ...where, limit: Math.min(count, ONCE_MAX) })
+  while (page.next !== null && page.runs.length < count) {
+    const more = await api.runs({ ...where, before: page.next, limit: Math.min(count - page.runs.length, ONCE_MAX) })
+    page.runs.push(...more.runs)
+    page.next = more.next
+  }
+  return page
+}
+
 /** Runs that have not ended, as one page: those that need attention are among them. */
 async function openRuns(where: RunQuery): Promise<RunPage> {
-  const pages = await Promise.all((['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: OPEN_MAX })))
+  const pages = await Promise.all((['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: ONCE_MAX })))
   const counts = pages[0]!.counts
-  return { runs: pages.flatMap((page) => page.runs).sort((a, b) => b.created_at_ms - a.created_at_ms), next: null, ...(counts ? { counts } : {}) }
+  // One that went on between the questions is in two of the answers.
+  const runs = new Map(pages.flatMap((page) => page.runs).map((run) => [run.id, run]))
+  return { runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms), next: null, ...(counts ? { counts } : {}) }
 }
 
 function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
@@ -122,7 +123,7 @@ function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
         if (!(event.target as HTMLElement).closest('a')) navigate(`/runs/${run.id}`)
       }}
     >
-      <span role="cell"><Status status={lost ? 'attention' : run.status} /></span>
+      <span role="cell"><Status status={lost && !isEnded(run.status) ? 'attention' : run.status} /></span>
       <span role="cell" className="runs__name"><Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span>{run.parent_run_id ? <Link className="label" to={`/runs/${run.parent_run_id}`} title="The run that started it"> in {shortId(run.parent_run_id)}</Link> : null}</span>
       <span role="cell" className="runs__what mono" title={run.error?.message ?? input}>
         {run.error ? <span className="runs__error">{run.error.message}</span> : input}

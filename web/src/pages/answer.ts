@@ -60,6 +60,16 @@ export function errorsOf(error: unknown, fields: readonly FormField[]): { byFiel
   return { byField, other: placed && placed === found.length ? '' : error.message }
 }
 
+/** Is what counts for `wait` the answer that was sent from here? */
+export function isOurs(wait: WaitView, action: string | null, fields: Record<string, Json>, by: string): boolean {
+  const answer = wait.response
+  if (wait.status !== 'answered' || (wait.answered_by ?? '') !== by || typeof answer !== 'object' || answer === null || Array.isArray(answer)) return false
+  return (answer.action ?? null) === action && Object.entries(fields).every(([name, value]) => JSON.stringify(answer[name]) === JSON.stringify(value))
+}
+
+/** What is said to somebody whose answer does not count. */
+export const tooLate = (wait: WaitView): string => (wait.status === 'answered' ? 'Somebody was first' : 'The answer came too late')
+
 export function titleOf(wait: WaitView): string {
   if (wait.title) return wait.title
   return typeof wait.request.title === 'string' && wait.request.title ? wait.request.title : wait.label || wait.block

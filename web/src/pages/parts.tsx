@@ -1,7 +1,8 @@
 // Small parts that several pages share: moments in words, a list that keeps itself fresh, values for people to read.
 
-import { useEffect, useState, type ReactElement, type ReactNode } from 'react'
+import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import { ApiError } from '../net/api'
+import { serverNow } from '../net/clock'
 import type { Json } from '../net/types'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
@@ -10,9 +11,9 @@ import { dateTime, roughly } from '../panels/tape/time'
 
 /** "4 m ago", with the whole moment as its tooltip. `to` true: "in 4 m". */
 export function Ago({ at, to = false }: { at: number; to?: boolean }): ReactElement {
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(serverNow)
   useEffect(() => {
-    const timer = setInterval(() => setNow(Date.now()), 10_000)
+    const timer = setInterval(() => setNow(serverNow()), 10_000)
     return () => clearInterval(timer)
   }, [])
   const ms = to ? at - now : now - at
@@ -20,13 +21,21 @@ export function Ago({ at, to = false }: { at: number; to?: boolean }): ReactElem
   return <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>{text}</time>
 }
 
+/** Rounds that an answer may take: to ask again sooner would be to throw away what is on its way, again and again. */
+const PATIENT_ROUNDS = 6
+
 /** Like useData, and loaded again every `everyMs` while the page is looked at. */
 export function usePolled<T>(load: () => Promise<T>, deps: readonly unknown[], everyMs = 5000): Loaded<T> {
   const data = useData(load, deps)
   const { reload } = data
+  const loading = useRef(true)
+  loading.current = data.loading
   useEffect(() => {
+    let waited = 0
     const again = (): void => {
-      if (!document.hidden) reload()
+      if (document.hidden || (loading.current && ++waited < PATIENT_ROUNDS)) return
+      waited = 0
+      reload()
     }
     const timer = setInterval(again, everyMs)
     document.addEventListener('visibilitychange', again)

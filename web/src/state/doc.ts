@@ -70,8 +70,11 @@ export async function loadSpecs(): Promise<void> {
 
 /** Open a draft. Raises ApiError. Unsaved edits of this browser are offered in `restorable`. */
 export async function openDraft(id: string): Promise<void> {
-  await closeDraft()
+  const left = closeDraft()
+  const mine = turn
+  await left
   const [draft, local, history] = await Promise.all([api.draft(id), readLocal(id), readHistory(id), loadSpecs()])
+  if (mine !== turn) return
   const kept = local && { ...local, document: mend(local.document).document }
   const lost = kept && JSON.stringify(kept.document) !== JSON.stringify(draft.document) ? kept : null
   if (local && !lost) void dropLocal(id)
@@ -85,6 +88,7 @@ export async function openDraft(id: string): Promise<void> {
 
 /** Save what is open, then forget it. */
 export async function closeDraft(): Promise<void> {
+  turn++
   const { id } = docStore.get()
   if (id === null) return
   await Promise.all([flush(), writePending()])
@@ -130,6 +134,8 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
   if (!conflict || !id) return null
   let copied: string | null = null
   if (choice === 'copy') copied = (await api.createDraft(doc, `${doc.name ?? 'workflow'}-copy`)).id
+  // Settled by another press meanwhile, or the page was left.
+  if (docStore.get().conflict !== conflict) return copied
   docStore.set({ conflict: null, rev: conflict.rev, saving: 'dirty' })
   if (choice === 'mine') {
     await flush()
@@ -138,6 +144,7 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
   const [next, inverse] = applyCommand(docStore.get().doc, { type: 'replaceDoc', doc: conflict.document })
   docStore.set((state) => ({
     doc: next, undo: [...state.undo, { label: 'take over their version', command: inverse }], redo: [], saving: 'saved', savedAt: conflict.updated_at,
+    diagnostics: conflict.diagnostics ?? [],
   }))
   void dropLocal(id)
   return copied
@@ -153,6 +160,10 @@ export function restoreLocal(take: boolean): void {
 }
 
 let timer: ReturnType<typeof setTimeout> | null = null
+/** Counts what was opened and closed: an answer that comes later belongs to something that is shown no more. */
+let turn = 0
+/** What was sent for this revision and not answered: the server may have any of it all the same. */
+let unanswered: { id: string; rev: number; docs: Set<Document> } | null = null
 let saving: Promise<void> = Promise.resolve()
 let lastKey: string | undefined
 let lastAt = 0
@@ -187,17 +198,33 @@ async function save(): Promise<void> {
   try {
     const saved = await api.saveDraft(id, rev, doc, doc.name ?? 'workflow')
     if (!here()) return
+    unanswered = null
     const still = docStore.get().doc === doc
     docStore.set({ rev: saved.rev, savedAt: saved.updated_at, diagnostics: saved.diagnostics, saving: still ? 'saved' : 'dirty', error: null })
     if (still) void dropLocal(id)
   } catch (error) {
     if (!here()) return
-    if (error instanceof DraftConflict) return docStore.set({ saving: 'conflict', conflict: error.theirs })
+    if (error instanceof DraftConflict) {
+      if (!isUnanswered(id, rev, error.theirs)) return docStore.set({ saving: 'conflict', conflict: error.theirs })
+      docStore.set({ rev: error.theirs.rev, saving: 'dirty' })
+      return save()
+    }
     const message = error instanceof Error ? error.message : String(error)
     const lost = error instanceof ApiError && (error.status === 0 || error.status >= 500)
+    if (lost) {
+      if (unanswered?.id !== id || unanswered.rev !== rev) unanswered = { id, rev, docs: new Set() }
+      unanswered.docs.add(doc)
+    }
     docStore.set({ saving: lost ? 'offline' : 'refused', error: message })
     if (lost) timer = setTimeout(() => void flush(), SAVE_AFTER_MS * 5)
   }
+}
+
+/** Is what the server has a save of ours, whose answer was lost? */
+function isUnanswered(id: string, rev: number, theirs: Draft): boolean {
+  if (unanswered?.id !== id || unanswered.rev !== rev || theirs.rev !== rev + 1) return false
+  const text = JSON.stringify(theirs.document)
+  return [...unanswered.docs].some((doc) => JSON.stringify(doc) === text)
 }
 
 function nothing(): DocState {

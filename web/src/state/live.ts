@@ -33,20 +33,23 @@ const LIVE_TEXT_MAX = 64 * 1024
 export const runStore = createStore<RunState>(nothing())
 
 let feed: Feed | null = null
+/** Counts what was opened and closed: an answer that comes later belongs to something that is shown no more. */
+let turn = 0
 
 /** Show a run: load what it is, then follow it. `doc`: when the caller has the document it runs. */
 export async function openRun(id: string, options: { doc?: Document | null; seq?: number } = {}): Promise<void> {
   closeRun()
+  const mine = turn
   runStore.set({ ...nothing(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
   try {
     const meta = await api.run(id)
     const stored = options.doc ?? (await api.runDocument(meta))
     const doc = stored && placed(stored, specsOf())
-    if (runStore.get().id !== id) return
+    if (mine !== turn) return
     const timeline = new Timeline(shapeOf(doc, specsOf()))
     runStore.set({ meta, doc, timeline, view: timeline.head, head: timeline.head })
   } catch (error) {
-    if (runStore.get().id === id) runStore.set({ error: error instanceof Error ? error.message : String(error) })
+    if (mine === turn) runStore.set({ error: error instanceof Error ? error.message : String(error) })
     return
   }
   feed = follow(id, 0, { events: ingest, delta: addText, status: setNet })
@@ -54,6 +57,7 @@ export async function openRun(id: string, options: { doc?: Document | null; seq?
 
 /** Show no run. */
 export function closeRun(): void {
+  turn++
   feed?.close()
   feed = null
   setNet({ mode: 'idle', behind: 0, retryAt: null, error: null })
@@ -91,7 +95,8 @@ export function ingest(events: WireEvent[]): void {
   for (const event of events) {
     if (event.key === null || !live.has(event.key)) continue
     const node = head.nodes.get(event.key)
-    if (!node || isDecided(node) || node.status === 'retrying') (texts ??= new Map(live)).delete(event.key)
+    // The next attempt may have begun with the same events: its text is another one.
+    if (!node || isDecided(node) || node.status === 'retrying' || event.type === 'retry.scheduled') (texts ??= new Map(live)).delete(event.key)
   }
   runStore.set({ head, ...(texts ? { live: texts } : {}), view: cursor === 'live' ? head : timeline.seek(cursor) })
 }

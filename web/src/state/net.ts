@@ -1,6 +1,7 @@
 // How up to date the shown run is, and the clock that stops when it is not: without a connection nobody knows whether a block
 // is still running, so durations must not go on counting.
 
+import { serverNow } from '../net/clock'
 import type { FeedStatus } from '../net/events'
 import { createStore } from './store'
 
@@ -11,11 +12,11 @@ export interface NetState extends FeedStatus {
 
 export const netStore = createStore<NetState>({ mode: 'idle', behind: 0, retryAt: null, error: null, since: 0 })
 
-export function setNet(status: FeedStatus, now = Date.now()): void {
+export function setNet(status: FeedStatus, now = serverNow()): void {
   netStore.set((before) => ({ ...status, since: before.mode === status.mode ? before.since : now }))
 }
 
 /** The time to count durations with: stands still while offline. */
-export function clockOf(net: NetState, now = Date.now()): number {
+export function clockOf(net: NetState, now = serverNow()): number {
   return net.mode === 'offline' ? net.since : now
 }

@@ -22,7 +22,8 @@ export function ConnectionChip(): ReactElement | null {
   }
   const words = {
     live: 'live', ended: 'ended', catching: net.behind ? `catching up ${net.behind}` : 'catching up',
-    offline: `offline - clocks stopped${left === null ? '' : `, retry in ${left} s`}`,
+    // Nothing is tried again by itself after a refusal: what it says matters.
+    offline: net.retryAt === null && net.error ? net.error : `offline - clocks stopped${left === null ? '' : `, retry in ${left} s`}`,
   }
   const tones = { live: 'ok', ended: 'quiet', catching: 'run', offline: 'err' } as const
   const icons = { live: 'running', ended: 'stop', catching: 'queued', offline: 'warning' } as const

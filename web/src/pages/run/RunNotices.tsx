@@ -17,7 +17,7 @@ import { Dialog } from '../../ui/Dialog'
 import { Icon } from '../../ui/icons'
 import { AnswerForm, Outcome } from '../AnswerForm'
 import { CopyLink, SendSignal } from '../WaitActions'
-import { isForPeople, titleOf } from '../answer'
+import { isForPeople, titleOf, tooLate } from '../answer'
 import { Link } from '../../routes'
 import { useWhyNot } from './useWhyNot'
 
@@ -60,7 +60,7 @@ export function RunNotices(): ReactElement | null {
       <ChildWaits why={why} onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })} />
       <Dialog title={asked ? titleOf(asked.wait) : ''} open={asked !== null} onClose={() => setAsked(null)}>
         {asked?.done ? (
-          <>{asked.mine ? null : <p className="notice" data-tone="wait">Somebody was first. This is what counts:</p>}<Outcome wait={asked.done} /></>
+          <>{asked.mine ? null : <p className="notice" data-tone="wait">{tooLate(asked.done)}. This is what counts:</p>}<Outcome wait={asked.done} /></>
         ) : asked ? (
           <AnswerForm
             wait={asked.wait} why={why}
@@ -139,7 +139,7 @@ function useWaitViews(): ReadonlyMap<string, WaitView> {
     const load = (): void => {
       api.waits('pending', id).then(
         (waits) => current && setViews(new Map(waits.map((wait) => [wait.key, wait]))),
-        () => (timer = setTimeout(load, 3000)),
+        () => current && (timer = setTimeout(load, 3000)),
       )
     }
     load()

@@ -1,5 +1,5 @@
 // The runs around the shown one: who started it, what it started, what those wait for. The journal tells when a block starts a run
-// or hears of its end; what happens inside those runs is asked for now and then while any is open.
+// or hears of its end; what happens inside those runs is asked for now and then while any is open, also behind the end of this one.
 
 import { useEffect } from 'react'
 import { api } from '../../net/api'
@@ -18,21 +18,28 @@ export function useFamily(): void {
   useEffect(() => {
     if (id === null || (!open && !any)) return
     let current = true
+    let timer: ReturnType<typeof setTimeout> | undefined
     const load = async (): Promise<void> => {
-      if (document.hidden) return
+      if (document.hidden) return // until it is looked at
+      let again = true
       try {
         const now = await api.run(id)
         const { meta } = runStore.get()
         if (current && meta?.id === id) runStore.set({ meta: { ...meta, children: now.children ?? [], child_waits: now.child_waits ?? [], children_active: now.children_active ?? 0 } })
+        again = (open !== '' && !over) || (now.children ?? []).some((child) => !isEnded(child.status))
       } catch {
         // The chip says when the server can not be reached; what is shown stays.
       }
+      clearTimeout(timer)
+      if (current && again) timer = setTimeout(() => void load(), EVERY_MS)
     }
-    void load()
-    const timer = open && !over ? setInterval(() => void load(), EVERY_MS) : undefined
+    const look = (): void => void load()
+    look()
+    document.addEventListener('visibilitychange', look)
     return () => {
       current = false
-      clearInterval(timer)
+      clearTimeout(timer)
+      document.removeEventListener('visibilitychange', look)
     }
   }, [id, open, over, any])
 }

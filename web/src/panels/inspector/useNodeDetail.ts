@@ -9,6 +9,7 @@ import type { NodeState } from '../../state/run'
 export const PREVIEW_BYTES = 64 * 1024
 const KEPT = 60
 const SETTLE_MS = 80
+const AGAIN_MS = 3000
 
 export interface Detailed {
   detail: NodeDetail | null
@@ -26,9 +27,8 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
   useEffect(() => {
     if (!run || !node || name === null || kept.has(name)) return
     const abort = new AbortController()
-    // While the Tape is dragged, nodes fly by; only where it rests is asked for.
-    const timer = setTimeout(() => {
-      setState((before) => ({ ...before, name, loading: true, error: null }))
+    const ask = (): void => {
+      setState((before) => ({ ...before, name, loading: true, error: before.name === name ? before.error : null }))
       const where = { preview: PREVIEW_BYTES, ...(seq === undefined ? {} : { seq }), ...(attempt === null ? {} : { attempt }) }
       api.node(run, node.key, where, abort.signal).then(
         (detail) => {
@@ -38,11 +38,16 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
         },
         (error: unknown) => {
           if (abort.signal.aborted) return
-          const gone = error instanceof ApiError && error.status === 404
+          const status = error instanceof ApiError ? error.status : 0
+          const gone = status === 404 && (error as ApiError).code !== 'run_not_found'
+          // Nothing else would ask again: a run that has ended does not change any more.
+          if (status === 0 || status >= 500) timer = setTimeout(ask, AGAIN_MS)
           setState((before) => ({ ...before, name, detail: null, loading: false, error: gone ? null : error instanceof Error ? error.message : String(error) }))
         },
       )
-    }, SETTLE_MS)
+    }
+    // While the Tape is dragged, nodes fly by; only where it rests is asked for.
+    let timer = setTimeout(ask, SETTLE_MS)
     return () => {
       clearTimeout(timer)
       abort.abort()
@@ -52,5 +57,5 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
   if (known) return { detail: known, loading: false, error: null }
   if (name === null) return { detail: null, loading: false, error: null }
   // Until the newer answer is there, the one of the same node a moment ago stays.
-  return { detail: state.detail?.key === node?.key && attempt === null ? state.detail : null, loading: true, error: state.name === name ? state.error : null }
+  return { detail: state.detail?.key === node?.key && attempt === null ? state.detail : null, loading: state.name !== name || state.loading, error: state.name === name ? state.error : null }
 }

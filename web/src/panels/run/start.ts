@@ -15,7 +15,8 @@ export async function runDraft(input: Json, options: { trigger?: string; stopAft
   if (saving !== 'saved') throw new Error(error ? `The workflow could not be saved, so it was not run: ${error}` : 'The workflow could not be saved, so it was not run.')
   const accepted = await api.runDraft(id, input, { rev, ...options })
   announce('run started')
-  await openRun(accepted.run, { doc })
+  // On another page by now, the run is found in the lists: it is not of what is open here.
+  if (docStore.get().id === id) await openRun(accepted.run, { doc })
   return accepted
 }
 

@@ -4,6 +4,7 @@ import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { tidy } from '../../canvas/edit'
 import { cancelRun } from '../../canvas/commands'
 import { keyText } from '../../keys'
+import { serverNow } from '../../net/clock'
 import { dispatch, docStore, flush, type Saving } from '../../state/doc'
 import { runStore } from '../../state/live'
 import { isEnded } from '../../state/run'
@@ -86,10 +87,10 @@ function SaveState(): ReactElement {
   const saving = useSelect(docStore, (s) => s.saving)
   const savedAt = useSelect(docStore, (s) => s.savedAt)
   const error = useSelect(docStore, (s) => s.error)
-  const [now, setNow] = useState(Date.now)
+  const [now, setNow] = useState(serverNow)
   useEffect(() => {
-    setNow(Date.now())
-    const timer = setInterval(() => setNow(Date.now()), 10_000)
+    setNow(serverNow())
+    const timer = setInterval(() => setNow(serverNow()), 10_000)
     return () => clearInterval(timer)
   }, [savedAt])
   const bad = saving === 'refused' || saving === 'conflict' || saving === 'offline'

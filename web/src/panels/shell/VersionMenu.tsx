@@ -42,7 +42,9 @@ export function VersionMenu(): ReactElement {
 
 async function takeOver(name: string, version: number): Promise<void> {
   try {
+    const { id } = docStore.get()
     const { document } = await api.workflow(name, version)
+    if (docStore.get().id !== id) return
     if (dispatch({ type: 'replaceDoc', doc: document })) toast(`The draft is version ${version} now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
     else toast(`The draft is version ${version} already.`)
   } catch (error) {
@@ -68,7 +70,7 @@ function SaveVersion(): ReactElement | null {
       const { id, rev } = docStore.get()
       if (id === null) return
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
-      docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev ?? rev })
+      if (docStore.get().id === id) docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev ?? rev })
       toast(saved.created ? `Saved as version ${saved.version} of ${saved.name}.` : `This is version ${saved.version} of ${saved.name} already.`, 'ok')
       close()
     } catch (error) {
