@@ -58,7 +58,8 @@ class Process:
 def both_servers() -> Iterator[tuple[Process, Process]]:
     """(ours, bare), one after the other in use, both up."""
     with folder() as path:
-        ours = Process("server", "serve", environ={"WEFT_DB": str(path / "weft.db"), "WEFT_PORT": "0"})
+        environ = {"WEFT_DB": str(path / "weft.db"), "WEFT_PORT": "0", "WEFT_TOKEN": "off"}
+        ours = Process("server", "serve", environ=environ)
         bare = Process("benchmarks.bare_server", environ={})
         try:
             yield ours, bare

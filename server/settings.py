@@ -2,7 +2,7 @@
 
 WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one. A host that is not loopback needs WEFT_TOKEN
 WEFT_DB                  path of the SQLite file; its folder is created
-WEFT_TOKEN               bearer token that everything under /api then asks for
+WEFT_TOKEN               bearer token that everything under /api then asks for; `off` is none
 WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
 WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
 WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list
@@ -39,6 +39,7 @@ from executor.services import MailSettings
 ENV_PREFIX = "WEFT_ENV_"
 SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
 SECRET_BYTES_MIN = 16
+TOKEN_OFF = "off"  # noqa: S105 - what WEFT_TOKEN says instead of a token
 # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
 # asleep.
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
@@ -146,6 +147,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     for name, key in _TEXTS.items():
         if env.get(name):
             raw[key] = env[name]
+    if raw.get("token") == TOKEN_OFF:
+        del raw["token"]
     for name, key in _LISTS.items():
         if env.get(name):
             raw[key] = tuple(part.strip() for part in env[name].split(",") if part.strip())

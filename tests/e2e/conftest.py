@@ -19,7 +19,8 @@ READY = "weft is ready: "
 
 class ServerProcess:
     """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code. `log`: a file that
-    takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout."""
+    takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout. There is no
+    token unless `environ` has WEFT_TOKEN."""
 
     def __init__(
         self, folder: Path, environ: dict[str, str], log: Path | None = None, python: Path | None = None
@@ -29,7 +30,7 @@ class ServerProcess:
             self._process = subprocess.Popen(
                 [python or sys.executable, "-m", "server", "serve"],
                 cwd=folder if python else ROOT,
-                env={**own, "WEFT_DB": str(folder / "weft.db"), "WEFT_PORT": "0", **environ},
+                env={**own, "WEFT_DB": str(folder / "weft.db"), "WEFT_PORT": "0", "WEFT_TOKEN": "off", **environ},
                 stdout=subprocess.PIPE,
                 stderr=stderr,
                 text=True,

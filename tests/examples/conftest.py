@@ -45,7 +45,7 @@ def weft(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Weft]:
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
-            env=clean_environment(),
+            env={**clean_environment(), "WEFT_TOKEN": "off"},
         )
         assert process.stdout is not None
         try:

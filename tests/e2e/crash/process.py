@@ -46,7 +46,7 @@ class ServerProcess:
                 module,
                 "serve",
                 cwd=ROOT,
-                env={**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), **environ},
+                env={**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), "WEFT_TOKEN": "off", **environ},
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,

@@ -90,6 +90,12 @@ def test_loopback_needs_no_token(host: str) -> None:
     assert load_settings({"WEFT_HOST": host}).host == host
 
 
+def test_the_token_can_be_switched_off_on_loopback_only() -> None:
+    assert load_settings({"WEFT_TOKEN": "off"}).token is None
+    with pytest.raises(SettingsError, match="WEFT_TOKEN"):
+        load_settings({"WEFT_TOKEN": "off", "WEFT_HOST": "0.0.0.0"})
+
+
 def test_serving_openly_without_a_token_ends_with_2(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     assert serve(Settings(host="0.0.0.0", port=0, db_path=str(tmp_path / "weft.db"))) == 2
     assert "WEFT_TOKEN" in capsys.readouterr().err
