@@ -11,9 +11,9 @@ For the editor, each param has a title, a description and "x-ui", an object the 
   widget    text, longtext, code, json, number, boolean, select, keyvalues, schema, reference, or list (of what `items`
             says); every one of them also takes a reference
   rows      lines to begin with
-  when      {param: [values]}: shown only while that param has one of these values (or a reference)
   advanced  true: seldom needed
   handles   the param makes out-handles: "id" of each item, each of the "items", or the "value" itself
+Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of fields: see executor.blocks.schema.
 """
 
 from __future__ import annotations

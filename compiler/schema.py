@@ -141,7 +141,7 @@ def accepts(schema: Any, value: Any) -> bool:
 
 
 _OPTIONS = ("oneOf", "anyOf", "allOf")
-_NOTES = ("title", "description", "default", "examples", "format", "x-ui", KEYWORD)
+_NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD)
 _LIMITS = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern", "enum", "required")
 _QUICK = frozenset(
     ["type", "oneOf", "anyOf", "items", "properties", "additionalProperties", *_LIMITS, *_NOTES],

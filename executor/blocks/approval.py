@@ -25,7 +25,7 @@ _ENDS = ("fail", "continue", "skip")
 _ANSWERED: dict[str, Any] = {
     "action": {"type": "string"},
     **ANSWERED,
-    "expired": {"type": "boolean", "description": "true when the time for an answer ran out"},
+    "expired": {"type": "boolean", "description": "true when no answer arrived in time"},
 }
 _PARAMS: dict[str, Any] = {
     "type": "object",
@@ -34,8 +34,8 @@ _PARAMS: dict[str, Any] = {
         **QUESTION,
         "actions": {
             "type": "array",
-            "title": "Actions",
-            "description": "Buttons. Each is a handle to go on by; one that is not wired goes on by out.",
+            "title": "Buttons",
+            "description": "Buttons the approver sees. Each is a branch. One without a connection continues on out.",
             "items": {"type": "string", "pattern": HANDLE_PATTERN, "not": {"enum": ["out", "error"]}},
             "uniqueItems": True,
             "maxItems": 20,
@@ -43,17 +43,17 @@ _PARAMS: dict[str, Any] = {
             "x-ui": {"order": 5, "widget": "list", "handles": "items"},
         },
         "expires_in_s": EXPIRES_IN_S,
-        "on_expire": ON_EXPIRE
+        "on_expire": {key: value for key, value in ON_EXPIRE.items() if key != "enum"}
         | {
-            "description": "An action, as if somebody had chosen it; or fail, continue (output null), skip.",
+            "description": "Choose a button as if it was pressed, or fail, continue or skip the block.",
             "x-ui": {"order": 9, "widget": "text"},
         },
         "notify": NOTIFY,
         "fail_on": {
             "type": "array",
             "title": "Fail on",
-            "description": "Actions that are a failure of the block instead of a way to go on: its error handle may "
-            "catch it, else the run fails.",
+            "description": "Buttons that make the block fail instead of continuing. Connect its error handle to catch "
+            "the failure; otherwise the run fails.",
             "items": {"type": "string"},
             "uniqueItems": True,
             "maxItems": 20,
@@ -106,14 +106,14 @@ class Approval:
     spec = BlockSpec(
         type="approval",
         title="Approval",
-        description="Waits for a person to decide, on a page with its own link, which works once.",
+        description="Asks a person to decide and waits for the answer. The link to the page works once.",
         category="people",
         pauses=True,
         params=_PARAMS,
         cases=_cases,
         check=_check,
         output_from=lambda params: answer_schema(params, _ANSWERED),
-        sentence="asks: {title} | asks a person",
+        sentence="Ask: {title} | Ask a person",
         icon="person",
     )
 

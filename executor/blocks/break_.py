@@ -10,10 +10,10 @@ class Break:
     spec = BlockSpec(
         type="break",
         title="Break",
-        description="Leaves the loop after this iteration. Put it behind a condition.",
+        description="Ends the loop after the current iteration. Place it after a condition.",
         category="flow",
         inline=True,
-        sentence="leaves the loop",
+        sentence="End the loop",
         icon="exit",
     )
 

@@ -36,7 +36,7 @@ _SEND: dict[str, Any] = {
         "method": {
             "type": "string",
             "title": "Method",
-            "description": "How it is sent.",
+            "description": "HTTP method of the request.",
             "enum": list(_METHODS),
             "default": "POST",
             "x-ui": {"order": 2, "widget": "select"},
@@ -44,19 +44,19 @@ _SEND: dict[str, Any] = {
         "headers": {
             "type": "object",
             "title": "Headers",
-            "description": "Names and texts. Take secrets from ${NAME}.",
+            "description": "Use ${NAME} for secrets.",
             "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
             "x-ui": {"order": 3, "widget": "keyvalues"},
         },
         "body": {
             "title": "Body",
-            "description": "An object gets callback_url added; anything else is data beside it.",
+            "description": "callback_url is added to an object. Any other value is sent as data, next to callback_url.",
             "x-ui": {"order": 4, "widget": "json", "rows": 6},
         },
     },
-    "title": "Send the address",
-    "description": '{"url", "method", "headers", "body"}: a request that carries callback_url. Left empty: the inbox '
-    "has the address.",
+    "title": "Send the callback URL",
+    "description": 'A request that carries callback_url: {"url", "method", "headers", "body"}. Leave empty to send '
+    "nothing; the URL is shown in the list of waits.",
     "x-ui": {"order": 2, "widget": "json", "rows": 8},
 }
 
@@ -65,7 +65,7 @@ class Callback:
     spec = BlockSpec(
         type="callback",
         title="Callback",
-        description="Waits until another system posts to an address of its own, which works once.",
+        description="Waits until another system sends a request to a URL created for this run. The URL works once.",
         category="flow",
         pauses=True,
         params={
@@ -75,18 +75,18 @@ class Callback:
                 "title": {
                     "type": "string",
                     "title": "Title",
-                    "description": "What is waited for, in one line.",
+                    "description": "What the block waits for, in one line.",
                     "x-ui": {"order": 1, "widget": "text"},
                 },
                 "send": _SEND,
                 "schema": {
                     "type": "object",
-                    "title": "Schema of the body",
-                    "description": "JSON Schema. A body that does not fit is refused, and the wait stays open.",
+                    "title": "Body schema",
+                    "description": "JSON Schema. A body that does not match is rejected and the block keeps waiting.",
                     "x-ui": {"order": 3, "widget": "schema"},
                 },
                 "expires_in_s": EXPIRES_IN_S,
-                "on_expire": ON_EXPIRE | {"enum": ["fail", "continue", "skip"]},
+                "on_expire": ON_EXPIRE,
             },
         },
         output={
@@ -97,7 +97,7 @@ class Callback:
                 "received_at": {"type": "integer", "description": "Unix milliseconds"},
             },
         },
-        sentence="sends its address to {send.url} and waits | waits for {title} | waits for another system",
+        sentence="Send the callback URL to {send.url} | Wait for {title} | Wait for another system",
         icon="signal",
     )
 

@@ -17,7 +17,7 @@ _PARAMS: dict[str, Any] = {
         "cases": {
             "type": "array",
             "title": "Cases",
-            "description": "Tried in order; the first one that is true is taken.",
+            "description": "Checked in order. The run continues on the first case that is true.",
             "minItems": 1,
             "maxItems": 100,
             "x-ui": {"order": 1, "widget": "list", "handles": "id"},
@@ -28,21 +28,21 @@ _PARAMS: dict[str, Any] = {
                 "properties": {
                     "id": {
                         "type": "string",
-                        "title": "Handle",
-                        "description": "What edges name; letters, digits, _ . and -",
+                        "title": "Id",
+                        "description": "Name of the branch in connections: letters, digits, _ . and -",
                         "pattern": "^[A-Za-z0-9_.-]{1,128}$",
                         "x-ui": {"order": 1, "widget": "text"},
                     },
                     "title": {
                         "type": "string",
                         "title": "Title",
-                        "description": "What people read at the edge.",
+                        "description": "Shown on the connection.",
                         "x-ui": {"order": 2, "widget": "text"},
                     },
                     "when": {
                         "type": ["string", "boolean", "null"],
-                        "title": "Expression",
-                        "description": "JavaScript. Left empty: else.",
+                        "title": "Condition",
+                        "description": "A JavaScript expression. Leave empty for else.",
                         "x-weft": "expression",
                         "x-ui": {"order": 3, "widget": "code", "rows": 1},
                     },
@@ -50,9 +50,9 @@ _PARAMS: dict[str, Any] = {
             },
         },
         "carry": {
-            "title": "Carry along",
-            "description": "An object whose fields become part of the output. Conditions imported from Sim carry "
-            "the output of the block before them (or null) and also put out Sim's selectedOption and conditionResult.",
+            "title": "Extra output",
+            "description": "An object whose fields are added to the output. Conditions imported from Sim add the "
+            "output of the previous block, and also return Sim's selectedOption and conditionResult.",
             "x-ui": {"order": 2, "widget": "json", "advanced": True},
         },
     },
@@ -85,14 +85,14 @@ class Condition:
     spec = BlockSpec(
         type="condition",
         title="Condition",
-        description="Goes on by the first case that is true; the other ways are not taken.",
+        description="Continues on the first case that matches.",
         category="flow",
         params=_PARAMS,
         handles=(),
         cases=lambda params: named_cases(params, "cases"),
         output_from=_output_schema,
         inline=True,
-        sentence="if {cases[0].when} | {cases[].title} | takes one of several ways",
+        sentence="If {cases[0].when} | {cases[].title} | First case that matches",
         icon="branch",
     )
 

@@ -35,7 +35,7 @@ _log = logging.getLogger(__name__)
 
 _ADDRESSES: dict[str, Any] = {
     "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-    "description": "One address, several with commas between, or a list.",
+    "description": "One address, several separated by commas, or a list.",
 }
 
 
@@ -43,7 +43,7 @@ class Email:
     spec = BlockSpec(
         type="email",
         title="Email",
-        description="Sends a mail as plain text.",
+        description="Sends an email as plain text.",
         category="action",
         params={
             "type": "object",
@@ -51,22 +51,22 @@ class Email:
             "additionalProperties": False,
             "properties": {
                 "to": _ADDRESSES | {"title": "To", "x-ui": {"order": 1, "widget": "text"}},
-                "cc": _ADDRESSES | {"title": "Copy to", "x-ui": {"order": 2, "widget": "text", "advanced": True}},
+                "cc": _ADDRESSES | {"title": "Cc", "x-ui": {"order": 2, "widget": "text", "advanced": True}},
                 "subject": {
                     "type": "string",
                     "title": "Subject",
-                    "description": "One line.",
+                    "description": "Subject line of the email.",
                     "x-ui": {"order": 3, "widget": "text"},
                 },
                 "body": {
-                    "title": "Text",
-                    "description": "What is not text is written as JSON.",
+                    "title": "Body",
+                    "description": "Plain text. Other values are sent as JSON.",
                     "x-ui": {"order": 4, "widget": "longtext", "rows": 8},
                 },
                 "from": {
                     "type": "string",
                     "title": "From",
-                    "description": "Left empty: the sender of the server.",
+                    "description": "Leave empty to use the sender of the server.",
                     "x-ui": {"order": 5, "widget": "text", "advanced": True},
                 },
             },
@@ -83,7 +83,7 @@ class Email:
             },
         },
         attempts=3,
-        sentence="to {to}: {subject} | to {to} | sends a mail",
+        sentence="To {to}: {subject} | To {to} | Send an email",
         icon="mail",
     )
 

@@ -12,7 +12,7 @@ class Form:
     spec = BlockSpec(
         type="form",
         title="Form",
-        description="Waits for a person to fill in fields, on a page with its own link, which works once.",
+        description="Asks a person to fill in a form and waits for the answer. The link to the page works once.",
         category="people",
         pauses=True,
         params={
@@ -23,19 +23,19 @@ class Form:
                 **QUESTION,
                 "submit": {
                     "type": "string",
-                    "title": "Button",
-                    "description": "What stands on the button.",
+                    "title": "Button label",
+                    "description": "Text on the submit button.",
                     "maxLength": 80,
                     "default": "Send",
                     "x-ui": {"order": 5, "widget": "text"},
                 },
                 "expires_in_s": EXPIRES_IN_S,
-                "on_expire": ON_EXPIRE | {"enum": ["fail", "continue", "skip"]},
+                "on_expire": ON_EXPIRE,
                 "notify": NOTIFY,
             },
         },
         output_from=lambda params: answer_schema(params, ANSWERED),
-        sentence="asks: {title} | asks a person to fill in a form",
+        sentence="Ask: {title} | Ask a person to fill in a form",
         icon="person",
     )
 

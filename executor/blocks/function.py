@@ -15,7 +15,7 @@ class Function:
     spec = BlockSpec(
         type="function",
         title="Function",
-        description="Runs JavaScript in a sandbox: no network, no files, no clock but the run's.",
+        description="Runs JavaScript in a sandbox without network or file access.",
         category="action",
         params={
             "type": "object",
@@ -25,15 +25,14 @@ class Function:
                 "code": {
                     "type": "string",
                     "title": "Code",
-                    "description": "The body of a function: return gives the result, await works, "
-                    "console.log goes to stdout.",
+                    "description": "The body of an async function. Return the result; console.log writes to stdout.",
                     "x-weft": "code",
                     "x-ui": {"order": 1, "widget": "code", "rows": 12},
                 },
                 "timeout_s": {
                     "type": "number",
-                    "title": "Time limit (seconds)",
-                    "description": "The program fails when it takes longer.",
+                    "title": "Timeout (seconds)",
+                    "description": "The block fails when the code runs longer.",
                     "exclusiveMinimum": 0,
                     "maximum": 60,
                     "default": _DEFAULT_S,
@@ -42,7 +41,7 @@ class Function:
             },
         },
         output={"type": "object", "properties": {"result": {}, "stdout": {"type": "string"}}},
-        sentence="{code} | runs a program",
+        sentence="{code} | Run JavaScript",
         icon="code",
     )
 

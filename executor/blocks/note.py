@@ -10,7 +10,7 @@ class Note:
     spec = BlockSpec(
         type="note",
         title="Note",
-        description="A remark for people who read the workflow.",
+        description="A note on the canvas. It does not run.",
         category="annotation",
         params={
             "type": "object",
@@ -18,7 +18,7 @@ class Note:
                 "text": {
                     "type": "string",
                     "title": "Text",
-                    "description": "For people; nothing in it is looked up.",
+                    "description": "Text of the note. References are not resolved.",
                     "x-weft": "literal",
                     "x-ui": {"order": 1, "widget": "longtext", "rows": 4},
                 }

@@ -29,7 +29,7 @@ class Python:
         self.spec = BlockSpec(
             type="python",
             title="Python",
-            description=f"Calls a Python function of this server: {', '.join(about)}.",
+            description=f"Calls a Python function registered on this server: {', '.join(about)}.",
             category="action",
             params={
                 "type": "object",
@@ -39,13 +39,13 @@ class Python:
                     "function": {
                         "enum": sorted(self._functions),
                         "title": "Function",
-                        "description": "One of those that the server was started with.",
+                        "description": "A function registered when the server was started.",
                         "x-ui": {"order": 1, "widget": "select"},
                     },
                     "arguments": {
                         "type": "object",
                         "title": "Arguments",
-                        "description": "By name.",
+                        "description": "Arguments of the function, by name.",
                         "x-ui": {"order": 2, "widget": "keyvalues"},
                     },
                 },
@@ -53,7 +53,7 @@ class Python:
             # Nobody knows what it does: after a crash somebody is asked whether it may be done twice.
             effect="write",
             idempotent=False,
-            sentence="calls {function} | calls a function",
+            sentence="Call {function} | Call a function",
             icon="code",
         )
 

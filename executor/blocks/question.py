@@ -12,24 +12,24 @@ QUESTION: dict[str, Any] = {
     "title": {
         "type": "string",
         "title": "Title",
-        "description": "What is asked, in one line.",
+        "description": "The question, in one line.",
         "x-ui": {"order": 1, "widget": "text"},
     },
     "text": {
         "type": "string",
         "title": "Text",
-        "description": "What the person should know.",
+        "description": "What the person needs to know.",
         "x-ui": {"order": 2, "widget": "longtext", "rows": 4},
     },
     "show": {
-        "title": "Show",
-        "description": "A value to look at, usually an object of references.",
+        "title": "Show values",
+        "description": "Values shown on the page, such as references to earlier blocks.",
         "x-ui": {"order": 3, "widget": "keyvalues"},
     },
     "fields": {
         "type": "object",
-        "title": "Form",
-        "description": "JSON Schema of an object: what to fill in.",
+        "title": "Form fields",
+        "description": "Fields to fill in, as a JSON Schema of an object.",
         "x-ui": {"order": 4, "widget": "schema"},
     },
 }

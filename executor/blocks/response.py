@@ -21,7 +21,7 @@ class Response:
     spec = BlockSpec(
         type="response",
         title="Response",
-        description="Ends the run at once with this answer; what else runs is cancelled.",
+        description="Ends the run and returns this response. Blocks that are still running are cancelled.",
         category="flow",
         params={
             "type": "object",
@@ -30,7 +30,7 @@ class Response:
                 "status": {
                     "type": "integer",
                     "title": "Status",
-                    "description": "HTTP status.",
+                    "description": "HTTP status code.",
                     "minimum": 200,
                     "maximum": 599,
                     "default": 200,
@@ -39,20 +39,20 @@ class Response:
                 "headers": {
                     "type": "object",
                     "title": "Headers",
-                    "description": "Names and texts; one that is null is left out.",
+                    "description": "Response headers. Headers that are null are not sent.",
                     "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
                     "x-ui": {"order": 3, "widget": "keyvalues"},
                 },
                 "body": {
                     "title": "Body",
-                    "description": "Any value; also the output of the run.",
+                    "description": "Any value. It is also the output of the run.",
                     "x-ui": {"order": 2, "widget": "json", "rows": 6},
                 },
             },
         },
         handles=(),
         inline=True,
-        sentence="answers {status} with {body} | answers {status}",
+        sentence="Respond {status} with {body} | Respond {status}",
         icon="reply",
     )
 

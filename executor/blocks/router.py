@@ -16,13 +16,13 @@ _PARAMS: dict[str, Any] = {
     "properties": {
         "value": {
             "title": "Value",
-            "description": "What the routes are compared with.",
+            "description": "The value that is compared with each route.",
             "x-ui": {"order": 1, "widget": "reference"},
         },
         "routes": {
             "type": "array",
             "title": "Routes",
-            "description": "Tried in order. A route without a rule is taken when the value is its id.",
+            "description": "Checked in order. A route without a rule matches when the value equals its id.",
             "minItems": 1,
             "maxItems": 100,
             "x-ui": {"order": 2, "widget": "list", "handles": "id"},
@@ -33,26 +33,26 @@ _PARAMS: dict[str, Any] = {
                 "properties": {
                     "id": {
                         "type": "string",
-                        "title": "Handle",
-                        "description": "What edges name; letters, digits, _ . and -",
+                        "title": "Id",
+                        "description": "Name of the branch in connections: letters, digits, _ . and -",
                         "pattern": "^[A-Za-z0-9_.-]{1,128}$",
                         "x-ui": {"order": 1, "widget": "text"},
                     },
                     "title": {
                         "type": "string",
                         "title": "Title",
-                        "description": "What people read at the edge.",
+                        "description": "Shown on the connection.",
                         "x-ui": {"order": 2, "widget": "text"},
                     },
                     "equals": {
                         "title": "Equals",
-                        "description": "Taken when the value is this one. Left out: when it is the handle.",
+                        "description": "Matches when the value equals this. Default: the id.",
                         "x-ui": {"order": 3, "widget": "text"},
                     },
                     "when": {
                         "type": ["string", "boolean"],
-                        "title": "Expression",
-                        "description": "JavaScript; taken when it is true, whatever the value.",
+                        "title": "Condition",
+                        "description": "A JavaScript expression. The route matches when it is true.",
                         "x-weft": "expression",
                         "x-ui": {"order": 4, "widget": "code", "rows": 1, "advanced": True},
                     },
@@ -61,8 +61,8 @@ _PARAMS: dict[str, Any] = {
         },
         "default": {
             "type": "string",
-            "title": "Default",
-            "description": "Handle to go on by when no route fits.",
+            "title": "Default route",
+            "description": "Used when no route matches.",
             "pattern": "^[A-Za-z0-9_.-]{0,128}$",
             "x-ui": {"order": 3, "widget": "text", "handles": "value"},
         },
@@ -74,7 +74,7 @@ def _cases(params: Params) -> tuple[Case, ...]:
     routes = named_cases(params, "routes")
     other = params.get("default")
     if isinstance(other, str) and other and all(case.id != other for case in routes):
-        return (*routes, Case(other, "default"))
+        return (*routes, Case(other, "Default"))
     return routes
 
 
@@ -82,7 +82,7 @@ class Router:
     spec = BlockSpec(
         type="router",
         title="Router",
-        description="Goes on by the route that fits a value; the other ways are not taken.",
+        description="Continues on the route that matches a value.",
         category="flow",
         params=_PARAMS,
         handles=(),
@@ -96,7 +96,7 @@ class Router:
             },
         },
         inline=True,
-        sentence="by {value} | takes one of {routes[].id}",
+        sentence="Route by {value} | Route to {routes[].id}",
         icon="route",
     )
 

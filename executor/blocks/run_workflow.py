@@ -22,31 +22,31 @@ _PARAMS: dict[str, Any] = {
         "workflow": {
             "type": "string",
             "title": "Workflow",
-            "description": "Name of a stored workflow.",
+            "description": "Name of the workflow to run.",
             "maxLength": 200,
             "x-ui": {"order": 1, "widget": "text"},
         },
         "version": {
             "anyOf": [{"type": "integer", "minimum": 1, "maximum": VERSION_MAX}, {"type": "null"}],
             "title": "Version",
-            "description": "Left empty: the newest when the run is started, which then keeps it.",
+            "description": "Leave empty to use the newest version when the run starts.",
             "x-ui": {"order": 2, "widget": "number", "advanced": True},
         },
         "definition": {
             "anyOf": [{"type": "object", "x-weft": "literal"}, {"type": "string"}],
-            "title": "Document",
-            "description": "Instead of a name: a workflow as data. References in it are the child's own.",
+            "title": "Definition",
+            "description": "A workflow document instead of a name. References in it belong to that workflow.",
             "x-ui": {"order": 3, "widget": "json", "advanced": True},
         },
         "input": {
             "title": "Input",
-            "description": "What the run is started with; checked against its input schema.",
+            "description": "Input of the run. It is checked against the input schema of the workflow.",
             "x-ui": {"order": 4, "widget": "keyvalues"},
         },
         "trigger": {
             "type": "string",
             "title": "Trigger",
-            "description": "Id of the block that starts it, when it has several.",
+            "description": "Id of the trigger block, when the workflow has several.",
             "x-ui": {"order": 5, "widget": "text", "advanced": True},
         },
     },
@@ -57,13 +57,13 @@ class RunWorkflow:
     spec = BlockSpec(
         type="run_workflow",
         title="Run workflow",
-        description="Runs another workflow and waits for its end. Cancelling this run cancels that one.",
+        description="Runs another workflow and returns its output. Cancelling this run cancels the other one.",
         category="flow",
         params=_PARAMS,
         effect="write",
         idempotent=True,  # an attempt that is lost has started nothing: child and wait come in one commit
         pauses=True,
-        sentence="runs {workflow} with {input} | runs {workflow} | runs a workflow it is given | runs a workflow",
+        sentence="Run {workflow} with {input} | Run {workflow} | Run a workflow",
         icon="play",
     )
 

@@ -12,8 +12,11 @@ from executor.triggers import cron
 _OUTPUT: dict[str, Any] = {
     "type": "object",
     "properties": {
-        "scheduled_at": {"type": "integer", "description": "The moment this run is for; Unix milliseconds"},
-        "fired_at": {"type": "integer", "description": "When it was started; later than scheduled_at if it was missed"},
+        "scheduled_at": {"type": "integer", "description": "The scheduled time, in Unix milliseconds"},
+        "fired_at": {
+            "type": "integer",
+            "description": "Start of the run; later than scheduled_at if it was missed",
+        },
     },
 }
 
@@ -40,7 +43,7 @@ class Schedule:
     spec = BlockSpec(
         type="schedule",
         title="Schedule",
-        description="Starts the workflow at certain times. Its output is the time and the fields of its input.",
+        description="Starts the workflow at set times. Returns the time and the fields of its input.",
         category="trigger",
         params={
             "type": "object",
@@ -49,8 +52,9 @@ class Schedule:
             "properties": {
                 "cron": {
                     "type": "string",
-                    "title": "Times",
-                    "description": "Minute, hour, day of the month, month, day of the week: 0 9 * * MON-FRI.",
+                    "title": "Cron expression",
+                    "description": "Minute, hour, day of the month, month, day of the week, such as 0 9 * * MON-FRI; "
+                    "or @hourly, @daily, @weekly, @monthly, @yearly.",
                     "minLength": 1,
                     "maxLength": cron.EXPRESSION_LENGTH_MAX,
                     "x-weft": "literal",
@@ -59,7 +63,7 @@ class Schedule:
                 "tz": {
                     "type": "string",
                     "title": "Time zone",
-                    "description": "A name such as Europe/Berlin. Summer time is taken care of.",
+                    "description": "A name such as Europe/Berlin. Daylight saving time is applied.",
                     "default": "UTC",
                     "maxLength": 100,
                     "x-weft": "literal",
@@ -68,30 +72,36 @@ class Schedule:
                 "input": {
                     "type": "object",
                     "title": "Input",
-                    "description": "What each run is given. References are not looked for.",
+                    "description": "Input of each run. References are not resolved.",
                     "x-weft": "literal",
                     "x-ui": {"order": 3, "widget": "json", "rows": 4},
                 },
                 "overlap": {
                     "enum": ["skip", "queue", "allow"],
-                    "title": "While a run of it is open",
-                    "description": "skip: nothing starts. queue: one starts when that run ends. allow: it starts.",
+                    "title": "If a run is still active",
+                    "description": "What happens when the previous run of this schedule has not ended.",
                     "default": "skip",
+                    "x-titles": {
+                        "skip": "Skip this time",
+                        "queue": "Start after it ends",
+                        "allow": "Start another run",
+                    },
                     "x-weft": "literal",
                     "x-ui": {"order": 4, "widget": "select"},
                 },
                 "catch_up": {
                     "enum": ["one", "none", "all"],
-                    "title": "After a standstill",
-                    "description": "Of the times that were missed: run one, none, or all (the last 100 at most).",
+                    "title": "Missed runs",
+                    "description": "What happens to times that passed while the server was stopped.",
                     "default": "one",
+                    "x-titles": {"one": "Run once", "none": "Skip all", "all": "Run all, at most the last 100"},
                     "x-weft": "literal",
                     "x-ui": {"order": 5, "widget": "select", "advanced": True},
                 },
                 "enabled": {
                     "type": "boolean",
-                    "title": "Switched on",
-                    "description": "It can be switched without a new version, too.",
+                    "title": "Enabled",
+                    "description": "Can also be changed later without publishing a new version.",
                     "default": True,
                     "x-weft": "literal",
                     "x-ui": {"order": 6, "widget": "boolean"},
@@ -102,7 +112,7 @@ class Schedule:
         inline=True,
         output_from=_output_of,
         check=_check,
-        sentence="starts at {cron} in {tz} | starts at certain times",
+        sentence="Starts at {cron} ({tz}) | Starts at set times",
         icon="schedule",
     )
 

@@ -1,4 +1,10 @@
-"""What several block types say and read in the same way: refused params, numbers that came as text, expiry."""
+"""What several block types say and read in the same way: rejected params, numbers given as text, expiry.
+
+Two keywords of params are for the editor, beside "x-ui" (see compiler.catalog):
+  "x-titles"  {value: label} of an "enum": what a choice is called in the form. Every value has a label, or none
+  "x-when"    {param: [values]}: the field is shown only while each named param has one of these values (its default
+              counts) or is a reference; a field that has a value is never hidden
+"""
 
 from __future__ import annotations
 
@@ -12,6 +18,15 @@ from compiler.schema import schema_error
 from executor.errors import BlockError
 from executor.values.coerce import coerce
 
+FIELD_TITLES: dict[str, str] = {
+    "string": "Text",
+    "number": "Number",
+    "integer": "Whole number",
+    "boolean": "True or false",
+    "object": "Object",
+    "array": "List",
+    "any": "Any",
+}
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
 NOTIFIED_MAX = 50  # mail addresses of one wait
 _TEN_YEARS_S = 10 * 366 * 86_400
@@ -19,7 +34,7 @@ _TEN_YEARS_S = 10 * 366 * 86_400
 EXPIRES_IN_S: dict[str, Any] = {
     "type": "number",
     "title": "Expires after (seconds)",
-    "description": "Left empty: it waits for as long as the run lives.",
+    "description": "Leave empty to wait indefinitely.",
     "exclusiveMinimum": 0,
     "maximum": _TEN_YEARS_S,
     "x-ui": {"order": 8, "widget": "number"},
@@ -27,28 +42,29 @@ EXPIRES_IN_S: dict[str, Any] = {
 ON_EXPIRE: dict[str, Any] = {
     "type": "string",
     "title": "When it expires",
-    "description": "fail: the block fails. continue: go on by out, the output is null. "
-    "skip: passed over as skipped, goes on by out without a value.",
+    "enum": ["fail", "continue", "skip"],
+    "description": "What happens when no answer arrives in time.",
     "default": "fail",
+    "x-titles": {"fail": "Fail the block", "continue": "Continue with null", "skip": "Skip the block"},
     "x-ui": {"order": 9, "widget": "select"},
 }
 
 NOTIFY: dict[str, Any] = {
     "type": "object",
     "title": "Notify",
-    "description": '{"email": ["ada@example.org"], "webhook": "https://…"}: who is told, with the link, when it opens.',
+    "description": 'Send the link: {"email": ["ada@example.org"], "webhook": "https://…"}.',
     "additionalProperties": False,
     "properties": {
         "email": {
             "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-            "title": "Mail to",
-            "description": "One address, or a list of them.",
+            "title": "Email",
+            "description": "One address, or a list of addresses.",
             "x-ui": {"order": 1, "widget": "text"},
         },
         "webhook": {
             "type": "string",
-            "title": "Web address",
-            "description": "Gets a POST of JSON, signed with the server's key.",
+            "title": "Webhook URL",
+            "description": "Receives a POST with JSON, signed with the key of the server.",
             "x-ui": {"order": 2, "widget": "text"},
         },
     },

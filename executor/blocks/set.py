@@ -10,7 +10,7 @@ class Set:
     spec = BlockSpec(
         type="set",
         title="Set",
-        description="Puts a value together from references and text; the output is that value.",
+        description="Builds a value from text and references. The output is that value.",
         category="data",
         params={
             "type": "object",
@@ -18,7 +18,7 @@ class Set:
             "properties": {
                 "value": {
                     "title": "Value",
-                    "description": "Any JSON, with references in it.",
+                    "description": "Any JSON value, including references.",
                     "x-ui": {"order": 1, "widget": "json", "rows": 6},
                 }
             },

@@ -24,7 +24,7 @@ class Signal:
     spec = BlockSpec(
         type="signal",
         title="Signal",
-        description="Waits until a signal of this name is sent to the run, for example by another system.",
+        description="Waits until a signal with this name is sent to the run, for example by another system.",
         category="flow",
         pauses=True,
         params={
@@ -34,8 +34,8 @@ class Signal:
             "properties": {
                 "name": {
                     "type": "string",
-                    "title": "Name",
-                    "description": "Of the signal: POST /api/runs/{run}/signals/{name}.",
+                    "title": "Signal name",
+                    "description": "Sent with POST /api/runs/{run}/signals/{name}.",
                     "minLength": 1,
                     "maxLength": 200,
                     "x-ui": {"order": 1, "widget": "text"},
@@ -43,15 +43,15 @@ class Signal:
                 "correlation": {
                     "type": ["string", "number"],
                     "title": "Correlation",
-                    "description": "Only a signal with the same correlation is taken. Left empty: any.",
+                    "description": "Accept only signals with the same correlation. Leave empty to accept any.",
                     "x-ui": {"order": 2, "widget": "text"},
                 },
                 "expires_in_s": EXPIRES_IN_S,
-                "on_expire": ON_EXPIRE | {"enum": ["fail", "continue", "skip"]},
+                "on_expire": ON_EXPIRE,
             },
         },
         output=_OUTPUT,
-        sentence="waits for {name} of {correlation} | waits for {name} | waits for a signal",
+        sentence="Wait for {name} of {correlation} | Wait for {name} | Wait for a signal",
         icon="signal",
     )
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
+from executor.blocks.schema import FIELD_TITLES
 from executor.errors import BlockError
 from executor.values.coerce import FIELD_TYPES, coerce
 
@@ -19,8 +20,8 @@ _PARAMS: dict[str, Any] = {
     "properties": {
         "fields": {
             "type": "array",
-            "title": "Fields",
-            "description": "What the input holds. Text is read as the declared type; other keys pass through.",
+            "title": "Input fields",
+            "description": "Fields of the input. Text is converted to the type of the field; other fields are kept.",
             "maxItems": 200,
             "x-ui": {"order": 1, "widget": "list"},
             "items": {
@@ -31,7 +32,7 @@ _PARAMS: dict[str, Any] = {
                     "name": {
                         "type": "string",
                         "title": "Name",
-                        "description": "References read it as <start.name>.",
+                        "description": "Use <start.name> in references.",
                         "minLength": 1,
                         "maxLength": 128,
                         "x-ui": {"order": 1, "widget": "text"},
@@ -39,31 +40,32 @@ _PARAMS: dict[str, Any] = {
                     "type": {
                         "enum": list(FIELD_TYPES),
                         "title": "Type",
-                        "description": "Text is read as a value of this type.",
+                        "description": "Text is converted to this type.",
+                        "x-titles": FIELD_TITLES,
                         "default": "any",
                         "x-ui": {"order": 2, "widget": "select"},
                     },
                     "title": {
                         "type": "string",
                         "title": "Label",
-                        "description": "What a form calls it.",
+                        "description": "Label in the form.",
                         "x-ui": {"order": 3, "widget": "text"},
                     },
                     "description": {
                         "type": "string",
                         "title": "Description",
-                        "description": "What a form says about it.",
+                        "description": "Help text in the form.",
                         "x-ui": {"order": 4, "widget": "text"},
                     },
                     "default": {
-                        "title": "Default",
-                        "description": "The value when none is given.",
+                        "title": "Default value",
+                        "description": "Used when the input has no value.",
                         "x-ui": {"order": 5, "widget": "json"},
                     },
                     "required": {
                         "type": "boolean",
                         "title": "Required",
-                        "description": "A run without it is refused.",
+                        "description": "A run cannot start without it.",
                         "default": False,
                         "x-ui": {"order": 6, "widget": "boolean"},
                     },
@@ -105,12 +107,12 @@ class Start:
     spec = BlockSpec(
         type="start",
         title="Start",
-        description="Starts the workflow. Its output is the input of the run.",
+        description="Starts the workflow. The output is the input of the run.",
         category="trigger",
         params=_PARAMS,
         trigger=True,
         inline=True,
-        sentence="takes {fields[].name} | starts the workflow",
+        sentence="Input: {fields[].name} | Starts the workflow",
         icon="play",
     )
 

@@ -9,6 +9,7 @@ import orjson
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Patch, PatchOp
+from executor.blocks.schema import FIELD_TITLES
 from executor.errors import BlockError
 from executor.values.coerce import FIELD_TYPES, coerce
 from executor.values.payload import MISSING
@@ -21,7 +22,7 @@ _PARAMS: dict[str, Any] = {
     "properties": {
         "assign": {
             "title": "Assignments",
-            "description": "Assignments in order; an object {name: value} is short for setting each of them.",
+            "description": "Changes, in order. An object of names and values sets each variable.",
             "x-ui": {"order": 1, "widget": "list"},
             "oneOf": [
                 {"type": "object"},
@@ -35,33 +36,38 @@ _PARAMS: dict[str, Any] = {
                         "properties": {
                             "name": {
                                 "type": "string",
-                                "title": "Name",
-                                "description": "A variable, or a place in one: $.order.items[0]",
+                                "title": "Variable",
+                                "description": "Name of a variable, or a path such as $.order.items[0]",
                                 "minLength": 1,
                                 "x-ui": {"order": 1, "widget": "text"},
                             },
                             "op": {
                                 "enum": list(OPS),
-                                "title": "Change",
-                                "description": "append and increment are atomic; merge is for objects.",
+                                "title": "Operation",
+                                "description": "Append and increment are atomic. Merge requires an object.",
+                                "x-titles": {
+                                    "set": "Set",
+                                    "merge": "Merge",
+                                    "del": "Delete",
+                                    "append": "Append",
+                                    "increment": "Increment",
+                                },
                                 "default": "set",
                                 "x-ui": {"order": 2, "widget": "select"},
                             },
                             "type": {
                                 "enum": list(FIELD_TYPES),
                                 "title": "Type",
-                                "description": "Text is read as a value of this type.",
+                                "description": "Text is converted to this type.",
+                                "x-titles": FIELD_TITLES,
                                 "default": "any",
                                 "x-ui": {"order": 3, "widget": "select", "advanced": True},
                             },
                             "value": {
                                 "title": "Value",
-                                "description": "Any JSON, with references in it.",
-                                "x-ui": {
-                                    "order": 4,
-                                    "widget": "json",
-                                    "when": {"op": ["set", "merge", "append", "increment"]},
-                                },
+                                "description": "Any JSON value, including references.",
+                                "x-when": {"op": ["set", "merge", "append", "increment"]},
+                                "x-ui": {"order": 4, "widget": "json"},
                             },
                         },
                     },
@@ -80,7 +86,7 @@ class Variables:
         category="data",
         params=_PARAMS,
         inline=True,
-        sentence="{assign[].name} | {assign}",
+        sentence="Change {assign[].name} | Change {assign} | Change variables",
         icon="variable",
     )
 

@@ -13,7 +13,7 @@ class Wait:
     spec = BlockSpec(
         type="wait",
         title="Wait",
-        description="Pauses for some seconds, or until a date and time. Holds no memory and no slot meanwhile.",
+        description="Pauses for a number of seconds, or until a date and time.",
         category="flow",
         pauses=True,
         params={
@@ -31,13 +31,13 @@ class Wait:
                 "until": {
                     "type": "string",
                     "title": "Until",
-                    "description": "A date and time such as 2027-01-31T09:00:00Z instead; UTC if it names no zone.",
+                    "description": "A date and time instead, such as 2027-01-31T09:00:00Z. Default time zone: UTC.",
                     "x-ui": {"order": 2, "widget": "text"},
                 },
             },
             "anyOf": [{"required": ["seconds"]}, {"required": ["until"]}],
         },
-        sentence="waits {seconds} s | waits until {until} | waits",
+        sentence="Wait {seconds} s | Wait until {until} | Wait",
         icon="clock",
     )
 

@@ -12,11 +12,11 @@ from executor.blocks.base import Context, Done
 from executor.triggers.requests import header_problem
 
 _PROPERTIES: dict[str, Any] = {
-    "body": {"description": "The JSON that was sent, or its text"},
-    "headers": {"type": "object", "description": "Names in lower case"},
-    "query": {"type": "object", "description": "A name that came more than once has a list"},
+    "body": {"description": "The body as JSON, or as text if it is not JSON"},
+    "headers": {"type": "object", "description": "Header names are in lower case"},
+    "query": {"type": "object", "description": "A repeated parameter is a list"},
     "method": {"type": "string"},
-    "delivery": {"type": ["string", "null"], "description": "The sender's name for this delivery, or ours"},
+    "delivery": {"type": ["string", "null"], "description": "Id of the delivery, from the sender if it has one"},
     "received_at": {"type": "integer", "description": "Unix milliseconds"},
 }
 
@@ -30,7 +30,7 @@ def _output_of(params: Params) -> dict[str, Any]:
 def _check(params: Params) -> tuple[Finding, ...]:
     found = []
     if params.get("auth") == "none":
-        found.append(Finding("webhook_open", "/auth", "anybody who knows its address can start this workflow"))
+        found.append(Finding("webhook_open", "/auth", "anyone who knows the URL can start this workflow"))
     headers = params.get("headers")
     for i, name in enumerate(headers if isinstance(headers, list) else ()):
         problem = header_problem(name) if isinstance(name, str) else None
@@ -49,7 +49,7 @@ class Webhook:
     spec = BlockSpec(
         type="webhook",
         title="Webhook",
-        description="Starts the workflow when another system sends a request to its address.",
+        description="Starts the workflow when a request arrives at its URL.",
         category="trigger",
         params={
             "type": "object",
@@ -57,50 +57,58 @@ class Webhook:
             "properties": {
                 "auth": {
                     "enum": ["hmac", "github", "token", "none"],
-                    "title": "Who may send",
-                    "description": "hmac: requests are signed, with the time. github: signed as GitHub does it. "
-                    "token: the secret as bearer token. none: anybody.",
+                    "title": "Authentication",
+                    "description": "How the sender proves that it knows the secret.",
                     "default": "hmac",
+                    "x-titles": {
+                        "hmac": "Signature (HMAC)",
+                        "github": "GitHub signature",
+                        "token": "Bearer token",
+                        "none": "None",
+                    },
                     "x-weft": "literal",
                     "x-ui": {"order": 1, "widget": "select"},
                 },
                 "secret_env": {
                     "type": "string",
                     "title": "Secret from the environment",
-                    "description": "Name of the value that is the secret. Left empty: weft makes one and shows it.",
+                    "description": "Name of an environment value with the secret. Leave empty to create a secret.",
                     "pattern": "^[A-Za-z_][A-Za-z0-9_]{0,127}$",
                     "x-weft": "literal",
+                    "x-when": {"auth": ["hmac", "github", "token"]},
                     "x-ui": {"order": 2, "widget": "text", "advanced": True},
                 },
                 "respond": {
                     "enum": ["immediate", "run"],
-                    "title": "Answer",
-                    "description": "immediate: 202 once the run is stored. run: what the run answers.",
+                    "title": "Respond",
+                    "description": "Respond with 202 at once, or with the response of the run.",
                     "default": "immediate",
+                    "x-titles": {"immediate": "Immediately", "run": "When the run ends"},
                     "x-weft": "literal",
                     "x-ui": {"order": 3, "widget": "select"},
                 },
                 "timeout_s": {
                     "type": "number",
                     "title": "Wait for the run (seconds)",
-                    "description": "After that the answer is 202 all the same.",
+                    "description": "If the run takes longer, the response is 202.",
                     "exclusiveMinimum": 0,
                     "maximum": 60,
                     "default": 30,
                     "x-weft": "literal",
-                    "x-ui": {"order": 4, "widget": "number", "when": {"respond": ["run"]}},
+                    "x-when": {"respond": ["run"]},
+                    "x-ui": {"order": 4, "widget": "number"},
                 },
                 "body_schema": {
                     "type": "object",
-                    "title": "Body",
-                    "description": "JSON Schema of the body. What does not fit is refused with 422.",
+                    "title": "Body schema",
+                    "description": "JSON Schema. A body that does not match is rejected with 422.",
                     "x-weft": "literal",
                     "x-ui": {"order": 5, "widget": "schema"},
                 },
                 "headers": {
                     "type": "array",
-                    "title": "More headers",
-                    "description": "Names of headers the workflow may read besides the usual ones.",
+                    "title": "Additional headers",
+                    "description": "Names of more request headers that the workflow can read.",
                     "maxItems": 50,
                     "items": {"type": "string", "minLength": 1, "maxLength": 100, "x-weft": "literal"},
                     "x-weft": "literal",
@@ -108,8 +116,8 @@ class Webhook:
                 },
                 "enabled": {
                     "type": "boolean",
-                    "title": "Switched on",
-                    "description": "It can be switched without a new version, too.",
+                    "title": "Enabled",
+                    "description": "Can also be changed later without publishing a new version.",
                     "default": True,
                     "x-weft": "literal",
                     "x-ui": {"order": 7, "widget": "boolean"},
@@ -120,7 +128,7 @@ class Webhook:
         inline=True,
         output_from=_output_of,
         check=_check,
-        sentence="starts when a request comes in",
+        sentence="Starts when a request arrives",
         icon="webhook",
     )
 

@@ -1,4 +1,5 @@
-"""Cron expressions with five fields in a time zone, as a function from moment to moment. Pure: no clock in here.
+"""Cron expressions with five fields, or a nickname such as @daily, in a time zone, as a function from moment to
+moment. Pure: no clock in here.
 
 When the clocks change, wall-clock time has a gap or an overlap. The rules:
  1. An expression that names hours goes by the wall clock: a time in the gap is taken at the gap's end, a time in the
@@ -23,7 +24,20 @@ from executor.errors import BadRequest
 
 EXPRESSION_LENGTH_MAX: Final = 200
 # For descriptions of the API. What the fields may be, `parse` says, in words.
-EXPRESSION_SCHEMA: Final = {"minLength": 9, "pattern": r"^\s*(\S+\s+){4}\S+\s*$", "examples": ["0 9 * * MON-FRI"]}
+EXPRESSION_SCHEMA: Final = {
+    "minLength": 6,
+    "pattern": r"^\s*((\S+\s+){4}\S+|@\w+)\s*$",
+    "examples": ["0 9 * * MON-FRI", "@daily"],
+}
+NICKNAMES: Final = {
+    "@YEARLY": "0 0 1 1 *",
+    "@ANNUALLY": "0 0 1 1 *",
+    "@MONTHLY": "0 0 1 * *",
+    "@WEEKLY": "0 0 * * 0",
+    "@DAILY": "0 0 * * *",
+    "@MIDNIGHT": "0 0 * * *",
+    "@HOURLY": "0 * * * *",
+}
 # The longest stretch that any zone's clocks were put back by since they are kept in hours: for looking backwards.
 OVERLAP_MAX: Final = timedelta(hours=3)
 # A schedule is for years to come; the calendar of Python ends in 9999, and arithmetic near its ends overflows.
@@ -95,7 +109,8 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
         if len(zones()) == 1:
             hint = "this machine has no time zones but UTC: install its tzdata, or `pip install tzdata`"
         raise ZoneUnknown(f"there is no time zone {zone[:80]!r}", pointer="/tz", hint=hint)
-    return _parsed(" ".join(expression.upper().split()), zone)
+    fields = " ".join(expression.upper().split())
+    return _parsed(NICKNAMES.get(fields, fields), zone)
 
 
 @functools.lru_cache(maxsize=1024)
@@ -103,12 +118,14 @@ def _parsed(expression: str, zone: str) -> Cron:
     shown = repr(expression[:80])
     if len(expression) > EXPRESSION_LENGTH_MAX:
         raise _invalid(f"a cron expression has at most {EXPRESSION_LENGTH_MAX} characters")
+    if expression.startswith("@"):
+        raise _invalid(f"there is no cron nickname {shown}; use {', '.join(NICKNAMES).lower()}")
     if len(expression.split()) != 5:
         raise _invalid(f"a cron expression has five fields, {shown} has {len(expression.split())}")
     try:
         found = CronSim(expression, datetime(2024, 1, 1))
     except CronSimError as error:
-        raise _invalid(f"the cron expression {shown} can not be read: {str(error).lower()}") from None
+        raise _invalid(f"the cron expression {shown} cannot be read: {str(error).lower()}") from None
     cron = Cron(expression, UTC if zone == "UTC" else ZoneInfo(zone), rhythm=found.hours == set(range(24)))
     if cron.next(0) is None:
         raise _invalid(f"the cron expression {shown} names no day that ever comes")

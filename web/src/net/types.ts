@@ -111,6 +111,10 @@ export interface JsonSchema {
   anyOf?: JsonSchema[]
   'x-weft'?: 'expression' | 'code' | 'literal'
   'x-ui'?: UiHint
+  /** Labels of the values of `enum`. */
+  'x-titles'?: Record<string, string>
+  /** Shown only while each of these params has one of these values. */
+  'x-when'?: Record<string, Json[]>
   'x-rows'?: number
   [other: string]: unknown
 }
@@ -151,7 +155,6 @@ export interface UiHint {
   order?: number
   widget?: 'text' | 'longtext' | 'code' | 'json' | 'number' | 'boolean' | 'select' | 'keyvalues' | 'schema' | 'reference' | 'list'
   rows?: number
-  when?: Record<string, Json[]>
   advanced?: boolean
   handles?: 'id' | 'items' | 'value'
 }

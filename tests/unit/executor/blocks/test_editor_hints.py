@@ -15,7 +15,8 @@ CATALOGUE = Registry.load().catalogue()
 WIDGETS = {
     "text", "longtext", "code", "json", "number", "boolean", "select", "keyvalues", "schema", "reference", "list",
 }  # fmt: skip
-KEYS = {"order", "widget", "rows", "when", "advanced", "handles"}
+NOTES = ("title", "description", "x-ui", "x-weft", "x-titles", "x-when")
+KEYS = {"order", "widget", "rows", "advanced", "handles"}
 
 
 @pytest.fixture(params=CATALOGUE, ids=lambda entry: entry["type"])
@@ -31,7 +32,7 @@ def test_every_param_has_title_description_and_a_widget(entry: dict[str, Any]) -
             hints = param["x-ui"]
             assert hints["widget"] in WIDGETS and hints.keys() <= KEYS, f"{where}/{name}"
             assert hints.get("rows", 1) >= 1
-            for other, values in hints.get("when", {}).items():
+            for other, values in param.get("x-when", {}).items():
                 allowed = properties[other].get("enum")
                 assert allowed is None or set(values) <= set(allowed), f"{where}/{name}"
         orders = [param["x-ui"]["order"] for param in properties.values()]
@@ -52,11 +53,21 @@ def test_widgets_fit_the_schema(entry: dict[str, Any]) -> None:
                 assert "items" in param or any("items" in option for option in param["oneOf"]), at
 
 
+def test_choices_have_labels(entry: dict[str, Any]) -> None:
+    """HTTP methods and functions of the server are their own labels."""
+    for where, properties in forms(entry["params"]):
+        for name, param in properties.items():
+            values = [value for value in param.get("enum", ()) if not re.fullmatch("[A-Z]+", value)]
+            titles = param.get("x-titles", {})
+            assert set(values) <= titles.keys(), f"{where}/{name}"
+            assert all(title[0].isupper() for title in titles.values()), f"{where}/{name}"
+
+
 def test_hints_cost_no_time_at_compile(entry: dict[str, Any]) -> None:
     """The quick check knows the keyword; else every block would go through the slow validator."""
     for _, properties in forms(entry["params"]):
         for param in properties.values():
-            plain = {key: value for key, value in param.items() if key in ("title", "description", "x-ui", "x-weft")}
+            plain = {key: value for key, value in param.items() if key in NOTES}
             assert accepts(plain, "any")
 
 

@@ -49,7 +49,7 @@ def test_cases() -> None:
     assert block.spec.cases is not None
     assert block.spec.cases({"routes": BY_VALUE[:1], "default": "other"}) == (
         Case("de", "German"),
-        Case("other", "default"),
+        Case("other", "Default"),
     )
     assert block.spec.cases({"routes": BY_VALUE[:1], "default": "de"}) == (Case("de", "German"),)
     assert block.spec.cases({"routes": {}, "default": 3}) == ()

@@ -149,7 +149,7 @@ def first_shown(wall: datetime, zone: ZoneInfo) -> int:
 
 @pytest.mark.parametrize(
     "expression",
-    ["", "* * * *", "0 * * * * *", "61 * * * *", "* 24 * * *", "0 0 31 2 *", "0 0 */31 2 MON#5", "@daily", "a b c d e",
+    ["", "* * * *", "0 * * * * *", "61 * * * *", "* 24 * * *", "0 0 31 2 *", "0 0 */31 2 MON#5", "@reboot", "a b c d e",
      "*/0 * * * *", "5-1 * * * *", "0 0 * * 8", "0 0 * * MON#6", "1," * 200 + "1 * * * *"],
 )  # fmt: skip
 def test_what_is_no_expression_says_why(expression: str) -> None:

@@ -50,7 +50,8 @@ const KNOWN: Record<string, Record<string, Hint>> = {
 
 export function hintOf(type: string | null, param: string, schema: JsonSchema): Hint {
   const given = schema['x-ui']
-  return { ...(given && typeof given === 'object' ? (given as Hint) : {}), ...(type ? KNOWN[type]?.[param] : {}) }
+  const when = schema['x-when']
+  return { ...(given && typeof given === 'object' ? (given as Hint) : {}), ...(when ? { when } : {}), ...(type ? KNOWN[type]?.[param] : {}) }
 }
 
 export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {

@@ -5,9 +5,14 @@ const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 
 const DAY_NAMES = DAYS.map((day) => day.slice(0, 3).toUpperCase())
 const MONTH_NAMES = MONTHS.map((month) => month.slice(0, 3).toUpperCase())
 
+const NICKNAMES: Readonly<Record<string, string>> = {
+  '@YEARLY': '0 0 1 1 *', '@ANNUALLY': '0 0 1 1 *', '@MONTHLY': '0 0 1 * *', '@WEEKLY': '0 0 * * 0', '@DAILY': '0 0 * * *', '@MIDNIGHT': '0 0 * * *', '@HOURLY': '0 * * * *',
+}
+
 /** null: there are no simple words for it. */
 export function cronWords(expression: string): string | null {
-  const fields = expression.trim().toUpperCase().split(/\s+/)
+  const upper = expression.trim().toUpperCase()
+  const fields = (NICKNAMES[upper] ?? upper).split(/\s+/)
   if (fields.length !== 5) return null
   const [minute, hour, date, month, day] = fields as [string, string, string, string, string]
   const time = timeWords(minute, hour)
