@@ -44,8 +44,9 @@ from server.routes.demo import Calls
 from server.routes.hooks import HookRates
 from server.routes.table import routes
 from server.security import Guard, warn_of_open_bind
-from server.settings import Settings, SettingsError, load_settings, read_secret
+from server.settings import Settings, load_settings, read_secret
 from server.sse import Streams
+from server.variables import SettingsError
 
 STATIC = Path(__file__).parent / "static"
 EXIT_USAGE = 2

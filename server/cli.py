@@ -25,13 +25,13 @@ import click
 from server import cli_cron, cli_export, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep
 from server.cli_cache import cache
 from server.cli_help import Sections
+from server.variables import DEFAULT_URL, SettingsError, check_names, server_url
 
 if TYPE_CHECKING:
     from compiler.plan import Plan
     from compiler.render import Format
     from server.client import ClientError, WeftClient
 
-DEFAULT_URL = "http://127.0.0.1:8765"
 OK, FAILED, CANCELLED, WAITING, BAD_ARGUMENTS, NO_SERVER = 0, 1, 2, 3, 4, 5
 OPEN_PATIENCE_S = 20.0
 EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "waiting": WAITING}
@@ -72,17 +72,15 @@ class _Refused(click.ClickException):
 
 
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
-@click.option(
-    "--url", envvar="WEFT_URL", default=DEFAULT_URL, show_default=True, help="The server to talk to (WEFT_URL)."
-)
+@click.option("--url", help=f"The server to talk to (WEFT_URL, else the port WEFT_PORT here, else {DEFAULT_URL}).")
 @click.version_option(package_name="weft", message="weft %(version)s")
 @click.pass_context
-def weft(ctx: click.Context, url: str) -> None:
+def weft(ctx: click.Context, url: str | None) -> None:
     """Run workflows that people draw: durably, with approvals, and with every step on record.
 
     `weft serve` starts the server. A server with WEFT_TOKEN set wants the same variable here.
     """
-    ctx.obj = url
+    ctx.obj = url or server_url(os.environ)
     if os.environ.get("NO_COLOR"):
         ctx.color = False
 
@@ -93,17 +91,21 @@ def weft(ctx: click.Context, url: str) -> None:
 @weft.command()
 @click.option("--host", help="Address to listen on (WEFT_HOST, else 127.0.0.1). Others than loopback need WEFT_TOKEN.")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port (WEFT_PORT, else 8765); 0 takes a free one.")
-@click.option("--db", type=click.Path(dir_okay=False), help="SQLite file (WEFT_DB, else ./.weft/weft.db).")
+@click.option(
+    "--db",
+    type=click.Path(dir_okay=False),
+    help="SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else ./.weft/weft.db).",
+)
 @click.option("--open", "open_browser", is_flag=True, help="Show it in the browser.")
 def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
     """Start the server and go on with the runs that were under way."""
     from server.app import EXIT_USAGE
     from server.app import serve as run_server
-    from server.settings import SettingsError, load_settings
+    from server.settings import load_settings
 
     if port == 0 and open_browser:
         port = _free_port()  # the browser has to know it
-    given = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db}
+    given = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
     try:
         settings = load_settings({**os.environ, **{name: str(v) for name, v in given.items() if v is not None}})
     except SettingsError as error:
@@ -354,6 +356,7 @@ def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token:
     """Await `action(client)` and turn what the client raises into an exit."""
     from server.client import ClientError, WeftClient
 
+    _check_variables()
     token = os.environ.get("WEFT_TOKEN") if with_token else None
     _check_address(url)
     if token and not (token.isascii() and token.isprintable()):
@@ -367,6 +370,13 @@ def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token:
         return _run(go())
     except ClientError as error:
         raise _refused(error) from None
+
+
+def _check_variables() -> None:
+    try:
+        check_names(os.environ)
+    except SettingsError as error:
+        raise _Refused(f"{error}") from None
 
 
 def _check_address(url: str) -> None:
@@ -422,6 +432,7 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
     from executor.blocks.registry import Registry
     from executor.sandbox import Sandbox
 
+    _check_variables()
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]
     try:
         own = python_blocks(named)

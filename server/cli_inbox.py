@@ -122,7 +122,8 @@ def signing_key() -> int:
     """
     from executor.links import Links
     from server import cli
-    from server.settings import SettingsError, load_settings, read_secret
+    from server.settings import load_settings, read_secret
+    from server.variables import SettingsError
 
     try:
         settings = load_settings(os.environ)

@@ -14,17 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
+from server.variables import DEFAULT_DB, SettingsError, check_names, database_path
+
 if TYPE_CHECKING:
     from executor.upkeep.doctor import Report
     from executor.upkeep.gc import Collected
 
-DEFAULT_DB = "./.weft/weft.db"
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 T = TypeVar("T")
 
 DATABASE = click.option(
-    "--db", type=click.Path(dir_okay=False, path_type=Path), help=f"SQLite file (WEFT_DB, else {DEFAULT_DB})."
+    "--db",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else {DEFAULT_DB}).",
 )
 
 
@@ -153,7 +156,7 @@ def restore(file: Path, db: Path | None, force: bool) -> int:
     from executor.upkeep import backup as copies
     from server import cli
 
-    path = db or Path(os.environ.get("WEFT_DB") or DEFAULT_DB)
+    path = _named(db)
     if path.exists() and path.samefile(file):
         raise cli._Refused(f"{file} is the database itself.")
     found, kept = _told(lambda: copies.restore(file, path, replace=force))
@@ -173,16 +176,27 @@ def existing(db: Path | None) -> Path:
     """The database file of this command. It is never created here: a wrong name would be an empty database."""
     from server import cli
 
-    path = db or Path(os.environ.get("WEFT_DB") or DEFAULT_DB)
+    path = _named(db)
     if not path.is_file():
-        raise cli._Refused(f"There is no database {path}.", "Name it with --db, or set WEFT_DB.")
+        raise cli._Refused(f"There is no database {path}.", "Name it with --db, or set WEFT_DB or WEFT_DATA.")
     return path
+
+
+def _named(db: Path | None) -> Path:
+    """`--db`, else what the environment says."""
+    from server import cli
+
+    try:
+        check_names(os.environ)
+        return db or Path(database_path(os.environ))
+    except SettingsError as error:
+        raise cli._Refused(f"{error}") from None
 
 
 def _secrets() -> list[str]:
     """Values of the environment that nothing may record. Short ones would be found in ordinary words."""
     from executor.values.redact import LENGTH_MIN
-    from server.settings import SettingsError, load_settings
+    from server.settings import load_settings
 
     try:
         settings = load_settings()

@@ -26,7 +26,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from executor.errors import WeftError
 from server.body import SIZE_HINT
 from server.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
-from server.settings import Settings, is_loopback
+from server.settings import Settings
+from server.variables import is_loopback
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIX = "/resume/"

@@ -1,7 +1,7 @@
 """What the server is told from outside: one struct, read once from the environment. `SettingsError` names the variable.
 
 WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one. A host that is not loopback needs WEFT_TOKEN
-WEFT_DB                  path of the SQLite file; its folder is created
+WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT_DATA: that folder, for weft.db in it
 WEFT_TOKEN               bearer token that everything under /api then asks for; `off` is none
 WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
 WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
@@ -22,7 +22,6 @@ WEFT_LOG                 log level: debug, info, warning (default), error
 from __future__ import annotations
 
 import hashlib
-import ipaddress
 import os
 import secrets
 from collections.abc import Mapping
@@ -35,9 +34,22 @@ from msgspec import Struct, field
 
 from executor.blocks.addresses import Allowed
 from executor.services import MailSettings
+from server.variables import (
+    DEFAULT_DB,
+    DEFAULT_HOST,
+    DEFAULT_PORT,
+    ENV_PREFIX,
+    LISTS,
+    MAIL,
+    SECRET_PREFIX,
+    TEXTS,
+    SettingsError,
+    authority,
+    check_names,
+    database_path,
+    is_loopback,
+)
 
-ENV_PREFIX = "WEFT_ENV_"
-SECRET_PREFIX = "WEFT_SECRET_"  # noqa: S105 - the name of a variable, not a value
 SECRET_BYTES_MIN = 16
 TOKEN_OFF = "off"  # noqa: S105 - what WEFT_TOKEN says instead of a token
 # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
@@ -46,10 +58,6 @@ LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
 RETENTION_DAYS_MAX = 36_500
 LogLevel = Literal["debug", "info", "warning", "error"]
 T = TypeVar("T")
-
-
-class SettingsError(ValueError):
-    """A setting is missing or wrong; the text says which and how to mend it."""
 
 
 class Limits(Struct, frozen=True):
@@ -75,9 +83,9 @@ class Settings(Struct, frozen=True):
     """See the module text. `public_url` is WEFT_BASE_URL; `base_url` (no trailing slash) falls back to host and
     port."""
 
-    db_path: str = "./.weft/weft.db"
-    host: str = "127.0.0.1"
-    port: int = 8765
+    db_path: str = DEFAULT_DB
+    host: str = DEFAULT_HOST
+    port: int = DEFAULT_PORT
     token: str | None = None
     allowed_hosts: tuple[str, ...] = ()
     allow_private: tuple[str, ...] = ()
@@ -108,8 +116,7 @@ class Settings(Struct, frozen=True):
     @property
     def authority(self) -> str:
         """`host:port` under which this process reaches itself."""
-        host = _REACHED_AS.get(self.host, self.host)
-        return f"[{host}]:{self.port}" if ":" in host else f"{host}:{self.port}"
+        return authority(self.host, self.port)
 
     @property
     def retention_ms(self) -> int | None:
@@ -143,20 +150,22 @@ class Settings(Struct, frozen=True):
 def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     """Settings from the environment (default: os.environ). Raises SettingsError."""
     env = os.environ if environ is None else environ
+    check_names(env)
     raw: dict[str, object] = {}
-    for name, key in _TEXTS.items():
+    for name, key in TEXTS.items():
         if env.get(name):
             raw[key] = env[name]
+    raw["db_path"] = database_path(env)
     if raw.get("token") == TOKEN_OFF:
         del raw["token"]
-    for name, key in _LISTS.items():
+    for name, key in LISTS.items():
         if env.get(name):
             raw[key] = tuple(part.strip() for part in env[name].split(",") if part.strip())
-    mail = {key: env[name] for name, key in _MAIL.items() if env.get(name)}
-    raw["mail"] = _convert(mail, MailSettings, _MAIL)
+    mail = {key: env[name] for name, key in MAIL.items() if env.get(name)}
+    raw["mail"] = _convert(mail, MailSettings, MAIL)
     raw["env"] = _named(env, ENV_PREFIX)
-    raw["secrets"] = _named({name: value for name, value in env.items() if name not in _TEXTS}, SECRET_PREFIX)
-    settings = _convert(raw, Settings, _TEXTS | _LISTS)
+    raw["secrets"] = _named({name: value for name, value in env.items() if name not in TEXTS}, SECRET_PREFIX)
+    settings = _convert(raw, Settings, TEXTS | LISTS)
     for name in settings.env.keys() & settings.secrets.keys():
         raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set: ${{{name}}} can only be one")
     if settings.mail.transport not in ("log", "smtp"):
@@ -205,50 +214,12 @@ def read_secret(settings: Settings) -> bytes:
     return key
 
 
-def is_loopback(host: str) -> bool:
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-_REACHED_AS = {"": "127.0.0.1", "0.0.0.0": "127.0.0.1", "::": "::1"}  # noqa: S104 - the names of "all interfaces"
-_TEXTS = {
-    "WEFT_DB": "db_path",
-    "WEFT_HOST": "host",
-    "WEFT_PORT": "port",
-    "WEFT_TOKEN": "token",
-    "WEFT_BASE_URL": "public_url",
-    "WEFT_SECRET_KEY": "secret_key",
-    "WEFT_NOTIFY_WEBHOOK": "notify_webhook",
-    "WEFT_LEASE_MS": "lease_ms",
-    "WEFT_RETENTION_DAYS": "retention_days",
-    "WEFT_LOG": "log_level",
-}
 _WANTED = {  # what is no text; the values are no secrets
     "port": "a whole number",
     "lease_ms": "a whole number of milliseconds",
     "retention_days": "a number of days",
     "log_level": "debug, info, warning or error",
     "start_tls": "true or false",
-}
-_LISTS = {
-    "WEFT_ALLOWED_HOSTS": "allowed_hosts",
-    "WEFT_ALLOW_PRIVATE": "allow_private",
-    "WEFT_NOT_SECRET": "not_secret",
-    "WEFT_NOTIFY_EMAIL": "notify_email",
-    "WEFT_FUNCTIONS": "functions",
-}
-_MAIL = {
-    "WEFT_MAIL_TRANSPORT": "transport",
-    "WEFT_MAIL_FROM": "sender",
-    "WEFT_MAIL_HOST": "host",
-    "WEFT_MAIL_PORT": "port",
-    "WEFT_MAIL_USER": "username",
-    "WEFT_MAIL_PASSWORD": "password",
-    "WEFT_MAIL_STARTTLS": "start_tls",
 }
 
 

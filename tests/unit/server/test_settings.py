@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from server.app import _Formatter, serve
-from server.settings import Settings, SettingsError, load_settings, read_secret
+from server.settings import Settings, load_settings, read_secret
+from server.variables import SettingsError
 
 
 def test_defaults_listen_on_loopback_only() -> None:
