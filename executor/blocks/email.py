@@ -6,6 +6,7 @@ told to be one: mail programs and many servers show it once.
 
 from __future__ import annotations
 
+import asyncio
 import hashlib
 import logging
 from collections.abc import Mapping, Sequence
@@ -13,6 +14,7 @@ from email.errors import HeaderParseError
 from email.message import EmailMessage
 from email.policy import SMTP
 from email.utils import formatdate, getaddresses
+from functools import partial
 from typing import Any
 
 import aiosmtplib
@@ -27,6 +29,7 @@ from executor.values.redact import Redactor
 
 _TIMEOUT_S = 30
 _RECIPIENTS_MAX = 100
+_LOGGED_MAX = 64 * 1024  # characters of a body in the log
 _IMPLICIT_TLS_PORT = 465
 # What Python's reader of addresses raises for some that are none, beside what it says it raises.
 _TRIPS = (AttributeError, IndexError, TypeError)
@@ -92,7 +95,9 @@ class Email:
         those of them that the mail server did not take while it took others. Raises BlockError: params_invalid;
         mail_failed, retryable unless the server refused for good."""
         mail = ctx.services.mail
-        message, recipients = compose(ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
+        # In a thread: a body may have 16 MiB, and its encoding takes a second for that.
+        compose_mail = partial(compose, ctx.params, mail.sender, ctx.idempotency_key, ctx.now_ms)
+        message, recipients = await asyncio.to_thread(compose_mail)
         refused = await post(message, recipients, ctx.services, ctx.key)
         transport = "smtp" if mail.transport == "smtp" else "log"
         output = {"message_id": str(message["Message-ID"]), "transport": transport, "to": recipients}
@@ -105,7 +110,10 @@ async def post(message: EmailMessage, recipients: list[str], services: Services,
     if services.mail.transport == "smtp":
         return await _send(message, services.mail, recipients)
     hidden = (value for value in services.env.values() if value != services.base_url)  # links stay readable
-    shown = Redactor(hidden).redact(f"{_heads(message)}\n{message.get_content()}")
+    body = await asyncio.to_thread(message.get_content)
+    shown = Redactor(hidden).redact_cut(f"{_heads(message)}\n{body[:_LOGGED_MAX]}")
+    if len(body) > _LOGGED_MAX:
+        shown += f"\n[{len(body) - _LOGGED_MAX} more characters]"
     _log.info("mail of %s (no mail server is set up):\n%s", about, shown)
     return []
 

@@ -32,7 +32,8 @@ from executor.services import Services
 from executor.store.base import NewRun
 from executor.store.cache import CacheRow
 from executor.values.coerce import truthy
-from executor.values.output import check_output
+from executor.values.output import ASIDE_BYTES, check_output
+from executor.values.payload import check, dump
 from executor.values.payload import encode as encode_payload
 from executor.values.redact import Redactor
 from executor.values.resolve import Template, compile_template
@@ -122,7 +123,8 @@ class Launcher:
         node = self._plan.nodes[key[1]]
         try:
             outcome, cache_key = await self._outcome(key, node, attempt, turn, count)
-            result = self._result(key, node, attempt, outcome, cache_key)
+            output = await self._encoded(outcome.output) if isinstance(outcome, Done) else b"null"
+            result = self._result(key, node, attempt, outcome, output, cache_key)
             if isinstance(outcome, Done) and result.payload.output is not None:
                 await check_output(node, result.payload.output, self._services.sandbox.matches)
             return result
@@ -256,19 +258,36 @@ class Launcher:
         seed = f"{self._run_id}:{key_text}:{attempt}"
         return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed)
 
+    async def _encoded(self, output: Any) -> bytes:
+        """JSON without secrets. Each item of a large output may have to be looked at, which is done in a thread: other
+        runs and requests proceed meanwhile. Raises BlockError."""
+        data = dump(output)
+
+        def checked() -> bytes:
+            check(output, data)
+            return self._redactor.redact_json(data)
+
+        return await asyncio.to_thread(checked) if len(data) > ASIDE_BYTES else checked()
+
     def _result(
-        self, key: NodeKey, node: Node, attempt: int, outcome: Outcome | _Found | None, cache_key: str | None
+        self,
+        key: NodeKey,
+        node: Node,
+        attempt: int,
+        outcome: Outcome | _Found | None,
+        output: bytes,
+        cache_key: str | None,
     ) -> Result:
+        """`output`: what a Done put out, encoded."""
         at_ms = self._clock.now_ms()
         match outcome:
             case None:
                 return Result(f.NodePassed(at_ms, key, attempt), Payload())
             case Done():
-                output = self._redactor.redact_json(encode_payload(outcome.output))
                 redact, clean = self._redactor.redact, self._redactor.redact_value
                 patches: list[list[Any]] = [[p.op, redact(p.path), clean(p.value)] for p in outcome.patches]
                 if node.policy.assign:
-                    patches.append(["set", node.policy.assign, clean(outcome.output)])
+                    patches.append(["set", node.policy.assign, orjson.loads(output)])
                 payload = Payload(output, patches, response=clean(outcome.response))
                 if cache_key is not None and self._cache is not None and not (outcome.patches or outcome.response):
                     payload.cached = self._cache.row(node, cache_key, output, outcome.route)

@@ -57,7 +57,7 @@ class Sandbox:
 
         def work(guest: Guest) -> list[Any]:
             answer = _ask(
-                guest, _request("expressions", calls, seed, known=self._parsed), "expression",
+                guest, _request("expressions", calls, seed, limits.expression_memory, known=self._parsed), "expression",
                 now_ms=now_ms, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms,
             )  # fmt: skip
             results = _result(answer, "expression", limits.depth + 1)
@@ -85,8 +85,9 @@ class Sandbox:
 
         def work(guest: Guest) -> tuple[Any, str]:
             answer = _ask(
-                guest, _request("code", [code], seed, console=limits.console), "code", now_ms=now_ms,
-                soft_ms=soft_ms, hard_ms=soft_ms + limits.code_grace_ms, jobs=True, should_stop=stop.is_set,
+                guest, _request("code", [code], seed, limits.code_memory, console=limits.console), "code",
+                now_ms=now_ms, soft_ms=soft_ms, hard_ms=soft_ms + limits.code_grace_ms, jobs=True,
+                should_stop=stop.is_set,
             )  # fmt: skip
             pair = _result(answer, "code", limits.depth + 1)
             if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
@@ -145,11 +146,29 @@ class Sandbox:
                 self._checker = None
 
 
-def _request(kind: str, calls: Sequence[Bound], seed: str, known: Collection[str] = frozenset(), **extra: Any) -> bytes:
+def _request(
+    kind: str, calls: Sequence[Bound], seed: str, memory: int, known: Collection[str] = frozenset(), **extra: Any
+) -> bytes:
+    """Values are encoded one by one and counted: what would not fit into the guest's `memory` bytes is not built here
+    either. Raises SandboxError: expression_memory, code_memory."""
     words = struct.unpack("<4I", hashlib.sha256(seed.encode("utf-8", "surrogatepass")).digest()[:16])
-    items = [
-        {"s": call.source, "v": dict(call.values), "t": dict(call.texts), "p": call.source in known} for call in calls
-    ]
+    items: list[dict[str, Any]] = []
+    for call in calls:
+        values: list[bytes] = []
+        for name, value in call.values.items():
+            values.append(_encode(name) + b":" + _encode(value))
+            memory -= len(values[-1])
+            if memory < 0:
+                code = "code_memory" if kind == "code" else "expression_memory"
+                raise SandboxError("out of memory: the values it refers to are too large", code=code)
+        items.append(
+            {
+                "s": orjson.Fragment(_encode(call.source)),
+                "v": orjson.Fragment(b"{" + b",".join(values) + b"}"),
+                "t": orjson.Fragment(_encode(dict(call.texts))),
+                "p": call.source in known,
+            }
+        )
     return _encode({"kind": kind, "calls": items, "seed": words, **extra})
 
 

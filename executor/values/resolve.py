@@ -21,7 +21,7 @@ from executor.blocks.base import Bound
 from executor.errors import BlockError
 from executor.values import variables as paths
 from executor.values.coerce import literal
-from executor.values.payload import MISSING, SIZE_MAX_BYTES, copy, render
+from executor.values.payload import MISSING, SIZE_MAX_BYTES, render
 from executor.values.scope import Values
 
 _Place = tuple[str | int, ...]
@@ -65,20 +65,52 @@ class Template:
         `items` and no `count`: both were settled at the start. Raises BlockError: reference_failed,
         payload_too_large."""
         params: dict[str, Any] = orjson.loads(self._params)
+        room = _Room()
         for place, slot in self._slots:
             at: Any = params
             for part in place[:-1]:
                 at = at[part]
-            at[place[-1]] = slot.fill(values, path)
+            at[place[-1]] = slot.fill(values, path, room)
         return params
 
     def skip_if(self, values: Values, path: Path) -> Bound | None:
         """The policy's skip_if with its references bound; None when there is none."""
-        return self._skip.fill(values, path) if self._skip is not None else None
+        return self._skip.fill(values, path, _Room()) if self._skip is not None else None
 
     def cache_key(self, values: Values, path: Path) -> Bound | None:
         """The key of the policy's cache with its references bound; None when the params are the key."""
-        return self._cache_key.fill(values, path) if self._cache_key is not None else None
+        return self._cache_key.fill(values, path, _Room()) if self._cache_key is not None else None
+
+
+class _Room:
+    """How much more the references of one fill may put in. Counted while they are filled: a short list of references to
+    one large value would otherwise take gigabytes before the result could be measured."""
+
+    __slots__ = ("_left",)
+
+    def __init__(self) -> None:
+        self._left = SIZE_MAX_BYTES
+
+    def spend(self, size: int) -> None:
+        """Raises BlockError(payload_too_large)."""
+        self._left -= size
+        if self._left < 0:
+            raise BlockError(
+                f"the parameters with their references filled in are over {SIZE_MAX_BYTES} bytes",
+                code="payload_too_large",
+                retryable=False,
+                hint="refer to the fields that the block needs instead of whole outputs",
+            )
+
+    def copy(self, value: Any) -> Any:
+        """`payload.copy`, paid for."""
+        if isinstance(value, str):
+            self.spend(len(value))
+        elif isinstance(value, (dict, list)):
+            data = orjson.dumps(value)
+            self.spend(len(data))
+            return orjson.loads(data)
+        return value
 
 
 class _Whole:
@@ -90,11 +122,11 @@ class _Whole:
         self._ref = ref
         self._text = text
 
-    def fill(self, values: Values, path: Path) -> Any:
+    def fill(self, values: Values, path: Path, room: _Room) -> Any:
         value = values.lookup(self._ref, path)
         if value is MISSING:
             return self._text if self._ref.kind == "env" else None
-        return value if self._ref.kind == "variable" else copy(value)  # variables are copied by lookup already
+        return room.copy(value)
 
 
 class _Text:
@@ -105,18 +137,11 @@ class _Text:
     def __init__(self, parts: list[str | tuple[Ref, str]]) -> None:
         self._parts = parts
 
-    def fill(self, values: Values, path: Path) -> str:
+    def fill(self, values: Values, path: Path, room: _Room) -> str:
         filled: list[str] = []
-        size = 0
         for part in self._parts:
             text = part if isinstance(part, str) else _rendered(values.lookup(part[0], path), part[0], part[1])
-            size += len(text)
-            if size > SIZE_MAX_BYTES:
-                raise BlockError(
-                    f"a text with references filled in is over {SIZE_MAX_BYTES} characters",
-                    code="payload_too_large",
-                    retryable=False,
-                )
+            room.spend(len(text))
             filled.append(text)
         return "".join(filled)
 
@@ -132,12 +157,13 @@ class _Code:
         self._values = [(key, known[key]) for key in rewritten.values]
         self._texts = [(key, known[key]) for key in rewritten.texts]
 
-    def fill(self, values: Values, path: Path) -> Bound:
-        return Bound(
-            self._source,
-            {key: _bound(values.lookup(ref, path), ref) for key, ref in self._values},
-            {key: _rendered(values.lookup(ref, path), ref, key) for key, ref in self._texts},
-        )
+    def fill(self, values: Values, path: Path, room: _Room) -> Bound:
+        """Values are not measured here: the sandbox does that while it encodes them."""
+        texts: dict[str, str] = {}
+        for key, ref in self._texts:
+            texts[key] = _rendered(values.lookup(ref, path), ref, key)
+            room.spend(len(texts[key]))
+        return Bound(self._source, {key: _bound(values.lookup(ref, path), ref) for key, ref in self._values}, texts)
 
 
 class _Variable:
@@ -148,9 +174,9 @@ class _Variable:
     def __init__(self, path: tuple[str | int, ...]) -> None:
         self._path = path
 
-    def fill(self, values: Values, path: Path) -> Any:
+    def fill(self, values: Values, path: Path, room: _Room) -> Any:
         value = paths.read(values.variables, self._path)
-        return None if value is MISSING else copy(value)
+        return None if value is MISSING else room.copy(value)
 
 
 _Slot = _Whole | _Text | _Code | _Variable
