@@ -54,14 +54,15 @@ class LinkRates:
 
     def missed(self, address: str) -> None:
         """Who calls from `address` asked for a link that does not exist. Raises TooManyTries."""
-        _refuse_after(self._misses.take(address), "Too many links that do not exist.")
+        refuse_after(self._misses.take(address), "Too many links that do not exist.")
 
     def answering(self, token: str) -> None:
         """Somebody posts to a link that exists. Raises TooManyTries."""
-        _refuse_after(self._answers.take(token), "Too many answers to this link.")
+        refuse_after(self._answers.take(token), "Too many answers to this link.")
 
 
-def _refuse_after(wait_s: float, message: str) -> None:
+def refuse_after(wait_s: float, message: str) -> None:
+    """Raises TooManyTries unless `wait_s` is 0."""
     if wait_s:
         seconds = math.ceil(wait_s)
         raise TooManyTries(message, hint=f"Try again in {seconds} s.", retry_after_s=seconds)

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import re
 import secrets
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Annotated, Any, Final
 
 import orjson
@@ -215,13 +216,14 @@ class Webhooks:
         row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._engine.now_ms()))
         return self._engine.links.webhook_secret(row.id, row.generation)
 
-    async def receive(self, id: str, request: Received) -> Delivered:
-        """Start the run that a request asks for. Raises NotFound; Refused for one that proves nothing; SwitchedOff;
-        BadRequest, InputInvalid; Conflict (delivery_replayed, `run`) for a copy; NotReady."""
+    async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
+        """Start the run that a request asks for. `admit` is called once the request has proved what the webhook asks
+        for, before anything is done with it, and may raise. Raises NotFound; Refused for one that proves nothing;
+        SwitchedOff; BadRequest, InputInvalid; Conflict (delivery_replayed, `run`) for a copy; NotReady."""
         row = await self._row(id)
         self._seen.add(id)
         try:
-            return await self._receive(row, request)
+            return await self._receive(row, request, admit)
         except StoreError:
             raise
         except WeftError as error:
@@ -239,9 +241,13 @@ class Webhooks:
     async def stop(self) -> None:
         await self._refusals.stop()
 
-    async def _receive(self, row: WebhookRow, request: Received) -> Delivered:
+    async def _receive(
+        self, row: WebhookRow, request: Received, admit: Callable[[Auth], None] | None = None
+    ) -> Delivered:
         now_ms = self._engine.now_ms()
         proof = prove(row.auth, self._known_secret(row), request, now_ms)
+        if admit is not None:
+            admit(row.auth)
         if not row.enabled:
             raise SwitchedOff()
         try:
@@ -258,7 +264,7 @@ class Webhooks:
             taken = DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id)
             first, stored = await self._store.deliver(row, taken, run)
         except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
-            return await self._receive(await self._row(row.id), request)
+            return await self._receive(await self._row(row.id), request, admit)
         if stored is None:
             raise Conflict(
                 f"this was delivered before and started run {first.run_id}",

@@ -5,60 +5,75 @@ A request names a webhook and brings data. Which workflow runs is what somebody 
 
 from __future__ import annotations
 
-import math
 import time
 from collections.abc import Callable
+from typing import cast
 
 from msgspec.structs import replace
 from starlette.responses import Response
 
-from executor.errors import NotFound, WeftError
+from executor.errors import NotFound, StoreError, WeftError
+from executor.store.triggers import Auth
 from executor.triggers.requests import Received
 from executor.triggers.webhooks import Delivered
 from server.body import parse_json, read_bytes
 from server.errors import problem
-from server.rates import Buckets, LinkRates, TooManyTries
+from server.rates import Buckets, LinkRates, refuse_after
 from server.routes.response import block_response
 from server.routes.runs import wait_for
 from server.routes.table import Call, RouteSpec
+from server.settings import Limits
 from server.wire import json_response
 from server.wire_triggers import HookResult, HookStarted
 
 BODY_BYTES_MAX = 1024 * 1024
-# For each address and webhook. A sender that catches up sends a burst; a flood is told to come back later.
+# A sender that catches up sends a burst; a flood is told to come back later.
 BURST, PER_S = 120, 20.0
-ID_CHARS_MAX = 300  # longer than any id: what is asked for is remembered, whether it is there or not
+REFUSED_BURST, REFUSED_PER_S = 60, 1.0
 HINT = "Post to this address."
 
 
-class HookRates(Buckets):
-    """Requests by address and webhook."""
+class HookRates:
+    """Requests that proved themselves are counted by webhook, refused ones by address: those who cannot sign do not use
+    up what those who can have, even when a proxy gives them all one address."""
 
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        super().__init__(BURST, PER_S, now_s)
+        self._proved = Buckets(BURST, PER_S, now_s)
+        self._refused = Buckets(REFUSED_BURST, REFUSED_PER_S, now_s)
 
-    def admit(self, call: Call) -> None:
+    def proved(self, webhook: str, auth: Auth, address: str) -> None:
+        """Without `auth` nothing is proved, and each address has its own measure. Raises TooManyTries."""
+        key = f"{webhook}\0{address}" if auth == "none" else webhook
+        refuse_after(self._proved.take(key), "Too many requests to this webhook.")
+
+    def refused(self, address: str) -> None:
         """Raises TooManyTries."""
-        wait_s = self.take(f"{call.address}\0{call.path('id')[:ID_CHARS_MAX]}")
-        if wait_s:
-            seconds = math.ceil(wait_s)
-            message = "Too many requests to this webhook."
-            raise TooManyTries(message, hint=f"Try again in {seconds} s.", retry_after_s=seconds)
+        refuse_after(self._refused.take(address), "Too many requests from this address were refused.")
 
 
 async def receive(call: Call) -> Response:
     """202 once the run is stored, or what the run answers. 401: the request proves nothing. 409: a delivery that came
     before. 410: the webhook is switched off."""
-    misses: LinkRates = call.request.app.state.link_rates
+    id, rates = call.path("id"), cast(HookRates, call.request.app.state.hook_rates)
+    proved = False
     try:
         received = await _read(call)
-    except WeftError as error:
-        call.engine.webhooks.note_refused(call.path("id"), error)
-        raise
-    try:
-        delivered = await call.engine.webhooks.receive(call.path("id"), received)
+
+        def admit(auth: Auth) -> None:
+            nonlocal proved
+            proved = True
+            rates.proved(id, auth, call.address)
+            _check_json(received, call.settings.limits)
+
+        delivered = await call.engine.webhooks.receive(id, received, admit)
     except NotFound:
-        misses.missed(call.address)
+        cast(LinkRates, call.request.app.state.link_rates).missed(call.address)
+        raise
+    except StoreError:
+        raise
+    except WeftError:
+        if not proved:
+            rates.refused(call.address)
         raise
     if delivered.timeout_s is None:
         return _started(delivered, delivered.submitted.status)
@@ -66,16 +81,22 @@ async def receive(call: Call) -> Response:
 
 
 async def _read(call: Call) -> Received:
-    """Raises what is wrong with the request, whatever the webhook."""
-    rates: HookRates = call.request.app.state.hook_rates
-    rates.admit(call)
+    """The request as bytes. Raises BodyTooLarge, BodyTimeout, MalformedBody: noted, like what the webhook refuses."""
     request = call.request
-    limits = replace(call.settings.limits, request_bytes=BODY_BYTES_MAX)
+    try:
+        body = await read_bytes(request, replace(call.settings.limits, request_bytes=BODY_BYTES_MAX))
+    except WeftError as error:
+        call.engine.webhooks.note_refused(call.path("id"), error)
+        raise
     headers = {name.lower(): value for name, value in request.headers.items()}
-    body = await read_bytes(request, limits)
-    if headers.get("content-type", "").partition(";")[0].strip().lower().endswith(("/json", "+json")) and body.strip():
-        parse_json(body, limits)  # for its bounds
     return Received(request.method, headers, request.query_params.multi_items(), body)
+
+
+def _check_json(received: Received, limits: Limits) -> None:
+    """Raises MalformedBody for JSON that is none, or is out of bounds."""
+    media = received.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if media.endswith(("/json", "+json")) and received.body.strip():
+        parse_json(received.body, limits)
 
 
 async def look(call: Call) -> Response:
