@@ -1,23 +1,29 @@
 """Keeps secrets out of what leaves the process: errors, logs, the journal, streams and exports.
 
-A secret is looked for as it is, JSON-escaped, URL-encoded and in base64, there also as a part of something longer
-(`user:secret`). Secrets under 6 characters are left alone: they would hit ordinary words.
+A secret is looked for in every spelling of encoders (`values/spelling.py`) and in base64, there also as a part of
+something longer (`user:secret`). What code does to it, as reversing it or writing it in hex, is not found. Secrets
+under 6 characters are left alone: they would hit ordinary words.
 """
 
 from __future__ import annotations
 
 import base64
+import hashlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
+from functools import lru_cache
 from typing import Any, Final
 from urllib.parse import quote, quote_plus
 
 import orjson
 
+from executor.values.spelling import Spelling
+
 LENGTH_MIN: Final = 6
 MARK: Final = "[redacted]"
-_LIKE_NAME = re.compile(r"\[[^\[\]]*/\d+\]")
+_LIKE_NAME = re.compile(r"\[[^\[\]]*/(?:\d+|~[0-9a-f]+)\]")
+_SPELLED_MAX: Final = 12  # characters of one spelled character, where a text may end inside of it
 
 
 class Redactor:
@@ -26,25 +32,52 @@ class Redactor:
     def __init__(self, secrets: Iterable[str] | Mapping[str, str]) -> None:
         """`secrets`: the texts, or the texts by the names they have, which `named` needs."""
         by_name = sorted(secrets.items()) if isinstance(secrets, Mapping) else [("", secret) for secret in secrets]
-        forms: dict[str, str] = {}
+        names: dict[str, str] = {}
+        spellings: dict[str, tuple[Spelling, str]] = {}
+        encoded: dict[str, str] = {}
         for name, secret in by_name:
-            for at, form in enumerate(_forms(secret) if len(secret) >= LENGTH_MIN else ()):
-                forms.setdefault(form, f"{name}/{at}")
-        self._names = forms
-        longest_first = sorted(forms, key=lambda form: (-len(form), form))
-        self._pattern = re.compile("|".join(map(re.escape, longest_first))) if forms else None
-        self._forms = longest_first
-        self._firsts = frozenset(form[0] for form in forms)
-        self._length_max = len(longest_first[0]) if forms else 0
+            if len(secret) < LENGTH_MIN:
+                continue
+            for at, form in enumerate(_forms(secret)):
+                names.setdefault(form, f"{name}/{at}")
+            spellings.setdefault(secret, (Spelling(secret), name))
+            encoded |= dict.fromkeys(_base64(secret), name)
+        self._names = names
+        self._spellings = sorted(spellings.values(), key=lambda pair: (-len(pair[0].text), pair[0].text))
+        self._encoded = sorted(encoded, key=lambda form: (-len(form), form))
+        self._any_encoded = re.compile("|".join(map(re.escape, self._encoded))) if encoded else None
+        self._matcher = lru_cache(maxsize=64)(self._compile)
+        self._firsts = frozenset("%&\\+").union(
+            *({s.text[0], s.text[0].lower(), s.text[0].upper()} for s, _ in self._spellings),
+            (form[0] for form in self._encoded),
+        )
+        self._length_max = _SPELLED_MAX * max((len(s.text) for s, _ in self._spellings), default=0)
+
+    def _found_by(self, text: str) -> re.Pattern[str] | None:
+        """What finds the secrets that may be in `text`, nearly always None."""
+        if self._any_encoded is None:
+            return None
+        lowered = text.lower()
+        likely = tuple(n for n, (spelling, _) in enumerate(self._spellings) if spelling.may_be_in(lowered))
+        encoded = self._any_encoded.search(text) is not None
+        return self._matcher(likely, encoded) if likely or encoded else None
+
+    def _compile(self, likely: tuple[int, ...], encoded: bool) -> re.Pattern[str]:
+        """The `likely` secrets, longest first, then base64."""
+        forms = [self._spellings[n][0].pattern for n in likely]
+        if encoded:
+            forms += map(re.escape, self._encoded)
+        return re.compile("|".join(forms), re.DOTALL)
 
     def redact(self, text: str) -> str:
-        return self._pattern.sub(MARK, text) if self._pattern is not None else text
+        pattern = self._found_by(text)
+        return pattern.sub(MARK, text) if pattern is not None else text
 
     def redact_cut(self, text: str) -> str:
         """The same for a text that may have been cut off: an end that begins a secret goes, too."""
         text = self.redact(text)
-        tail = self._tail(text)
-        return text[:-tail] + MARK if tail >= LENGTH_MIN else text
+        tail, letters = self._tail(text)
+        return text[:-tail] + MARK if letters >= LENGTH_MIN else text
 
     def stream(self, send: Callable[[str], None]) -> RedactedStream:
         """For a text that comes in pieces; call `end` behind the last one."""
@@ -52,22 +85,22 @@ class Redactor:
 
     def redact_json(self, data: bytes) -> bytes:
         """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
-        if self._pattern is None:
+        if b"\\u" in data:
+            data = orjson.dumps(orjson.loads(data))  # letters need no escape, and are found without
+        pattern = self._found_by(data.decode())
+        if pattern is None:
             return data
-        text = data.decode()
-        if "\\" not in text and self._pattern.search(text) is None:
-            return data
-        return orjson.dumps(self.redact_value(orjson.loads(data)))
+        return orjson.dumps(_replaced(orjson.loads(data), lambda text: pattern.sub(MARK, text)))
 
     def redact_value(self, value: Any) -> Any:
         """The same for a decoded JSON value; a new one is returned where something was found."""
-        return value if self._pattern is None else _replaced(value, self.redact)
+        return value if self._any_encoded is None else _replaced(value, self.redact)
 
     def named(self, value: Any) -> tuple[Any, list[str]]:
         """A decoded JSON value with the name of each secret in its place, and these names. Both together are equal for
         equal values only, and tell no secret."""
         found: list[str] = []
-        if self._pattern is None:
+        if self._any_encoded is None:
             return value, found
         return _replaced(value, lambda text: self._with_names(text, found)), sorted(found)
 
@@ -77,22 +110,35 @@ class Redactor:
         return self._with_names(text, [])
 
     def _with_names(self, text: str, found: list[str]) -> str:
-        if self._pattern is None:
-            return text
+        pattern = self._found_by(text)
         parts, at, plain = list[str](), 0, _LIKE_NAME.search(text) is None
-        for match in self._pattern.finditer(text):
-            found.append(self._names[match[0]])
+        for match in pattern.finditer(text) if pattern is not None else ():
+            found.append(self._name(match[0]))
             parts += text[at : match.start()].replace("[", "[["), f"[{found[-1]}]"
             at, plain = match.end(), False
-        # A bracket is doubled where a name is, or what looks like one, so that this is taken for none.
+        # A bracket is doubled where a name is, or what looks like one, so that this is not read as one.
         return text if plain else "".join([*parts, text[at:].replace("[", "[[")])
 
-    def _tail(self, text: str) -> int:
-        """Length of the longest end of `text` with which a secret begins."""
-        for at in range(max(0, len(text) - self._length_max + 1), len(text)):
-            if text[at] in self._firsts and any(form.startswith(text[at:]) for form in self._forms):
-                return len(text) - at
-        return 0
+    def _name(self, spelled: str) -> str:
+        """The secret's name and which of its spellings this is: by number, or an unusual mixture by its shape."""
+        if spelled in self._names:
+            return self._names[spelled]
+        spelling, name = next(pair for pair in self._spellings if re.fullmatch(pair[0].pattern, spelled, re.DOTALL))
+        shape = hashlib.blake2s(spelling.shape(spelled).encode(), digest_size=6).hexdigest()
+        return f"{name}/~{shape}"
+
+    def _tail(self, text: str) -> tuple[int, int]:
+        """Length of the longest end of `text` with which a secret begins, and how much of the secret that is."""
+        for at in range(max(0, len(text) - self._length_max), len(text)):
+            if text[at] not in self._firsts:
+                continue
+            left = len(text) - at
+            letters = max((spelling.begun_at(text, at) for spelling, _ in self._spellings), default=0)
+            if not letters and any(form.startswith(text[at:]) for form in self._encoded):
+                letters = left
+            if letters:
+                return left, letters
+        return 0, 0
 
 
 class RedactedStream:
@@ -107,7 +153,7 @@ class RedactedStream:
 
     def __call__(self, text: str) -> None:
         text = self._redactor.redact(self._held + text)
-        cut = len(text) - self._redactor._tail(text)
+        cut = len(text) - self._redactor._tail(text)[0]
         self._held = text[cut:]
         if cut:
             self._send(text[:cut])
@@ -135,7 +181,7 @@ def _replaced(value: Any, redact: Callable[[str], str]) -> Any:
 
 
 def _forms(secret: str) -> Iterable[str]:
-    """How the secret may be written. In base64 a secret also ends without padding, and in either alphabet."""
+    """The usual spellings, in an order that stays: their numbers are part of recorded names."""
     raw = secret.encode(errors="surrogatepass")
     yield secret
     yield json.dumps(secret)[1:-1]
@@ -144,6 +190,12 @@ def _forms(secret: str) -> Iterable[str]:
     yield quote(raw)
     yield quote_plus(raw)
     yield re.sub(r"%[0-9A-F]{2}", lambda m: m[0].lower(), quote(raw, safe=""))
+    yield from _base64(secret)
+
+
+def _base64(secret: str) -> Iterable[str]:
+    """In both alphabets, with and without padding, and the part of it that stays the same inside something longer."""
+    raw = secret.encode(errors="surrogatepass")
     for encode in (base64.b64encode, base64.urlsafe_b64encode):
         encoded = encode(raw).decode()
         yield encoded
