@@ -26,6 +26,7 @@ from executor.store.checkpoints import CheckpointStore
 from executor.store.children import ChildStore
 from executor.store.lifecycle import LifecycleStore, Move
 from executor.store.notifications import NotificationRow, NotificationStore
+from executor.store.sessions import SessionStore
 from executor.store.triggers import Declared, TriggerStore
 from executor.store.upkeep import UpkeepStore
 
@@ -225,7 +226,15 @@ class Answered(Struct, frozen=True):
 
 
 class Store(
-    NotificationStore, ChildStore, CacheStore, CheckpointStore, TriggerStore, UpkeepStore, LifecycleStore, Protocol
+    NotificationStore,
+    ChildStore,
+    CacheStore,
+    CheckpointStore,
+    TriggerStore,
+    UpkeepStore,
+    LifecycleStore,
+    SessionStore,
+    Protocol,
 ):
     """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the
     disk says no."""

@@ -36,6 +36,7 @@ from executor.store.memory_checkpoints import MemoryCheckpoints
 from executor.store.memory_children import MemoryChildren
 from executor.store.memory_lifecycle import MemoryLifecycle
 from executor.store.memory_notifications import MemoryNotifications
+from executor.store.memory_sessions import MemorySessions
 from executor.store.memory_triggers import MemoryTriggers
 from executor.store.memory_upkeep import MemoryUpkeep
 from executor.store.triggers import Declared
@@ -67,6 +68,7 @@ class MemoryStore(
     MemoryTriggers,
     MemoryUpkeep,
     MemoryLifecycle,
+    MemorySessions,
 ):
     def __init__(self) -> None:
         super().__init__()

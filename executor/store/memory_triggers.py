@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
+    DIGEST_CHARS,
     FIRES_KEPT,
     REASONS_KEPT,
     Declared,
@@ -21,6 +22,7 @@ from executor.store.triggers import (
     ScheduleRow,
     WebhookRow,
     check_unchanged,
+    lasts,
     merged_schedule,
     merged_webhook,
     outcome_of,
@@ -42,6 +44,7 @@ class MemoryTriggers:
         self._fires: dict[str, list[FireRow]] = {}  # oldest first, as are deliveries
         self._webhooks: dict[str, WebhookRow] = {}
         self._deliveries: dict[str, list[DeliveryRow]] = {}
+        self._old_deliveries: dict[str, dict[str, DeliveryRow]] = {}  # by webhook and the beginning of the digest
         self._refusals: dict[str, dict[str, RefusalRow]] = {}
 
     async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
@@ -144,11 +147,13 @@ class MemoryTriggers:
     async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
         row = self._webhooks.get(id)
         if row is not None:
+            self._old_deliveries.pop(id, None)
             row = self._webhooks[id] = replace(row, generation=generation, updated_at_ms=now_ms)
         return row
 
     async def delete_webhook(self, id: str) -> bool:
         self._deliveries.pop(id, None)
+        self._old_deliveries.pop(id, None)
         self._refusals.pop(id, None)
         return self._webhooks.pop(id, None) is not None
 
@@ -157,11 +162,20 @@ class MemoryTriggers:
     ) -> tuple[DeliveryRow, RunRow | None]:
         check_unchanged(webhook, self._webhooks.get(webhook.id))
         all_known = self._deliveries.setdefault(delivery.webhook_id, [])
-        young = [old for old in all_known[:-DELIVERIES_KEPT] if old.at_ms > delivery.at_ms - DELIVERY_KEPT_MS]
+        before_ms = delivery.at_ms - DELIVERY_KEPT_MS
+        young = [old for old in all_known[:-DELIVERIES_KEPT] if old.at_ms > before_ms]
         known = self._deliveries[delivery.webhook_id] = [*young, *all_known[-DELIVERIES_KEPT:]]
+        kept = self._old_deliveries.setdefault(delivery.webhook_id, {})
+        if lasts(webhook):
+            for old in all_known[:-DELIVERIES_KEPT]:
+                if old.digest is not None and old.at_ms <= before_ms:
+                    kept.setdefault(old.digest[:DIGEST_CHARS], old)
         for old in known:
             if old.id == delivery.id or (old.digest is not None and old.digest == delivery.digest):
                 return old, None
+        if delivery.digest is not None and delivery.digest[:DIGEST_CHARS] in kept:
+            old = kept[delivery.digest[:DIGEST_CHARS]]
+            return replace(delivery, at_ms=old.at_ms, run_id=old.run_id), None
         row, _ = await self.create_run(run)
         delivery = replace(delivery, run_id=row.id)
         known.append(delivery)
@@ -193,6 +207,7 @@ class MemoryTriggers:
             if (hook.workflow, hook.origin) == (workflow, "document") and hook.id not in webhooks:
                 del self._webhooks[hook.id]
                 self._deliveries.pop(hook.id, None)
+                self._old_deliveries.pop(hook.id, None)
                 self._refusals.pop(hook.id, None)
         for new in declared.schedules:
             self._schedules[new.id] = merged_schedule(self._schedules.get(new.id), new)

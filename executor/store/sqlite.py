@@ -38,6 +38,7 @@ from executor.store.sqlite_checkpoints import SQLiteCheckpoints
 from executor.store.sqlite_children import SQLiteChildren
 from executor.store.sqlite_lifecycle import SQLiteLifecycle
 from executor.store.sqlite_notifications import SQLiteNotifications
+from executor.store.sqlite_sessions import SQLiteSessions
 from executor.store.sqlite_triggers import SQLiteTriggers, put_workflow
 from executor.store.sqlite_upkeep import SQLiteUpkeep
 from executor.store.triggers import Declared
@@ -52,6 +53,7 @@ class SQLiteStore(
     SQLiteTriggers,
     SQLiteUpkeep,
     SQLiteLifecycle,
+    SQLiteSessions,
 ):
     """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
     again. `connect`, `connect_reader` and `fault` are for tests: other ways to the raw connections, and a call at each

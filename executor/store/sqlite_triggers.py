@@ -17,6 +17,7 @@ from executor.store.readers import Readers
 from executor.store.triggers import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
+    DIGEST_CHARS,
     FIRES_KEPT,
     REASONS_KEPT,
     Declared,
@@ -28,6 +29,7 @@ from executor.store.triggers import (
     ScheduleRow,
     WebhookRow,
     check_unchanged,
+    lasts,
     merged_schedule,
     merged_webhook,
     outcome_of,
@@ -109,10 +111,16 @@ DELETE_REFUSALS = "DELETE FROM refusals WHERE webhook_id = ?"
 DELETE_DELIVERIES = "DELETE FROM deliveries WHERE webhook_id = ?"
 SWITCH_WEBHOOK = "UPDATE webhooks SET enabled = ?, updated_at_ms = ? WHERE id = ?"
 ROTATE_WEBHOOK = "UPDATE webhooks SET generation = ?, updated_at_ms = ? WHERE id = ?"
-FORGET_DELIVERIES = """
-DELETE FROM deliveries
+FORGOTTEN = """
  WHERE webhook_id = :id AND at_ms <= :before
    AND n < (SELECT n FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT 1 OFFSET :kept)"""
+FORGET_DELIVERIES = f"DELETE FROM deliveries {FORGOTTEN}"
+KEEP_DIGESTS = f"""
+INSERT OR IGNORE INTO old_deliveries (webhook_id, digest, at_ms, run_id)
+SELECT webhook_id, substr(digest, 1, {DIGEST_CHARS}), at_ms, run_id FROM deliveries
+{FORGOTTEN} AND digest IS NOT NULL"""
+FIND_DIGEST = "SELECT at_ms, run_id FROM old_deliveries WHERE webhook_id = ? AND digest = ?"
+DELETE_DIGESTS = "DELETE FROM old_deliveries WHERE webhook_id = ?"
 # A copy counts as one for a day; an older row may still be there for the list.
 FIND_DELIVERY = f"""
 SELECT {DELIVERY} FROM deliveries
@@ -185,7 +193,7 @@ class SQLiteTriggers:
         return await self._writer.submit(_change_webhook, SWITCH_WEBHOOK, (enabled, now_ms, id))
 
     async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
-        return await self._writer.submit(_change_webhook, ROTATE_WEBHOOK, (generation, now_ms, id))
+        return await self._writer.submit(_rotate_webhook, id, generation, now_ms)
 
     async def delete_webhook(self, id: str) -> bool:
         return await self._writer.submit(_delete_webhook, id)
@@ -285,7 +293,13 @@ def _change_webhook(tx: Tx, statement: str, values: tuple[Any, ...]) -> WebhookR
     return _find_webhook(tx, values[-1])
 
 
+def _rotate_webhook(tx: Tx, id: str, generation: int, now_ms: int) -> WebhookRow | None:
+    tx.db.execute(DELETE_DIGESTS, (id,))
+    return _change_webhook(tx, ROTATE_WEBHOOK, (generation, now_ms, id))
+
+
 def _delete_webhook(tx: Tx, id: str) -> bool:
+    tx.db.execute(DELETE_DIGESTS, (id,))
     tx.db.execute(DELETE_DELIVERIES, (id,))
     tx.db.execute(DELETE_REFUSALS, (id,))
     return tx.db.execute(DELETE_WEBHOOK, (id,)).rowcount == 1
@@ -294,11 +308,15 @@ def _delete_webhook(tx: Tx, id: str) -> bool:
 def _deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
     check_unchanged(webhook, _find_webhook(tx, webhook.id))
     forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "kept": DELIVERIES_KEPT - 1}
+    if lasts(webhook):
+        tx.db.execute(KEEP_DIGESTS, forget)
     tx.db.execute(FORGET_DELIVERIES, forget)
     wanted = {"webhook": delivery.webhook_id, "id": delivery.id, "digest": delivery.digest}
     found = tx.db.execute(FIND_DELIVERY, wanted).fetchall()
     if found:
         return DeliveryRow(*found[0]), None
+    for at_ms, run_id in tx.db.execute(FIND_DIGEST, (webhook.id, (delivery.digest or "")[:DIGEST_CHARS])).fetchall():
+        return replace(delivery, at_ms=at_ms, run_id=run_id), None
     row, _ = writes.create_run(tx, run)
     delivery = replace(delivery, run_id=row.id)
     tx.db.execute(ADD_DELIVERY, msgspec.structs.astuple(delivery))

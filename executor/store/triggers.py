@@ -3,7 +3,9 @@
 16. One moment of a schedule starts one run, whoever asks: `fire` names the moment it expects, moves the schedule on and
     creates the run in one transaction; if the moment has gone nothing is written.
 17. A delivery starts one run: a delivery with the id or the digest of one before is not stored, and its run is named.
-    Nor is one to a webhook that has been changed, switched off or deleted since the request was judged by it.
+    Nor is one to a webhook that has been changed, switched off or deleted since the request was judged by it. Ids are
+    remembered for a day at least; digests of `github`, whose signature has no time in it, for as long as the webhook is
+    there and its secret's generation is the same.
 18. The triggers of a document are written in the transaction that stores its version, and never when a newer version
     is there. What people set (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
 25. Of requests that were refused there is one row for each webhook and reason, and none of a webhook that is not there.
@@ -32,6 +34,7 @@ FireOutcome = Literal["started", "skipped", "queued", "missed", "failed"]
 FIRES_KEPT: Final = 100
 DELIVERIES_KEPT: Final = 50
 REASONS_KEPT: Final = 50  # for a refusal; there are about a dozen
+DIGEST_CHARS: Final = 32  # of those that are remembered longest: 128 bits
 DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is recognised
 
 
@@ -132,6 +135,11 @@ class DeliveryRow(Struct, frozen=True):
     run_id: str
 
 
+def lasts(webhook: WebhookRow) -> bool:
+    """Whether a signed request to it is valid for as long as its secret is."""
+    return webhook.auth == "github"
+
+
 class RefusalRow(Struct, frozen=True):
     """Requests that were refused for one reason, the code `outcome`. `delivery` and `run_id` (of a copy, the run that
     the first one has started) are of the last of them."""
@@ -208,7 +216,7 @@ class TriggerStore(Protocol):
     async def switch_webhook(self, id: str, enabled: bool, now_ms: int) -> WebhookRow | None: ...
 
     async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
-        """The secret of before is none any more."""
+        """The secret of before is none any more, and what was signed with it need not be remembered."""
 
     async def delete_webhook(self, id: str) -> bool:
         """With its deliveries and refusals; its runs stay."""

@@ -10,7 +10,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced
-from executor.store.base import Store
+from executor.store.base import RunRow, Store
 from executor.store.sqlite import SQLiteStore
 from executor.store.triggers import (
     DELIVERIES_KEPT,
@@ -385,6 +385,30 @@ async def test_deliveries_are_kept_for_a_day_and_the_last_ones_longer(store: Sto
     assert len(await store.list_deliveries("h1", 1_000)) == DELIVERIES_KEPT + 1
     assert await store.delete_webhook("h1")
     assert await store.list_deliveries("h1") == []
+
+
+async def test_signatures_without_a_time_count_once_for_as_long_as_the_secret(store: Store) -> None:
+    """B12 of the security review: a captured delivery was taken again when 50 newer ones were a day old."""
+    hook = await store.put_webhook(replace(webhook(), auth="github"))
+    timed = await store.put_webhook(webhook("h2"))
+    digests = [f"{n:064d}"[::-1] for n in range(DELIVERIES_KEPT + 5)]
+
+    async def deliver(to: WebhookRow, n: int, at_ms: int, name: str) -> tuple[DeliveryRow, RunRow | None]:
+        given = DeliveryRow(to.id, name, digests[n], at_ms, f"run-{to.id}-{name}")
+        return await store.deliver(to, given, new_run(given.run_id))
+
+    for n in range(DELIVERIES_KEPT + 5):
+        for to in (hook, timed):
+            assert (await deliver(to, n, T0 + n, f"d{n}"))[1] is not None
+    later = T0 + 100 * DELIVERY_KEPT_MS
+    for n in (0, 1, DELIVERIES_KEPT):
+        first, run = await deliver(hook, n, later, f"copy-{n}")
+        assert (run, first.run_id, first.at_ms) == (None, f"run-h1-d{n}", T0 + n)
+    assert (await deliver(timed, 0, later, "copy-0"))[1] is not None, "its signature has expired long ago"
+    assert len(await store.list_deliveries("h1", 1_000)) == DELIVERIES_KEPT
+    rotated = await store.rotate_webhook("h1", 7, later)
+    assert rotated is not None
+    assert (await deliver(rotated, 0, later, "copy-0"))[1] is not None, "with another secret it is another signature"
 
 
 async def test_refusals_are_counted_by_reason(store: Store) -> None:

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import hmac
+import sqlite3
+from contextlib import closing
 from typing import Any
 
 import httpx
@@ -10,6 +14,7 @@ from starlette.applications import Starlette
 
 from server.body import parse_json
 from server.routes import hooks
+from server.settings import Settings
 from tests.unit.server.conftest import *  # noqa: F403 - its fixtures
 from tests.unit.server.test_hooks import HOOK, headers_of, orders, post, store
 
@@ -55,3 +60,26 @@ async def test_b11_the_signature_is_checked_before_the_body_is_parsed(
     broken = b"{"
     told = await client.post(HOOK, content=broken, headers=headers_of(secret, broken))
     assert (told.status_code, told.json()["code"], parsed) == (400, "malformed_json", [broken])
+
+
+async def test_b12_a_captured_github_delivery_is_not_taken_again_after_a_day(
+    client: httpx.AsyncClient, settings: Settings
+) -> None:
+    secret = await store(client, orders(auth="github"))
+
+    async def push(n: int) -> httpx.Response:
+        body = b"%d" % n
+        signature = hmac.new(secret.encode(), body, hashlib.sha256).hexdigest()
+        headers = {"x-hub-signature-256": f"sha256={signature}", "content-type": "application/json"}
+        return await client.post(HOOK, content=body, headers=headers)
+
+    runs = [(await push(n)).json()["run"] for n in range(55)]
+    with closing(sqlite3.connect(settings.db_path, isolation_level=None, timeout=60)) as db:
+        db.execute("UPDATE deliveries SET at_ms = at_ms - 25 * 3600000")
+    assert (await push(99)).status_code == 202
+    replayed = await push(0)
+    assert (replayed.status_code, replayed.json()["code"], replayed.json()["run"]) == (
+        409,
+        "delivery_replayed",
+        runs[0],
+    )
