@@ -28,6 +28,7 @@ from starlette.staticfiles import StaticFiles
 
 from executor.blocks.base import Block
 from executor.blocks.http import GuardedClient
+from executor.blocks.own import Own
 from executor.blocks.python import python_blocks
 from executor.blocks.registry import Registry
 from executor.engine import Engine
@@ -106,7 +107,7 @@ async def build_engine(settings: Settings) -> Engine:
     sandbox = Sandbox()
     services = Services(
         sandbox=sandbox,
-        http=GuardedClient(allow_private=(settings.authority, *settings.allow_private)),
+        http=GuardedClient(settings.allow_private, own=Own(settings.authority, [settings.base_url])),
         mail=settings.mail,
         notify=NotifySettings(settings.notify_email, settings.notify_webhook),
         env=settings.workflow_env,

@@ -5,7 +5,8 @@ WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT
 WEFT_TOKEN               bearer token that everything under /api then asks for; `off` is none
 WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
 WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
-WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list
+WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list;
+                         its own API only if the `host:port` of this server is named
 WEFT_SECRET_KEY          seals resume links; without it a key file is made next to the database, mode 0600
 WEFT_MAIL_TRANSPORT      `log` (default) or `smtp`; with WEFT_MAIL_FROM, _HOST, _PORT, _USER, _PASSWORD, _STARTTLS
 WEFT_NOTIFY_EMAIL        mail addresses that hear of every wait for a person, comma list

@@ -14,6 +14,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import httpcore
 
+from executor.blocks.bounded import BoundedHead
 from executor.errors import BlockError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -27,6 +28,7 @@ _NEVER_V6 = [
     ipaddress.IPv6Network(text)
     for text in ("2001::/23", "2002::/16", "3fff::/20")  # protocols and Teredo, 6to4, documentation
 ]
+ALLOW_HINT = "the operator can allow it by WEFT_ALLOW_PRIVATE (networks and host:port)"
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -49,8 +51,15 @@ class Allowed:
         """`host`: as the URL has it; `address`: what would be dialled."""
         if self._everything or is_public(address) or any(address in network for network in self._networks):
             return True
-        places: set[str | Address] = {host.lower().rstrip("."), address, unwrapped(address)}
-        return any((place, number) in self._places for place in places for number in (port, None))
+        return any((place, number) in self._places for place in _places(host, address) for number in (port, None))
+
+    def names(self, host: str, address: Address, port: int) -> bool:
+        """Is this very `host:port` or `address:port` on the list?"""
+        return any((place, port) in self._places for place in _places(host, address))
+
+    def names_url(self, host: str, port: int) -> bool:
+        """The same before anything is resolved: as the URL has it."""
+        return _place(f"[{host}]:{port}" if ":" in host else f"{host.rstrip('.')}:{port}") in self._places
 
     def _add(self, entry: str) -> None:
         if entry == "*":
@@ -59,6 +68,10 @@ class Allowed:
             self._networks.append(ipaddress.ip_network(entry, strict=False))
         elif entry:
             self._places.add(_place(entry))
+
+
+def _places(host: str, address: Address) -> set[str | Address]:
+    return {host.lower().rstrip("."), address, unwrapped(address)}
 
 
 def is_public(address: Address) -> bool:
@@ -86,11 +99,19 @@ async def resolve(host: str, port: int) -> list[str]:
 
 
 class GuardedBackend(httpcore.AsyncNetworkBackend):
-    """Dials only what `allowed` permits. TLS and the Host header still see the name."""
+    """Dials only what `allowed` permits. TLS and the Host header still see the name.
 
-    def __init__(self, allowed: Allowed, resolve: Resolve = resolve) -> None:
+    own_port  where this server listens: on this machine that port is dialled only if `allowed` names it, port included
+    hint      what the operator or the author can do about a refusal
+    """
+
+    def __init__(
+        self, allowed: Allowed, resolve: Resolve = resolve, *, own_port: int | None = None, hint: str = ALLOW_HINT
+    ) -> None:
         self._allowed = allowed
         self._resolve = resolve
+        self._own_port = own_port
+        self._hint = hint
         self._dialler = httpcore.AnyIOBackend()
 
     async def connect_tcp(
@@ -112,7 +133,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
     async def connect_unix_socket(
         self, path: str, timeout: float | None = None, socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None
     ) -> httpcore.AsyncNetworkStream:
-        raise refused("a unix socket")
+        raise refused("a unix socket", self._hint)
 
     async def sleep(self, seconds: float) -> None:
         await asyncio.sleep(seconds)
@@ -124,25 +145,41 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
             raise httpcore.ConnectError(f"the name {host} is not known: {error}") from error
-        permitted = [text for text in addresses if self._allowed.permits(host, ipaddress.ip_address(text), port)]
+        permitted = [text for text in addresses if self._permits(host, ipaddress.ip_address(text), port)]
         if not permitted:
-            raise refused(f"{host}:{port}")
+            raise refused(f"{host}:{port}", self._hint)
         problem: Exception | None = None
         for text in permitted:
             try:
-                return await self._dialler.connect_tcp(text, port, local_address=local_address, socket_options=options)
+                stream = await self._dialler.connect_tcp(
+                    text, port, local_address=local_address, socket_options=options
+                )
             except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
                 problem = error
+                continue
+            if self._is_own(stream, host, ipaddress.ip_address(text), port):
+                await stream.aclose()
+                raise refused(f"{host}:{port}", self._hint)
+            return BoundedHead(stream)
         raise httpcore.ConnectError(f"no connection to {host}:{port}: {problem}") from problem
 
+    def _permits(self, host: str, address: Address, port: int) -> bool:
+        here = unwrapped(address)
+        if port == self._own_port and (here.is_loopback or here.is_unspecified):
+            return self._allowed.names(host, address, port)
+        return self._allowed.permits(host, address, port)
 
-def refused(what: str) -> BlockError:
-    return BlockError(
-        f"{what} is a private or local address, which blocks may not reach",
-        code="address_refused",
-        retryable=False,
-        hint="the operator can allow it by WEFT_ALLOW_PRIVATE (networks and host:port)",
-    )
+    def _is_own(self, stream: httpcore.AsyncNetworkStream, host: str, address: Address, port: int) -> bool:
+        """Both ends have the same address: this machine was reached by one of its outer addresses."""
+        if port != self._own_port or self._allowed.names(host, address, port):
+            return False
+        ours, theirs = stream.get_extra_info("client_addr"), stream.get_extra_info("server_addr")
+        return bool(ours and theirs and ours[0] == theirs[0])
+
+
+def refused(what: str, hint: str) -> BlockError:
+    message = f"{what} is a private or local address, which blocks may not reach"
+    return BlockError(message, code="address_refused", retryable=False, hint=hint)
 
 
 def _place(entry: str) -> tuple[str | Address, int | None]:

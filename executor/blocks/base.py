@@ -8,6 +8,7 @@ It must not keep state between calls: attempts may run in any process, more than
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Literal, Protocol
 
@@ -121,6 +122,8 @@ class Context:
                      key; on disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop
     checkpoint_from_thread  the same for code in a thread, which waits for it; not for the event loop
     last_checkpoint  what an earlier attempt of this key in this run kept last, secrets redacted; None: nothing
+    waiting          `with ctx.waiting():` around a wait for something that this server has too little of (a connection,
+                     a thread): the time limit of the attempt does not run inside
     prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
     """
 
@@ -146,6 +149,7 @@ class Context:
     turn: int = 0
     count: int = 0
     broke: bool = False
+    waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
     prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
 
 

@@ -142,6 +142,7 @@ class Http:
             headers=headers,
             content=content,
             timeout_s=seconds(ctx.params, "timeout_s", 30) or 30,
+            waiting=ctx.waiting,
         )
         if answer.status >= 400 and truthy(coerce("boolean", ctx.params.get("fail_on_status", True))):
             raise _status_error(method, answer, ctx.now_ms + answer.ms)

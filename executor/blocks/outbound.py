@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 import asyncio
+import ipaddress
 import re
 import time
 import zlib
-from collections.abc import AsyncIterator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import Any, Literal, TypeVar
 
 import anyio
 import httpcore
 import httpx
 
+from executor.blocks import addresses
 from executor.blocks.addresses import Allowed, GuardedBackend, Resolve, resolve
+from executor.blocks.bounded import BoundedHead
+from executor.blocks.own import Own
 from executor.errors import BlockError
 
 T = TypeVar("T")
+Waiting = Callable[[], AbstractContextManager[Any]]
+_Reach = Literal["own", "public", "allowed"]
 
 MIB = 1024 * 1024
 CONNECTIONS_MAX = 100  # of a process, for http and for https; further requests wait for one
+PACKED_FACTOR = 2  # a packed body may be this much larger than what it may unpack to
+PACKED_FILES_MAX = 1000  # gzip files that are strung together; each costs, also one of nothing
 _CONNECT_S = 5.0
 _REDIRECTS_MAX = 5
 _REDIRECTS = {301, 302, 303, 307, 308}
 _WITHOUT_EFFECT = ("GET", "HEAD")
-# What may go along to another origin. Everything else that the caller set may be a secret.
 _HOST = re.compile(r"[^\s%/\\@?#]+")
+_OWN_HINT = "use a Run workflow block to start a workflow; the operator can allow more by WEFT_ALLOW_PRIVATE=host:port"
+_REDIRECT_HINT = "a redirect from a public address leads to a private one only if the URL of the block names its host"
+# What may go along to another origin. Everything else that the caller set may be a secret.
 _HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 
 
@@ -47,14 +58,31 @@ class GuardedClient:
     """Shared by all blocks of a process; belongs to the event loop of its first request.
 
     allow_private   exceptions from "public addresses only": `*`, `10.0.0.0/8`, `127.0.0.1:8765`, `build.local`
+    own             the server of this process: of it `/demo/` and `/hooks/` alone can be reached
     resolve         name -> addresses
+    connections     requests at the same time, for http and for https each; further ones wait
     """
 
-    def __init__(self, allow_private: Sequence[str] = (), *, resolve: Resolve = resolve) -> None:
-        self._backend = GuardedBackend(Allowed(allow_private), resolve)
-        self._pools: dict[bool, httpcore.AsyncConnectionPool] = {}  # by: with TLS
+    def __init__(
+        self,
+        allow_private: Sequence[str] = (),
+        *,
+        own: Own | None = None,
+        resolve: Resolve = resolve,
+        connections: int = CONNECTIONS_MAX,
+    ) -> None:
+        self._allowed = Allowed(allow_private)
+        self._own = own
+        own_port = own.port if own else None
+        self._backends: dict[_Reach, GuardedBackend] = {
+            "allowed": GuardedBackend(self._allowed, resolve, own_port=own_port),
+            "public": GuardedBackend(Allowed(), resolve, own_port=own_port, hint=_REDIRECT_HINT),
+            "own": GuardedBackend(Allowed(own.places if own else ()), resolve),
+        }
+        # A connection that is there is not judged again, so requests that may reach different places share none.
+        self._pools: dict[tuple[_Reach, bool], httpcore.AsyncConnectionPool] = {}  # second: with TLS
         # A request that is cancelled while the pool has it wait may take a connection with it: none waits there.
-        self._room: dict[bool, asyncio.Semaphore] = {}
+        self._room = {tls: asyncio.Semaphore(connections) for tls in (False, True)}
 
     async def request(
         self,
@@ -66,15 +94,33 @@ class GuardedClient:
         timeout_s: float = 30.0,
         max_bytes: int = 5 * MIB,
         follow_redirects: bool = True,
+        waiting: Waiting | None = nullcontext,
     ) -> Answer:
         """Send one request and read the whole answer, whatever its status. `timeout_s` is for all of it, redirects
-        included; `max_bytes` is for the body, unpacked.
+        included, from the moment at which there is a connection for it; `max_bytes` is for the body, unpacked.
+        `waiting` is entered while the request waits for one of the connections. None: it does not wait, the caller
+        sends a bounded number at the same time.
 
         Raises BlockError. Retryable: http_timeout, http_connection. Not: address_refused, response_too_large,
         redirect_refused, too_many_redirects, url_invalid.
         """
+        hop = _Hop.first(method.upper(), _parse(url), dict(headers or {}), content)
+        room = self._room[hop.url.scheme == "https"]
+        if waiting is None:
+            return await self._within(hop, timeout_s, max_bytes, follow_redirects)
+        with waiting() if room.locked() else nullcontext():
+            await room.acquire()
+        try:
+            return await self._within(hop, timeout_s, max_bytes, follow_redirects)
+        finally:
+            room.release()
+
+    async def close(self) -> None:
+        while self._pools:
+            await self._pools.popitem()[1].aclose()
+
+    async def _within(self, hop: _Hop, timeout_s: float, max_bytes: int, follow_redirects: bool) -> Answer:
         started = time.monotonic()
-        hop = _Hop(method.upper(), _parse(url), dict(headers or {}), content)
         try:
             async with asyncio.timeout(timeout_s):
                 for _ in range(_REDIRECTS_MAX + 1):
@@ -96,28 +142,35 @@ class GuardedClient:
         message = f"{hop.shown}: more than {_REDIRECTS_MAX} redirects"
         raise BlockError(message, code="too_many_redirects", retryable=False)
 
-    async def close(self) -> None:
-        while self._pools:
-            await self._pools.popitem()[1].aclose()
-
     async def _exchange(
         self, hop: _Hop, max_bytes: int, follow_redirects: bool
     ) -> _Hop | tuple[httpcore.Response, bytes]:
         """One request: where it is to go next, or the answer and its body."""
-        tls = hop.url.scheme == "https"
-        pool = await self._pool(tls)
-        async with self._room[tls]:
-            response = await self._send(pool, hop)
-            try:
-                follow = hop.follow(response) if follow_redirects else None
-                return follow or (response, await _read(response, max_bytes))
-            finally:
-                await response.aclose()
+        pool = await self._pool(self._reach(hop), hop.url.scheme == "https")
+        response = await self._send(pool, hop)
+        try:
+            follow = hop.follow(response) if follow_redirects else None
+            return follow or (response, await _read(response, max_bytes))
+        finally:
+            await response.aclose()
+
+    def _reach(self, hop: _Hop) -> _Reach:
+        """Which places this hop may lead to. Raises BlockError(address_refused, redirect_refused)."""
+        if self._own is not None and self._own.is_at(hop.url):
+            if hop.came_from is not None and not self._own.is_at(hop.came_from):
+                raise hop.refused_redirect("leads from elsewhere to this server")
+            if self._own.opens(hop.url):
+                return "own"
+            if not self._allowed.names_url(hop.url.host, hop.port):
+                message = f"{hop.shown}: of this server, workflows may reach /demo/ and /hooks/ only"
+                raise BlockError(message, code="address_refused", retryable=False, hint=_OWN_HINT)
+        # A public place must not choose which of the allowed private ones is asked.
+        return "public" if hop.from_public and hop.url.host != hop.named else "allowed"
 
     async def _send(self, pool: httpcore.AsyncConnectionPool, hop: _Hop) -> httpcore.Response:
         headers = httpx.Headers(hop.all_headers(), encoding="latin-1")
         request = httpx.Request(hop.method, hop.url, headers=headers, content=hop.content)
-        return await pool.handle_async_request(
+        response = await pool.handle_async_request(
             httpcore.Request(
                 method=request.method,
                 url=httpcore.URL(
@@ -128,40 +181,55 @@ class GuardedClient:
                 ),
                 headers=request.headers.raw,
                 content=_once(hop.content or b""),
-                # Waiting for one of the connections is part of `timeout_s`: others may use theirs for minutes.
                 extensions={"timeout": {"connect": _CONNECT_S}},
             )
         )
+        stream = response.extensions.get("network_stream")
+        if isinstance(stream, BoundedHead):
+            stream.head_is_complete()
+        return response
 
-    async def _pool(self, tls: bool) -> httpcore.AsyncConnectionPool:
+    async def _pool(self, reach: _Reach, tls: bool) -> httpcore.AsyncConnectionPool:
         """Reading the certificates takes 0.15 s: not on the event loop, and not for plain HTTP."""
-        if tls not in self._pools:
+        key = reach, tls
+        if key not in self._pools:
             context = await asyncio.to_thread(httpx.create_ssl_context, trust_env=False) if tls else None
-            if tls not in self._pools:  # another request may have been quicker
-                self._room[tls] = asyncio.Semaphore(CONNECTIONS_MAX)
-                self._pools[tls] = httpcore.AsyncConnectionPool(
+            if key not in self._pools:  # another request may have been quicker
+                self._pools[key] = httpcore.AsyncConnectionPool(
                     ssl_context=context,
-                    max_connections=CONNECTIONS_MAX,
+                    max_connections=None,  # `_room` is the bound
                     max_keepalive_connections=20,
                     keepalive_expiry=30,
-                    network_backend=self._backend,
+                    network_backend=self._backends[reach],
                 )
-        return self._pools[tls]
+        return self._pools[key]
 
 
 @dataclass(frozen=True, slots=True)
 class _Hop:
-    """One request on the way of redirects."""
+    """One request on the way of redirects. `named`: the host that the caller wrote; `came_from`: what led here, None
+    for the first; `from_public`: a public address has answered on the way."""
 
     method: str
     url: httpx.URL
     headers: dict[str, str]
     content: bytes | None
+    named: str
+    came_from: httpx.URL | None = None
+    from_public: bool = False
+
+    @classmethod
+    def first(cls, method: str, url: httpx.URL, headers: dict[str, str], content: bytes | None) -> _Hop:
+        return cls(method, url, headers, content, url.host)
 
     @property
     def shown(self) -> str:
         """For messages: without the query, which may hold secrets."""
         return f"{self.method} {self.url.copy_with(query=None, fragment=None)}"
+
+    @property
+    def port(self) -> int:
+        return self.url.port or {"http": 80, "https": 443}[self.url.scheme]
 
     def all_headers(self) -> dict[str, str]:
         ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
@@ -176,20 +244,21 @@ class _Hop:
         try:
             url = _without_fragment(self.url.join(location))
         except (httpx.InvalidURL, ValueError):
-            raise self._refused("to something that is no address") from None
+            raise self.refused_redirect("to something that is no address") from None
         if not _can_be_dialled(url) or url.userinfo:
-            raise self._refused("to something that is no plain http address")
+            raise self.refused_redirect("to something that is no plain http address")
         method, content, headers = self.method, self.content, self.headers
         if (response.status == 303 and method != "HEAD") or (response.status in (301, 302) and method == "POST"):
             method, content = "GET", None
             headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         if _origin(url) != _origin(self.url):
             if content is not None or method not in _WITHOUT_EFFECT:
-                raise self._refused(f"to {url.host} would send the request to another server")
+                raise self.refused_redirect(f"to {url.host} would send the request to another server")
             headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}
-        return _Hop(method, url, headers, content)
+        from_public = self.from_public or _is_public_peer(response)
+        return _Hop(method, url, headers, content, self.named, self.url, from_public)
 
-    def _refused(self, why: str) -> BlockError:
+    def refused_redirect(self, why: str) -> BlockError:
         return BlockError(f"{self.shown}: the redirect {why}", code="redirect_refused", retryable=False)
 
 
@@ -197,9 +266,12 @@ async def _read(response: httpcore.Response, max_bytes: int) -> bytes:
     """The body, unpacked. Stops as soon as it is too long: a small packed body can unpack to any size."""
     unpack = _unpacker(_header(response, b"content-encoding"))
     parts: list[bytes] = []
-    size = 0
+    size = packed = 0
     async for chunk in response.aiter_stream():
         if unpack is not None:
+            packed += len(chunk)
+            if packed > PACKED_FACTOR * max_bytes:  # packing may hold as much of nothing as it likes
+                raise _too_large(PACKED_FACTOR * max_bytes, "packed body")
             try:
                 chunk = unpack.feed(chunk, max_bytes - size + 1)
             except zlib.error as error:
@@ -218,6 +290,7 @@ class _Unpacker:
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=47)
         self._begun = False
+        self._files = 1
 
     def feed(self, chunk: bytes, most: int) -> bytes:
         try:
@@ -229,6 +302,9 @@ class _Unpacker:
             out = self._inflate.decompress(chunk, most)
         self._begun = self._begun or bool(chunk)
         while self._inflate.eof and self._inflate.unused_data and len(out) < most:  # gzip files may be strung together
+            self._files += 1
+            if self._files > PACKED_FILES_MAX:
+                raise zlib.error(f"more than {PACKED_FILES_MAX} files in one")
             rest, self._inflate = self._inflate.unused_data, zlib.decompressobj(wbits=47)
             out += self._inflate.decompress(rest, most - len(out))
         return out
@@ -245,10 +321,16 @@ def _unpacker(encoding: str | None) -> _Unpacker | None:
     )
 
 
-def _too_large(max_bytes: int) -> BlockError:
-    return BlockError(
-        f"the body of the answer is larger than {max_bytes} bytes", code="response_too_large", retryable=False
-    )
+def _too_large(max_bytes: int, what: str = "body") -> BlockError:
+    message = f"the {what} of the answer is larger than {max_bytes} bytes"
+    return BlockError(message, code="response_too_large", retryable=False)
+
+
+def _is_public_peer(response: httpcore.Response) -> bool:
+    """Is it a public address that answered? When the connection can not tell, yes."""
+    stream = response.extensions.get("network_stream")
+    peer = stream.get_extra_info("server_addr") if stream is not None else None
+    return peer is None or addresses.is_public(ipaddress.ip_address(peer[0].partition("%")[0]))
 
 
 def _answer(hop: _Hop, response: httpcore.Response, body: bytes, ms: int) -> Answer:

@@ -194,7 +194,13 @@ class Notifications:
         given = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
         try:
             answer = await self._engine.services.http.request(
-                method, url, headers={**given, **own}, content=content, timeout_s=REQUEST_S, max_bytes=64 * 1024
+                method,
+                url,
+                headers={**given, **own},
+                content=content,
+                timeout_s=REQUEST_S,
+                max_bytes=64 * 1024,
+                waiting=None,  # SENDING_MAX is the bound; a lease runs, so it must not wait behind blocks
             )
         except BlockError as error:
             if error.code == "response_too_large":

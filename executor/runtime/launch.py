@@ -9,7 +9,7 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Coroutine, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from typing import Any
@@ -28,6 +28,7 @@ from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
+from executor.runtime.time_limit import TimeLimit
 from executor.services import Services
 from executor.store.base import NewRun
 from executor.store.cache import CacheRow
@@ -226,7 +227,9 @@ class Launcher:
         try:
             if node.inline:
                 return await handler.run(context), None
-            return await _within(node.policy.timeout_ms / 1000, handler.run(context)), cache_key
+            limit = TimeLimit(node.policy.timeout_ms / 1000)
+            context.waiting = limit.waiting
+            return await limit.around(handler.run(context)), cache_key
         finally:
             keeper.end()
             deltas.end()
@@ -351,28 +354,3 @@ def _check_json(suspend: Suspend) -> None:
 def _unicode(text: str) -> str:
     """Surrogates without their other half, as in names of files that are no UTF-8, are written out: \\udce9."""
     return text.encode("utf-8", "backslashreplace").decode()
-
-
-async def _within(seconds: float, handler: Coroutine[Any, Any, Outcome]) -> Outcome:
-    """`asyncio.timeout` around one handler, at a third of its price. Raises TimeoutError."""
-    task = asyncio.current_task()
-    assert task is not None
-    cancelling = task.cancelling()
-    late = False
-
-    def expire() -> None:
-        nonlocal late
-        late = True
-        task.cancel()
-
-    timer = asyncio.get_running_loop().call_later(seconds, expire)
-    try:
-        return await handler
-    except asyncio.CancelledError as cancelled:
-        if late and task.cancelling() <= cancelling + 1:  # nobody else asked for it
-            raise TimeoutError from cancelled
-        raise
-    finally:
-        timer.cancel()
-        if late:
-            task.uncancel()

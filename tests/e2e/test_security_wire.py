@@ -518,7 +518,7 @@ def test_private_addresses_are_refused(guarded: ServerProcess, target: Target, a
 
 def test_what_the_operator_allowed_is_reached(guarded: ServerProcess, target: Target) -> None:
     with httpx.Client(base_url=guarded.url, timeout=90) as client:
-        for url in (f"http://127.0.0.1:{target.open_port}/", "${WEFT_BASE_URL}/healthz"):
+        for url in (f"http://127.0.0.1:{target.open_port}/", "${WEFT_BASE_URL}/demo/echo"):
             run = client.post("/api/runs?wait=60", json={"document": calling(url)}).json()
             assert run["status"] == "succeeded", run
 

@@ -93,7 +93,7 @@ def test_large_expense_waits_for_the_manager(weft: Weft) -> None:
 
 
 def test_why_says_what_a_run_failed_of(weft: Weft) -> None:
-    call = {"type": "http", "params": {"url": "${WEFT_BASE_URL}/nowhere"}}
+    call = {"type": "http", "params": {"url": "${WEFT_BASE_URL}/demo/nowhere"}}
     blocks = {"start": {"type": "start"}, "call": call, "end": {"type": "set", "params": {"value": 1}}}
     edges = [{"source": "start", "target": "call"}, {"source": "call", "target": "end"}]
     ran = weft("run", "-", "--follow", input=json.dumps({"format": "weft/1", "blocks": blocks, "edges": edges}))

@@ -3,8 +3,8 @@
 import asyncio
 import gzip
 import zlib
-from collections.abc import AsyncIterator, Sequence
-from contextlib import suppress
+from collections.abc import AsyncIterator, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from typing import Any, cast
 
 import pytest
@@ -271,10 +271,16 @@ async def test_the_time_limit_is_for_everything(client: GuardedClient) -> None:
     assert "secret" not in caught.value.message
 
 
-async def test_a_request_waits_for_a_connection_as_long_as_it_may_take(
-    client: GuardedClient, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outbound, "CONNECTIONS_MAX", 1)
+async def test_a_request_waits_for_a_connection_and_its_time_begins_with_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    client = GuardedClient(["127.0.0.1/32"], connections=1)
+    waits: list[str] = []
+
+    @contextmanager
+    def waiting() -> Iterator[None]:
+        waits.append("begun")
+        yield
+        waits.append("over")
+
     asked, go_on = asyncio.Event(), asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -291,21 +297,20 @@ async def test_a_request_waits_for_a_connection_as_long_as_it_may_take(
     first = asyncio.create_task(client.request("GET", url))
     await asked.wait()
     monkeypatch.setattr(outbound, "_CONNECT_S", 0.0)  # the second takes over the connection of the first
-    second = asyncio.create_task(client.request("GET", url))
-    await asyncio.sleep(0.05)
+    second = asyncio.create_task(client.request("GET", url, timeout_s=1, waiting=waiting))
+    await asyncio.sleep(1.1)
+    assert waits == ["begun"]
     go_on.set()
     assert [found.body for found in await asyncio.gather(first, second)] == [b"ok", b"ok"]
+    assert waits == ["begun", "over"]
     await client.close()
+    await asyncio.sleep(0.05)  # the other end sees it
     listener.close()
     await listener.wait_closed()
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["connecting", "on a connection that is there"])
-async def test_a_request_that_is_given_up_at_any_moment_costs_no_connection(
-    kept: bool, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    monkeypatch.setattr(outbound, "CONNECTIONS_MAX", 1)
-
+async def test_a_request_that_is_given_up_at_any_moment_costs_no_connection(kept: bool) -> None:
     served: set[asyncio.Task[Any]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -320,7 +325,7 @@ async def test_a_request_that_is_given_up_at_any_moment_costs_no_connection(
 
     listener = await asyncio.start_server(serve, "127.0.0.1", 0)
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
-    client = GuardedClient(["127.0.0.1/32"])
+    client = GuardedClient(["127.0.0.1/32"], connections=1)
     for turns in range(60):
         if not kept:
             await client.close()

@@ -1,0 +1,64 @@
+"""The time limit of one attempt. It does not run while the attempt waits for what this server has too little of.
+
+Such a wait says nothing about the other side, and an attempt that ends for it would make the queue longer.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Coroutine, Iterator
+from contextlib import contextmanager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+
+
+class TimeLimit:
+    """`around` is called once. It is `asyncio.timeout` for one handler, at a third of its price."""
+
+    __slots__ = ("_late", "_left_s", "_loop", "_task", "_timer", "_waits")
+
+    def __init__(self, seconds: float) -> None:
+        self._left_s = seconds
+        self._loop = asyncio.get_running_loop()
+        self._timer: asyncio.TimerHandle | None = None
+        self._task: asyncio.Task[Any] | None = None
+        self._waits = 0
+        self._late = False
+
+    async def around(self, handler: Coroutine[Any, Any, T]) -> T:
+        """Raises TimeoutError."""
+        task = self._task = asyncio.current_task()
+        assert task is not None
+        cancelling = task.cancelling()
+        self._timer = self._loop.call_later(self._left_s, self._expire)
+        try:
+            return await handler
+        except asyncio.CancelledError as cancelled:
+            if self._late and task.cancelling() <= cancelling + 1:  # nobody else asked for it
+                raise TimeoutError from cancelled
+            raise
+        finally:
+            self._timer.cancel()
+            self._task = None
+            if self._late:
+                task.uncancel()
+
+    @contextmanager
+    def waiting(self) -> Iterator[None]:
+        """No time passes inside. Parts of a handler that run side by side may each be waiting."""
+        self._waits += 1
+        if self._waits == 1 and self._timer is not None:
+            self._timer.cancel()
+            self._left_s = self._timer.when() - self._loop.time()
+        try:
+            yield
+        finally:
+            self._waits -= 1
+            if not self._waits and self._task is not None and not self._late:
+                self._timer = self._loop.call_later(max(0.0, self._left_s), self._expire)
+
+    def _expire(self) -> None:
+        self._late = True
+        assert self._task is not None
+        self._task.cancel()
