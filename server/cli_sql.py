@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import csv
 import json
+import os
 import shutil
 import sqlite3
 import sys
-from contextlib import closing
+import threading
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -16,9 +19,12 @@ import click
 from server.cli_upkeep import DATABASE, existing
 
 if TYPE_CHECKING:
+    from executor.errors import WeftError
     from executor.upkeep.sql import Query, View
+    from server import cli
 
 CELL_CHARS_MAX = 60
+LAST_RESORT_S = 1.0
 
 
 @click.command()
@@ -51,15 +57,43 @@ def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: fl
                 _print_views(views, form)
                 return cli.OK
             text = sys.stdin.read() if query == "-" else query or ""
-            found = reading.query(connection, text, timeout_s=timeout_s, rows_max=limit)
-            _PRINT[form](found)
+            with _last_resort(timeout_s + LAST_RESORT_S):
+                found = reading.query(connection, text, timeout_s=timeout_s, rows_max=limit)
+                _PRINT[form](found)
     except WeftError as error:
-        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+        raise _shown(error) from None
     except sqlite3.Error as error:
         raise cli._Refused(f"{path} can not be read: {error}.") from None
     if found.more:
         click.echo(f"There are more than {limit} rows; --limit shows more.", err=True)
     return cli.OK
+
+
+@contextmanager
+def _last_resort(seconds: float) -> Iterator[None]:
+    """End the process when the block takes longer. SQLite looks at its time limit between two steps; one call of
+    printf and one sort are a single step, however long. The connection only reads, so nothing is left behind."""
+
+    from executor.upkeep.sql import too_long
+
+    def end() -> None:
+        error = _shown(too_long())
+        error.show()
+        os._exit(error.code)
+
+    timer = threading.Timer(seconds, end)
+    timer.daemon = True
+    timer.start()
+    try:
+        yield
+    finally:
+        timer.cancel()
+
+
+def _shown(error: WeftError) -> cli._Refused:
+    from server import cli
+
+    return cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint)
 
 
 def _print_views(views: list[View], form: str) -> None:

@@ -233,10 +233,14 @@ def _readable(value: Any) -> Any:
     return value
 
 
+def too_long() -> QueryRefused:
+    return QueryRefused("the query took too long", hint="narrow it, for example to one run, or give it more time")
+
+
 def _refused(error: Exception) -> QueryRefused:
     text = str(error)
     if text == "interrupted":
-        return QueryRefused("the query took too long", hint="narrow it, for example to one run, or give it more time")
+        return too_long()
     if "not authorized" in text or "prohibited" in text:
         return QueryRefused(f"only reading is possible here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
     return QueryRefused(
