@@ -61,12 +61,14 @@ mutants: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.simulation.mutants
 	$(BIN)/python -m tests.simulation.world.mutants
 
+# Everything that is installed has its hash here: what runs, what tests and builds, and the Node that builds the editor.
+COMPILE := $(BIN)/python -m uv pip compile -q -U --universal --python-version 3.11 --generate-hashes \
+	--no-emit-index-url --no-header --no-annotate
 lock: $(INSTALLED_DEV)
-	$(PIP) install -q uv
-	$(BIN)/python -m uv pip compile -q -U pyproject.toml --universal --python-version 3.11 --generate-hashes \
-		--no-emit-index-url --no-header --no-annotate -o requirements.lock
-	$(BIN)/python -m uv pip compile -q -U pyproject.toml -c requirements.lock --extra dev --universal --python-version 3.11 \
-		--generate-hashes --no-emit-index-url --no-header --no-annotate -o requirements-dev.lock
+	$(COMPILE) pyproject.toml -o requirements.lock
+	$(COMPILE) pyproject.toml -c requirements.lock --extra dev -o requirements-dev.lock
+	$(BIN)/python hatch_build.py requirements | $(COMPILE) - -c requirements-dev.lock -o requirements-build.lock
+	$(BIN)/python hatch_build.py node | $(COMPILE) - -o requirements-node.lock
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
@@ -83,8 +85,13 @@ $(REQUIRED): requirements.lock | $(BIN)/python
 	$(PIP) install -q --require-hashes -r requirements.lock
 	@touch $@
 
-$(INSTALLED): pyproject.toml $(WEB) $(REQUIRED)
-	$(PIP) install -q --no-deps -e .
+# Without build isolation: pip would fetch the build tools, and a Node where there is none, in whatever version is newest.
+$(INSTALLED): pyproject.toml requirements-build.lock requirements-node.lock $(WEB) $(REQUIRED)
+	$(PIP) install -q --require-hashes -r requirements-build.lock
+	@if $(BIN)/python hatch_build.py needs-node; then \
+		echo "$(PIP) install -q --require-hashes -r requirements-node.lock"; \
+		$(PIP) install -q --require-hashes -r requirements-node.lock; fi
+	$(PIP) install -q --no-deps --no-build-isolation -e .
 	@touch $@
 
 $(INSTALLED_DEV): requirements-dev.lock $(INSTALLED)

