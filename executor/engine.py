@@ -31,7 +31,6 @@ from executor.callbacks import Callbacks
 from executor.children import Children
 from executor.core import facts as f
 from executor.drafts import Drafts
-from executor.dropped import dropped
 from executor.environment import Environment, EnvName
 from executor.errors import BadRequest, Conflict, NotFound
 from executor.history import History
@@ -88,6 +87,7 @@ from executor.views import node as node_view
 from executor.views import rerun as rerun_view
 from executor.views import run as run_view
 from executor.waits import Waits
+from executor.workflows import Workflows
 
 __all__ = [
     "Engine",
@@ -132,6 +132,7 @@ class Engine:
         self.redactor = parts.redactor
         parts.children = ChildRuns(parts.store, parts.clock, parts.services.sandbox.matches, self.compile)
         parts.wake = self.wake
+        self.workflows = Workflows(self)
         self.drafts = Drafts(self)
         self.lifecycle = Lifecycle(self, parts.hub)
         self.history = History(self)
@@ -219,7 +220,8 @@ class Engine:
         return list((await self.compile(document, trigger)).diagnostics)
 
     async def save_workflow(self, document: Any, name: str | None = None) -> SavedWorkflow:
-        """The same document is the same version. Raises CompileError, BadRequest."""
+        """Store it and make it the active version; the same document is the same version. Raises CompileError,
+        BadRequest."""
         compiled = await self.compile(document)
         plan = _plan_or_raise(compiled)
         name = name or plan.name
@@ -239,16 +241,18 @@ class Engine:
         digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
         declared = await declared_by(self, name, document)
         data, now_ms = orjson.dumps(document), self._clock.now_ms()
-        row, created = await self.store.put_workflow(name, data, digest, now_ms, declared)
-        self.schedules.scheduler.wake()
-        warnings = await dropped(self.store, name, document) if created and row.version > 1 else []
-        return SavedWorkflow(row.name, row.version, row.hash, created, (*compiled.diagnostics, *warnings))
+        stored = await self.store.put_workflow(name, data, digest, now_ms, declared)
+        return await self.workflows.saved(stored, document, compiled)
 
     async def list_workflows(self) -> list[WorkflowRow]:
+        """The active version of each."""
         return await self.store.list_workflows()
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow:
-        row = await self.store.get_workflow(name, version)
+        """The active version without a number. Raises NotFound."""
+        row = await self.store.get_workflow(name)
+        if row is not None and version not in (None, row.version):
+            row = await self.store.get_workflow(name, version)
         if row is None:
             which = f"workflow '{name}'" if version is None else f"version {version} of workflow '{name}'"
             raise NotFound(f"there is no {which}", code="workflow_not_found")

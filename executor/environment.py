@@ -17,8 +17,8 @@ DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at
 
 
 class EnvUse(Struct, frozen=True):
-    """A document that reads a name. `id`: of the draft, or the workflow's name; `version` of the workflow (the newest),
-    or `rev` of the draft; `blocks` the ids of the blocks that read it."""
+    """A document that reads a name. `id`: of the draft, or the workflow's name; `version` of the workflow (the
+    active one), or `rev` of the draft; `blocks` the ids of the blocks that read it."""
 
     kind: Literal["workflow", "draft"]
     id: str
@@ -47,7 +47,7 @@ class Environment:
         self._found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
 
     async def names(self) -> list[EnvName]:
-        """What is set, and what is read but not set, by name; newest versions and drafts only."""
+        """What is set, and what is read but not set, by name; active versions and drafts only."""
         uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.env}
         found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
         for row in await self._store.list_workflows():

@@ -22,7 +22,7 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from server import cli_cron, cli_export, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep
+from server import cli_cron, cli_export, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep, cli_workflows
 from server.cli_cache import cache
 from server.cli_help import Sections
 from server.variables import DEFAULT_URL, SettingsError, check_names, server_url
@@ -138,7 +138,7 @@ def validate(file: str, trigger: str | None, as_json: bool) -> int:
 @weft.command()
 @click.argument("workflow", metavar="NAME|FILE")
 @click.option("--trigger", help="Id of the block the run starts at, when there are several.")
-@click.option("--version", type=click.IntRange(1), help="Of a stored workflow; the newest without it.")
+@click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
 @click.option("--expanded", is_flag=True, help="Draw the branches of parallels one by one where their number is known.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]), default="text", show_default=True
@@ -177,12 +177,11 @@ def plan(url: str, workflow: str, trigger: str | None, version: int | None, expa
 @click.option("--name", help="Name to store it under; the document's own without it.")
 @click.pass_obj
 def deploy(url: str, file: str, name: str | None) -> int:
-    """Store the workflow in FILE as the next version of NAME."""
+    """Store the workflow in FILE as the active version of NAME."""
     document = _read_document(file)
     saved = _call(url, lambda client: client.deploy(document, name))
     _say_warnings(saved)
-    news = "new" if saved["created"] else "unchanged"
-    click.echo(f"{saved['name']} version {saved['version']} ({news}, {saved['hash'][:12]})")
+    click.echo(cli_workflows.stored_line(saved))
     return OK
 
 
@@ -192,6 +191,7 @@ def deploy(url: str, file: str, name: str | None) -> int:
     "--input", "input_text", metavar="JSON|@FILE", help="Input of the run: JSON, or @ and a file that holds it."
 )
 @click.option("--trigger", help="Id of the block to start at, when there are several.")
+@click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
 @click.option("--stop-after", metavar="BLOCK", help="Start nothing more once this block is done.")
 @click.option("--key", help="Idempotency key: the same key again gives the same run.")
 @click.option("--follow", is_flag=True, help="Stay until it has ended or waits for somebody; print its output.")
@@ -204,6 +204,7 @@ def run(
     workflow: str,
     input_text: str | None,
     trigger: str | None,
+    version: int | None,
     stop_after: str | None,
     key: str | None,
     follow: bool,
@@ -217,9 +218,13 @@ def run(
 
     value = _read_input(input_text)
     what = _read_document(workflow) if _is_file(workflow) else workflow
+    if version is not None and what is not workflow:
+        raise _Refused("--version is for stored workflows.", "Leave it out to run a file, or name a stored workflow.")
 
     async def start(client: WeftClient) -> str:
-        started = await client.start(what, input=value, trigger=trigger, idempotency_key=key, stop_after=stop_after)
+        started = await client.start(
+            what, input=value, trigger=trigger, version=version, idempotency_key=key, stop_after=stop_after
+        )
         _say_warnings(started)
         if follow:
             click.echo(f"run {started['run']}  {client.url}{started['urls']['page']}", err=True)
@@ -344,7 +349,7 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 
 
 weft.add_command(cache)
-for _topic in (cli_lifecycle, cli_inbox, cli_history, cli_upkeep, cli_sql, cli_export, cli_cron):
+for _topic in (cli_lifecycle, cli_inbox, cli_history, cli_upkeep, cli_sql, cli_export, cli_cron, cli_workflows):
     for _command in _topic.COMMANDS:
         weft.add_command(_command)
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import click
 
 SECTIONS = (
-    ("Make workflows", ("validate", "plan", "deploy", "run")),
+    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate")),
     ("Watch runs", ("runs", "events", "why", "state", "diff")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
-    ("Stop and repair them", ("cancel", "retry", "fork", "migrate")),
+    ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
     ("Start them by themselves", ("cron", "hooks")),
     ("Run the server", ("serve", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key")),
 )

@@ -116,6 +116,7 @@ def gc(
             ("plans", "plan"),
             ("documents", "document"),
             ("blobs", "large output"),
+            ("versions", "version"),
             ("cached", "cached result"),
         )
         if gone[name]

@@ -102,11 +102,34 @@ class WeftClient:
         return await self._send("POST", "/api/validate", _present(document=document, trigger=trigger))
 
     async def deploy(self, document: Any, name: str | None = None) -> dict[str, Any]:
-        """{name, version, hash, created, diagnostics}; the same document again is the same version."""
+        """{name, version, hash, created, activated, replaced, diagnostics}. The version is active from now on; the same
+        document again is the same version."""
         return await self._send("POST", "/api/workflows", _present(document=document, name=name))
 
     async def workflows(self) -> list[dict[str, Any]]:
+        """With the active version and the last run of each."""
         return _items(await self._send("GET", "/api/workflows"), "workflows")
+
+    async def workflow(self, name: str, version: int | None = None) -> dict[str, Any]:
+        """{name, version, hash, created_at_ms, active, newest, document}; the active version without a number."""
+        return await self._send("GET", f"/api/workflows/{_part(name)}", params=_present(version=version))
+
+    async def versions(self, name: str, before: int | None = None, limit: int = 200) -> dict[str, Any]:
+        """{name, active, versions, next}, newest first; `next` is the `before` of the following page."""
+        params = _present(before=before, limit=limit)
+        return await self._send("GET", f"/api/workflows/{_part(name)}/versions", params=params)
+
+    async def activate(self, name: str, version: int) -> dict[str, Any]:
+        """As `deploy`, of a version that is stored."""
+        return await self._send("PUT", f"/api/workflows/{_part(name)}/active", {"version": version})
+
+    async def delete_workflow(self, name: str) -> dict[str, Any]:
+        """{name, schedules, webhooks}. ApiError 409: a run of it is open."""
+        return await self._send("DELETE", f"/api/workflows/{_part(name)}", {})
+
+    async def delete_run(self, run: str) -> int:
+        """How many runs went, with those that it had started. ApiError 409: it may not go yet."""
+        return int((await self._send("DELETE", f"/api/runs/{_part(run)}", {}))["runs"])
 
     async def plan(
         self,
@@ -128,11 +151,13 @@ class WeftClient:
         *,
         input: Any = None,
         trigger: str | None = None,
+        version: int | None = None,
         idempotency_key: str | None = None,
         stop_after: str | None = None,
     ) -> dict[str, Any]:
-        """Run a stored workflow by name, or a document: {run, workflow, version, status, created, urls, diagnostics}"""
-        body = _present(input=input, trigger=trigger, stop_after=stop_after)
+        """Run a stored workflow by name (without `version` the active one), or a document: {run, workflow, version,
+        status, created, urls, diagnostics}"""
+        body = _present(input=input, trigger=trigger, version=version, stop_after=stop_after)
         headers = {"Idempotency-Key": idempotency_key} if idempotency_key else {}
         if isinstance(workflow, str):
             return await self._send("POST", f"/api/workflows/{_part(workflow)}/runs", body, headers=headers)

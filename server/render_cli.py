@@ -166,6 +166,41 @@ def run_lines(runs: Sequence[Json], now_ms: int | None = None) -> list[str]:
     ]
 
 
+def workflow_lines(workflows: Sequence[Json], now_ms: int | None = None) -> list[str]:
+    """A table: name, active version, how many there are, when it was saved, last run."""
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    rows = []
+    for one in workflows:
+        last = one["last_run"]
+        ran = f"{styled_status(last['status'])} {age((now - last['created_at_ms']) / 1000)}" if last else "never"
+        saved = age((now - one["created_at_ms"]) / 1000)
+        rows.append((plain(one["name"]), str(one["version"]), str(one["versions"]), saved, ran))
+    return _table(("NAME", "ACTIVE", "VERSIONS", "SAVED", "LAST RUN"), rows)
+
+
+def version_lines(page: Json, now_ms: int | None = None) -> list[str]:
+    """A table: version, when it was saved, hash, which one is active."""
+    now = int(time.time() * 1000) if now_ms is None else now_ms
+    rows = [
+        (
+            str(one["version"]),
+            age((now - one["created_at_ms"]) / 1000),
+            one["hash"][:12],
+            "active" if one["version"] == page["active"] else "",
+        )
+        for one in page["versions"]
+    ]
+    return _table(("VERSION", "SAVED", "HASH", ""), rows)
+
+
+def _table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
+    """Only the last column may be styled."""
+    if not rows:
+        return []
+    widths = [max(len(row[column]) for row in (head, *rows)) for column in range(len(head) - 1)]
+    return [click.style(_columns(head, widths), dim=True), *(_columns(row, widths).rstrip() for row in rows)]
+
+
 def age(seconds: float) -> str:
     """`5 s`, `12 min`, `3 h`, `9 d`."""
     for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):

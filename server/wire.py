@@ -16,6 +16,7 @@ from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
 from executor.store.base import VERSION_MAX, DraftHead, Record, RunRow, WorkflowRow
+from executor.store.workflows import VersionRow, WorkflowHead
 from executor.views import SavedWorkflow, Submitted
 
 SUMMARY_CHARS = 160
@@ -68,6 +69,12 @@ class VersionRequest(Struct, forbid_unknown_fields=True):
     """POST /api/drafts/{id}/versions. Without a name the draft's own."""
 
     name: DraftName | None = None
+
+
+class ActivateRequest(Struct, forbid_unknown_fields=True):
+    """PUT /api/workflows/{name}/active."""
+
+    version: Version
 
 
 class RerunRequest(Struct, forbid_unknown_fields=True):
@@ -184,6 +191,48 @@ class DraftSaved(Struct, frozen=True):
 class DraftDeleted(Struct, frozen=True):
     id: str
     deleted: bool
+
+
+class WorkflowPage(Struct, frozen=True):
+    """`version` of a workflow is the active one: what runs where no version is named."""
+
+    workflows: list[WorkflowHead]
+
+
+class WorkflowVersion(Struct, frozen=True):
+    """`active`: the version that runs where none is named; `newest`: the highest number."""
+
+    name: str
+    version: int
+    hash: str
+    created_at_ms: int
+    active: int
+    newest: int
+    document: Any
+
+
+class VersionPage(Struct, frozen=True):
+    """Newest first. `next`: pass it as `before` for the following page; null at the end."""
+
+    name: str
+    active: int
+    versions: list[VersionRow]
+    next: int | None
+
+
+class WorkflowDeleted(Struct, frozen=True):
+    """How many schedules and webhooks went with it. Its runs stay."""
+
+    name: str
+    schedules: int
+    webhooks: int
+
+
+class RunDeleted(Struct, frozen=True):
+    """`runs`: how many went, with those that the run had started."""
+
+    run: str
+    runs: int
 
 
 class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
@@ -319,8 +368,17 @@ def workflow_url(name: str) -> str:
     return f"/api/workflows/{quote(name, safe='')}"
 
 
-def workflow_summary(row: WorkflowRow) -> dict[str, Any]:
-    return {"name": row.name, "version": row.version, "hash": row.hash, "created_at_ms": row.created_at_ms}
+def workflow_version(head: WorkflowHead, row: WorkflowRow) -> dict[str, Any]:
+    """A WorkflowVersion."""
+    return {
+        "name": row.name,
+        "version": row.version,
+        "hash": row.hash,
+        "created_at_ms": row.created_at_ms,
+        "active": head.version,
+        "newest": head.newest,
+        "document": fragment(row.document),
+    }
 
 
 def encode_record(run: str, record: Record, preview: int | None = None) -> bytes:

@@ -29,7 +29,7 @@ _PARAMS: dict[str, Any] = {
         "version": {
             "anyOf": [{"type": "integer", "minimum": 1, "maximum": VERSION_MAX}, {"type": "null"}],
             "title": "Version",
-            "description": "Leave empty to use the newest version when the run starts.",
+            "description": "Leave empty to use the active version when the run starts.",
             "x-ui": {"order": 2, "widget": "number", "advanced": True},
         },
         "definition": {

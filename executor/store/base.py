@@ -27,8 +27,9 @@ from executor.store.children import ChildStore
 from executor.store.lifecycle import LifecycleStore, Move
 from executor.store.notifications import NotificationRow, NotificationStore
 from executor.store.sessions import SessionStore
-from executor.store.triggers import Declared, TriggerStore
+from executor.store.triggers import TriggerStore
 from executor.store.upkeep import UpkeepStore
+from executor.store.workflows import WorkflowStore
 
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
@@ -226,6 +227,7 @@ class Answered(Struct, frozen=True):
 
 
 class Store(
+    WorkflowStore,
     NotificationStore,
     ChildStore,
     CacheStore,
@@ -244,18 +246,7 @@ class Store(
 
     async def close(self) -> None: ...
 
-    # workflows and plans
-    async def put_workflow(
-        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
-    ) -> tuple[WorkflowRow, bool]:
-        """Next version of `name`, or the existing version with this hash. Second value: created now. `declared`: the
-        triggers of the document, which take the place of those of the version before; None leaves them."""
-
-    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None: ...
-
-    async def list_workflows(self) -> list[WorkflowRow]:
-        """Newest version of each, by name."""
-
+    # plans and documents
     async def get_plan(self, hash: str) -> bytes | None: ...
 
     async def get_document(self, hash: str) -> bytes | None:

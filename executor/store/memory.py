@@ -29,7 +29,6 @@ from executor.store.base import (
     SignalRow,
     WaitRow,
     WaitStatus,
-    WorkflowRow,
 )
 from executor.store.memory_cache import MemoryCache
 from executor.store.memory_checkpoints import MemoryCheckpoints
@@ -39,7 +38,7 @@ from executor.store.memory_notifications import MemoryNotifications
 from executor.store.memory_sessions import MemorySessions
 from executor.store.memory_triggers import MemoryTriggers
 from executor.store.memory_upkeep import MemoryUpkeep
-from executor.store.triggers import Declared
+from executor.store.memory_workflows import MemoryWorkflows
 
 
 class _Run(Struct):
@@ -61,6 +60,7 @@ class _Run(Struct):
 
 
 class MemoryStore(
+    MemoryWorkflows,
     MemoryNotifications,
     MemoryChildren,
     MemoryCache,
@@ -72,7 +72,6 @@ class MemoryStore(
 ):
     def __init__(self) -> None:
         super().__init__()
-        self._workflows: dict[str, list[WorkflowRow]] = {}
         self._plans: dict[str, bytes] = {}
         self._blobs: dict[str, bytes] = {}
         self._documents: dict[str, bytes] = {}
@@ -88,29 +87,7 @@ class MemoryStore(
     async def close(self) -> None:
         pass
 
-    # --- workflows and plans
-
-    async def put_workflow(
-        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
-    ) -> tuple[WorkflowRow, bool]:
-        versions = self._workflows.setdefault(name, [])
-        row = next((row for row in versions if row.hash == hash), None)
-        created = row is None
-        if row is None:
-            row = WorkflowRow(name, len(versions) + 1, hash, document, now_ms)
-            versions.append(row)
-        if declared is not None and row is versions[-1]:
-            self._put_declared(name, declared.of_version(row.version))
-        return row, created
-
-    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
-        versions = self._workflows.get(name, [])
-        if version is None:
-            return versions[-1] if versions else None
-        return versions[version - 1] if 1 <= version <= len(versions) else None
-
-    async def list_workflows(self) -> list[WorkflowRow]:
-        return [versions[-1] for _, versions in sorted(self._workflows.items())]
+    # --- plans and documents
 
     async def get_plan(self, hash: str) -> bytes | None:
         return self._plans.get(hash)

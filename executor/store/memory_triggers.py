@@ -75,6 +75,9 @@ class MemoryTriggers:
         return row
 
     async def delete_schedule(self, id: str) -> bool:
+        return self._delete_schedule(id)
+
+    def _delete_schedule(self, id: str) -> bool:
         self._fires.pop(id, None)
         return self._schedules.pop(id, None) is not None
 
@@ -152,6 +155,9 @@ class MemoryTriggers:
         return row
 
     async def delete_webhook(self, id: str) -> bool:
+        return self._delete_webhook(id)
+
+    def _delete_webhook(self, id: str) -> bool:
         self._deliveries.pop(id, None)
         self._old_deliveries.pop(id, None)
         self._refusals.pop(id, None)
@@ -197,18 +203,14 @@ class MemoryTriggers:
         return sorted(found, key=lambda row: (-row.last_at_ms, row.outcome))[:REASONS_KEPT]
 
     def _put_declared(self, workflow: str, declared: Declared) -> None:
-        """Part of storing a version: the triggers of its document take the place of those of the version before."""
+        """Part of making a version active: its triggers take the place of those of the version before."""
         schedules, webhooks = {row.id for row in declared.schedules}, {row.id for row in declared.webhooks}
         for schedule in list(self._schedules.values()):
             if (schedule.workflow, schedule.origin) == (workflow, "document") and schedule.id not in schedules:
-                del self._schedules[schedule.id]
-                self._fires.pop(schedule.id, None)
+                self._delete_schedule(schedule.id)
         for hook in list(self._webhooks.values()):
             if (hook.workflow, hook.origin) == (workflow, "document") and hook.id not in webhooks:
-                del self._webhooks[hook.id]
-                self._deliveries.pop(hook.id, None)
-                self._old_deliveries.pop(hook.id, None)
-                self._refusals.pop(hook.id, None)
+                self._delete_webhook(hook.id)
         for new in declared.schedules:
             self._schedules[new.id] = merged_schedule(self._schedules.get(new.id), new)
         for new_hook in declared.webhooks:

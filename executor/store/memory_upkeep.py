@@ -20,6 +20,8 @@ class MemoryUpkeep:
 
     _runs: dict[str, _Run]
     _open: dict[str, _Run]
+    _workflows: dict[str, list[Any]]
+    _active: dict[str, tuple[int, int]]
     _plans: dict[str, bytes]
     _documents: dict[str, bytes]
     _blobs: dict[str, bytes]
@@ -83,10 +85,18 @@ class MemoryUpkeep:
             for hash in orphans:
                 del kept[hash]
             counts.append(len(orphans))
+        counts.append(sum(len(self._workflows.pop(name)) for name in self._unused_names()[:limit]))
         return Orphans(*counts)
 
     async def count_orphans(self) -> Orphans:
-        return Orphans(*(len(kept.keys() - used) for kept, used in self._kept_and_used()))
+        counts = [len(kept.keys() - used) for kept, used in self._kept_and_used()]
+        counts.append(sum(len(self._workflows[name]) for name in self._unused_names()))
+        return Orphans(*counts)
+
+    def _unused_names(self) -> list[str]:
+        """Deleted workflows without a run."""
+        used = {run.row.workflow for run in self._runs.values()}
+        return [name for name in self._workflows if name not in self._active and name not in used]
 
     def _may_go(self, row: RunRow, sources: set[str]) -> bool:
         children = self._by_parent.get(row.id, {}).values()

@@ -28,7 +28,6 @@ from executor.store.base import (
     SignalRow,
     WaitRow,
     WaitStatus,
-    WorkflowRow,
 )
 from executor.store.checksum import records
 from executor.store.connection import Connect, Database, FaultPoint, plain_connect
@@ -39,13 +38,14 @@ from executor.store.sqlite_children import SQLiteChildren
 from executor.store.sqlite_lifecycle import SQLiteLifecycle
 from executor.store.sqlite_notifications import SQLiteNotifications
 from executor.store.sqlite_sessions import SQLiteSessions
-from executor.store.sqlite_triggers import SQLiteTriggers, put_workflow
+from executor.store.sqlite_triggers import SQLiteTriggers
 from executor.store.sqlite_upkeep import SQLiteUpkeep
-from executor.store.triggers import Declared
+from executor.store.sqlite_workflows import SQLiteWorkflows
 from executor.store.writer import Retry, Stats, Writer
 
 
 class SQLiteStore(
+    SQLiteWorkflows,
     SQLiteNotifications,
     SQLiteChildren,
     SQLiteCache,
@@ -91,22 +91,7 @@ class SQLiteStore(
         finally:
             await self._readers.close()
 
-    # --- workflows and plans
-
-    async def put_workflow(
-        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
-    ) -> tuple[WorkflowRow, bool]:
-        return await self._writer.submit(put_workflow, name, document, hash, now_ms, declared)
-
-    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
-        if version is None:
-            row = await self._readers.one(sql.WORKFLOW_NEWEST, (name,))
-        else:
-            row = await self._readers.one(sql.WORKFLOW_BY_VERSION, (name, version))
-        return None if row is None else WorkflowRow(*row)
-
-    async def list_workflows(self) -> list[WorkflowRow]:
-        return [WorkflowRow(*row) for row in await self._readers.all(sql.WORKFLOWS_NEWEST)]
+    # --- plans and documents
 
     async def get_plan(self, hash: str) -> bytes | None:
         row = await self._readers.one(sql.PLAN, (hash,))

@@ -37,7 +37,7 @@ from executor.store.triggers import (
 from executor.store.writer import Writer
 
 if TYPE_CHECKING:
-    from executor.store.base import NewRun, RunRow, WorkflowRow
+    from executor.store.base import NewRun, RunRow
 
 SCHEDULE = (
     "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"
@@ -161,7 +161,7 @@ class SQLiteTriggers:
         return await self._writer.submit(_switch_schedule, id, enabled, next_run_at_ms, now_ms, times)
 
     async def delete_schedule(self, id: str) -> bool:
-        return await self._writer.submit(_delete_schedule, id)
+        return await self._writer.submit(delete_schedule, id)
 
     async def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleRow]:
         return [_schedule(row) for row in await self._readers.all(DUE_SCHEDULES, (now_ms, limit))]
@@ -196,7 +196,7 @@ class SQLiteTriggers:
         return await self._writer.submit(_rotate_webhook, id, generation, now_ms)
 
     async def delete_webhook(self, id: str) -> bool:
-        return await self._writer.submit(_delete_webhook, id)
+        return await self._writer.submit(delete_webhook, id)
 
     async def deliver(
         self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
@@ -213,28 +213,18 @@ class SQLiteTriggers:
         return [RefusalRow(*row) for row in await self._readers.all(REFUSALS, (webhook_id,))]
 
 
-def put_workflow(
-    tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None
-) -> tuple[WorkflowRow, bool]:
-    """A version with its triggers, which take the place of those of the version before. See Store.put_workflow."""
-    row, created = writes.put_workflow(tx, name, document, hash, now_ms)
-    (newest,) = tx.db.execute(sql.WORKFLOW_LAST_VERSION, (name,)).fetchone()
-    if declared is not None and row.version == newest:
-        _put_declared(tx, name, declared.of_version(newest))
-    return row, created
-
-
-def _put_declared(tx: Tx, workflow: str, declared: Declared) -> None:
+def put_declared(tx: Tx, workflow: str, declared: Declared) -> None:
+    """Part of making a version active: its triggers take the place of those of the version before."""
     schedules = {row.id for row in declared.schedules}
     for (id,) in tx.db.execute(DECLARED_SCHEDULES, (workflow,)).fetchall():
         if id not in schedules:
-            _delete_schedule(tx, id)
+            delete_schedule(tx, id)
     for schedule in declared.schedules:
         _put_schedule(tx, schedule)
     webhooks = {row.id for row in declared.webhooks}
     for (id,) in tx.db.execute(DECLARED_WEBHOOKS, (workflow,)).fetchall():
         if id not in webhooks:
-            _delete_webhook(tx, id)
+            delete_webhook(tx, id)
     for webhook in declared.webhooks:
         _put_webhook(tx, webhook)
 
@@ -253,7 +243,7 @@ def _switch_schedule(
     return _find_schedule(tx, id)
 
 
-def _delete_schedule(tx: Tx, id: str) -> bool:
+def delete_schedule(tx: Tx, id: str) -> bool:
     tx.db.execute(DELETE_FIRES, (id,))
     return tx.db.execute(DELETE_SCHEDULE, (id,)).rowcount == 1
 
@@ -298,7 +288,7 @@ def _rotate_webhook(tx: Tx, id: str, generation: int, now_ms: int) -> WebhookRow
     return _change_webhook(tx, ROTATE_WEBHOOK, (generation, now_ms, id))
 
 
-def _delete_webhook(tx: Tx, id: str) -> bool:
+def delete_webhook(tx: Tx, id: str) -> bool:
     tx.db.execute(DELETE_DIGESTS, (id,))
     tx.db.execute(DELETE_DELIVERIES, (id,))
     tx.db.execute(DELETE_REFUSALS, (id,))

@@ -54,12 +54,23 @@ SELECT json_extract(CAST(fact AS TEXT), '$.plan') FROM inbox
 _ORPHAN_PLAN = f"NOT EXISTS (SELECT 1 FROM runs WHERE plan_hash = plans.hash) AND hash NOT IN ({_MOVES})"
 _ORPHAN_DOCUMENT = "NOT EXISTS (SELECT 1 FROM runs WHERE document_hash = documents.hash)"
 _ORPHAN_BLOB = "NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.hash = blobs.hash)"
-_ORPHANS = (("plans", _ORPHAN_PLAN), ("documents", _ORPHAN_DOCUMENT), ("blobs", _ORPHAN_BLOB))
-FIND_ORPHANS = tuple(f"SELECT hash FROM {table} WHERE {orphan} LIMIT ?" for table, orphan in _ORPHANS)
-DELETE_ORPHANS = tuple(
-    f"DELETE FROM {table} WHERE hash IN (SELECT value FROM json_each(?)) AND {orphan}" for table, orphan in _ORPHANS
+_ORPHAN_VERSION = (
+    "NOT EXISTS (SELECT 1 FROM active_versions WHERE workflow = workflows.name)"
+    " AND NOT EXISTS (SELECT 1 FROM runs WHERE workflow = workflows.name)"
 )
-COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, orphan in _ORPHANS)
+# In the order of the fields of Orphans; the column is what they are found by.
+_ORPHANS = (
+    ("plans", "hash", _ORPHAN_PLAN),
+    ("documents", "hash", _ORPHAN_DOCUMENT),
+    ("blobs", "hash", _ORPHAN_BLOB),
+    ("workflows", "name", _ORPHAN_VERSION),
+)
+FIND_ORPHANS = tuple(f"SELECT DISTINCT {key} FROM {table} WHERE {orphan} LIMIT ?" for table, key, orphan in _ORPHANS)
+DELETE_ORPHANS = tuple(
+    f"DELETE FROM {table} WHERE {key} IN (SELECT value FROM json_each(?)) AND {orphan}"
+    for table, key, orphan in _ORPHANS
+)
+COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, _, orphan in _ORPHANS)
 
 ADD_BLOB_REF = "INSERT INTO blob_refs (run_id, hash) VALUES (?, ?) ON CONFLICT DO NOTHING"
 
@@ -91,8 +102,8 @@ class SQLiteUpkeep:
         """Found by a reader, so that the writer only looks at what may go."""
         found = []
         for query in FIND_ORPHANS:
-            hashes = [hash for (hash,) in await self._readers.all(query, (limit,))]
-            found.append(msgspec.json.encode(hashes).decode())
+            keys = [key for (key,) in await self._readers.all(query, (limit,))]
+            found.append(msgspec.json.encode(keys).decode())
         return await self._writer.submit(_delete_orphans, tuple(found))
 
     async def count_orphans(self) -> Orphans:
@@ -129,4 +140,4 @@ def _sources_of_this_group(tx: Tx) -> set[str]:
 
 def _delete_orphans(tx: Tx, found: tuple[str, ...]) -> Orphans:
     pairs = zip(DELETE_ORPHANS, found, strict=True)
-    return Orphans(*(tx.db.execute(statement, (hashes,)).rowcount for statement, hashes in pairs))
+    return Orphans(*(tx.db.execute(statement, (keys,)).rowcount for statement, keys in pairs))

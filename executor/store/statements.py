@@ -18,7 +18,6 @@ WAIT = (
     " correlation, response, answered_by, answered_at_ms"
 )
 SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
-WORKFLOW = "name, version, hash, document, created_at_ms"
 DRAFT_HEAD = "id, name, rev, base_name, base_version, base_rev, created_at_ms, updated_at_ms"
 DRAFT = f"{DRAFT_HEAD}, document"
 
@@ -26,16 +25,7 @@ OPEN = "status IN ('queued', 'running', 'waiting')"
 ENDED = "status IN ('succeeded', 'failed', 'cancelled')"
 CLAIMABLE_AT = "max(next_run_at_ms, coalesce(lease_until_ms, 0))"
 
-# --- workflows and plans
-
-WORKFLOW_BY_HASH = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? AND hash = ?"
-WORKFLOW_NEWEST = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? ORDER BY version DESC LIMIT 1"
-WORKFLOW_BY_VERSION = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? AND version = ?"
-WORKFLOW_LAST_VERSION = "SELECT coalesce(max(version), 0) FROM workflows WHERE name = ?"
-ADD_WORKFLOW = f"INSERT INTO workflows ({WORKFLOW}) VALUES (?, ?, ?, ?, ?)"
-WORKFLOWS_NEWEST = f"""
-SELECT {WORKFLOW} FROM workflows AS w
- WHERE version = (SELECT max(version) FROM workflows WHERE name = w.name) ORDER BY name"""
+# --- plans and documents
 
 PLAN = "SELECT ir FROM plans WHERE hash = ?"
 ADD_PLAN = "INSERT INTO plans (hash, ir) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes

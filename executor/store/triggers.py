@@ -6,8 +6,8 @@
     Nor is one to a webhook that has been changed, switched off or deleted since the request was judged by it. Ids are
     remembered for a day at least; digests of `github`, whose signature has no time in it, for as long as the webhook is
     there and its secret's generation is the same.
-18. The triggers of a document are written in the transaction that stores its version, and never when a newer version
-    is there. What people set (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
+18. The triggers of a document are written in the transaction that makes its version the active one. What people set
+    (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
 25. Of requests that were refused there is one row for each webhook and reason, and none of a webhook that is not there.
 """
 
@@ -39,9 +39,9 @@ DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is re
 
 
 class ScheduleRow(Struct, frozen=True):
-    """`version` None: the newest; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what the
-    document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its day
-    never comes, or its time zone was not known. `queued_at_ms`: a moment that waits for an open run to end."""
+    """`version` None: the active one; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what
+    the document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its
+    day never comes, or its time zone was not known. `queued_at_ms`: a moment that waits for an open run to end."""
 
     id: str
     workflow: str

@@ -1,11 +1,13 @@
-"""Deleting what nobody needs any more: runs that have ended, and the plans, documents and blobs only they used.
+"""Deleting what is not needed any more: runs that have ended, and the plans, documents, blobs and versions of deleted
+workflows that only they used.
 
 19. `delete_runs` takes a run with everything that is its own in one transaction: nobody ever sees half a run. It
     decides itself, in that transaction, whether a run may go: it has ended, no child of it is open, and no open run
     takes over results of it.
 20. A child goes after its parent, never before it: who looks at a parent finds its children.
 21. `delete_orphans` takes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
-    plan that a request in an inbox asks a run to move to is referred to.
+    plan that a request in an inbox asks a run to move to is referred to. It takes the versions of a deleted workflow
+    when there is no run of its name.
 """
 
 from __future__ import annotations
@@ -35,10 +37,11 @@ class Orphans(Struct, frozen=True):
     plans: int = 0
     documents: int = 0
     blobs: int = 0
+    versions: int = 0
 
     @property
     def total(self) -> int:
-        return self.plans + self.documents + self.blobs
+        return self.plans + self.documents + self.blobs + self.versions
 
 
 class UpkeepStore(Protocol):
@@ -55,7 +58,7 @@ class UpkeepStore(Protocol):
         """One transaction. Returns the ids that went; those that may not go any more, or are not there, stay out."""
 
     async def delete_orphans(self, limit: int = 1000) -> Orphans:
-        """At most `limit` of each kind. Nothing went: there are none left."""
+        """At most `limit` of each kind, versions of at most `limit` workflows. Nothing went: there are none left."""
 
     async def count_orphans(self) -> Orphans:
         """What `delete_orphans` would take in all."""

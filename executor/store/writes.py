@@ -23,7 +23,6 @@ from executor.store.base import (
     RunStatus,
     SignalRow,
     WaitRow,
-    WorkflowRow,
 )
 from executor.store.checksum import checksum
 from executor.store.connection import Tx
@@ -81,16 +80,6 @@ def append(tx: Tx, change: Append) -> int:
         db.execute(sql.CANCEL_WAITS, (change.now_ms, run))
         db.execute(sql.DELETE_FACTS, (run,))
     return seq
-
-
-def put_workflow(tx: Tx, name: str, document: bytes, hash: str, now_ms: int) -> tuple[WorkflowRow, bool]:
-    found = tx.db.execute(sql.WORKFLOW_BY_HASH, (name, hash)).fetchall()
-    if found:
-        return WorkflowRow(*found[0]), False
-    (last,) = tx.db.execute(sql.WORKFLOW_LAST_VERSION, (name,)).fetchone()
-    row = WorkflowRow(name, last + 1, hash, document, now_ms)
-    tx.db.execute(sql.ADD_WORKFLOW, msgspec.structs.astuple(row))
-    return row, True
 
 
 def put_draft(

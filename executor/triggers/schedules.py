@@ -40,7 +40,7 @@ API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ScheduleSpec(Struct, forbid_unknown_fields=True):
-    """PUT /api/schedules/{id}. Without a version the newest runs, without a trigger the one the workflow starts at."""
+    """PUT /api/schedules/{id}. Without a version the active one runs, without a trigger the workflow's own."""
 
     workflow: str
     cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]

@@ -55,8 +55,8 @@ class NotReady(WeftError):
 
 
 class WebhookSpec(Struct, forbid_unknown_fields=True):
-    """PUT /api/webhooks/{id}. Without a version the newest runs, without a trigger the one the workflow starts at. A
-    trigger of type `webhook` is given the request, every other one its body."""
+    """PUT /api/webhooks/{id}. Without a version the active one runs, without a trigger the workflow's own. A trigger
+    of type `webhook` is given the request, every other one its body."""
 
     workflow: str
     version: Version | None = None

@@ -7,10 +7,12 @@ they say themselves how long they are good for.
 from __future__ import annotations
 
 import asyncio
+from collections.abc import Iterator
+from typing import TypeVar
 
 from msgspec import Struct
 
-from executor.store.base import Store
+from executor.store.base import RunRow, Store
 from executor.store.upkeep import Orphans, Removable
 
 # A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Somebody else's
@@ -18,6 +20,7 @@ from executor.store.upkeep import Orphans, Removable
 EVENTS_PER_BATCH = 1_000
 RUNS_PER_BATCH = 100
 ROWS_PER_BATCH = 500
+Row = TypeVar("Row", Removable, RunRow)
 PAUSE_S = 0.02  # between two transactions, for those who wait with their own
 
 
@@ -29,6 +32,7 @@ class Collected(Struct):
     plans: int = 0
     documents: int = 0
     blobs: int = 0
+    versions: int = 0
     cached: int = 0
     dry_run: bool = False
 
@@ -36,6 +40,7 @@ class Collected(Struct):
         self.plans += orphans.plans
         self.documents += orphans.documents
         self.blobs += orphans.blobs
+        self.versions += orphans.versions
 
 
 async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
@@ -87,7 +92,15 @@ async def _add_children(store: Store, run: str, total: Collected) -> None:
             await _add_children(store, child.id, total)
 
 
-def _batch(found: list[Removable]) -> list[Removable]:
+def batches(found: list[Row]) -> Iterator[list[Row]]:
+    """In order, each as many as one transaction takes."""
+    while found:
+        batch = _batch(found)
+        yield batch
+        found = found[len(batch) :]
+
+
+def _batch(found: list[Row]) -> list[Row]:
     """As many from the beginning as one transaction takes."""
     events = 0
     for n, run in enumerate(found):

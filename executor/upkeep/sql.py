@@ -5,7 +5,7 @@ load or set anything. A query has a time and gives so many rows at most.
 
 Besides the tables there are the views of the schema (`outputs`, `attempts`, `nodes`) and one view per block that says
 what it puts out, `out_<workflow>_<block>`: a row for each time it succeeded, a column for each property of its output
-schema. They are made for the connection, from the newest version of each stored workflow: nothing in the file has to
+schema. They are made for the connection, from the active version of each stored workflow: nothing in the file has to
 follow when a workflow changes.
 """
 
@@ -32,9 +32,14 @@ VALUE_MAX_BYTES = 64 * 1024 * 1024  # no text function makes a larger value
 STEPS_PER_LOOK = 10_000  # of SQLite's machine, between two looks at the clock
 
 _FIXED = ("run_id", "version", "path", "attempt", "seq", "at_ms", "output")
+_ACTIVE = """
+SELECT w.name, w.document FROM active_versions AS a JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
+ ORDER BY w.name"""
+# In a file of before schema 11, a copy perhaps.
 _NEWEST = """
 SELECT name, document FROM workflows AS w
  WHERE version = (SELECT max(version) FROM workflows WHERE name = w.name) ORDER BY name"""
+_HAS_ACTIVE = "SELECT 1 FROM sqlite_schema WHERE name = 'active_versions'"
 _READING = {sqlite3.SQLITE_SELECT, sqlite3.SQLITE_READ, sqlite3.SQLITE_RECURSIVE}
 _PRAGMAS = {
     "compile_options",
@@ -127,7 +132,8 @@ def query(
 def generated_views(db: sqlite3.Connection, catalog: Catalog, env_names: Sequence[str] = ()) -> Iterator[View]:
     """For each block of each stored workflow whose output has known properties; at most VIEWS_MAX."""
     names: set[str] = set()
-    for workflow, data in db.execute(_NEWEST).fetchall():
+    has_active = db.execute(_HAS_ACTIVE).fetchall()
+    for workflow, data in db.execute(_ACTIVE if has_active else _NEWEST).fetchall():
         document = as_ours(orjson.loads(data), env_names).document
         for id, block in document.get("blocks", {}).items():
             if not isinstance(block, dict):

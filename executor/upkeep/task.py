@@ -6,8 +6,9 @@ import asyncio
 import logging
 from typing import TYPE_CHECKING
 
-from executor.errors import StoreError
-from executor.upkeep.gc import Collected, collect, preview
+from executor.errors import Conflict, StoreError, WeftError
+from executor.store.base import TERMINAL, RunRow
+from executor.upkeep.gc import Collected, batches, collect, preview
 
 if TYPE_CHECKING:
     from executor.engine import Engine
@@ -16,6 +17,7 @@ log = logging.getLogger("weft.upkeep")
 
 FIRST_S = 60.0  # a server that starts has better things to do
 EVERY_S = 3600.0
+CHILDREN_MAX = 1_000_000  # of one run: all of them
 
 
 class Upkeep:
@@ -44,6 +46,53 @@ class Upkeep:
             return await preview(self._store, self._engine.now_ms(), older_than_ms, keep)
         async with self._collecting:
             return await collect(self._store, self._engine.now_ms(), older_than_ms, keep)
+
+    async def delete_run(self, run: str) -> int:
+        """The run and the runs below it; returns how many went. Raises NotFound, Conflict: it has not ended, another
+        run has started it, or an open run needs it."""
+        row = await self._engine.run_row(run)
+        if row.status not in TERMINAL:
+            raise Conflict(
+                f"run {run} has not ended yet (it is {row.status})",
+                code="run_not_ended",
+                hint="cancel it, or wait for its end",
+            )
+        family = await self._family(row)
+        for each in family:
+            if each.status not in TERMINAL:
+                message = f"run {each.id}, which run {run} has started, has not ended yet (it is {each.status})"
+                raise Conflict(message, code="run_in_use", hint="cancel it, or wait for its end", child=each.id)
+        gone = 0
+        for batch in batches(family):
+            gone += len(await self._store.delete_runs([each.id for each in batch]))
+            if not gone:
+                raise await self._why_not(row)
+        return gone
+
+    async def _family(self, row: RunRow) -> list[RunRow]:
+        """The run and those below it, parents before their children."""
+        found = [row]
+        for parent in found:
+            for child in await self._store.list_children(parent.id, CHILDREN_MAX):
+                below = await self._store.get_run(child.id)
+                if below is not None:
+                    found.append(below)
+        return found
+
+    async def _why_not(self, row: RunRow) -> WeftError:
+        await self._engine.run_row(row.id)  # NotFound: it has gone meanwhile
+        if row.parent_run_id is not None and await self._store.get_run(row.parent_run_id) is not None:
+            return Conflict(
+                f"run {row.id} was started by run {row.parent_run_id}",
+                code="run_has_parent",
+                hint=f"delete run {row.parent_run_id}: the runs it has started are deleted with it",
+                parent=row.parent_run_id,
+            )
+        return Conflict(
+            f"an open run continues from run {row.id}",
+            code="run_in_use",
+            hint="wait for the end of that run, or cancel it",
+        )
 
     async def _collect_for_ever(self, retention_ms: int | None, first_s: float, every_s: float) -> None:
         await asyncio.sleep(first_s)

@@ -11,11 +11,16 @@ from compiler.diagnostics import Diagnostic
 
 
 class SavedWorkflow(Struct, frozen=True):
+    """The version that is active now. `created`: it is new. `activated`: another version was active before, or none;
+    `replaced` is that version."""
+
     name: str
     version: int
     hash: str
     created: bool
     diagnostics: tuple[Diagnostic, ...] = ()
+    activated: bool = False
+    replaced: int | None = None
 
 
 class Submitted(Struct, frozen=True):

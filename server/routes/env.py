@@ -15,7 +15,7 @@ class EnvNames(Struct, frozen=True):
 
 
 async def env(call: Call) -> Response:
-    """Those that are set here, and those that a draft or the newest version of a workflow reads."""
+    """Those that are set here, and those that a draft or the active version of a workflow reads."""
     return json_response(EnvNames(await call.engine.environment()))
 
 

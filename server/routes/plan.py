@@ -67,7 +67,7 @@ TABLE = (
         answer={"type": "object"},
         statuses=(404, 422),
         params=(
-            Param("version", "A stored version; the newest without it.", {"type": "integer", "minimum": 1}),
+            Param("version", "A stored version; the active one without it.", {"type": "integer", "minimum": 1}),
             Param("trigger", "Id of the block the run would start at, when there are several."),
             *_FORM,
         ),

@@ -75,6 +75,13 @@ async def read(call: Call) -> Response:
     return json_response({**asdict(run), "urls": wire.run_urls(run.id)})
 
 
+async def delete(call: Call) -> Response:
+    """With all that is its own: events, waits, outputs. The runs that it has started go with it. 409 while one of them
+    is open, and for a run that another one has started: that one is to be deleted."""
+    run = call.path("id")
+    return json_response(wire.RunDeleted(run, await call.engine.upkeep.delete_run(run)))
+
+
 async def document(call: Call) -> Response:
     """Frozen with the run: later versions and changes of a draft are not seen here."""
     found = await call.engine.document_of(call.path("id"))
@@ -288,6 +295,9 @@ TABLE = (
     RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=_LIST, params=_LIST_PARAMS),
     RouteSpec(
         "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunView, statuses=(404,)
+    ),
+    RouteSpec(
+        "DELETE", "/api/runs/{id}", delete, "Delete a run that has ended", answer=wire.RunDeleted, statuses=(404, 409)
     ),
     RouteSpec(
         "GET",

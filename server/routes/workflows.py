@@ -1,4 +1,4 @@
-"""Workflows: check a document, store it, read it back."""
+"""Workflows: check a document, store it, read it back, choose the active version, delete."""
 
 from __future__ import annotations
 
@@ -6,12 +6,23 @@ from typing import Any
 
 from starlette.responses import Response
 
+from executor.store.base import VERSION_MAX
 from executor.views import SavedWorkflow
-from server.body import read_json
+from server.body import read_as, read_json
 from server.errors import BodyInvalid
 from server.routes.params import integer
 from server.routes.table import Call, Link, Param, RouteSpec
-from server.wire import Validation, fragment, json_response, workflow_summary, workflow_url
+from server.wire import (
+    ActivateRequest,
+    Validation,
+    VersionPage,
+    WorkflowDeleted,
+    WorkflowPage,
+    WorkflowVersion,
+    json_response,
+    workflow_url,
+    workflow_version,
+)
 
 DOCUMENT_BODY = {
     "description": "A workflow document, or {document, name?, trigger?} around one.",
@@ -28,21 +39,46 @@ async def validate(call: Call) -> Response:
 
 
 async def save(call: Call) -> Response:
-    """201 for a new version, 200 when this very document is stored already. A document with errors is refused: 422."""
+    """The version is active from now on: it runs where no version is named, and its schedules and webhooks are those of
+    the workflow. 201 for a new version; 200 when this very document is a version already, which is activated if it was
+    not (`activated`). A document with errors is refused: 422."""
     document, envelope = await _document(call)
     saved = await call.engine.save_workflow(document, envelope.get("name") or call.query("name"))
     return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
 async def list_all(call: Call) -> Response:
-    rows = await call.engine.list_workflows()
-    return json_response({"workflows": [workflow_summary(row) for row in rows]})
+    """`version` is the active one. `last_run`: the run that was created last; null when there is none."""
+    return json_response(WorkflowPage(await call.engine.workflows.heads()))
 
 
 async def read(call: Call) -> Response:
-    row = await call.engine.get_workflow(call.path("name"), integer(call, "version", minimum=1))
-    body = {**workflow_summary(row), "document": fragment(row.document)}
+    name = call.path("name")
+    row = await call.engine.get_workflow(name, integer(call, "version", minimum=1))
+    body = workflow_version(await call.engine.workflows.get(name), row)
     return json_response(body, headers={"ETag": f'"{row.hash}"'})
+
+
+async def versions(call: Call) -> Response:
+    name, before = call.path("name"), integer(call, "before", minimum=1)
+    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
+    head = await call.engine.workflows.get(name)
+    rows = await call.engine.workflows.versions(name, before, limit)
+    return json_response(VersionPage(name, head.version, rows, rows[-1].version if len(rows) == limit else None))
+
+
+async def activate(call: Call) -> Response:
+    """A version becomes active as it was stored, with its schedules and webhooks. Open runs keep the version they have.
+    `activated` is false when it was active before."""
+    body = await read_as(call.request, call.settings.limits, ActivateRequest)
+    return json_response(await call.engine.workflows.activate(call.path("name"), body.version))
+
+
+async def delete(call: Call) -> Response:
+    """With its versions, schedules and webhooks. Its runs stay. 409 while a run of it is open."""
+    name = call.path("name")
+    deleted = await call.engine.workflows.delete(name)
+    return json_response(WorkflowDeleted(name, deleted.schedules, deleted.webhooks))
 
 
 async def inputs(call: Call) -> Response:
@@ -74,24 +110,14 @@ async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
 
 _TRIGGER = Param("trigger", "The block it would start at, unless the body has one around the document.")
 _NAME = Param("name", "Store it under this name, unless the body has one around the document; else under its own.")
-_VERSION = Param("version", "A stored version; the newest without it.", {"type": "integer", "minimum": 1})
-_SUMMARY = {
-    "type": "object",
-    "required": ["name", "version", "hash", "created_at_ms"],
-    "properties": {
-        "name": {"type": "string"},
-        "version": {"type": "integer"},
-        "hash": {"type": "string"},
-        "created_at_ms": {"type": "integer"},
-    },
-}
+_VERSION = Param("version", "A stored version; the active one without it.", {"type": "integer", "minimum": 1})
 INPUTS = {
     "type": "object",
     "required": ["inputs"],
     "properties": {"inputs": {"type": "array", "maxItems": 10, "items": {}}},
 }
-_LIST = {"type": "object", "required": ["workflows"], "properties": {"workflows": {"type": "array", "items": _SUMMARY}}}
-_ONE = {**_SUMMARY, "properties": {**_SUMMARY["properties"], "document": {"type": "object"}}}  # type: ignore[dict-item]
+_BEFORE = Param("before", "The `next` of the page before.", {"type": "integer", "minimum": 1, "maximum": VERSION_MAX})
+_LIMIT = Param("limit", "200 without it.", {"type": "integer", "minimum": 1})
 
 TABLE = (
     RouteSpec(
@@ -108,7 +134,7 @@ TABLE = (
         "POST",
         "/api/workflows",
         save,
-        "Store a document as the next version",
+        "Store a document as a version, and activate it",
         "workflows",
         body=DOCUMENT_BODY,
         answer=SavedWorkflow,
@@ -120,16 +146,45 @@ TABLE = (
             Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
         ),
     ),
-    RouteSpec("GET", "/api/workflows", list_all, "The newest version of each workflow", "workflows", answer=_LIST),
+    RouteSpec("GET", "/api/workflows", list_all, "Workflows and their last runs", "workflows", answer=WorkflowPage),
     RouteSpec(
         "GET",
         "/api/workflows/{name}",
         read,
         "A stored document",
         "workflows",
-        answer=_ONE,
+        answer=WorkflowVersion,
         statuses=(404,),
         params=(_VERSION,),
+    ),
+    RouteSpec(
+        "DELETE",
+        "/api/workflows/{name}",
+        delete,
+        "Delete a workflow",
+        "workflows",
+        answer=WorkflowDeleted,
+        statuses=(404, 409),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/workflows/{name}/versions",
+        versions,
+        "The versions of a workflow, newest first",
+        "workflows",
+        answer=VersionPage,
+        statuses=(404,),
+        params=(_BEFORE, _LIMIT),
+    ),
+    RouteSpec(
+        "PUT",
+        "/api/workflows/{name}/active",
+        activate,
+        "Make a version the active one",
+        "workflows",
+        body=ActivateRequest,
+        answer=SavedWorkflow,
+        statuses=(404, 422),
     ),
     RouteSpec(
         "GET",

@@ -11,29 +11,6 @@ from executor.store.base import RunRow, Store
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 
-async def test_put_workflow_makes_a_version_for_each_new_hash(store: Store) -> None:
-    first, created = await store.put_workflow("expense", b'{"v":1}', "hash-1", T0)
-    assert (first.version, first.document, first.created_at_ms, created) == (1, b'{"v":1}', T0, True)
-    assert await store.put_workflow("expense", b'{"v":1}', "hash-1", T0 + 1) == (first, False)
-    second, created = await store.put_workflow("expense", b'{"v":2}', "hash-2", T0 + 2)
-    assert (second.version, created) == (2, True)
-    assert await store.put_workflow("expense", b'{"v":1}', "hash-1", T0 + 3) == (first, False)
-    other, _ = await store.put_workflow("audit", b"{}", "hash-1", T0 + 4)
-    assert other.version == 1
-
-    assert await store.get_workflow("expense") == second
-    assert await store.get_workflow("expense", 1) == first
-    assert await store.get_workflow("expense", 3) is None
-    assert await store.get_workflow("nothing") is None
-    assert await store.list_workflows() == [other, second]
-
-
-async def test_concurrent_puts_number_without_gaps(store: Store) -> None:
-    results = await asyncio.gather(*(store.put_workflow("w", b"", f"hash-{i % 7}", T0) for i in range(30)))
-    assert sorted({row.version for row, _ in results}) == [1, 2, 3, 4, 5, 6, 7]
-    assert sum(created for _, created in results) == 7
-
-
 async def test_a_new_run_is_queued_and_due(store: Store) -> None:
     run, created = await store.create_run(new_run("run-1", parent_run_id="up", parent_key="call@review#2"))
     assert created

@@ -184,11 +184,16 @@ async def test_a_version_brings_its_triggers_and_takes_those_that_are_gone(store
     assert [(s.id, s.version) for s in await store.list_schedules("w")] == [("api-made", None), ("w:b", 2)]
     assert await store.list_webhooks("w") == []
     assert len(await store.list_schedules("x")) == 1
-    # An old document again is an old version, which is not the one that runs.
-    assert (await store.put_workflow("w", b"1", "hash-1", T0, first))[0].version == 1
-    assert [s.id for s in await store.list_schedules("w")] == ["api-made", "w:b"]
+    # An old document again is the old version, which is active again and has its triggers back.
+    assert (await store.put_workflow("w", b"1", "hash-1", T0, first)).row.version == 1
+    old = [("api-made", None), ("w:a", 1), ("w:b", 1)]
+    assert [(s.id, s.version) for s in await store.list_schedules("w")] == old
+    assert [(h.id, h.version) for h in await store.list_webhooks("w")] == [("w:c", 1)]
     await store.put_workflow("w", b"3", "hash-3", T0)
-    assert [s.id for s in await store.list_schedules("w")] == ["api-made", "w:b"]
+    assert [s.id for s in await store.list_schedules("w")] == ["api-made", "w:a", "w:b"]
+    assert await store.activate_workflow("w", 2, T0, Declared((schedule("w:b", **mine),))) is not None
+    assert [(s.id, s.version) for s in await store.list_schedules("w")] == [("api-made", None), ("w:b", 2)]
+    assert await store.list_webhooks("w") == []
 
 
 async def test_what_people_switched_stays_until_the_document_says_otherwise(store: Store) -> None:

@@ -22,7 +22,7 @@ from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run,
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     first = SQLiteStore(tmp_path / "weft.db")
     await first.open()
-    workflow, _ = await first.put_workflow("expense", b"{}", "h", T0)
+    workflow = (await first.put_workflow("expense", b"{}", "h", T0)).row
     run = await owned_run(first)
     await first.append(change(run, record(), waits=(wait(run.id),), blobs=(("sha", b"big"),)))
     await first.post_fact(run.id, b"fact", T0)

@@ -31,6 +31,7 @@ def rows(db: sqlite3.Connection, sql: str, *values: Any) -> list[tuple[Any, ...]
 def store(copy: Copy, name: str, blocks: dict[str, Any], version: int = 1) -> None:
     data = orjson.dumps({"format": "weft/1", "name": name, "blocks": blocks})
     copy.spoil("INSERT INTO workflows VALUES (?, ?, ?, ?, 0)", name, version, f"{name}{version}", data)
+    copy.spoil("INSERT OR REPLACE INTO active_versions VALUES (?, ?, 0)", name, version)
 
 
 def outputs(copy: Copy, workflow: str, node: str, *values: Any) -> None:
@@ -96,7 +97,7 @@ def test_a_view_has_the_columns_of_the_schema_of_the_block(copy: Copy) -> None:
         assert rows(db, types) == [("integer", "real"), ("text", "null")]
 
 
-def test_the_newest_version_counts_and_names_do_not_collide(copy: Copy) -> None:
+def test_the_active_version_counts_and_names_do_not_collide(copy: Copy) -> None:
     def schema(name: str) -> dict[str, Any]:
         return {"b": {"type": "set", "output_schema": {"properties": {name: {}}}}}
 
@@ -109,6 +110,14 @@ def test_the_newest_version_counts_and_names_do_not_collide(copy: Copy) -> None:
         found = {view.name: view.columns for view in views if view.block == "b"}
         assert found == {"out_A_B_b": ("other",), "out_a_b_b_2": ("new",)}
         assert rows(db, "SELECT * FROM out_a_b_b_2") == []
+    copy.spoil("UPDATE active_versions SET version = 1 WHERE workflow = 'a b'")
+    db, views = open_for_reading(copy.path, Registry.load())
+    with closing(db):
+        assert next(view.columns for view in views if view.name == "out_a_b_b_2") == ("old",)
+    copy.spoil("DROP TABLE active_versions")  # as in a file of an earlier schema
+    db, views = open_for_reading(copy.path, Registry.load())
+    with closing(db):
+        assert next(view.columns for view in views if view.name == "out_a_b_b_2") == ("new",)
 
 
 def test_a_large_output_is_in_its_view(copy: Copy) -> None:

@@ -1,0 +1,186 @@
+"""`weft workflows`, `weft get`, `weft activate`, `weft delete`: what is stored, and which version runs."""
+
+from __future__ import annotations
+
+import json
+import os
+from typing import TYPE_CHECKING, Any
+
+import click
+
+if TYPE_CHECKING:
+    from server.client import WeftClient
+
+
+def stored_line(saved: dict[str, Any]) -> str:
+    """`hello version 1 (active again instead of version 2, 6b86b273ff34)`."""
+    if saved["created"]:
+        news = "new"
+    elif not saved["activated"]:
+        news = "unchanged"
+    else:
+        news = f"active again instead of version {saved['replaced']}" if saved["replaced"] else "active again"
+    return f"{saved['name']} version {saved['version']} ({news}, {saved['hash'][:12]})"
+
+
+@click.command()
+@click.argument("name", required=False)
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def workflows(url: str, name: str | None, as_json: bool) -> int:
+    """List stored workflows, or the versions of NAME."""
+    from server import cli
+    from server.render_cli import workflow_lines
+
+    if name is not None:
+        return _versions(url, name, as_json)
+    found = cli._call(url, lambda client: client.workflows())
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return cli.OK
+    for line in workflow_lines(found):
+        click.echo(line)
+    if not found:
+        click.echo("No workflows yet. Store one with `weft deploy FILE`.", err=True)
+    return cli.OK
+
+
+def _versions(url: str, name: str, as_json: bool) -> int:
+    from server import cli
+    from server.render_cli import version_lines
+
+    async def all_pages(client: WeftClient) -> dict[str, Any]:
+        page = await client.versions(name)
+        while page["next"] is not None:
+            more = await client.versions(name, page["next"])
+            page = {**more, "versions": page["versions"] + more["versions"]}
+        return page
+
+    found = cli._call(url, all_pages)
+    if as_json:
+        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
+        return cli.OK
+    for line in version_lines(found):
+        click.echo(line)
+    return cli.OK
+
+
+@click.command()
+@click.argument("name")
+@click.option("--version", type=click.IntRange(1), help="Default: the active one.")
+@click.option("-o", "--out", "out", metavar="FILE", help="Write it to FILE instead of stdout.")
+@click.option("--force", is_flag=True, help="Replace FILE if it exists.")
+@click.pass_obj
+def get(url: str, name: str, version: int | None, out: str | None, force: bool) -> int:
+    """Print the document of NAME as JSON."""
+    from server import cli
+
+    if out is not None and not force and os.path.exists(out):
+        raise cli._Refused(f"{out} exists already.", "Use --force to replace it.")
+    found = cli._call(url, lambda client: client.workflow(name, version))
+    text = json.dumps(found["document"], indent=2, ensure_ascii=False)
+    if out is None:
+        click.echo(text)
+        return cli.OK
+    try:
+        with open(out, "w", encoding="utf-8") as file:
+            file.write(text + "\n")
+    except OSError as error:
+        raise cli._Refused(f"{out} cannot be written: {error.strerror or error}") from None
+    click.echo(f"{found['name']} version {found['version']} written to {out}", err=True)
+    return cli.OK
+
+
+@click.command()
+@click.argument("name")
+@click.argument("version", type=click.IntRange(1))
+@click.pass_obj
+def activate(url: str, name: str, version: int) -> int:
+    """Make VERSION of NAME the active one.
+
+    It runs from now on where no version is named, also by the workflow's schedules and webhooks. `weft workflows NAME`
+    lists versions.
+    """
+    from server import cli
+
+    saved = cli._call(url, lambda client: client.activate(name, version))
+    cli._say_warnings(saved)
+    if saved["activated"]:
+        click.echo(f"{saved['name']} version {saved['version']} is active instead of version {saved['replaced']}")
+    else:
+        click.echo(f"{saved['name']} version {saved['version']} is active already")
+    return cli.OK
+
+
+@click.group()
+def delete() -> None:
+    """Delete a run or a workflow."""
+
+
+@delete.command("run")
+@click.argument("run_id", metavar="RUN")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def delete_run(url: str, run_id: str, yes: bool) -> int:
+    """Delete RUN and the runs it has started. They must have ended."""
+    from server import cli
+    from server.render_cli import plain
+
+    async def ask(client: WeftClient) -> int | None:
+        run = await client.run(run_id)
+        if not yes and not _confirmed(f"Delete run {run_id} of {plain(run['workflow'])} ({run['status']})?"):
+            return None
+        return await client.delete_run(run_id)
+
+    gone = cli._call(url, ask)
+    if gone is None:
+        return _kept()
+    below = "" if gone == 1 else f" and {cli._count(gone - 1, 'run')} it had started"
+    click.echo(f"Deleted run {run_id}{below}.")
+    return cli.OK
+
+
+@delete.command("workflow")
+@click.argument("name")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+@click.pass_obj
+def delete_workflow(url: str, name: str, yes: bool) -> int:
+    """Delete the workflow NAME with its versions, schedules and webhooks.
+
+    Refused while a run of it is open. Runs that have ended stay: `weft gc` and `weft delete run` delete those.
+    """
+    from server import cli
+
+    async def ask(client: WeftClient) -> dict[str, Any] | None:
+        await client.workflow(name)
+        if not yes and not _confirmed(f"Delete workflow {name} with its versions, schedules and webhooks?"):
+            return None
+        return await client.delete_workflow(name)
+
+    gone = cli._call(url, ask)
+    if gone is None:
+        return _kept()
+    counts = ((gone["schedules"], "schedule"), (gone["webhooks"], "webhook"))
+    others = " and ".join(cli._count(number, noun) for number, noun in counts if number)
+    click.echo(f"Deleted workflow {name}{f' with {others}' if others else ''}.")
+    return cli.OK
+
+
+def _confirmed(question: str) -> bool:
+    from server import cli
+
+    try:
+        return click.confirm(question, err=True)
+    except click.Abort:  # nothing to read an answer from, or Ctrl-C
+        click.echo(err=True)
+        raise cli._Refused("Nothing was deleted: the question was not answered.", "Use --yes to skip it.") from None
+
+
+def _kept() -> int:
+    from server import cli
+
+    click.echo("Nothing was deleted.", err=True)
+    return cli.BAD_ARGUMENTS
+
+
+COMMANDS = (workflows, get, activate, delete)
