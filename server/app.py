@@ -19,6 +19,7 @@ from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
 
+import anyio.lowlevel
 import uvicorn
 from msgspec.structs import replace
 from starlette.applications import Starlette
@@ -39,6 +40,8 @@ from executor.store.sqlite import SQLiteStore
 from executor.values.redact import Redactor
 from server import errors, ui
 from server.auth import Auth
+from server.connections import Connection, Connections
+from server.descriptors import Descriptors, raise_limit
 from server.rates import LinkRates
 from server.routes import TABLE
 from server.routes.demo import Calls
@@ -57,6 +60,7 @@ NO_DATABASE_HINT = (
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal wakes nobody then
 KEEP_ALIVE_S = 15
+TICKS_PER_S = 10  # of uvicorn's main loop
 BACKLOG = 2048
 
 
@@ -161,8 +165,17 @@ class Server(uvicorn.Server):
     """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs.
     `told_to_stop`: signals that came while the engine was built; then it stops as soon as it has started."""
 
-    def __init__(self, config: uvicorn.Config, app: Starlette, settings: Settings, told_to_stop: list[int]) -> None:
+    def __init__(
+        self,
+        config: uvicorn.Config,
+        app: Starlette,
+        settings: Settings,
+        told_to_stop: list[int],
+        descriptors: int | None = None,
+    ) -> None:
         super().__init__(config)
+        self.server_state: Connections = Connections(settings.limits, descriptors)
+        self._descriptors = Descriptors(descriptors)
         self._told_to_stop = told_to_stop
         self._streams: Streams = app.state.streams
         self._engine: Engine = app.state.engine
@@ -180,15 +193,26 @@ class Server(uvicorn.Server):
         if self.started:
             print(f"weft is ready: {self._settings.base_url}/", flush=True)
 
+    async def on_tick(self, counter: int) -> bool:
+        if counter % TICKS_PER_S == 0:
+            self._descriptors.look()
+        return await super().on_tick(counter)
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._streams.close()
         began = time.monotonic()
         await self._engine.stop_working()
-        self.config.timeout_graceful_shutdown = max(1, round(GRACE_S - (time.monotonic() - began)))
+        grace_s = max(1, round(GRACE_S - (time.monotonic() - began)))
+        self.config.timeout_graceful_shutdown = grace_s
+        # Clients that do not take their answers: uvicorn would wait for them, and then report tasks where there are
+        # none.
+        asyncio.get_running_loop().call_later(grace_s / 2, self.server_state.abort_answered)
         await super().shutdown(sockets)
 
 
 async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list[int]) -> int:
+    descriptors = raise_limit()
+    await _warm_up()
     warning = warn_of_open_bind(settings)
     if warning:
         logging.getLogger("weft").warning(warning)
@@ -209,7 +233,7 @@ async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list
         app = create_app(settings, engine, ui.built())
         config = uvicorn.Config(
             app,
-            http="httptools",
+            http=Connection,
             ws="none",
             lifespan="on",
             log_config=None,
@@ -217,17 +241,22 @@ async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list
             access_log=settings.log_level in ("debug", "info"),
             server_header=False,
             proxy_headers=False,  # a client could otherwise name its own address
-            backlog=BACKLOG,
+            backlog=_backlog(descriptors),
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
         )
-        await Server(config, app, settings, told_to_stop).serve(sockets=[listener])
+        await Server(config, app, settings, told_to_stop, descriptors).serve(sockets=[listener])
     finally:
         try:
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)
         except TimeoutError:
             logging.getLogger("weft").error("the engine did not drain in time; its runs go on at the next start")
     return 0
+
+
+async def _warm_up() -> None:
+    """anyio imports its backend with the first call that needs it, and no descriptor may be left for that by then."""
+    await anyio.lowlevel.checkpoint()
 
 
 def _log_to_stderr(settings: Settings) -> None:
@@ -245,6 +274,11 @@ class _Formatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         return self._redactor.redact(super().format(record))
+
+
+def _backlog(descriptors: int | None) -> int:
+    """All that queue are accepted at once, before one of them can be closed: they must not use up all descriptors."""
+    return BACKLOG if descriptors is None else max(1, min(BACKLOG, descriptors // 4))
 
 
 def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:

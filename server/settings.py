@@ -66,6 +66,11 @@ class Limits(Struct, frozen=True):
 
     request_bytes: int = 2 * 1024 * 1024
     header_bytes: int = 32 * 1024
+    head_bytes: int = 64 * 1024  # address and headers while they arrive
+    head_s: float = 10.0
+    connections: int = 4000
+    waiting_per_address: int = 200
+    requests: int = 2500
     json_depth: int = 68  # documents and inputs may be 64 deep, and there is an envelope around them
     body_s: float = 30.0
     wait_s_max: float = 60.0

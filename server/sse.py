@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 from executor.engine import Engine
 from executor.errors import NotFound, WeftError
 from executor.store.base import TERMINAL, Record, RunRow
+from server.connections import LIVE
 from server.errors import TooManyStreams
 from server.settings import Limits
 from server.wire import encode_record
@@ -142,6 +143,7 @@ class EventStream(EventSourceResponse):
         )
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        scope[LIVE] = True
         try:
             await super().__call__(scope, receive, send)
         finally:

@@ -1,0 +1,253 @@
+"""Connections before they are requests: bounded in number, in time and in bytes. No credential is known yet, so nothing
+here may cost much.
+
+uvicorn waits for a request for ever, and httptools copies what it has of a header again with each piece that arrives.
+The bounds (server/settings.py, `Limits`):
+
+1. A connection has `head_s` for the head of a request, counted from when it was made or from its first byte. What
+   arrives after an answer without being part of a request has as long.
+2. At most `head_bytes` may arrive without a head ending or a byte of a body arriving: this bounds URL, headers,
+   trailers and extensions of chunks alike.
+3. At most `connections` are open. Room for another one is made by closing the one that has been waiting longest without
+   a whole request, so slow clients cannot keep others out. Only when there is none is the new one closed.
+4. At most `waiting_per_address` of one other machine (IPv6: one /64) may be without a whole request. Loopback is
+   exempt: it is the users of this machine, and reverse proxies.
+5. At most `requests` are answered at a time, event streams included; the next one gets 503.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import ipaddress
+import logging
+from collections import Counter
+from typing import Any
+
+from starlette.types import Receive, Scope, Send
+from uvicorn.config import Config
+from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
+from uvicorn.server import ServerState
+
+from server.errors import PROBLEM_JSON, problem
+from server.seldom import Seldom
+from server.settings import Limits
+from server.variables import is_loopback
+
+RETRY_AFTER_S = 5
+LIVE = "weft.live"  # in the scope of an answer without an end: it is over when its reader leaves
+_log = logging.getLogger("weft.server")
+
+
+class Connections(ServerState):
+    """All of one server. `descriptors`: how many files and sockets the process may have open, None when unbounded."""
+
+    def __init__(self, limits: Limits, descriptors: int | None = None) -> None:
+        super().__init__()
+        self.limits = limits
+        self.connections_max = limits.connections
+        if descriptors is not None:  # the database, outgoing calls and modules need some as well
+            self.connections_max = min(self.connections_max, max(descriptors - 512, descriptors // 2))
+        self.requests_max = min(limits.requests, self.connections_max - self.connections_max // 10)
+        self._waiting: dict[Connection, None] = {}  # without a whole request, longest first
+        self._waiting_of: Counter[str] = Counter()
+        self._said = Seldom()
+
+    def settle(self, connection: Connection) -> None:
+        """To be called whenever the connection has got a whole request, or has answered one."""
+        if connection.is_waiting == (connection in self._waiting):
+            return
+        if connection.is_waiting:
+            self._waiting[connection] = None
+            self._waiting_of[connection.network] += 1
+        else:
+            self.forget(connection)
+
+    def forget(self, connection: Connection) -> None:
+        if connection in self._waiting:
+            del self._waiting[connection]
+            self._waiting_of[connection.network] -= 1
+            if not self._waiting_of[connection.network]:
+                del self._waiting_of[connection.network]
+
+    def enter(self, connection: Connection) -> None:
+        """A new connection, already among `connections`: it, or one that waits longer, is closed when it is one too
+        many."""
+        if connection.network and self._waiting_of[connection.network] >= self.limits.waiting_per_address:
+            self._drop(connection, f"{connection.network} has too many connections open that send no request")
+            return
+        if len(self.connections) > self.connections_max:
+            longest = next(iter(self._waiting), connection)
+            self._drop(longest, f"{self.connections_max} connections are open, which is the limit")
+        if connection in self.connections:
+            self.settle(connection)
+
+    def has_room(self) -> bool:
+        """For one more request."""
+        if len(self.tasks) < self.requests_max:
+            return True
+        self._warn(f"{self.requests_max} requests are being answered, which is the limit; further ones get 503")
+        return False
+
+    def abort_answered(self) -> None:
+        """Close those that have no request under way, even if their clients have not taken the answers."""
+        for connection in list(self.connections):
+            if isinstance(connection, Connection) and not connection.is_busy:
+                connection.transport.abort()
+
+    def _drop(self, connection: Connection, why: str) -> None:
+        self.forget(connection)
+        self.connections.discard(connection)
+        connection.transport.abort()
+        self._warn(f"{why}; those that wait longest are closed")
+
+    def _warn(self, message: str) -> None:
+        if self._said.due():
+            _log.warning("%s", message)
+
+
+class Connection(HttpToolsProtocol):
+    """See the module text. A client that ends its side after a request still gets the answer."""
+
+    server_state: Connections
+
+    def __init__(
+        self,
+        config: Config,
+        server_state: Connections,
+        app_state: dict[str, Any],
+        _loop: asyncio.AbstractEventLoop | None = None,
+    ) -> None:
+        super().__init__(config, server_state, app_state, _loop)
+        self.server_state = server_state
+        self.network = ""  # whose connections are counted together; empty: not counted
+        self._in_head = False
+        self._in_body = False
+        self._moved = False  # a head ended or a byte of a body came, in this read
+        self._unmoved_bytes = 0
+        self._deadline: asyncio.TimerHandle | None = None
+        self._half_closed = False
+
+    @property
+    def is_busy(self) -> bool:
+        """A request is being answered."""
+        return self.cycle is not None and not self.cycle.response_complete
+
+    @property
+    def is_waiting(self) -> bool:
+        """For a whole request."""
+        return self._in_head or self._in_body or not self.is_busy
+
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+        super().connection_made(transport)
+        self.network = _network(self.client[0] if self.client else "")
+        self._limit_time()
+        self.server_state.enter(self)
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        self._cancel_deadline()
+        self.server_state.forget(self)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        if self.transport.is_closing():
+            return
+        self._moved = False
+        super().data_received(data)
+        if self.transport.is_closing():
+            return
+        self._unmoved_bytes = 0 if self._moved else self._unmoved_bytes + len(data)
+        if self._unmoved_bytes > self.server_state.limits.head_bytes:
+            self._refuse(431, "headers_too_large", "The headers and the address are too large.")
+            return
+        if self._in_head or not self.is_busy:
+            self._limit_time()
+        else:
+            self._cancel_deadline()
+        self.server_state.settle(self)
+
+    def eof_received(self) -> bool | None:  # type: ignore[override]
+        """True keeps the other direction open."""
+        if self.is_waiting or self.cycle.scope.get(LIVE):
+            return None
+        self._half_closed = True
+        return True
+
+    def on_message_begin(self) -> None:
+        super().on_message_begin()
+        self._in_head = True
+
+    def on_headers_complete(self) -> None:
+        self._in_head, self._in_body, self._moved = False, True, True
+        self.app = self.config.loaded_app if self.server_state.has_room() else _overloaded
+        super().on_headers_complete()
+
+    def on_body(self, body: bytes) -> None:
+        self._moved = True
+        super().on_body(body)
+
+    def on_message_complete(self) -> None:
+        self._in_body, self._moved = False, True
+        super().on_message_complete()
+
+    def on_response_complete(self) -> None:
+        super().on_response_complete()
+        if self.transport.is_closing() or self.is_busy:
+            return
+        if self._half_closed:
+            self.transport.close()
+            return
+        if self._in_body:
+            self._limit_time()
+        self.server_state.settle(self)
+
+    def _unsupported_upgrade_warning(self) -> None:
+        """Not a word: the request is answered as if it had not asked for another protocol, as RFC 9110 has it."""
+
+    def _limit_time(self) -> None:
+        if self._deadline is None:
+            self._deadline = self.loop.call_later(self.server_state.limits.head_s, self._too_late)
+
+    def _cancel_deadline(self) -> None:
+        if self._deadline is not None:
+            self._deadline.cancel()
+            self._deadline = None
+
+    def _too_late(self) -> None:
+        self._deadline = None
+        if self._in_head:
+            self._refuse(408, "headers_timeout", "The headers did not arrive in time.")
+        else:
+            self.transport.abort()
+
+    def _refuse(self, status: int, code: str, detail: str) -> None:
+        """Answer, unless an answer is under way or stuck, and close."""
+        self._cancel_deadline()
+        if self.is_busy or self.transport.get_write_buffer_size():
+            self.transport.abort()
+            return
+        body = bytes(problem(status, code, detail).body)
+        head = (b"content-type: %s" % PROBLEM_JSON.encode(), b"content-length: %d" % len(body), b"connection: close")
+        self.transport.write(STATUS_LINE[status] + b"\r\n".join((*head, b"", body)))
+        self.transport.close()
+
+
+async def _overloaded(scope: Scope, receive: Receive, send: Send) -> None:
+    answer = problem(
+        503,
+        "too_many_requests_open",
+        "This server is answering as many requests as it can.",
+        hint="Ask again later.",
+        headers={"Retry-After": str(RETRY_AFTER_S)},
+    )
+    await answer(scope, receive, send)
+
+
+def _network(address: str) -> str:
+    if not address or is_loopback(address):
+        return ""
+    if ":" not in address:
+        return address
+    try:
+        return str(ipaddress.ip_network((address.partition("%")[0], 64), strict=False))
+    except ValueError:
+        return address
