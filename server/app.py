@@ -48,6 +48,7 @@ from server.routes.demo import Calls
 from server.routes.hooks import HookRates
 from server.routes.table import routes
 from server.security import Guard, warn_of_open_bind
+from server.sessions import watch_streams
 from server.settings import Settings, load_settings, read_secret
 from server.sse import Streams
 from server.variables import SettingsError
@@ -71,15 +72,18 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
-        if engine is not None:
-            yield
-            return
-        app.state.engine = await build_engine(settings)
+        if engine is None:
+            app.state.engine = await build_engine(settings)
+        state = app.state
+        watching = asyncio.create_task(watch_streams(state.streams, state.auth.sessions, state.engine), name="sessions")
         try:
             yield
         finally:
-            app.state.streams.close()
-            await app.state.engine.close()
+            watching.cancel()
+            await asyncio.gather(watching, return_exceptions=True)
+            if engine is None:
+                state.streams.close()
+                await state.engine.close()
 
     app = Starlette(
         routes=[

@@ -1,4 +1,4 @@
-"""How often somebody may try links: guesses by address, answers by link.
+"""How often links and tokens may be tried: guesses by address, answers by link, sign-ins by address and in all.
 
 A link that exists always works, whoever else comes from the same address: behind a proxy all people do, and one of them
 must not be able to lock out the others. What is counted by address are links that do not exist.
@@ -17,6 +17,8 @@ KEYS_MAX = 10_000  # the least recently used ones are forgotten, which only lets
 MISSES, MISSES_PER_S = 30, 0.5
 # Fifty people may press at the same moment; a program that tries forms takes half a second of a processor each time.
 ANSWERS, ANSWERS_PER_S = 100, 0.5
+LOGINS, LOGINS_PER_S = 10, 10 / 60
+LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S = 60, 1.0
 
 
 class TooManyTries(WeftError):
@@ -59,6 +61,18 @@ class LinkRates:
     def answering(self, token: str) -> None:
         """Somebody posts to a link that exists. Raises TooManyTries."""
         refuse_after(self._answers.take(token), "Too many answers to this link.")
+
+
+class LoginRates:
+    """Every try counts, also a right one: a guess that is refused must not tell whether it was right."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._by_address = Buckets(LOGINS, LOGINS_PER_S, now_s)
+        self._in_all = Buckets(LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S, now_s)
+
+    def trying(self, address: str) -> None:
+        """Raises TooManyTries."""
+        refuse_after(self._by_address.take(address) or self._in_all.take(""), "Too many tries to sign in.")
 
 
 def refuse_after(wait_s: float, message: str) -> None:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import OrderedDict
-from collections.abc import AsyncIterator, Iterator
+from collections.abc import AsyncIterator, Container, Iterator
 
 import orjson
 from sse_starlette.sse import EventSourceResponse
@@ -36,16 +36,18 @@ DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person can not see 2
 
 
 class Streams:
-    """The open streams of this process: their count is bounded, and `close` ends them all when the server stops."""
+    """The open streams of this process: their count is bounded, and `close` ends them all when the server stops. Those
+    that a session has let in end with it."""
 
     def __init__(self, limits: Limits) -> None:
         self._limits = limits
         self._open: dict[asyncio.Future[None], str] = {}
         self._per_run: dict[str, int] = {}
+        self._sessions: dict[asyncio.Future[None], str] = {}
         self._closed = False
         self.cache = ChunkCache(limits.frame_cache_bytes, limits.stream_chunk_bytes)
 
-    def enter(self, run: str) -> asyncio.Future[None]:
+    def enter(self, run: str, session: str | None = None) -> asyncio.Future[None]:
         """Count one more stream; the future is done when it must end. Raises TooManyStreams (503; 429 for one run)."""
         if len(self._open) >= self._limits.streams:
             raise TooManyStreams(f"This server has {self._limits.streams} event streams open, which is its limit.")
@@ -59,11 +61,14 @@ class Streams:
         if self._closed:  # it gets an empty stream, and comes back: an error would be the end of an EventSource
             closing.set_result(None)
         self._open[closing] = run
+        if session is not None:
+            self._sessions[closing] = session
         self._per_run[run] = self._per_run.get(run, 0) + 1
         return closing
 
     def leave(self, closing: asyncio.Future[None]) -> None:
         run = self._open.pop(closing)
+        self._sessions.pop(closing, None)
         self._per_run[run] -= 1
         if not self._per_run[run]:
             del self._per_run[run]
@@ -73,6 +78,21 @@ class Streams:
         self._closed = True
         for closing in self._open:
             if not closing.done():
+                closing.set_result(None)
+
+    @property
+    def sessions(self) -> set[str]:
+        """Those that have streams open."""
+        return set(self._sessions.values())
+
+    def close_session(self, session: str) -> None:
+        """End its streams: it has ended."""
+        self.close_sessions({session})
+
+    def close_sessions(self, ended: Container[str] | None = None) -> None:
+        """None: all sessions have ended."""
+        for closing, session in self._sessions.items():
+            if (ended is None or session in ended) and not closing.done():
                 closing.set_result(None)
 
     def __len__(self) -> int:
@@ -130,9 +150,10 @@ class EventStream(EventSourceResponse):
         limits: Limits,
         headers: dict[str, str],
         preview: int | None = None,
+        session: str | None = None,
     ) -> None:
         self._streams = streams
-        self._closing = streams.enter(row.id)
+        self._closing = streams.enter(row.id, session)
         super().__init__(
             _frames(engine, streams.cache, row, after, self._closing, preview),
             headers=headers,

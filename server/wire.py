@@ -106,7 +106,21 @@ class AnswerRequest(Struct, forbid_unknown_fields=True):
 
 
 class LoginRequest(Struct, forbid_unknown_fields=True):
-    token: str
+    """POST /login. `code`: of a sign-in link."""
+
+    token: str | None = None
+    code: str | None = None
+
+
+class SignInLink(Struct, frozen=True):
+    """`url` signs one browser in, once, within `expires_in_s` seconds."""
+
+    url: str
+    expires_in_s: int
+
+
+class SessionsEnded(Struct, frozen=True):
+    ended: int
 
 
 class Validation(Struct, frozen=True):

@@ -22,11 +22,20 @@ def front(workflows: Sequence[WorkflowRow], runs: Sequence[RunRow], waits: Seque
     )
 
 
-def login() -> Response:
+def login(status: int = 401) -> Response:
     return page(
         "Sign in",
         el("h1", "Sign in"),
-        el("p", "This server asks for its token (the value of WEFT_TOKEN)."),
+        el(
+            "p",
+            "Paste the token (",
+            el("code", "weft token"),
+            " prints it), or use the link that ",
+            el("code", "weft serve"),
+            " printed (",
+            el("code", "weft link"),
+            " prints a new one).",
+        ),
         el(
             "form",
             el(
@@ -45,7 +54,7 @@ def login() -> Response:
             "noscript",
             el("p", "Signing in needs JavaScript; programs send the header Authorization: Bearer.", class_="quiet"),
         ),
-        status=401,
+        status=status,
     )
 
 

@@ -19,6 +19,7 @@ from server.routes import (
     resume,
     runs,
     schedules,
+    sign_in,
     signals,
     upkeep,
     waits,
@@ -49,6 +50,7 @@ TABLE: tuple[RouteSpec, ...] = (
     *hooks.TABLE,
     *upkeep.TABLE,
     *health.TABLE,
+    *sign_in.TABLE,
     *demo.TABLE,
     *pages.TABLE,
 )

@@ -29,7 +29,16 @@ def open_stream(call: Call, row: RunRow, after: int, headers: dict[str, str] | N
     """The stream of a run from a cursor. Raises TooManyStreams, CrossSite."""
     if is_cross_site(call.request.headers):
         raise CrossSite()
-    return EventStream(call.engine, call.streams, row, after, call.settings.limits, headers or {}, preview_bytes(call))
+    return EventStream(
+        call.engine,
+        call.streams,
+        row,
+        after,
+        call.settings.limits,
+        headers or {},
+        preview_bytes(call),
+        session=call.session,
+    )
 
 
 def preview_bytes(call: Call) -> int | None:

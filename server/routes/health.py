@@ -26,13 +26,15 @@ async def openapi(call: Call) -> Response:
 
 
 class Version(Struct, frozen=True):
-    """`version` is that of the distribution; "unknown" when it runs without being installed."""
+    """`version` is that of the distribution; "unknown" when it runs without being installed. `signed_in`: it was asked
+    by a browser with a session, which can sign out."""
 
     version: str
+    signed_in: bool
 
 
 async def version(call: Call) -> Response:
-    return json_response(Version(_version()))
+    return json_response(Version(_version(), call.session is not None))
 
 
 @cache

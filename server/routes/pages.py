@@ -1,5 +1,5 @@
-"""The pages for people, and signing in: the interface of server/ui.py, or plain pages where it was not built. A page
-asks for the token like any route, but with a form instead of an error."""
+"""The pages for people: the interface of server/ui.py, or plain pages where it was not built. A page asks for the token
+like any route, but with a form instead of an error."""
 
 from __future__ import annotations
 
@@ -7,17 +7,15 @@ from starlette.responses import Response
 
 from executor.errors import NotFound
 from server import ui
-from server.body import read_as
 from server.pages import index
 from server.pages.run import run_page
 from server.routes.table import Call, RouteSpec
-from server.wire import LoginRequest, json_response
 
 LISTED = 50
 
 
 async def front(call: Call) -> Response:
-    if not call.auth.allows(call.request):
+    if not await call.auth.allows(call.request):
         return index.login()
     if call.request.app.state.interface:
         return ui.page(call.request.app.state.interface)
@@ -28,7 +26,7 @@ async def front(call: Call) -> Response:
 
 
 async def run(call: Call) -> Response:
-    if not call.auth.allows(call.request):
+    if not await call.auth.allows(call.request):
         return index.login()
     if call.request.app.state.interface:
         return ui.page(call.request.app.state.interface)
@@ -38,11 +36,6 @@ async def run(call: Call) -> Response:
         return index.not_found(error.message)
 
 
-async def log_in(call: Call) -> Response:
-    body = await read_as(call.request, call.settings.limits, LoginRequest)
-    return call.auth.log_in(body.token, json_response({"signed_in": True}))
-
-
 TABLE = (
     RouteSpec("GET", "/", front, "Front page", "pages", public=True, documented=False),
     RouteSpec("GET", "/runs/{id}", run, "A run, live", "pages", public=True, documented=False),
@@ -50,5 +43,4 @@ TABLE = (
     RouteSpec("GET", "/runs", front, "Runs", "pages", public=True, documented=False),
     RouteSpec("GET", "/approvals", front, "What waits for people", "pages", public=True, documented=False),
     RouteSpec("GET", "/settings", front, "Settings", "pages", public=True, documented=False),
-    RouteSpec("POST", "/login", log_in, "Sign in with the server's token", "pages", public=True, documented=False),
 )

@@ -27,7 +27,7 @@ Handler = Callable[["Call"], Awaitable[Response]]
 class Call:
     """One request as a handler sees it: the request, and the parts of the server it may use."""
 
-    __slots__ = ("auth", "engine", "request", "settings", "streams")
+    __slots__ = ("auth", "engine", "request", "session", "settings", "streams")
 
     def __init__(self, request: Request) -> None:
         state = request.app.state
@@ -36,6 +36,7 @@ class Call:
         self.settings: Settings = state.settings
         self.auth: Auth = state.auth
         self.streams: Streams = state.streams
+        self.session: str | None = None  # that lets the request in, if it needs one
 
     def path(self, name: str) -> str:
         return cast(str, self.request.path_params[name])
@@ -137,7 +138,7 @@ def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Resp
         spec = specs["GET" if request.method == "HEAD" else request.method]
         call = Call(request)
         if not spec.public:
-            call.auth.require(request)
+            call.session = await call.auth.require(request)
         return await spec.handler(call)
 
     return endpoint

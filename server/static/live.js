@@ -59,11 +59,30 @@ function runForm(form) {
   });
 }
 
+// On its own page sign-in leads to the front page, on any other to that page.
+function signedIn() {
+  if (location.pathname === "/sign-in") location.replace("/");
+  else location.reload();
+}
+
 function loginForm(form) {
   onSubmit(form, async (data) => {
-    await post("/login", { token: String(data.get("token")) });
-    location.reload();
+    await post("/login", { token: String(data.get("token")).trim() });
+    signedIn();
   });
+  if (location.pathname !== "/sign-in") return;
+  const byLink = () => {
+    const code = location.hash.slice(1);
+    if (!code) return;
+    history.replaceState(null, "", "/sign-in"); // it counts once: not kept in the address bar
+    post("/login", { code }).then(signedIn, (error) => {
+      const notice = form.querySelector(".notice");
+      notice.textContent = error.message;
+      notice.hidden = false;
+    });
+  };
+  addEventListener("hashchange", byLink); // a second link, pasted into the same tab
+  byLink();
 }
 
 // ---- a run, live

@@ -47,6 +47,8 @@ PUBLIC = {
     "/healthz",
     "/hooks/{id}",
     "/login",
+    "/logout",
+    "/sign-in",
     "/openapi.json",
     "/resume/{token}",
     "/runs",
@@ -265,7 +267,7 @@ def test_closed_routes_ask_for_the_token(closed: ServerProcess, names: dict[str,
         {"authorization": f"Basic {TOKEN}"},
         {"authorization": f"Bearer {TOKEN}x"},
         {"authorization": TOKEN},
-        {"cookie": f"weft_session={TOKEN}"},
+        {"cookie": f"weft_{closed.url.rpartition(':')[2]}={TOKEN}"},
         {"x-api-key": TOKEN},
     ):
         refused = ask(closed.url, route.method, path, {**media, **given, **STREAM}, body)

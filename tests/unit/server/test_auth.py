@@ -1,49 +1,76 @@
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import pytest
 from starlette.requests import Request
 from starlette.responses import Response
 
-from server.auth import COOKIE, Auth
+from executor.engine import Engine
+from server.auth import CODE_S, CODES_MAX, Auth, Codes
 from server.errors import Unauthorized
 from server.settings import Settings
 
 SECRET = b"s" * 32
 
 
-def request(**headers: str) -> Request:
-    return Request(
-        {"type": "http", "headers": [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]}
-    )
+def request(engine: Engine | None = None, **headers: str) -> Request:
+    app = SimpleNamespace(state=SimpleNamespace(engine=engine))
+    raw = [(name.encode(), value.encode("latin-1")) for name, value in headers.items()]
+    return Request({"type": "http", "headers": raw, "app": app})
 
 
-def test_without_a_token_everybody_may() -> None:
-    assert Auth(Settings(), SECRET).allows(request())
+async def cookie(auth: Auth, engine: Engine, token: str) -> str:
+    response = Response()
+    await auth.sign_in(engine, token, None, response)
+    return response.headers["set-cookie"].partition(";")[0]
+
+
+async def test_without_a_token_everybody_may() -> None:
+    assert await Auth(Settings(), SECRET).allows(request())
 
 
 @pytest.mark.parametrize(
     "header", ["", "Bearer", "Bearer ", "Bearer tokex", "Bearer token2", "Basic token", "token", "Bearer t\xf6ken"]
 )
-def test_only_the_exact_token_opens(header: str) -> None:
+async def test_only_the_exact_token_opens(header: str) -> None:
     auth = Auth(Settings(token="token"), SECRET)
-    assert not auth.allows(request(authorization=header))
+    assert not await auth.allows(request(authorization=header))
     with pytest.raises(Unauthorized):
-        auth.require(request(authorization=header))
-    assert auth.allows(request(authorization="Bearer token"))
+        await auth.require(request(authorization=header))
+    assert await auth.allows(request(authorization="Bearer token"))
 
 
-def test_a_session_ends_with_token_or_secret() -> None:
-    def session(token: str, secret: bytes) -> str:
-        response = Auth(Settings(token=token), secret).log_in(token, Response())
-        return response.headers["set-cookie"].partition(";")[0]
-
+async def test_a_session_ends_with_token_or_secret(engine: Engine) -> None:
     auth = Auth(Settings(token="token"), SECRET)
-    assert auth.allows(request(cookie=session("token", SECRET)))
-    assert not auth.allows(request(cookie=session("other", SECRET)))
-    assert not auth.allows(request(cookie=session("token", b"t" * 32)))
-    assert not auth.allows(request(cookie=f"{COOKIE}=token"))
+    held = await cookie(auth, engine, "token")
+    assert await auth.allows(request(engine, cookie=held))
+    assert not await Auth(Settings(token="other"), SECRET).allows(request(engine, cookie=held))
+    assert not await Auth(Settings(token="token"), b"t" * 32).allows(request(engine, cookie=held))
+    assert not await auth.allows(request(engine, cookie=f"{auth.cookie}=token"))
+    assert await auth.allows(request(engine, cookie=held))
 
 
-def test_the_cookie_is_secure_behind_https() -> None:
-    response = Auth(Settings(token="token", public_url="https://weft.example"), SECRET).log_in("token", Response())
-    assert "Secure" in response.headers["set-cookie"]
+async def test_the_cookie_is_secure_behind_https(engine: Engine) -> None:
+    auth, response = Auth(Settings(token="token", public_url="https://weft.example"), SECRET), Response()
+    await auth.sign_in(engine, "token", None, response)
+    told = response.headers["set-cookie"]
+    assert told.startswith("__Host-weft=") and "Secure" in told and "Path=/;" in told and "Domain" not in told
+
+
+def test_a_code_counts_once_and_for_ten_minutes() -> None:
+    now_s = 0.0
+    codes = Codes(lambda: now_s)
+    first, second, third = codes.make(), codes.make(), codes.make()
+    assert codes.take(first) and not codes.take(first)
+    now_s = CODE_S - 1.0
+    assert codes.take(second)
+    now_s = float(CODE_S)
+    assert not codes.take(third)
+    assert not codes.take("") and not codes.take("guess")
+
+
+def test_the_codes_that_are_kept_are_bounded() -> None:
+    codes = Codes(lambda: 0.0)
+    made = [codes.make() for _ in range(CODES_MAX + 1)]
+    assert not codes.take(made[0]) and codes.take(made[1]) and codes.take(made[-1])

@@ -146,7 +146,7 @@ async def test_get_changes_no_row(client: httpx.AsyncClient, engine: Engine) -> 
 @pytest.mark.parametrize(("method", "path"), CLOSED)
 @pytest.mark.parametrize(
     "headers",
-    [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic the-token"}, {"cookie": "weft_session=x"}],
+    [{}, {"authorization": "Bearer wrong"}, {"authorization": "Basic the-token"}, {"cookie": "weft_8765=x"}],
 )
 async def test_closed_routes_ask_for_the_token(
     gate: httpx.AsyncClient, method: str, path: str, headers: dict[str, str]
@@ -167,11 +167,13 @@ def test_the_public_routes_are_these() -> None:
         "/healthz",
         "/hooks/{id}",
         "/login",
+        "/logout",
         "/openapi.json",
         "/resume/{token}",
         "/runs",
         "/runs/{id}",
         "/settings",
+        "/sign-in",
         "/w/{id}",
     }
 

@@ -1,0 +1,82 @@
+"""Signing in and out: the page, sessions, and links that sign in."""
+
+from __future__ import annotations
+
+from starlette.responses import Response
+
+from executor.errors import Conflict
+from server.auth import CODE_S
+from server.body import read_as
+from server.errors import BodyInvalid
+from server.pages import index
+from server.routes.table import Call, RouteSpec
+from server.wire import LoginRequest, SessionsEnded, SignInLink, json_response
+
+
+async def page(call: Call) -> Response:
+    """Where sign-in links lead. The code in the link stays in the browser until its script sends it."""
+    return index.login(status=200)
+
+
+async def log_in(call: Call) -> Response:
+    """A new session, whoever was signed in before. 401: neither token nor code count. 429: too many tries."""
+    if call.auth.required:
+        call.auth.rates.trying(call.address)
+    body = await read_as(call.request, call.settings.limits, LoginRequest)
+    if (body.token is None) == (body.code is None):
+        raise BodyInvalid("Give either `token` or `code`.", pointer="")
+    response = json_response({"signed_in": True})
+    before = await call.auth.session(call.request)
+    await call.auth.sign_in(call.engine, body.token, body.code, response)
+    if before is not None:
+        await _end(call, before)
+    return response
+
+
+async def log_out(call: Call) -> Response:
+    """End the session of this browser, here and on the server."""
+    session = await call.auth.session(call.request)
+    if session is not None:
+        await _end(call, session)
+    response = json_response({"signed_in": False})
+    call.auth.sign_out(response)
+    return response
+
+
+async def end_all(call: Call) -> Response:
+    """Sign every browser out, this one too. Programs that send the token go on."""
+    ended = await call.engine.store.delete_sessions()
+    call.streams.close_sessions()
+    response = json_response(SessionsEnded(ended))
+    call.auth.sign_out(response)
+    return response
+
+
+async def make_link(call: Call) -> Response:
+    """A link that signs one browser in, once, within ten minutes. 409: this server asks for no token."""
+    if not call.auth.required:
+        raise Conflict("This server asks for no token: there is nothing to sign in to.", code="no_token")
+    return json_response(SignInLink(call.auth.link(), CODE_S), 201)
+
+
+async def _end(call: Call, session: str) -> None:
+    await call.engine.store.delete_session(session)
+    call.streams.close_session(session)
+
+
+TABLE = (
+    RouteSpec("GET", "/sign-in", page, "Sign in", "pages", public=True, documented=False),
+    RouteSpec("POST", "/login", log_in, "Sign in with the server's token", "pages", public=True, documented=False),
+    RouteSpec("POST", "/logout", log_out, "Sign out", "pages", public=True, documented=False),
+    RouteSpec("DELETE", "/api/sessions", end_all, "Sign every browser out", "server", answer=SessionsEnded),
+    RouteSpec(
+        "POST",
+        "/api/sign-in-links",
+        make_link,
+        "Make a link that signs a browser in",
+        "server",
+        answer=SignInLink,
+        status=201,
+        statuses=(409,),
+    ),
+)

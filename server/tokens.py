@@ -1,0 +1,79 @@
+"""The server's token: WEFT_TOKEN, else one that is made at the first start and kept in a file beside the database.
+
+The file is for its owner alone (mode 0600), so who may read the database has the token, and other users of the machine
+do not. Every command reads this, so it imports nothing heavy.
+"""
+
+from __future__ import annotations
+
+import os
+import secrets
+from collections.abc import Mapping
+from pathlib import Path
+from urllib.parse import urlsplit
+
+from server.variables import SettingsError, database_path, is_loopback
+
+OFF = "off"  # what WEFT_TOKEN says instead of a token
+CHARS_MIN, CHARS_MIN_PUBLIC = 8, 20
+MADE_BY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
+
+
+def token_path(db_path: str) -> Path:
+    return Path(db_path).with_suffix(".token")
+
+
+def read_or_make(db_path: str) -> str:
+    """The token of the file, which is made when there is none. Raises SettingsError."""
+    path = token_path(db_path)
+    try:
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if not path.exists():
+            write_once(path, "weft_" + secrets.token_urlsafe(32))
+    except OSError as error:
+        raise SettingsError(f"the token file {path} cannot be made: {error.strerror or error}") from None
+    return read(path)
+
+
+def read(path: Path) -> str:
+    """Raises SettingsError when there is no token in it, or no such file."""
+    try:
+        token = path.read_text(encoding="ascii").strip()
+    except (OSError, UnicodeDecodeError) as error:
+        raise SettingsError(f"the token file {path} cannot be read: {error}") from None
+    if len(token) < CHARS_MIN_PUBLIC or not is_token(token):
+        raise SettingsError(f"the token file {path} is damaged: delete it, and the next start makes a new token")
+    return token
+
+
+def is_token(text: str) -> bool:
+    """Something that a header can hold as one word."""
+    return text.isascii() and text.isprintable() and " " not in text
+
+
+def find(environ: Mapping[str, str], url: str) -> str | None:
+    """What a command sends to the server at `url`: WEFT_TOKEN, else the token of the file, but that one to a server of
+    this machine alone. None: there is none. Raises SettingsError."""
+    given = environ.get("WEFT_TOKEN")
+    if given:
+        return None if given == OFF else given
+    if not is_loopback(urlsplit(url).hostname or ""):
+        return None
+    path = token_path(database_path(environ))
+    return read(path) if os.access(path, os.R_OK) else None
+
+
+def write_once(path: Path, text: str) -> None:
+    """A file for its owner alone. It is written beside its name and linked into place, so that two processes which
+    start together agree on one."""
+    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
+    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
+        file.write(text + "\n")
+        file.flush()
+        os.fsync(file.fileno())
+    try:
+        os.link(draft, path)
+    except FileExistsError:
+        return
+    finally:
+        os.unlink(draft)
