@@ -47,9 +47,11 @@ Servers = Callable[..., ServerProcess]
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """All in one group: one worker has the browser, the others go on with the rest."""
+    """All in one group: one worker has the browser, the others go on with the rest. What uses the fixtures of this
+    folder from elsewhere belongs to it."""
     for item in items:
-        if item.path.is_relative_to(HERE):
+        needs = "playwright" in getattr(item, "fixturenames", ())
+        if (needs or item.path.is_relative_to(HERE)) and item.get_closest_marker("xdist_group") is None:
             item.add_marker(pytest.mark.xdist_group("browser"))
             if item.get_closest_marker("timeout") is None:
                 item.add_marker(pytest.mark.timeout(TEST_S))

@@ -106,11 +106,11 @@ def test_check_20_untaken_branch_is_skipped_and_says_why(editor: Editor) -> None
     editor.open_run(editor.api.run(doc, wait_s=20))
     editor.has_status("a", "succeeded")
     editor.has_status("b", "skipped")
-    expect(editor.block("b")).to_have_attribute("title", "skipped: Which went another way")
+    expect(editor.block("b")).to_have_attribute("title", "Skipped: branch of Which not taken")
     dead = editor.edge("check", "b", "no")
     expect(dead).to_have_attribute("data-state", "dead")
     expect(dead.locator(".edge__label")).to_have_text("no · skipped")
-    expect(dead.locator("title")).to_contain_text("skipped: Which went on by")
+    expect(dead.locator("title")).to_contain_text("Skipped: Which took branch “yes”")
     dashes = "(line) => getComputedStyle(line).strokeDasharray"
     assert dead.locator(".edge__line").evaluate(dashes) != "none"
     assert editor.edge("check", "a", "yes").locator(".edge__line").evaluate(dashes) == "none"

@@ -3,7 +3,7 @@
 
 import type { NodeProps } from '@xyflow/react'
 import { memo, useEffect, useRef, type ReactElement } from 'react'
-import { namedHandles } from '../state/document'
+import { namedHandles, type NamedHandle } from '../state/document'
 import { dispatch } from '../state/doc'
 import { useSelect } from '../state/store'
 import { Icon, iconOf } from '../ui/icons'
@@ -13,7 +13,7 @@ import type { CardFlow } from './flow'
 import { inPlaceStore } from './edit'
 import { useDetail } from './lod'
 import { useMark, usePaint, whySkipped } from './paint'
-import { Ports, useAim } from './ports'
+import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText, type Part } from './sentence'
 import { CARD_H } from './size'
 import { focusNode } from './view'
@@ -26,14 +26,15 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
   const aim = useAim(id)
   const mark = useMark(id)
   const { status, node } = paint
-  const glyph = glyphOf(status)
-  const title = status === 'skipped' ? `skipped: ${whySkipped(node)}` : undefined
+  const glyph = node?.lost && status === 'succeeded' ? 'restored' : glyphOf(status)
+  const rows = namedHandles(block, spec)
+  const title = status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined
   if (detail === 'tiny') return <div className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-far data-tiny title={block.name?.trim() || id}><span className="card__rail" /></div>
   return (
     <>
       <div
         className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-aim={aim} data-stale={paint.stale || undefined}
-        data-disabled={block.enabled === false || undefined} data-far={far || undefined} title={title}
+        data-disabled={block.enabled === false || undefined} data-far={far || undefined} data-rows={rows.length > 0 || undefined} title={title}
       >
         <span className="card__rail" />
         <div className="card__head">
@@ -45,8 +46,9 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
         {far ? null : (
           <>
             <p className="card__sentence" title={sentenceText(block, spec)}><Sentence parts={sentenceOf(block, spec)} /></p>
-            <Branches block={block} spec={spec} route={status === 'idle' ? undefined : node?.route} />
+            <Branches rows={rows} block={block} route={status === 'idle' ? undefined : node?.route} />
             <Footer block={block} spec={spec} paint={paint} />
+            <ErrorPort id={id} block={block} spec={spec} wired={wired} />
           </>
         )}
       </div>
@@ -60,8 +62,7 @@ export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
 }
 
 /** One row for each case, route or action. `route`: the one that was taken. */
-function Branches({ block, spec, route }: Pick<CardFlow['data'], 'block' | 'spec'> & { route: string | null | undefined }): ReactElement | null {
-  const rows = namedHandles(block, spec)
+function Branches({ rows, block, route }: Pick<CardFlow['data'], 'block'> & { rows: NamedHandle[]; route: string | null | undefined }): ReactElement | null {
   if (!rows.length) return null
   const rules = rulesOf(block)
   return (

@@ -8,7 +8,7 @@ import {
 import '@xyflow/react/dist/base.css'
 import './canvas.css'
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
-import type { Document, Point } from '../net/types'
+import type { BlockSpec, Document, Point } from '../net/types'
 import { BLOCK_MIME } from '../panels/palette/mime'
 import { openPicker } from '../panels/palette/picker'
 import { importFiles } from '../panels/shell/files'
@@ -27,9 +27,9 @@ import { enterInspector, type CanvasMode } from './commands'
 import { deriver, NOTE_PREFIX, type FlowLine, type FlowNode, type Local } from './flow'
 import { EdgeSheet } from './EdgeSheet'
 import { FlowEdge } from './FlowEdge'
-import { leaveEdge, overEdge } from './hover'
+import { hoverStore, leaveEdge, overEdge } from './hover'
 import { useCanvasKeys } from './keyboard'
-import { CULL_FROM, DetailContext, detailAt, MINIMAP_FROM } from './lod'
+import { CULL_FROM, DetailContext, detailAt, MINIMAP_FROM, ZOOM_MIN } from './lod'
 import { openMenu } from './menu'
 import { ModeContext } from './mode'
 import { NoteNode } from './NoteNode'
@@ -39,6 +39,8 @@ import { useFit, type Fit } from './useFit'
 import { useWays } from './useWays'
 import { focusNode, setEye, setPointer } from './view'
 
+/** React Flow is named with its licence (MIT) among the licences, not on every canvas. */
+const PLAIN = { hideAttribution: true }
 const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
 /** Edges are joined by `endReconnecting`, which knows the rules; but without a handler here their ends can not be taken. */
 const NOT_BY_REACT_FLOW = (): void => undefined
@@ -46,7 +48,7 @@ const NOTHING_LOCAL: Local = new Map()
 const NO_EDGES: FlowLine[] = []
 const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode }
 const EDGE_TYPES = { flow: FlowEdge }
-const FIT = { padding: 0.12, maxZoom: 1, minZoom: 0.05 }
+const FIT = { padding: 0.12, maxZoom: 1, minZoom: ZOOM_MIN }
 const SPOKEN = {
   'node.a11yDescription.default': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
   'node.a11yDescription.keyboardDisabled': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
@@ -155,7 +157,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
     if (!editable) return
     const type = event.dataTransfer.getData(BLOCK_MIME)
     const at = toCanvas(event)
-    if (type) addBlock(type, { at: [at[0] - 104, at[1]] })
+    const edge = edgeBelow(event)
+    if (type && edge && fitsBetween(specs.get(type))) addBlock(type, { edge })
+    else if (type) addBlock(type, { at: [at[0] - 104, at[1]] })
     else if (event.dataTransfer.files.length) void importFiles([...event.dataTransfer.files], at)
     else return
     event.preventDefault()
@@ -175,6 +179,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
         if (!editable) return
         event.preventDefault()
         event.dataTransfer.dropEffect = 'copy'
+        const edge = event.dataTransfer.types.includes(BLOCK_MIME) ? edgeBelow(event) : undefined
+        if (edge) overEdge(edge)
+        else if (hoverStore.get().edge !== null) leaveEdge()
       }}
       onDrop={onDrop}
       onDoubleClick={(event) => {
@@ -189,7 +196,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
         nodesDraggable={editable} nodesConnectable={editable} edgesReconnectable={editable} connectOnClick={false} disableKeyboardA11y
         deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={['Shift', 'Meta', 'Control']} panActivationKeyCode="Space"
         selectionOnDrag={editable} selectionMode={SelectionMode.Partial} panOnDrag={editable ? [1, 2] : true} panOnScroll zoomOnDoubleClick={false}
-        snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={0.05} maxZoom={2} attributionPosition="bottom-left" ariaLabelConfig={SPOKEN} edgesFocusable={false} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
+        snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={ZOOM_MIN} maxZoom={2} proOptions={PLAIN} ariaLabelConfig={SPOKEN} edgesFocusable={false} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
         connectionRadius={0} onlyRenderVisibleElements={large} connectionLineComponent={ConnectionLine} reconnectRadius={8}
         onNodeDrag={(event, _, moved) => onDrag(event, moved)} onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
         onConnectStart={(_, { nodeId, handleId }) => nodeId && connectStore.get().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
@@ -243,6 +250,16 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
 /** While a large canvas is panned its picture is moved, not painted again. */
 function moving(canvas: HTMLElement | null, on: boolean): void {
   canvas?.toggleAttribute('data-panning', on)
+}
+
+/** The edge below the pointer, or the one whose plus is, by id. */
+function edgeBelow(event: React.DragEvent): string | undefined {
+  return (event.target as Element).closest<HTMLElement | SVGElement>('.react-flow__edge, .edge__plus')?.dataset.id
+}
+
+/** Can a block of this type be put into an edge? */
+function fitsBetween(spec: BlockSpec | undefined): boolean {
+  return !!spec && !spec.trigger && spec.category !== 'annotation'
 }
 
 function Hint(): ReactElement | null {

@@ -3,6 +3,7 @@
 
 import { NodeResizer, type NodeProps } from '@xyflow/react'
 import { memo, useState, type ReactElement } from 'react'
+import { keyText } from '../keys'
 import { serverNow } from '../net/clock'
 import { docStore, specsOf } from '../state/doc'
 import { indexOf } from '../state/document'
@@ -19,13 +20,13 @@ import { Footer } from './Footer'
 import type { ContainerFlow } from './flow'
 import { useDetail } from './lod'
 import { useMark, usePaint, useRounds, whySkipped, type Rounds } from './paint'
-import { Ports, useAim } from './ports'
+import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText } from './sentence'
 import { CONTAINER_MIN, sizeOf } from './size'
 import { useMode } from './mode'
 import { resizeEnd } from './resize'
 
-export const ContainerNode = memo(function ContainerNode({ id, data, selected }: NodeProps<ContainerFlow>): ReactElement {
+export const ContainerNode = memo(function ContainerNode({ id, data, selected, width = 0 }: NodeProps<ContainerFlow>): ReactElement {
   const { block, spec, wired } = data
   const far = useDetail() !== 'near'
   const mode = useMode()
@@ -37,31 +38,42 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected }:
   const { status, node } = paint
   // The failures that are counted in the header say it already.
   const glyph = status === 'failed' && rounds?.failed ? null : glyphOf(status)
+  const name = block.name?.trim() || id
+  const sentence = sentenceText(block, spec)
+  const stepper = !!rounds && rounds.count > 0 && !far
   const min = selected && mode === 'edit' ? leastSize(id) : CONTAINER_MIN
   return (
     <>
       <div
         className="container" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-aim={aim} data-drop={drop} data-far={far || undefined}
-        data-stale={paint.stale || undefined} data-disabled={block.enabled === false || undefined} title={status === 'skipped' ? `skipped: ${whySkipped(node)}` : undefined}
+        data-stale={paint.stale || undefined} data-disabled={block.enabled === false || undefined} title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
       >
         {selected && mode === 'edit' ? (
           <NodeResizer minWidth={min[0]} minHeight={min[1]} lineClassName="resize__line" handleClassName="resize__grip" onResizeEnd={(_, box) => resizeEnd(id, box)} />
         ) : null}
         <div className="container__head">
           <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
-          <Name id={id} name={block.name?.trim() || id} />
-          {far ? null : <span className="container__sentence" title={sentenceText(block, spec)}><Sentence parts={sentenceOf(block, spec)} /></span>}
+          <Name id={id} name={name} />
+          {far || !hasRoom(width, name, sentence.length, stepper, rounds?.failed ?? 0) ? <span className="container__fill" /> : <span className="container__sentence" title={sentence}><Sentence parts={sentenceOf(block, spec)} /></span>}
           {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
-          {rounds && rounds.count > 0 && !far ? <IterationStepper id={id} name={block.name?.trim() || id} rounds={rounds} kind={spec?.container ?? block.type} /> : null}
+          {rounds && stepper ? <IterationStepper id={id} name={name} rounds={rounds} kind={spec?.container ?? block.type} /> : null}
           {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
         </div>
+        {data.empty && mode === 'edit' && !far ? <p className="container__empty">Drop a block here or press {keyText('add')}</p> : null}
         {status === 'failed' || status === 'handled' ? <div className="container__foot"><Footer block={block} spec={spec} paint={paint} /></div> : null}
-        <span className="container__end" title="An iteration ends when everything inside has." />
+        <span className="container__end" title="An iteration ends when all blocks in it have finished." />
+        {far ? null : <ErrorPort id={id} block={block} spec={spec} wired={wired} />}
       </div>
       {far ? null : <Ports id={id} block={block} spec={spec} wired={wired} />}
     </>
   )
 })
+
+/** Can the sentence be read in a header, or enough of it? In pixels of the canvas, by the number of letters. */
+function hasRoom(width: number, name: string, letters: number, stepper: boolean, failed: number): boolean {
+  const room = width - 96 - name.length * 7.6 - (stepper ? 112 : 0) - (failed ? 76 : 0)
+  return room >= Math.min(letters * 6.6, 132)
+}
 
 function IterationStepper({ id, name, rounds, kind }: { id: string; name: string; rounds: Rounds; kind: string }): ReactElement {
   const [menu, setMenu] = useState<{ x: number; y: number } | null>(null)
@@ -72,8 +84,8 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
   const entries: MenuEntry[] = [
     { label: `Latest ${word}`, icon: 'last', onSelect: () => setIter(id, null) },
     { label: `First ${word}`, icon: 'first', onSelect: () => setIter(id, 0) },
-    { label: `First failed ${word}${failed >= 0 ? ` (${failed + 1})` : ''}`, icon: 'failed', why: failed < 0 ? 'None has failed.' : null, onSelect: () => setIter(id, failed) },
-    { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has begun.' : null, onSelect: () => setIter(id, slow) },
+    { label: `First failed ${word}${failed >= 0 ? ` (${failed + 1})` : ''}`, icon: 'failed', why: failed < 0 ? 'None failed.' : null, onSelect: () => setIter(id, failed) },
+    { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has started.' : null, onSelect: () => setIter(id, slow) },
   ]
   return (
     <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onClick={(event) => event.stopPropagation()} onDoubleClick={(event) => event.stopPropagation()}>

@@ -7,7 +7,9 @@ import { shortId } from '../panels/tape/Drawer'
 import { useClock } from '../panels/tape/useClock'
 import { Link } from '../routes'
 import type { OpenWait } from '../state/run'
+import { Icon } from '../ui/icons'
 import { whySkipped, type Paint } from './paint'
+import { reasonOf } from './reason'
 
 export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec | undefined; paint: Paint }): ReactElement | null {
   const child = paint.node?.wait?.child
@@ -15,7 +17,7 @@ export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec |
     <>
       <Words block={block} spec={spec} paint={paint} />
       {child === undefined ? null : (
-        <p className="foot"><Link className="foot__link nodrag nopan" to={`/runs/${encodeURIComponent(child)}`} title={`Open run ${child}`}>run {shortId(child)}</Link></p>
+        <p className="foot"><Link className="foot__link nodrag nopan" to={`/runs/${encodeURIComponent(child)}`} title={`Open run ${child}`}>Run {shortId(child)}</Link></p>
       )}
     </>
   )
@@ -25,16 +27,16 @@ function Words({ block, spec, paint }: { block: Block; spec: BlockSpec | undefin
   const { status, node, text } = paint
   if (!node) return null
   const most = block.policy?.retry?.max_attempts ?? (spec as { attempts?: number } | undefined)?.attempts ?? 1
-  const attempt = node.attempt > 1 || status === 'retrying' ? `attempt ${Math.max(1, node.attempt)}${most > 1 ? ` of ${most}` : ''}` : null
+  const attempt = node.attempt > 1 || status === 'retrying' ? `Attempt ${Math.max(1, node.attempt)}${most > 1 ? ` of ${most}` : ''}` : null
   switch (status) {
     case 'running':
       if (text) return <p className="foot foot--ticker" data-testid="ticker"><span>{tail(text)}</span></p>
-      return attempt ? <p className="foot">{attempt}</p> : null
+      return node.lost ? <Restarted /> : attempt ? <p className="foot">{attempt}</p> : null
     case 'retrying':
       return (
         <>
-          <p className="foot">{attempt}{node.dueAt === null ? null : <>, next <In at={node.dueAt} /></>}</p>
-          {node.error ? <p className="foot foot--error foot--one" title={node.error.message}>{firstLine(node.error.message)}</p> : null}
+          <p className="foot">{attempt}{node.dueAt === null ? null : <>, retry <In at={node.dueAt} /></>}</p>
+          {node.error ? <p className="foot foot--error foot--one" title={node.error.message}>{node.error.code === 'attempt_lost' ? 'The server was restarted' : reasonOf(node.error.message)}</p> : null}
         </>
       )
     case 'failed':
@@ -43,28 +45,33 @@ function Words({ block, spec, paint }: { block: Block; spec: BlockSpec | undefin
       if (!node.error && node.region) return null
       return (
         <p className="foot foot--error" title={node.error?.message}>
-          {attempt ? <span className="foot__quiet">{attempt} · </span> : null}{firstLine(node.error?.message ?? 'failed')}
+          {attempt ? <span className="foot__quiet">{attempt} · </span> : null}{reasonOf(node.error?.message ?? 'Failed')}
         </p>
       )
     case 'skipped':
-      return <p className="foot foot--skipped">skipped: {whySkipped(node)}</p>
+      return <p className="foot foot--skipped">Skipped: {whySkipped(node)}</p>
     case 'waiting':
     case 'attention':
       return node.wait ? <Waiting wait={node.wait} /> : null
     case 'succeeded':
-      return node.lost ? <p className="foot">went on after a restart</p> : null
+      return node.lost ? <Restarted /> : null
     default:
       return null
   }
 }
 
+/** Its attempt was lost with the server, and another one was made. */
+function Restarted(): ReactElement {
+  return <p className="foot foot--restored"><Icon name="restored" size={14} /> Resumed after a restart</p>
+}
+
 function Waiting({ wait }: { wait: OpenWait }): ReactElement {
   const now = useClock(1000)
   const timed = wait.kind === 'timer' && wait.dueAt !== null
-  const what = { approval: 'an answer', form: 'an answer', timer: 'its time', signal: `signal ${wait.title}`, webhook: 'a call', child: 'another run', attention: 'somebody to look into it' }[wait.kind]
+  const what = { approval: 'an answer', form: 'an answer', timer: 'its time', signal: `signal “${wait.title}”`, webhook: 'a request', child: 'another run', attention: 'your decision' }[wait.kind]
   return (
     <p className="foot foot--wait">
-      {timed ? <>goes on <In at={wait.dueAt!} /></> : <>waiting for {what} · {spanText(now - wait.openedAt)}</>}
+      {timed ? <>Continues <In at={wait.dueAt!} /></> : <>Waiting for {what} · {spanText(now - wait.openedAt)}</>}
       {!timed && wait.dueAt !== null ? <>, expires <In at={wait.dueAt} /></> : null}
     </p>
   )
@@ -92,8 +99,4 @@ function tail(text: string): string {
   if (line.length <= TICKER_CHARS) return line
   const cut = line.slice(-TICKER_CHARS)
   return `…${cut.slice(cut.indexOf(' ') + 1)}`
-}
-
-function firstLine(text: string): string {
-  return text.split('\n')[0] ?? ''
 }

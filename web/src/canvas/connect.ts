@@ -91,7 +91,7 @@ export function fallInto(doc: Document, specs: Specs, ids: readonly string[], at
   return { parent, reason: moving.length ? checkParent(doc, moving, parent, specs) : null }
 }
 
-/** The handle a new edge leaves by: the first that is free, `out` before others, never `error` or `body`. */
+/** The handle a new edge leaves by: the first that is free, named ones before `out`, never `error` or `body`. */
 export function freeHandle(doc: Document, specs: Specs, id: string): string | null {
   const block = doc.blocks[id]
   if (!block) return null

@@ -6,7 +6,7 @@ import type { Block, Document, Edge, Note, Point } from '../net/types'
 import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
 import { dispatch, docStore, redo, specsOf, undo } from '../state/doc'
 import {
-  absoluteAt, checkEdge, checkParent, freshId, freshName, indexOf, isTrigger, kindOf, nameOf, noteId, parentOf, rootsOf, type Specs,
+  absoluteAt, checkEdge, checkParent, freshId, freshName, indexOf, isEmptyContainer, isTrigger, kindOf, nameOf, noteId, parentOf, rootsOf, type Specs,
 } from '../state/document'
 import { createStore } from '../state/store'
 import { NOTHING, select, uiStore } from '../state/ui'
@@ -15,6 +15,7 @@ import { containerAt, freeHandle, handleAt } from './connect'
 import { layout } from './layout'
 import { labelWidth, titleOf } from './layout/routes'
 import { presetOf } from './presets'
+import { freePlace, roomAround, type Box } from './room'
 import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from './size'
 import { focusNode, herePoint, pointerOnScreen, reveal, toCanvas } from './view'
 
@@ -51,7 +52,8 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
 
   const size = sizeOf(block, spec)
   const base = parent ? absoluteAt(doc, parent) : [0, 0]
-  const at = placeFor(doc, specs, size, parent, from, request.at)
+  const aside = new Set(between ? levelWith(doc, between.target) : [])
+  const at = placeFor(doc, specs, size, parent, from, request.at, aside)
   const placed: Block = { ...block, ...(parent ? { parent } : {}), at: [at[0] - base[0]!, at[1] - base[1]!] }
   const commands: Command[] = [{ type: 'addBlock', id, block: placed }]
   const after: Document = { ...doc, blocks: { ...doc.blocks, [id]: placed } }
@@ -75,8 +77,8 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   return id
 }
 
-/** What a new block follows when nothing else is said: the one selected block, by its first free handle; of a workflow that
- * has just been begun its only block. */
+/** What a new block follows when nothing else is said: the one selected block, by its first free handle (an empty container is
+ * filled first); of a workflow that has just been begun its only block. */
 export function fromSelection(): { source: string; handle: string } | undefined {
   const { doc } = docStore.get()
   const { selection } = uiStore.get()
@@ -84,6 +86,7 @@ export function fromSelection(): { source: string; handle: string } | undefined 
   const chosen = !selection.blocks.length && all.length === 1 && isTrigger(doc.blocks[all[0]!], specsOf()) ? all : selection.blocks
   const [source, ...more] = chosen
   if (source === undefined || more.length || !doc.blocks[source]) return undefined
+  if (isEmptyContainer(doc, source, specsOf())) return { source, handle: 'body' }
   const handle = freeHandle(doc, specsOf(), source)
   return handle === null ? undefined : { source, handle }
 }
@@ -145,7 +148,7 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
   const lost = before - docStore.get().doc.edges.filter((edge) => doc.edges.includes(edge)).length
   const where = parent ? `put into ${nameOf(doc, parent)}` : 'taken out'
   announce(`${moving.length === 1 ? nameOf(doc, moving[0]!) : `${moving.length} blocks`} ${where}`)
-  if (lost) toast(`${lost === 1 ? 'One connection' : `${lost} connections`} would have crossed a container's border and went.`, 'plain', { label: 'Undo', onSelect: undoThis() })
+  if (lost) toastUndo(lost === 1 ? '1 connection was removed because it crossed the container.' : `${lost} connections were removed because they crossed the container.`)
 }
 
 /** Move what is selected; presses in quick succession are one undo step. */
@@ -215,9 +218,9 @@ export function duplicate(): void {
   const { blocks, notes } = uiStore.get().selection
   if (!blocks.length && !notes.length) return
   const clip = copy(doc, blocks, notes)
-  const [x, y] = cornerOf(clip)
   const parents = new Set(rootsOf(doc, blocks).map((id) => parentOf(doc, id)))
-  pasteClip(clip, [x + 32, y + 32], parents.size === 1 ? [...parents][0]! : '')
+  const parent = parents.size === 1 ? [...parents][0]! : ''
+  pasteClip(clip, besideCopy(doc, specsOf(), clip, parent), parent)
 }
 
 function pasteClip(clip: Clip, at: Point, parent: string): void {
@@ -235,6 +238,11 @@ function pasteClip(clip: Clip, at: Point, parent: string): void {
   const notes = (docStore.get().doc.notes ?? []).map(noteId).filter((id) => !had.has(id))
   const blocks = roots.map((id) => ids[id]!)
   select({ blocks, notes })
+  const after = docStore.get().doc
+  if (blocks.length) {
+    const all = around(absoluteBoxes(after, specs, parent).filter((box) => blocks.includes(box.id)))
+    reveal([all.x, all.y], [all.w, all.h])
+  }
   focusNode(blocks[0] ?? null)
   const left = Object.keys(clip.blocks).length - Object.keys(ids).length
   if (left) toast('What starts runs was left out: it can not stand inside a container.', 'wait')
@@ -255,15 +263,18 @@ function placeForPaste(doc: Document, specs: Specs, clip: Clip, text: string): {
     const at = toCanvas(pointer) ?? [0, 0]
     return { at, parent: containerAt(doc, specs, at) }
   }
-  const corner = cornerOf(clip)
   const root = Object.keys(clip.blocks).find((id) => doc.blocks[id])
-  return { at: [corner[0] + 32, corner[1] + 32], parent: root ? parentOf(doc, root) : '' }
+  const parent = root ? parentOf(doc, root) : ''
+  return { at: besideCopy(doc, specs, clip, parent), parent }
 }
 
-function cornerOf(clip: Clip): Point {
+/** The first place below the original where a copy touches nothing. */
+function besideCopy(doc: Document, specs: Specs, clip: Clip, parent: string): Point {
   const roots = Object.values(clip.blocks).filter((block) => !(block.parent && clip.blocks[block.parent]))
-  const points = [...roots.map((block) => block.at ?? [0, 0]), ...(clip.notes ?? []).map((note) => note.at ?? [0, 0])]
-  return [Math.min(...points.map(([x]) => x!)), Math.min(...points.map(([, y]) => y!))]
+  const boxes = roots.map((block) => boxOf(block.at ?? [0, 0], sizeOf(block, specs.get(block.type))))
+  const all = around([...boxes, ...(clip.notes ?? []).map((note) => boxOf(note.at ?? [0, 0], note.size ?? NOTE_SIZE))])
+  const notes = clip.notes?.length ? (doc.notes ?? []).map((note) => boxOf(note.at ?? [0, 0], note.size ?? NOTE_SIZE)) : []
+  return freePlace([all.x, all.y], [all.w, all.h], [...absoluteBoxes(doc, specs, parent), ...notes])
 }
 
 // --- arranging -------------------------------------------------------------------------------------------------------
@@ -288,18 +299,17 @@ export function wrap(type: 'loop' | 'parallel'): void {
   if (ids.some((id) => parentOf(doc, id) !== parent)) return void refuse('Select blocks that stand in the same container.')
   const trigger = ids.find((id) => isTrigger(doc.blocks[id], specs))
   if (trigger) return void refuse(`${nameOf(doc, trigger)} starts runs; it can not stand inside a container.`)
-  const boxes = ids.map((id) => ({ at: absoluteAt(doc, id), size: sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type)) }))
-  const left = Math.min(...boxes.map((b) => b.at[0])) - PAD.left
-  const top = Math.min(...boxes.map((b) => b.at[1])) - PAD.top
-  const right = Math.max(...boxes.map((b) => b.at[0] + b.size[0])) + PAD.right
-  const bottom = Math.max(...boxes.map((b) => b.at[1] + b.size[1])) + PAD.bottom
+  const siblings = boxesIn(doc, specs, parent)
+  const inner = around(siblings.filter((box) => ids.includes(box.id)))
+  const outer: Box = {
+    x: inner.x - PAD.left, y: inner.y - PAD.top,
+    w: Math.max(CONTAINER_MIN[0], up(inner.w + PAD.left + PAD.right)), h: Math.max(CONTAINER_MIN[1], up(inner.h + PAD.top + PAD.bottom)),
+  }
+  const { shift, moves } = roomAround(inner, outer, siblings.filter((box) => !ids.includes(box.id)))
   const names = new Set(Object.keys(doc.blocks).map((id) => nameOf(doc, id)))
   const name = freshName(names, specs.get(type)?.title ?? type)
   const id = freshId((other) => other in doc.blocks, name)
-  const base = parent ? absoluteAt(doc, parent) : [0, 0]
-  const block: Block = {
-    type, name, params: presetOf(type), size: [up(right - left), up(bottom - top)], at: [left - base[0]!, top - base[1]!], ...(parent ? { parent } : {}),
-  }
+  const block: Block = { type, name, params: presetOf(type), size: [outer.w, outer.h], at: [outer.x + shift[0], outer.y + shift[1]], ...(parent ? { parent } : {}) }
   const inside = new Set(ids)
   const edges: Edge[] = []
   const entries = new Set(ids.filter((each) => !(indexOf(doc).into.get(each) ?? []).some((edge) => inside.has(edge.source))))
@@ -310,10 +320,17 @@ export function wrap(type: 'loop' | 'parallel'): void {
     } else if (inside.has(edge.source) && !inside.has(edge.target) && edge.handle !== 'body') edges.push({ source: id, target: edge.target })
   }
   for (const target of entries) edges.push({ source: id, handle: 'body', target })
-  const absolute = Object.fromEntries(ids.map((each) => [each, absoluteAt(doc, each)]))
+  const absolute = Object.fromEntries(ids.map((each): [string, Point] => {
+    const [x, y] = absoluteAt(doc, each)
+    return [each, [x + shift[0], y + shift[1]]]
+  }))
   dispatch({
     type: 'batch', label: `wrap in “${name}”`,
-    commands: [{ type: 'addBlock', id, block }, { type: 'reparent', ids, parent: id, to: absolute }, ...edges.map((edge): Command => ({ type: 'addEdge', edge }))],
+    // The others move first: a container around them all that grows to the left or upwards counts anew from there.
+    commands: [
+      { type: 'moveBlocks', to: moves }, { type: 'addBlock', id, block }, { type: 'reparent', ids, parent: id, to: absolute },
+      ...edges.map((edge): Command => ({ type: 'addEdge', edge })),
+    ],
   })
   select({ blocks: [id] })
   focusNode(id)
@@ -333,13 +350,15 @@ export function undoStep(): void {
   announce(label === null ? 'nothing to undo' : `undone: ${label}`)
 }
 
-/** Undo what was just done, for a button that stays for a moment: not when something else was done since. */
-export function undoThis(): () => void {
+/** Say what was just done, with a button that undoes it. It goes with the next change of the document. */
+export function toastUndo(text: string, tone: 'plain' | 'ok' = 'plain'): void {
   const { doc } = docStore.get()
-  return () => {
-    if (docStore.get().doc === doc) undoStep()
-    else toast('Something else was done since; undo that first.')
-  }
+  const dismiss = toast(text, tone, { label: 'Undo', onSelect: undoStep })
+  const stop = docStore.subscribe(() => {
+    if (docStore.get().doc === doc) return
+    stop()
+    dismiss()
+  })
 }
 
 export function redoStep(): void {
@@ -349,17 +368,19 @@ export function redoStep(): void {
 
 // --- places ----------------------------------------------------------------------------------------------------------
 
-function placeFor(doc: Document, specs: Specs, size: Point, parent: string, from: AddRequest['from'], at: Point | undefined): Point {
+/** `aside`: blocks that will make room. */
+function placeFor(doc: Document, specs: Specs, size: Point, parent: string, from: AddRequest['from'], at: Point | undefined, aside: ReadonlySet<string>): Point {
+  const others = absoluteBoxes(doc, specs, parent).filter((box) => !aside.has(box.id))
   // Where the pointer is, the new block's edge comes in.
   if (at) return [snap(at[0]), snap(at[1] - PORT_Y)]
   if (from) {
     const [x, y] = handleAt(doc, specs, from.source, from.handle)
     const inside = from.handle === 'body'
     const right = inside ? x + PAD.left : absoluteAt(doc, from.source)[0] + sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] + gapBehind(doc, from)
-    return free(doc, specs, [snap(right), snap(y - PORT_Y + (from.handle === 'error' ? CARD_H : 0))], size, parent)
+    return freePlace([snap(right), snap(y - PORT_Y + (from.handle === 'error' ? CARD_H : 0))], size, others)
   }
   const here = herePoint()
-  return free(doc, specs, [snap(here[0] - size[0] / 2), snap(here[1] - size[1] / 2)], size, parent)
+  return freePlace([snap(here[0] - size[0] / 2), snap(here[1] - size[1] / 2)], size, others)
 }
 
 /** So wide that the name of the branch can be read on the edge. */
@@ -367,25 +388,42 @@ function gapBehind(doc: Document, from: { source: string; handle: string }): num
   return from.handle === 'error' ? GAP_X : Math.max(GAP_X, up(labelWidth(titleOf(doc, from.source, from.handle)) + GRID))
 }
 
-/** The first place from `at` downwards where nothing stands. */
-function free(doc: Document, specs: Specs, at: Point, size: Point, parent: string): Point {
-  const others = (indexOf(doc).children.get(parent) ?? []).map((id) => ({ at: absoluteAt(doc, id), size: sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type)) }))
-  const hits = (y: number): boolean =>
-    others.some((other) => at[0] < other.at[0] + other.size[0] + GRID && at[0] + size[0] + GRID > other.at[0] && y < other.at[1] + other.size[1] + GRID && y + size[1] + GRID > other.at[1])
-  let y = at[1]
-  for (let tries = 0; tries < 400 && hits(y); tries++) y += GRID
-  return [at[0], y]
+function boxOf([x, y]: Point, [w, h]: Point): Box {
+  return { x, y, w, h }
+}
+
+/** The blocks of one container, from its corner on. */
+function boxesIn(doc: Document, specs: Specs, parent: string): (Box & { id: string })[] {
+  return (indexOf(doc).children.get(parent) ?? []).map((id) => {
+    const block = doc.blocks[id]!
+    return { id, ...boxOf(block.at ?? [0, 0], sizeOf(block, specs.get(block.type))) }
+  })
+}
+
+function absoluteBoxes(doc: Document, specs: Specs, parent: string): (Box & { id: string })[] {
+  const [x, y] = parent ? absoluteAt(doc, parent) : [0, 0]
+  return boxesIn(doc, specs, parent).map((box) => ({ ...box, x: box.x + x, y: box.y + y }))
+}
+
+/** The smallest box around all of them. */
+function around(boxes: readonly Box[]): Box {
+  const [x, y] = [Math.min(...boxes.map((box) => box.x)), Math.min(...boxes.map((box) => box.y))]
+  return { x, y, w: Math.max(...boxes.map((box) => box.x + box.w)) - x, h: Math.max(...boxes.map((box) => box.y + box.h)) - y }
 }
 
 function shiftRight(doc: Document, target: string, by: number): Command {
-  const parent = parentOf(doc, target)
-  const from = doc.blocks[target]?.at?.[0] ?? 0
   const to: Record<string, Point> = {}
-  for (const id of indexOf(doc).children.get(parent) ?? []) {
+  for (const id of levelWith(doc, target)) {
     const at = doc.blocks[id]!.at ?? [0, 0]
-    if (at[0] >= from) to[id] = [at[0] + by, at[1]]
+    to[id] = [at[0] + by, at[1]]
   }
   return { type: 'moveBlocks', to }
+}
+
+/** The block and all of its container that stand as far to the right, or further. */
+function levelWith(doc: Document, target: string): string[] {
+  const from = doc.blocks[target]?.at?.[0] ?? 0
+  return (indexOf(doc).children.get(parentOf(doc, target)) ?? []).filter((id) => (doc.blocks[id]!.at?.[0] ?? 0) >= from)
 }
 
 function parentBehind(doc: Document, from: { source: string; handle: string }): string {

@@ -1,4 +1,4 @@
-// What of a document is shown when it is opened or fitted: all of it if it can still be read then, else its beginning.
+// What of a document is shown when it is opened: all of it if it can still be recognised then, else its beginning.
 
 export interface Box {
   x: number
@@ -15,9 +15,11 @@ export interface Viewport {
 
 const MARGIN = 40
 
-/** `room`: the canvas on the screen, in pixels. `all`: what is to be seen; `first`: where it begins. `least`: no smaller. */
-export function fitted(room: { width: number; height: number }, all: Box, first: Box, least: number): Viewport {
-  const zoom = Math.max(least, Math.min(1, (room.width - MARGIN * 2) / all.width, (room.height - MARGIN * 2) / all.height))
+/** `room`: the canvas on the screen, in pixels. `all`: what is to be seen; `first`: where it begins. When all of it would be
+ * smaller than `least`, its beginning is shown in the size `readable`. */
+export function fitted(room: { width: number; height: number }, all: Box, first: Box, least: number, readable = least): Viewport {
+  const whole = Math.min(1, (room.width - MARGIN * 2) / all.width, (room.height - MARGIN * 2) / all.height)
+  const zoom = whole < least ? readable : whole
   return {
     zoom,
     x: placed(room.width, all.x, all.width, first.x, zoom),

@@ -3,14 +3,14 @@
 
 import type { Edge as RfEdge, Node as RfNode, NodeHandle, Position } from '@xyflow/react'
 import type { Block, BlockSpec, Document, Note, Point } from '../net/types'
-import { handlesOf, indexOf, kindOf, nameOf, noteId, parentOf, readingOrder, type Specs } from '../state/document'
+import { handlesOf, indexOf, isEmptyContainer, kindOf, nameOf, noteId, parentOf, readingOrder, type Specs } from '../state/document'
 import type { Selection } from '../state/ui'
 import { sentenceText } from './sentence'
 import { titleOf, type Way, type Ways } from './layout/routes'
 import { BODY_X, handlePlace, inPlace, NOTE_SIZE, sizeOf } from './size'
 
-/** `wired`: handles with an edge, and `in`; separated by blanks. */
-export type BlockData = { block: Block; spec: BlockSpec | undefined; wired: string }
+/** `wired`: handles with an edge, and `in`; separated by blanks. `empty`: a container that holds nothing. */
+export type BlockData = { block: Block; spec: BlockSpec | undefined; wired: string; empty: boolean }
 export type NoteData = { text: string; note: string | null; block: string | null }
 export type CardFlow = RfNode<BlockData, 'block'>
 export type ContainerFlow = RfNode<BlockData, 'container'>
@@ -67,8 +67,9 @@ export function deriver(): Deriver {
         const spec = specs.get(block.type)
         const moved = local.get(id)
         const wired = wiredOf(doc, id)
+        const empty = isEmptyContainer(doc, id, specs)
         const parent = parentOf(doc, id)
-        out.push(keep(id, [block, spec, wired, parent, chosen.has(id), moved], () => blockNode(doc, id, spec, wired, parent, chosen.has(id), moved, specs)))
+        out.push(keep(id, [block, spec, wired, empty, parent, chosen.has(id), moved], () => blockNode(doc, id, spec, wired, empty, parent, chosen.has(id), moved, specs)))
       }
       cards = next
       return out
@@ -99,21 +100,22 @@ export function deriver(): Deriver {
 }
 
 function blockNode(
-  doc: Document, id: string, spec: BlockSpec | undefined, wired: string, parent: string, selected: boolean, moved: { at?: Point; size?: Point } | undefined, specs: Specs,
+  doc: Document, id: string, spec: BlockSpec | undefined, wired: string, empty: boolean, parent: string, selected: boolean, moved: { at?: Point; size?: Point } | undefined, specs: Specs,
 ): FlowNode {
   const block = doc.blocks[id]!
   const at = moved?.at ?? block.at ?? [0, 0]
   const [width, height] = moved?.size ?? sizeOf(block, spec)
-  const place = { id, position: { x: at[0], y: at[1] }, width, height, measured: { width, height }, selected, ...(parent ? { parentId: parent } : {}) }
+  const kind = kindOf(doc, id, specs)
+  // What is selected lies above what it overlaps; a container would cover what lies in front of it.
+  const place = { id, position: { x: at[0], y: at[1] }, width, height, measured: { width, height }, selected, zIndex: selected && !kind ? 1 : 0, ...(parent ? { parentId: parent } : {}) }
   if (block.type === 'note' || spec?.category === 'annotation') {
     const text = block.params?.text
     return { ...place, type: 'note', data: { text: typeof text === 'string' ? text : '', note: null, block: id }, ariaLabel: 'Note' }
   }
-  const kind = kindOf(doc, id, specs)
   const into = indexOf(doc).into.get(id)?.length ?? 0
   const outOf = indexOf(doc).outOf.get(id)?.length ?? 0
   const ariaLabel = `${nameOf(doc, id)}, ${spec?.title ?? block.type}, ${sentenceText(block, spec)}, ${into} in, ${outOf} out${block.enabled === false ? ', disabled' : ''}`
-  return { ...place, type: kind ? 'container' : 'block', data: { block, spec, wired }, handles: handleBoxes(block, spec, specs), ariaLabel } as FlowNode
+  return { ...place, type: kind ? 'container' : 'block', data: { block, spec, wired, empty }, handles: handleBoxes(block, spec, specs), ariaLabel } as FlowNode
 }
 
 function noteNode(key: string, id: string, note: Note, selected: boolean, moved: { at?: Point; size?: Point } | undefined): FlowNode {

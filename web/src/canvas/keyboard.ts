@@ -24,9 +24,12 @@ export function useCanvasKeys(mode: CanvasMode): void {
       const key = keyOfEvent(event, here ? ['canvas', 'app'] : ['app'])
       if (!key || ELSEWHERE.has(key)) return
       if (FIELD_OWN.has(key) && target?.shadowRoot) return
-      // A button on the canvas keeps the keys that press it.
-      if (target?.closest('button, a') && (event.key === 'Enter' || event.key === ' ')) return
-      if (runCommand(key, mode, event)) event.preventDefault()
+      // A button keeps the keys that press it; with `mod` they are none.
+      if (target?.closest('button, a') && !event.ctrlKey && !event.metaKey && (event.key === 'Enter' || event.key === ' ')) return
+      if (isUnheard(event)) return
+      const done = runCommand(key, mode, event)
+      if (done) event.preventDefault()
+      if (key === 'rename') unheardUntil = done ? 0 : event.timeStamp + UNHEARD_MS
     }
     const onClip = (event: ClipboardEvent): void => {
       if (event.defaultPrevented || isBusy() || isTextField(document.activeElement) || !isHere(document.activeElement)) return
@@ -48,6 +51,20 @@ export function useCanvasKeys(mode: CanvasMode): void {
       for (const type of ['copy', 'cut', 'paste'] as const) document.removeEventListener(type, onClip)
     }
   }, [mode])
+}
+
+/** After a rename that found no block: the letters of the name that follows are no shortcuts. A pause ends that. */
+const UNHEARD_MS = 1000
+let unheardUntil = 0
+
+function isUnheard(event: KeyboardEvent): boolean {
+  const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey
+  if (!letter || event.timeStamp > unheardUntil) {
+    unheardUntil = 0
+    return false
+  }
+  unheardUntil = event.timeStamp + UNHEARD_MS
+  return true
 }
 
 /** Does the canvas have the keyboard? */

@@ -11,8 +11,11 @@ export const TINY_ZOOM = 0.16
 export const CULL_FROM = 150
 /** From this many blocks on the minimap is shown until somebody hides it. */
 export const MINIMAP_FROM = 30
-/** The smallest zoom at which sentences can be read: nothing is fitted smaller unless it is asked for twice. */
+/** The smallest zoom at which sentences can be read. */
 export const READABLE = 0.75
+/** The smallest zoom at which a whole document is shown when it is opened: names can still be read. */
+export const WHOLE = 0.5
+export const ZOOM_MIN = 0.05
 
 export type Detail = 'near' | 'far' | 'tiny'
 

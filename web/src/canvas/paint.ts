@@ -2,8 +2,8 @@
 // iteration that is looked at. The document that is edited may have moved on; then what is painted is marked stale.
 
 import type { Block, Diagnostic } from '../net/types'
-import { docStore } from '../state/doc'
-import { nameOf } from '../state/document'
+import { docStore, specsOf } from '../state/doc'
+import { namedHandles, nameOf } from '../state/document'
 import { runStore, type RunState } from '../state/live'
 import { edgeAt, isEnded, nodeAt, pathFor, scopesAt, statusAt, totalsOf, type BlockStatus, type EdgeView, type NodeState, type RunFold, type ScopeState } from '../state/run'
 import { shallow, useSelect } from '../state/store'
@@ -91,11 +91,11 @@ export function edgePaint({ doc, view }: Pick<RunState, 'doc' | 'view'>, source:
   const { state, live, dead } = edgeAt(view, doc, { source, target, handle }, iter)
   if (state === 'idle') {
     const around = isEnded(view.status) && !nodeAt(view, doc, source, iter) && skippedAround(view, doc, source, iter) === 'skipped'
-    return around ? { state: 'dead', tone: 'ok', title: 'skipped: its container did not start' } : PLAIN
+    return around ? { state: 'dead', tone: 'ok', title: 'Skipped: its container did not start' } : PLAIN
   }
   const tone = state === 'active' ? 'run' : handle === 'error' ? 'err' : 'ok'
-  const counts = live + dead > 1 ? `; taken ${live} of ${live + dead} times` : ''
-  const title = state === 'dead' ? `skipped: ${whyDead(view, doc, source, handle, iter)}${counts}` : `taken${counts}`
+  const counts = live + dead > 1 ? `, taken ${live} of ${live + dead} times` : ''
+  const title = state === 'dead' ? `Skipped: ${whyDead(view, doc, source, handle, iter)}${counts}` : `Taken${counts}`
   return { state, tone, title }
 }
 
@@ -105,8 +105,14 @@ function whyDead(view: RunFold, doc: Parameters<typeof nodeAt>[1], source: strin
   if (node?.status === 'skipped') return `${name} was skipped`
   if (node?.status === 'failed' && handle !== 'error') return `${name} failed`
   if (handle === 'error') return `${name} did not fail`
-  if (node?.route) return `${name} went on by “${node.route}”`
-  return `${name} went on by no way`
+  if (node?.route) return `${name} took branch “${branchOf(doc, source, node.route)}”`
+  return `${name} took no branch`
+}
+
+/** A branch as it is called on the card. */
+function branchOf(doc: Parameters<typeof nodeAt>[1], id: string, route: string): string {
+  const block = doc.blocks[id]
+  return (block && namedHandles(block, specsOf().get(block.type)).find((named) => named.id === route)?.title) || route
 }
 
 /** Why a block was skipped, in a sentence. */
@@ -115,10 +121,10 @@ export function whySkipped(node: NodeState | undefined): string {
   if (!node) return 'its container did not start'
   const by = node.because ? nameOf(doc ?? docStore.get().doc, node.because.split('@')[0]!.replace(/:(start|end)$/, '')) : null
   switch (node.reason) {
-    case 'pruned': return by ? `${by} went another way` : 'no way led here'
-    case 'skip_if': return 'its skip rule was true'
-    case 'expired': return 'nobody answered in time'
-    default: return node.reason ?? 'no way led here'
+    case 'pruned': return by ? `branch of ${by} not taken` : 'branch not taken'
+    case 'skip_if': return 'its skip condition was true'
+    case 'expired': return 'no answer in time'
+    default: return node.reason ?? 'branch not taken'
   }
 }
 

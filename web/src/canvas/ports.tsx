@@ -1,5 +1,5 @@
 // The places where edges come in and leave. Each is a 12 px box whose outer side is where the edge ends; the ring is drawn on the
-// card's border and the target around it is 24 px.
+// card's border and the target around it is 24 px. `error` is a tab below the border, so that no text is under it.
 
 import { Handle, Position } from '@xyflow/react'
 import type { ReactElement } from 'react'
@@ -31,13 +31,14 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
         />
       )}
       {handlesOf(block, specs).map((handle) => {
-        const place = handlePlace(block, spec, handle)
-        const kind = handle === 'error' ? 'port port--error' : handle === 'body' ? 'port port--body' : 'port'
+        if (handle === 'error') return null
+        // Every button of an approval has its own handle; this one is for documents that use it.
+        if (handle === 'out' && block.type === 'approval' && titles.size && !has.has('out')) return null
         return (
           <Handle
-            key={handle} id={handle} type="source" position={place.side === 'bottom' ? Position.Bottom : Position.Right} className={kind}
+            key={handle} id={handle} type="source" position={Position.Right} className={handle === 'body' ? 'port port--body' : 'port'}
             data-wired={has.has(handle)} data-testid={`handle-${id}-${handle}`} isConnectableEnd={false} title={titleOf(handle, titles.get(handle))}
-            style={place.side === 'bottom' ? { left: place.x } : { top: place.y }}
+            style={{ top: handlePlace(block, spec, handle).y }}
           />
         )
       })}
@@ -45,10 +46,21 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
   )
 }
 
+/** Inside the card or the container: at the lower end of all that is drawn, also of what a run says below the card. */
+export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement | null {
+  const specs = useSelect(specsStore, (s) => s.specs)
+  if (!handlesOf(block, specs).includes('error')) return null
+  return (
+    <Handle
+      id="error" type="source" position={Position.Bottom} className="port port--error" data-wired={wired.split(' ').includes('error')} data-testid={`handle-${id}-error`}
+      isConnectableEnd={false} title="On error" style={{ left: handlePlace(block, spec, 'error').x }}
+    />
+  )
+}
+
 function titleOf(handle: string, title: string | undefined): string {
-  if (handle === 'error') return 'error: where it goes on when it fails'
-  if (handle === 'body') return 'body: the blocks inside begin here'
-  return title ?? handle
+  if (handle === 'body') return 'Each iteration'
+  return title ?? (handle === 'out' ? 'Next' : handle)
 }
 
 /** How a block looks while an edge is drawn: where it comes from, where it may go, what is below the pointer. */

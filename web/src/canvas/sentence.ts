@@ -58,6 +58,7 @@ function fill(wish: string, block: Block, spec: BlockSpec | undefined): Part[] |
 
 function show(path: string, block: Block, spec: BlockSpec | undefined): Part[] {
   const steps = path.split(/\.|(?=\[)/)
+  if (!counts(spec?.params.properties?.[steps[0]!], block, spec)) return []
   const values = lookUp(block.params ?? {}, steps, spec?.params)
   const schema = schemaAt(spec?.params, steps)
   const parts: Part[] = []
@@ -68,6 +69,14 @@ function show(path: string, block: Block, spec: BlockSpec | undefined): Part[] {
     parts.push(...shown)
   }
   return parts
+}
+
+/** A field of another mode may keep its value; it says nothing then. */
+function counts(field: JsonSchema | undefined, block: Block, spec: BlockSpec | undefined): boolean {
+  return Object.entries(field?.['x-when'] ?? {}).every(([name, values]) => {
+    const chosen = block.params?.[name] ?? spec?.params.properties?.[name]?.default
+    return chosen === undefined || values.includes(chosen)
+  })
 }
 
 function lookUp(value: Json | undefined, steps: readonly string[], schema: JsonSchema | undefined): Json[] {
@@ -97,6 +106,7 @@ function showValue(value: Json, schema: JsonSchema | undefined): Part[] {
     const keys = Object.keys(value)
     return keys.length ? [{ text: `{ ${keys.join(', ')} }`, code: true }] : []
   }
+  if (schema?.enum) return [{ text: value.replace(/_/g, ' '), code: false }]
   const kind = schema?.['x-weft']
   const text = kind === 'code' ? firstLine(value) : value.replace(/\s+/g, ' ').trim()
   if (!text) return []

@@ -1,5 +1,5 @@
 // Where the canvas looks by itself: at a document when it is opened; at all of it still, when the panels beside it come and go
-// and nobody has moved the view; at the selected block, when a panel would have covered it.
+// before the canvas was used; at the selected block, when a panel would have covered it.
 
 import type { ReactFlowInstance } from '@xyflow/react'
 import { useEffect, useRef } from 'react'
@@ -8,16 +8,16 @@ import { absoluteAt, readingOrder, type Specs } from '../state/document'
 import { uiStore } from '../state/ui'
 import { fitted, type Viewport } from './fitting'
 import type { FlowLine, FlowNode } from './flow'
-import { READABLE } from './lod'
+import { READABLE, WHOLE, ZOOM_MIN } from './lod'
 import { sizeOf } from './size'
 import { reveal } from './view'
 
 const SETTLE_MS = 60
 
 export interface Fit {
-  /** Fit all of it, no smaller than can be read; when it stands like that already, however small. */
+  /** Fit all of it, however small. */
   all(ms: number): void
-  /** Somebody moved the view: it stays where it is. */
+  /** The view was moved, or something in it was pressed: it stays where it is. */
   moved(): void
 }
 
@@ -30,11 +30,8 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
   const fit = useRef<Fit>(null)
   fit.current ??= {
     all: (ms) => {
-      const readable = viewport(READABLE)
-      const now = flow.getViewport()
-      const already = readable && Math.abs(now.zoom - readable.zoom) < 0.01 && Math.abs(now.x - readable.x) < 2 && Math.abs(now.y - readable.y) < 2
-      still.current = !already
-      const to = already ? viewport(0.05) : readable
+      still.current = false
+      const to = viewport(true)
       if (to) void flow.setViewport(to, { duration: ms })
     },
     moved: () => {
@@ -42,10 +39,11 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
     },
   }
 
-  function viewport(least: number): Viewport | null {
+  /** Of everything, however small; else as a document is opened. */
+  function viewport(everything = false): Viewport | null {
     const room = frame.current?.getBoundingClientRect()
     const all = flow.getNodesBounds(flow.getNodes().map((node) => node.id))
-    return room?.width && all.width ? fitted(room, all, firstOf(shown.current.doc, shown.current.specs) ?? all, least) : null
+    return room?.width && all.width ? fitted(room, all, firstOf(shown.current.doc, shown.current.specs) ?? all, everything ? ZOOM_MIN : WHOLE, everything ? ZOOM_MIN : READABLE) : null
   }
 
   const empty = Object.keys(doc.blocks).length === 0
@@ -53,7 +51,7 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
     if (id === null || empty || done.current === id) return
     done.current = id
     const turn = requestAnimationFrame(() => {
-      const to = viewport(READABLE)
+      const to = viewport()
       if (!to) return
       still.current = true
       void flow.setViewport(to)
@@ -76,14 +74,17 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
         const [selected, ...more] = uiStore.get().selection.blocks
         const block = selected === undefined || more.length ? undefined : shown.current.doc.blocks[selected]
         if (still.current) {
-          const to = viewport(READABLE)
+          const to = viewport()
           if (to) void flow.setViewport(to)
         }
         if (block && (smaller || still.current)) reveal(absoluteAt(shown.current.doc, selected!), sizeOf(block, shown.current.specs.get(block.type)))
       }, SETTLE_MS)
     })
+    const pressed = (): void => fit.current?.moved()
     seen.observe(canvas)
+    canvas.addEventListener('pointerdown', pressed)
     return () => {
+      canvas.removeEventListener('pointerdown', pressed)
       clearTimeout(timer)
       seen.disconnect()
     }

@@ -3,6 +3,8 @@
 
 import type { Point } from '../net/types'
 import { reducedMotion } from '../a11y'
+import { isTextField } from '../keys'
+import { pickerStore } from '../panels/palette/picker'
 
 export interface Eye {
   toCanvas(screen: { x: number; y: number }): Point
@@ -78,9 +80,12 @@ function shift(at: number, size: number, from: number, to: number): number {
   return Math.max(0, at + size + margin - to)
 }
 
-/** Give the keyboard to a block, or to the canvas itself. */
+/** Give the keyboard to a block, or to the canvas itself; unless a list or a text field took it in the meantime. */
 export function focusNode(id: string | null): void {
+  const before = document.activeElement
   requestAnimationFrame(() => {
+    const now = document.activeElement
+    if (pickerStore.get().request || (now !== before && isTextField(now))) return
     const canvas = document.querySelector<HTMLElement>('.canvas')
     const node = id === null ? null : canvas?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
     const target = node ?? canvas

@@ -93,6 +93,11 @@ export function kindOf(doc: Document, id: string, specs: Specs = NO_SPECS): 'loo
   return block ? containerKind(block, specs.get(block.type)) : null
 }
 
+/** A loop or a parallel with nothing inside it. */
+export function isEmptyContainer(doc: Document, id: string, specs: Specs = NO_SPECS): boolean {
+  return kindOf(doc, id, specs) !== null && !indexOf(doc).children.has(id)
+}
+
 export function isTrigger(block: Block | undefined, specs: Specs = NO_SPECS): boolean {
   return !!block && (specs.get(block.type)?.trigger ?? block.type === 'start')
 }

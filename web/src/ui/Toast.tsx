@@ -16,9 +16,16 @@ const STAYS_MS = 5000
 const store = createStore<{ toasts: readonly Toast[] }>({ toasts: [] })
 let next = 1
 
-export function toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): void {
+/** Gives back what takes it away again. */
+export function toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): () => void {
   announce(text)
-  store.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id: next++, text, tone, ...(action ? { action } : {}) }] }))
+  const id = next++
+  store.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id, text, tone, ...(action ? { action } : {}) }] }))
+  return () => dismiss(id)
+}
+
+function dismiss(id: number): void {
+  store.set(({ toasts }) => ({ toasts: toasts.filter((other) => other.id !== id) }))
 }
 
 export function Toasts(): ReactElement {
@@ -27,7 +34,7 @@ export function Toasts(): ReactElement {
 }
 
 function One({ toast }: { toast: Toast }): ReactElement {
-  const close = (): void => store.set(({ toasts }) => ({ toasts: toasts.filter((other) => other.id !== toast.id) }))
+  const close = (): void => dismiss(toast.id)
   useEffect(() => {
     const timer = setTimeout(close, toast.action ? STAYS_MS * 2 : STAYS_MS)
     return () => clearTimeout(timer)

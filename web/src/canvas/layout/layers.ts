@@ -152,7 +152,8 @@ function layersOf(count: number, links: readonly Link[]): number[] {
   return layer
 }
 
-/** Depth first from the roots, upper ports first: what belongs together starts out together. */
+/** Depth first from the roots, upper ports first, of one port in the order of the edges: what belongs together starts out
+ * together. */
 function visitOrder(count: number, links: readonly Link[]): number[] {
   const out: Link[][] = Array.from({ length: count }, () => [])
   const into = new Array<number>(count).fill(0)
@@ -167,7 +168,7 @@ function visitOrder(count: number, links: readonly Link[]): number[] {
       const box = stack.pop()!
       if (seen.has(box)) continue
       seen.add(box)
-      for (const link of [...out[box]!].sort((a, b) => b.port - a.port)) stack.push(link.target)
+      for (const link of [...out[box]!].sort((a, b) => a.port - b.port).reverse()) stack.push(link.target)
     }
   }
   for (let box = 0; box < count; box++) if (!into[box]) visit(box)

@@ -11,7 +11,7 @@ export type Way = readonly Point[]
 export type Ways = ReadonlyMap<string, Way>
 
 /** Width of a letter on an edge, and what stands around its label. */
-export const CHAR = 6.7
+export const CHAR = 6.2
 const LABEL_ROOM = 20
 
 interface Plan {

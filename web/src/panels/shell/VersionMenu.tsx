@@ -3,7 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { Diagnostic } from '../../net/types'
-import { undoThis } from '../../canvas/edit'
+import { toastUndo } from '../../canvas/edit'
 import { keyText } from '../../keys'
 import { dispatch, docStore, flush } from '../../state/doc'
 import { useSelect } from '../../state/store'
@@ -45,7 +45,7 @@ async function takeOver(name: string, version: number): Promise<void> {
     const { id } = docStore.get()
     const { document } = await api.workflow(name, version)
     if (docStore.get().id !== id) return
-    if (dispatch({ type: 'replaceDoc', doc: document })) toast(`The draft is version ${version} now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
+    if (dispatch({ type: 'replaceDoc', doc: document })) toastUndo(`The draft is version ${version} now.`, 'ok')
     else toast(`The draft is version ${version} already.`)
   } catch (error) {
     toast(error instanceof Error ? error.message : String(error), 'err')

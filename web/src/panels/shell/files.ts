@@ -3,7 +3,7 @@
 import { api } from '../../net/api'
 import { mend } from '../../net/mend'
 import type { Document } from '../../net/types'
-import { pasteText, undoThis } from '../../canvas/edit'
+import { pasteText, toastUndo } from '../../canvas/edit'
 import { fit } from '../../canvas/view'
 import { navigate } from '../../routes'
 import { dispatch, docStore } from '../../state/doc'
@@ -29,12 +29,12 @@ export async function importText(text: string, name: string, at?: [number, numbe
   try {
     value = JSON.parse(text)
   } catch {
-    return toast(`${name} is not JSON.`, 'err')
+    return void toast(`${name} is not JSON.`, 'err')
   }
   if (isDocument(value)) {
     const changed = dispatch({ type: 'replaceDoc', doc: mend(value).document })
     requestAnimationFrame(() => fit())
-    if (changed) toast(`${name} is open here now.`, 'ok', { label: 'Undo', onSelect: undoThis() })
+    if (changed) toastUndo(`${name} is open here now.`, 'ok')
     else toast(`${name} is what is open already.`)
     return
   }

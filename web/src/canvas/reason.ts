@@ -1,0 +1,13 @@
+// What went wrong, short enough for a card: what came back first, then who was asked. "POST http://x answered 503 Service
+// Unavailable: try later" becomes "503 Service Unavailable: try later (POST http://x)". Pure.
+
+const NAMED = /^(?:Uncaught )?(?:Error|TypeError|RangeError|SyntaxError|ReferenceError): /
+const ASKED = /^([A-Z]{3,7} https?:\/\/\S+?):? (?:(?:answered|returned|responded with) )?(.+)$/
+
+export function reasonOf(message: string): string {
+  const line = (message.split('\n')[0] ?? '').trim()
+  const plain = line.replace(NAMED, '')
+  const asked = ASKED.exec(plain)
+  if (asked) return `${asked[2]} (${asked[1]})`
+  return line.startsWith('Error: ') ? plain : line
+}
