@@ -506,12 +506,13 @@ class Engine:
         return any(wait.kind not in ("timer", "child") for wait in waits)
 
     async def cancel(self, run: str, reason: str = "") -> bool:
-        """Ask the run to stop. False: it had ended already."""
+        """Ask the run to stop: it hears of it before it ends. False: it had ended already."""
         await self._run(run)
         fact = orjson.dumps({"type": "cancel", "reason": reason})
-        posted = await self.store.post_fact(run, fact, self._clock.now_ms())
+        posted = await self.store.cancel_run(run, fact, self._clock.now_ms())
         if posted:
             self._worker.wake(run)
+            self._worker.wake_family(run)
         return posted
 
     async def plan_of(self, run: str) -> Plan:

@@ -10,6 +10,7 @@ WeftError                      code, message; `status` is what HTTP says
 ├── LimitExceeded              a bound of docs/reference/limits.md
 ├── BlockError                 a block's attempt failed; retryable or not
 ├── Fenced                     another worker owns the run now: drop it, do nothing
+├── Unheard                    the run can not end: it was told to cancel and has not heard of it
 ├── StoreError
 │   ├── DatabaseWriteFailed    retries are used up
 │   ├── DatabaseUnavailable    the disk is full or unreadable
@@ -115,6 +116,13 @@ class Fenced(WeftError):
     """Another worker owns this run now."""
 
     code = "fenced"
+    status = 409
+
+
+class Unheard(WeftError):
+    """The run was told to cancel and has not heard of it yet."""
+
+    code = "unheard"
     status = 409
 
 

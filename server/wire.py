@@ -283,7 +283,8 @@ class CacheCleared(Struct, frozen=True):
 
 
 class Cancelled(Struct, frozen=True):
-    """`cancelled` False: the run had ended already; `status` says how."""
+    """`status` is `cancelled` when the run has ended with it, and `cancelling` before: the wish is stored, and the run
+    will hear of it before it ends."""
 
     run: str
     cancelled: bool

@@ -61,7 +61,7 @@ _RUNNING, _STOPPING, _FAILING, _CANCELLING, _FINISHED = (
 CANCELLED = ErrorInfo("cancelled", "nobody needs this any more")
 LOST_ERROR = ErrorInfo(LOST, "the process that ran this attempt is gone", retryable=True)
 
-_ATTEMPT_ENDED = (
+ATTEMPT_ENDED = (
     f.NodeDone,
     f.RegionSizeKnown,
     f.LoopTested,
@@ -107,7 +107,7 @@ class _Turn:
     def take(self, fact: f.Fact) -> bool:
         """Record what `fact` says. False when it is stale."""
         state = self.state
-        if isinstance(fact, _ATTEMPT_ENDED):  # by far the most frequent
+        if isinstance(fact, ATTEMPT_ENDED):  # by far the most frequent
             if state.running.get(fact.key) != fact.attempt:
                 return False
             self._attempt_ended(fact)

@@ -53,7 +53,7 @@ NULL = b"null"
 
 class Absorber:
     """Of one run while it is in memory. `token_hash` turns run, wait id and kind into the hash its link is
-    found by. `parent`: the run that waits for this one, and the id of its wait."""
+    found by. `parent`: the run that waits for this one, and the id of its wait; `root`: the topmost run above."""
 
     def __init__(
         self,
@@ -67,8 +67,11 @@ class Absorber:
         now_ms: Callable[[], int],
         notify: NotifySettings | None = None,
         parent: tuple[str, str] | None = None,
+        root: str | None = None,
     ) -> None:
         self._parent = parent
+        self._root = root
+        self._bytes = 0  # of all outputs so far
         self._run_id = run_id
         self._epoch = epoch
         self._plan = plan
@@ -98,6 +101,8 @@ class Absorber:
         self._notifications: list[NotificationRow] = []
         self._new_children: list[NewRun] = []
         self._posts: list[tuple[str, bytes]] = []
+        self._cancels: list[tuple[str, bytes]] = []
+        self._new_bytes = 0
         self._cached: list[CacheRow] = []
         self._status: RunStatus | None = None
         self._output: bytes | None = None
@@ -166,6 +171,9 @@ class Absorber:
             notifications=tuple(self._notifications),
             children=tuple(self._new_children),
             posts=tuple(self._posts),
+            cancels=tuple(self._cancels),
+            root=self._root,
+            output_bytes=self._new_bytes if self._root is not None else 0,
             cached=tuple(self._cached),
             status=self._status,
             output=self._output,
@@ -202,7 +210,7 @@ class Absorber:
                 wait_id = self.wait_id(event.key, event.attempt)
                 child = self._children.pop(event.key, None)
                 if child is not None and (payload is None or payload.child != child):
-                    self._posts.append((child, fact_of_cancel(self._run_id)))
+                    self._cancels.append((child, fact_of_cancel(self._run_id)))
                 if event.outcome in ("cancelled", "expired"):
                     self._closed.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
                 else:
@@ -216,6 +224,9 @@ class Absorber:
     def _record(self, event: Event, output: bytes | None = None, extra: dict[str, Any] | None = None) -> None:
         self._seq += 1
         if output is not None:
+            if type(event) is not RunFinished:  # what it puts out is what blocks have put out
+                self._bytes += len(output)
+                self._new_bytes += len(output)
             inline, blob = split(output)
             if blob is not None:
                 self._blobs.append((blob, output))
@@ -250,6 +261,7 @@ class Absorber:
         if suspend.child is not None:
             extra["child"] = suspend.child.id
             self._children[event.key] = suspend.child.id
+            self._begin_family()
             self._new_children.append(
                 replace(suspend.child, parent_run_id=self._run_id, parent_key=wait_id, now_ms=self._at_ms)
             )
@@ -259,6 +271,12 @@ class Absorber:
         if "title" in suspend.request:
             extra["title"] = suspend.request["title"]
         return extra
+
+    def _begin_family(self) -> None:
+        """With its first child: all that it has put out so far counts."""
+        if self._root is None:
+            self._root = self._run_id
+            self._new_bytes = self._bytes
 
     def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
         self._status = event.status
@@ -335,6 +353,8 @@ class Absorber:
         self._at_ms = max(self._at_ms, record.at_ms)
         if type(event) is NodeStarted:
             return None
+        if output is not None and type(event) is not RunFinished:
+            self._bytes += len(output)
         match event:
             case VariablesPatched():
                 self._values.patch(event.ops)
@@ -343,6 +363,7 @@ class Absorber:
                 self._signal_names[event.key] = (data["name"], data.get("correlation"))
             case WaitOpened() if event.kind == "child":
                 self._children[event.key] = orjson.loads(record.data or b"{}")["child"]
+                self._root = self._root or self._run_id
             case WaitClosed():
                 self._children.pop(event.key, None)
         return self._account(event, output)

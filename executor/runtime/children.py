@@ -106,6 +106,11 @@ def fact_of_cancel(parent: str) -> bytes:
     return orjson.dumps({"type": "cancel", "reason": f"run {parent}, which started this one, needs it no longer"})
 
 
+def cancel_with_root(now_ms: int, root: str | None) -> f.CancelRequested:
+    """What a run hears whose root was cancelled, or has ended, before the runs between have told it."""
+    return f.CancelRequested(now_ms, f"run {root}, which started this one, needs it no longer")
+
+
 def error_of_end(fact: dict[str, Any]) -> ErrorInfo:
     """Why the block fails whose child did not succeed. Another attempt is another child: the block's retry policy
     says whether there is one, unless somebody cancelled the child by hand."""

@@ -71,6 +71,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         now_ms=parts.clock.now_ms,
         notify=parts.services.notify,
         parent=(row.parent_run_id, row.parent_key) if row.parent_run_id and row.parent_key else None,
+        root=row.root_id,
     )
     after = 0
     while after < row.seq:

@@ -24,18 +24,18 @@ from compiler.plan import Plan
 from executor.answers import answer_output, refusal_error, withdrawal_error
 from executor.core import commands as c
 from executor.core import facts as f
-from executor.core.decide import CANCELLED, commands_of, route_of_action
+from executor.core.decide import ATTEMPT_ENDED, CANCELLED, commands_of, route_of_action
 from executor.core.events import ErrorInfo
-from executor.core.state import State
-from executor.errors import CorruptJournal, Fenced, StoreError
+from executor.core.state import RunPhase, State
+from executor.errors import CorruptJournal, Fenced, LimitExceeded, StoreError, Unheard
 from executor.runtime import lost
 from executor.runtime.absorb import Absorber
-from executor.runtime.children import error_of_end
+from executor.runtime.children import cancel_with_root, error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
 from executor.runtime.move import carried, fit, move_append, translator
 from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
-from executor.store.base import RunRow, RunStatus, Store
+from executor.store.base import Appended, RunRow, RunStatus, Store
 from executor.store.lifecycle import Move
 from executor.values.payload import encode as encode_payload
 from executor.values.scope import Values
@@ -46,7 +46,7 @@ log = logging.getLogger("weft.run")
 INLINE_BATCH_MAX = 256
 RETRY_EXPIRY_MS = 1_000
 
-Ended = Literal["parked", "finished", "stopped", "moved"]
+Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
 
 
 class RunLoop:
@@ -88,6 +88,7 @@ class RunLoop:
         self._results: deque[Result] = deque()
         self._wake = asyncio.Event()
         self._inbox_may_have_facts = True
+        self._inbox_n = 0  # of the newest fact that has been read, or that is sure to be read
         self._stopping = False
         self._tasks: dict[NodeKey, asyncio.Task[None]] = {}
         self._told_to_stop: set[NodeKey] = set()  # of those tasks, the ones that were cancelled
@@ -105,6 +106,12 @@ class RunLoop:
         self._inbox_may_have_facts = True
         self._wake.set()
 
+    def end_with_family(self) -> None:
+        """The root of its family was cancelled, or has ended: so does this run."""
+        if self._state.phase is not RunPhase.CANCELLING:
+            self._results.appendleft(Result(cancel_with_root(self._now_ms(), self._row.root_id), Payload()))
+            self._wake.set()
+
     def stop(self) -> None:
         """The process is going down: start nothing more; `drive` returns when what runs has ended (or is
         cancelled). What becomes ready stays so, for the next owner: a start that is recorded and not made would be
@@ -112,6 +119,10 @@ class RunLoop:
         self._stopping = True
         self._deciding = replace(self._plan, settings=replace(self._plan.settings, max_concurrency=0))
         self._wake.set()
+
+    @property
+    def root(self) -> str | None:
+        return self._row.root_id
 
     @property
     def busy(self) -> bool:
@@ -132,8 +143,9 @@ class RunLoop:
                     self._inbox_may_have_facts = False
                     await self._read_inbox()
                 if self._results or self._consumed_inbox:
-                    if await self._turn():
-                        return "finished"
+                    ended = await self._turn()
+                    if ended is not None:
+                        return ended
                 elif self._move is not None:
                     if await self._move_on(*self._move):
                         return "moved"
@@ -147,12 +159,14 @@ class RunLoop:
             limit.cancel()
             self._drop()
 
-    async def _turn(self) -> bool:
-        """All facts that are here: decide, commit once, act. True when the run has ended."""
+    async def _turn(self) -> Ended | None:
+        """All facts that are here: decide, commit once, act."""
         after: list[c.Command] = []
         inline: deque[c.RunNode] = deque()
+        results: list[Result] = []
         while self._results:
-            self._decide(self._results.popleft(), after, inline)
+            results.append(self._results.popleft())
+            self._decide(results[-1], after, inline)
         budget = INLINE_BATCH_MAX
         while inline and budget:
             budget -= 1
@@ -162,17 +176,42 @@ class RunLoop:
         append = self._absorber.take(self._state, tuple(self._consumed_inbox))
         self._consumed_inbox.clear()
         if append is not None:
-            await self._store.append(append)
+            try:
+                appended = await self._store.append(append)
+            except (Unheard, LimitExceeded) as error:
+                self._begin_again(results, error)
+                return "refused"
             self._signal(self.id)
             if append.notifications:
                 self._messages_written()
             if not self._state.parked and any(wait.kind == "signal" for wait in append.waits):
                 self._inbox_may_have_facts = True  # what it waits for may be here; a run that parks looks as it leaves
-            for run in {child.id for child in append.children} | {run for run, _ in append.posts}:
+            for run in {child.id for child in append.children} | {run for run, _ in (*append.posts, *append.cancels)}:
                 self._wake_other(run)
+            if not append.finished:
+                await self._hear(appended)
         for command in inline:  # over budget: they are committed as started, and go on in the next turn
             self._results.append(await self._run_inline(command))
-        return self._act(after)
+        return "finished" if self._act(after) else None
+
+    async def _hear(self, appended: Appended) -> None:
+        """What others have committed before this commit: read now, so that what it made ready does not start any more
+        if it was a cancel."""
+        if appended.inbox_n > self._inbox_n:
+            self._inbox_n = appended.inbox_n
+            self._inbox_may_have_facts = False
+            await self._read_inbox()
+        if appended.family is not None and appended.family.over:
+            self.end_with_family()
+
+    def _begin_again(self, results: list[Result], error: Unheard | LimitExceeded) -> None:
+        """The append was refused, so nothing of `results` has happened: the run is folded anew from what is on disk,
+        and `hand_over` gives it what attempts brought. What came from the inbox or a timer comes again by itself."""
+        if isinstance(error, LimitExceeded):
+            results = [_without_child(result, error) for result in results]
+        kept = [result for result in results if isinstance(result.fact, (*ATTEMPT_ENDED, f.RunAborted))]
+        self._results.extendleft(reversed(kept))
+        self._moved_to = self._plan
 
     def _decide(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
         events = self._absorber.decide(self._deciding, self._state, result)
@@ -194,11 +233,14 @@ class RunLoop:
 
     def _act(self, commands: list[c.Command]) -> bool:
         """After the commit. True when the run has ended."""
+        cancelled = any(isinstance(result.fact, f.CancelRequested) for result in self._results)
         for command in commands:
             match command:
                 case c.RunNode():
                     if self._state.running.get(command.key) == command.attempt:
                         self._launch(command)
+                        if cancelled:
+                            self._cancel(command.key)  # before it begins
                 case c.SetTimer():
                     self.set_node_timer(command)
                 case c.CancelNode():
@@ -323,6 +365,7 @@ class RunLoop:
             if row.n in self._consumed_inbox or (self._move is not None and row.n == self._move[0]):
                 continue
             self._consumed_inbox.append(row.n)
+            self._inbox_n = max(self._inbox_n, row.n)
             fact: dict[str, Any] = orjson.loads(row.fact)
             match fact["type"]:
                 case "answer":
@@ -478,8 +521,9 @@ class RunLoop:
         return True
 
     def hand_over(self, heir: RunLoop, first: list[f.Fact]) -> list[f.Fact]:
-        """After `drive` said "moved": `heir`, recovered under the new plan, gets the attempts under way and what has
-        come in. Returns `first`, the facts of its recovery, without those attempts: they are not lost."""
+        """After `drive` said "moved" or "refused": `heir`, recovered under the plan that it follows now, gets the
+        attempts under way and what has come in. Returns `first`, the facts of its recovery, without those attempts:
+        they are not lost."""
         assert self._moved_to is not None
         translate = translator(self._plan, self._moved_to)
         self._heir = heir, translate
@@ -545,3 +589,12 @@ class RunLoop:
             task.cancel()
         self._tasks.clear()
         self._told_to_stop.clear()
+
+
+def _without_child(result: Result, error: LimitExceeded) -> Result:
+    """An attempt whose child was refused has failed for it."""
+    fact = result.fact
+    if not isinstance(fact, f.NodeSuspended) or result.payload.suspend is None or result.payload.suspend.child is None:
+        return result
+    info = ErrorInfo(error.code, error.message, hint=error.hint)
+    return Result(f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload())

@@ -15,6 +15,7 @@ import secrets
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
+from executor.runtime.children import cancel_with_root
 from executor.runtime.recover import Parts, recover
 from executor.runtime.run import RunLoop
 from executor.store.base import RunRow
@@ -96,6 +97,12 @@ class Worker:
             loop.nudge()
         else:
             self._wake.set()
+
+    def wake_family(self, root: str) -> None:
+        """A run was cancelled: those below it that are in memory here need not wait until it tells them."""
+        for loop in list(self._loops.values()):
+            if loop.root == root:
+                loop.end_with_family()
 
     def holds(self, run_id: str) -> bool:
         """Whether this process drives the run: then every commit to it is signalled here."""
@@ -183,7 +190,9 @@ class Worker:
             self._loops[row.id] = loop
             if self._stopping:
                 loop.stop()
-            while await loop.drive(first) == "moved":
+            if row.family_over:
+                first.insert(0, cancel_with_root(self._parts.clock.now_ms(), row.root_id))
+            while await loop.drive(first) in ("moved", "refused"):
                 loop, first = await self._move(loop, row)
                 self._loops[row.id] = loop
         except Fenced:
@@ -204,7 +213,8 @@ class Worker:
             self._wake.set()
 
     async def _move(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
-        """The same lease of a run that follows another plan now: recovered under that, with what is under way."""
+        """The same lease of a run that follows another plan now, or whose append was refused: recovered from what is
+        on disk, with what is under way."""
         try:
             moved = await self._parts.store.get_run(row.id)
             if moved is None or moved.epoch != row.epoch:

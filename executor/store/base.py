@@ -7,6 +7,8 @@
 4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
 5. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer
    can not be lost while the owner goes to sleep.
+   A run that was told to cancel (`cancel_run`, `Append.cancels`) ends only when its owner has taken that out of the
+   inbox: else `append` writes nothing and raises Unheard.
 6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.
 7. Readers never wait for the writer and never see half a transaction.
 8. Bytes go in and come out unchanged; the store never looks inside `document`, `ir`, `data`, `output`, `fact`.
@@ -23,7 +25,7 @@ from msgspec import Struct
 
 from executor.store.cache import CacheRow, CacheStore
 from executor.store.checkpoints import CheckpointStore
-from executor.store.children import ChildStore
+from executor.store.children import ChildStore, FamilyMax, FamilyRow
 from executor.store.lifecycle import LifecycleStore, Move
 from executor.store.notifications import NotificationRow, NotificationStore
 from executor.store.sessions import SessionStore
@@ -105,6 +107,8 @@ class NewRun(Struct, frozen=True):
 
 
 class RunRow(Struct, frozen=True):
+    """`root_id`: the topmost run above, None for a run that no run started."""
+
     id: str
     workflow: str
     version: int | None
@@ -129,6 +133,8 @@ class RunRow(Struct, frozen=True):
     document_hash: str | None = None
     draft_id: str | None = None
     draft_rev: int | None = None
+    root_id: str | None = None
+    family_over: bool = False  # as `claim` found it
 
 
 class WaitRow(Struct, frozen=True):
@@ -186,7 +192,9 @@ class WaitUpdate(Struct, frozen=True):
 
 class Append(Struct, frozen=True):
     """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events. `children`: runs
-    that waits opened here wait for; `posts`: (run id, fact) for the inboxes of other runs; `move`: its new plan."""
+    that waits opened here wait for; `posts`: (run id, fact) for the inboxes of other runs; `cancels`: the same, as
+    `cancel_run` posts it; `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
+    its row is changed, and `output_bytes` are added to it."""
 
     run_id: str
     epoch: int
@@ -201,12 +209,25 @@ class Append(Struct, frozen=True):
     notifications: tuple[NotificationRow, ...] = ()
     children: tuple[NewRun, ...] = ()
     posts: tuple[tuple[str, bytes], ...] = ()
+    cancels: tuple[tuple[str, bytes], ...] = ()
+    root: str | None = None
+    output_bytes: int = 0
+    family_max: FamilyMax = FamilyMax()
     cached: tuple[CacheRow, ...] = ()
     move: Move | None = None
     status: RunStatus | None = None
     output: bytes | None = None
     error: bytes | None = None
     finished: bool = False
+
+
+class Appended(Struct, frozen=True):
+    """`seq`: the new one. `inbox_n`: of the newest fact in its inbox, 0: it is empty. `family`: as it is now, with
+    `Append.root`."""
+
+    seq: int
+    inbox_n: int
+    family: FamilyRow | None = None
 
 
 class EventFilter(Struct, frozen=True):
@@ -323,8 +344,9 @@ class Store(
         was due at a time that has not come yet, but for runs that wait. Returns how many runs were mended."""
 
     # the journal
-    async def append(self, append: Append) -> int:
-        """Returns the new seq and sets stalls to 0. Raises Fenced (lost lease or moved seq): nothing was written."""
+    async def append(self, append: Append) -> Appended:
+        """Sets stalls to 0. Raises Fenced (lost lease or moved seq), Unheard (it would end the run, which has not heard
+        of a cancel) and LimitExceeded (`family_max`): nothing was written."""
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
         """In seq order."""
@@ -337,6 +359,9 @@ class Store(
 
     async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
         """Append to the inbox and make the run due now. False: no such run, or it has ended."""
+
+    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        """As `post_fact`, with a fact that must be taken before the run can end. Of a root the whole family is over."""
 
     async def find_wait(self, token_hash: str) -> WaitRow | None: ...
 

@@ -4,6 +4,10 @@ wait that the child's end closes.
 12. A child is there if and only if its wait is: both are one transaction (`Append.children`), and a wait has one child.
 13. What one run tells another (`Append.posts`: the end of a child, a cancel on its way down) lies in the other's inbox
     if and only if the append is on disk. A run that has ended is told nothing more.
+27. The runs below one root are its family, and its row is changed in the transactions that change them: `runs` made so
+    far, `open` ones, `bytes` of outputs. A child that would be one too many (`Append.family_max`) is not made, nor is
+    anything else of its append. The family is over when its root is told to cancel, or ends: what is claimed of it
+    then is marked so.
 """
 
 from __future__ import annotations
@@ -12,8 +16,26 @@ from typing import TYPE_CHECKING, Protocol
 
 from msgspec import Struct
 
+from executor.errors import LimitExceeded
+
 if TYPE_CHECKING:
     from executor.store.base import RunStatus, WaitRow
+
+
+class FamilyMax(Struct, frozen=True):
+    """How many runs there may be below one root."""
+
+    open: int = 10_000
+    runs: int = 100_000
+
+
+class FamilyRow(Struct, frozen=True):
+    """`runs` were made below the root, `open` of them have not ended; `bytes`: see `Append.output_bytes`."""
+
+    runs: int
+    open: int
+    bytes: int
+    over: bool
 
 
 class ChildRow(Struct, frozen=True):
@@ -33,6 +55,9 @@ class ChildStore(Protocol):
     """The part of a Store that this topic adds. "Below": children, their children, and so on, as long as all of them
     are open."""
 
+    async def get_family(self, root_id: str) -> FamilyRow | None:
+        """None: it never had a child."""
+
     async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
         """Newest first (created_at, id)."""
 
@@ -44,3 +69,20 @@ class ChildStore(Protocol):
 
     async def count_active_below(self, run_id: str, now_ms: int) -> int:
         """Runs below that are queued or running, or are due."""
+
+
+def check_room(family: FamilyRow, more: int, most: FamilyMax) -> None:
+    """Raises LimitExceeded."""
+    if family.open + more > most.open:
+        raise LimitExceeded(
+            f"more than {most.open:,} runs would be open below one run",
+            code="limit_family_open",
+            hint="Does the workflow start itself again and again? Start fewer runs at a time, "
+            "for example with `concurrency` of the parallel.",
+        )
+    if family.runs + more > most.runs:
+        raise LimitExceeded(
+            f"more than {most.runs:,} runs would have been started below one run",
+            code="limit_family_runs",
+            hint="Does the workflow start itself again and again? A loop repeats blocks without new runs.",
+        )

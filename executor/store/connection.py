@@ -35,13 +35,15 @@ class CommitUncertain(Exception):
 
 
 class Tx:
-    """An open transaction. `events` collects journal rows, which go in together just before the commit."""
+    """An open transaction. `events` collects journal rows, which go in together just before the commit. `facts`:
+    whether there are any in any inbox, None: nobody has looked."""
 
-    __slots__ = ("db", "events")
+    __slots__ = ("db", "events", "facts")
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self.events: list[tuple[Any, ...]] = []
+        self.facts: bool | None = None
 
 
 class Database:

@@ -13,11 +13,12 @@ from collections.abc import Iterator, Sequence
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from executor.errors import Conflict, Fenced
+from executor.errors import Conflict, Fenced, Unheard
 from executor.store.base import (
     TERMINAL,
     Answered,
     Append,
+    Appended,
     DraftHead,
     DraftRow,
     EventFilter,
@@ -42,13 +43,15 @@ from executor.store.memory_workflows import MemoryWorkflows
 
 
 class _Run(Struct):
-    """A run and all that belongs to it. `inbox_n` is the highest inbox number ever given out."""
+    """A run and all that belongs to it. `inbox_n` is the highest inbox number ever given out, `cancel_n` that of
+    the last cancel."""
 
     row: RunRow
     events: list[Record]
     waits: dict[str, WaitRow] = field(default_factory=dict)
     inbox: dict[int, bytes] = field(default_factory=dict)
     inbox_n: int = 0
+    cancel_n: int | None = None
     signals: list[SignalRow] = field(default_factory=list)
 
     @property
@@ -151,6 +154,7 @@ class MemoryStore(
             raise Conflict(f"run {run.id} exists already")
         self._check_sources(run.sources)
         self._note_parent(run.id, run.parent_run_id, run.parent_key)
+        root = None if run.parent_run_id is None else self._add_to_family(run.parent_run_id)
         row = RunRow(
             id=run.id,
             workflow=run.workflow,
@@ -175,6 +179,7 @@ class MemoryStore(
             document_hash=run.document_hash,
             draft_id=run.draft_id,
             draft_rev=run.draft_rev,
+            root_id=root,
         )
         if run.document is not None:
             assert run.document_hash is not None
@@ -243,6 +248,7 @@ class MemoryStore(
                 stalls=run.row.stalls + 1,
                 status="running",
                 started_at_ms=now_ms if run.row.started_at_ms is None else run.row.started_at_ms,
+                family_over=self._family_over(run.row.root_id),
             )
         return [run.row for run in claimed]
 
@@ -280,15 +286,18 @@ class MemoryStore(
 
     # --- the journal
 
-    async def append(self, append: Append) -> int:
+    async def append(self, append: Append) -> Appended:
         finished = append.finished or append.status in TERMINAL
         assert not finished or append.status in TERMINAL, f"run {append.run_id} can not finish as {append.status}"
+        self._check_family(append)
         run = self._open.get(append.run_id)
         if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):
             raise Fenced(
                 f"run {append.run_id}: epoch {append.epoch} at seq {append.expected_seq} is not current any more",
                 run=append.run_id,
             )
+        if finished and run.cancel_n in run.inbox and run.cancel_n not in append.consumed_inbox:
+            raise Unheard(f"run {append.run_id} was told to cancel and has not heard of it", run=append.run_id)
         new_ids = {wait.id for wait in append.waits}
         new_tokens = {wait.token_hash for wait in append.waits}
         if len(new_ids) + len(new_tokens) < 2 * len(append.waits):
@@ -324,6 +333,8 @@ class MemoryStore(
             await self.create_run(child)
         for target, fact in append.posts:
             await self.post_fact(target, fact, append.now_ms)
+        for target, fact in append.cancels:
+            await self.cancel_run(target, fact, append.now_ms)
         self._put_cached(append.cached)
         run.row = replace(
             run.row,
@@ -336,7 +347,7 @@ class MemoryStore(
         self._move(run, append.move)
         if finished:
             self._finish(run, append.now_ms)
-        return seq
+        return Appended(seq, max(run.inbox, default=0), self._append_to_family(append, finished))
 
     def _finish(self, run: _Run, now_ms: int) -> None:
         """A run that has ended has no lease, is never due, waits for nothing, and takes nothing more."""
@@ -377,6 +388,13 @@ class MemoryStore(
         due = run.row.next_run_at_ms
         run.row = replace(run.row, next_run_at_ms=now_ms if due is None else min(due, now_ms))
         return True
+
+    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        self._end_family(run_id)
+        posted = await self.post_fact(run_id, fact, now_ms)
+        if posted:
+            self._open[run_id].cancel_n = self._open[run_id].inbox_n
+        return posted
 
     async def find_wait(self, token_hash: str) -> WaitRow | None:
         known = self._by_token.get(token_hash)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
+from msgspec.structs import replace
+
 from executor.errors import Conflict
-from executor.store.base import TERMINAL, NewRun, WaitRow
-from executor.store.children import ChildRow
+from executor.store.base import TERMINAL, Append, NewRun, WaitRow
+from executor.store.children import ChildRow, FamilyRow, check_room
 
 if TYPE_CHECKING:
     from executor.store.memory import _Run
@@ -21,6 +23,7 @@ class MemoryChildren:
     def __init__(self) -> None:
         super().__init__()
         self._by_parent: dict[str, dict[str, str]] = {}  # parent run -> parent key -> child run
+        self._families: dict[str, FamilyRow] = {}  # root -> family
 
     def _note_parent(self, id: str, parent: str | None, key: str | None) -> None:
         """Part of creating a run."""
@@ -32,6 +35,46 @@ class MemoryChildren:
         keys = {(child.parent_run_id, child.parent_key) for child in children}
         if len(keys) < len(children) or any(key in self._by_parent.get(run or "", {}) for run, key in keys):
             raise Conflict("a wait has one child")
+
+    def _check_family(self, append: Append) -> None:
+        """Part of an append, before anything is changed."""
+        run = self._runs.get(append.run_id)
+        family = self._families.get(run.row.root_id or run.row.id) if run is not None else None
+        if append.children and family is not None:
+            check_room(family, len(append.children), append.family_max)
+
+    def _add_to_family(self, parent: str) -> str:
+        """Part of creating a child. Returns the root."""
+        above = self._runs.get(parent)
+        root = parent if above is None else above.row.root_id or parent
+        family = self._families.get(root, FamilyRow(0, 0, 0, False))
+        self._families[root] = replace(family, runs=family.runs + 1, open=family.open + 1)
+        return root
+
+    def _append_to_family(self, append: Append, finished: bool) -> FamilyRow | None:
+        """Part of an append."""
+        family = self._families.get(append.root) if append.root is not None else None
+        if append.root is None or family is None:
+            return None
+        below = append.root != append.run_id
+        family = self._families[append.root] = FamilyRow(
+            family.runs,
+            family.open - (finished and below),
+            family.bytes + append.output_bytes,
+            family.over or (finished and not below),
+        )
+        return family
+
+    def _end_family(self, root: str) -> None:
+        if root in self._families:
+            self._families[root] = replace(self._families[root], over=True)
+
+    def _family_over(self, root: str | None) -> bool:
+        family = self._families.get(root) if root is not None else None
+        return family is not None and family.over
+
+    async def get_family(self, root_id: str) -> FamilyRow | None:
+        return self._families.get(root_id)
 
     async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
         rows = [_child(run) for run in self._children(run_id)]

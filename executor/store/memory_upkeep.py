@@ -31,6 +31,7 @@ class MemoryUpkeep:
     _notifications: dict[tuple[str, str, int], Any]
     _cache: dict[str, Any]
     _checkpoints: dict[tuple[str, str], Any]
+    _families: dict[str, Any]
 
     async def find_removable(
         self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
@@ -75,6 +76,9 @@ class MemoryUpkeep:
                 del self._checkpoints[kept]
             for name in [name for name, row in self._cache.items() if row.run_id == id and row.scope == "run"]:
                 del self._cache[name]
+            root = run.row.root_id or id
+            if root in self._families and root not in self._runs and not self._families[root].open:
+                del self._families[root]
             gone.append(id)
         return gone
 

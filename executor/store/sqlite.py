@@ -17,6 +17,7 @@ from executor.store import writes
 from executor.store.base import (
     Answered,
     Append,
+    Appended,
     DraftHead,
     DraftRow,
     EventFilter,
@@ -191,7 +192,7 @@ class SQLiteStore(
 
     # --- the journal
 
-    async def append(self, append: Append) -> int:
+    async def append(self, append: Append) -> Appended:
         return await self._writer.submit(writes.append, append)
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
@@ -220,6 +221,9 @@ class SQLiteStore(
 
     async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
         return await self._writer.submit(writes.post_fact, run_id, fact, now_ms)
+
+    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        return await self._writer.submit(writes.cancel_run, run_id, fact, now_ms)
 
     async def find_wait(self, token_hash: str) -> WaitRow | None:
         row = await self._readers.one(sql.WAIT_BY_TOKEN, (token_hash,))

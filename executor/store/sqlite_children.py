@@ -4,8 +4,9 @@
 
 from __future__ import annotations
 
-from executor.store.base import WaitRow
-from executor.store.children import ChildRow
+from executor.store.base import Append, WaitRow
+from executor.store.children import ChildRow, FamilyRow, check_room
+from executor.store.connection import Tx
 from executor.store.readers import Readers
 from executor.store.statements import OPEN, WAIT
 
@@ -29,11 +30,26 @@ SELECT {WAIT} FROM waits WHERE run_id IN below AND status = 'pending' AND kind <
 COUNT_ACTIVE_BELOW = f"""{_BELOW}
 SELECT count(*) FROM runs WHERE id IN below AND (status <> 'waiting' OR next_run_at_ms <= ?2)"""
 
+FAMILY = "runs, open, bytes, over"
+GET_FAMILY = f"SELECT {FAMILY} FROM families WHERE root_id = ?"
+ROOT_OF = "SELECT coalesce(root_id, id) FROM runs WHERE id = ?"
+FAMILY_OF = f"SELECT {FAMILY} FROM families WHERE root_id = ({ROOT_OF})"
+ADD_TO_FAMILY = """
+INSERT INTO families (root_id, runs, open, bytes, over) VALUES (?, 1, 1, 0, 0)
+ON CONFLICT DO UPDATE SET runs = runs + 1, open = open + 1"""
+CHANGE_FAMILY = f"""
+UPDATE families SET bytes = bytes + ?, open = open - ?, over = max(over, ?) WHERE root_id = ? RETURNING {FAMILY}"""
+END_FAMILY = "UPDATE families SET over = 1 WHERE root_id = ?"
+
 
 class SQLiteChildren:
     """What SQLiteStore can tell of child runs."""
 
     _readers: Readers
+
+    async def get_family(self, root_id: str) -> FamilyRow | None:
+        row = await self._readers.one(GET_FAMILY, (root_id,))
+        return None if row is None else _family(row)
 
     async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
         return [ChildRow(*row) for row in await self._readers.all(CHILDREN, (run_id, limit))]
@@ -47,3 +63,39 @@ class SQLiteChildren:
     async def count_active_below(self, run_id: str, now_ms: int) -> int:
         row = await self._readers.one(COUNT_ACTIVE_BELOW, (run_id, now_ms))
         return 0 if row is None else int(row[0])
+
+
+def check_family(tx: Tx, change: Append) -> None:
+    """Part of an append that makes children, before anything is written. Raises LimitExceeded."""
+    for row in tx.db.execute(FAMILY_OF, (change.run_id,)).fetchall():
+        check_room(_family(row), len(change.children), change.family_max)
+
+
+def add_to_family(tx: Tx, parent: str) -> str:
+    """Part of creating a child. Returns the root."""
+    found = tx.db.execute(ROOT_OF, (parent,)).fetchall()
+    root: str = found[0][0] if found else parent
+    tx.db.execute(ADD_TO_FAMILY, (root,))
+    return root
+
+
+def append_to_family(tx: Tx, change: Append, finished: bool) -> FamilyRow | None:
+    """Part of an append."""
+    root = change.root
+    if root is None:
+        return None
+    if finished or change.output_bytes:
+        below = root != change.run_id
+        values = (change.output_bytes, finished and below, finished and not below, root)
+        rows = tx.db.execute(CHANGE_FAMILY, values).fetchall()
+    else:
+        rows = tx.db.execute(GET_FAMILY, (root,)).fetchall()
+    return _family(rows[0]) if rows else None
+
+
+def end_family(tx: Tx, root: str) -> None:
+    tx.db.execute(END_FAMILY, (root,))
+
+
+def _family(row: tuple[int, int, int, int]) -> FamilyRow:
+    return FamilyRow(row[0], row[1], row[2], bool(row[3]))

@@ -38,7 +38,7 @@ SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM runs AS r INDEXED BY runs_
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM runs WHERE id = ?)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT ?"
 
-MAY_GO = f"SELECT r.id, r.workflow FROM runs AS r WHERE r.id = ? AND {_MAY_GO}"
+MAY_GO = f"SELECT r.workflow, coalesce(r.root_id, r.id) FROM runs AS r WHERE r.id = ? AND {_MAY_GO}"
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = ?"
@@ -46,6 +46,8 @@ DELETE_OWN = tuple(
 )
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = ? AND run_id = ? AND scope = 'run'"
 DELETE_RUN = "DELETE FROM runs WHERE id = ?"
+DELETE_FAMILY = """
+DELETE FROM families WHERE root_id = ?1 AND open = 0 AND NOT EXISTS (SELECT 1 FROM runs WHERE id = ?1)"""
 
 # What a run is still to be moved to stands in its inbox.
 _MOVES = """
@@ -126,8 +128,10 @@ def _delete_runs(tx: Tx, run_ids: tuple[str, ...]) -> list[str]:
             continue
         for statement in DELETE_OWN:
             tx.db.execute(statement, (run,))
-        tx.db.execute(DELETE_OWN_CACHE, (found[0][1], run))
+        ((workflow, root),) = found
+        tx.db.execute(DELETE_OWN_CACHE, (workflow, run))
         tx.db.execute(DELETE_RUN, (run,))
+        tx.db.execute(DELETE_FAMILY, (root,))
         gone.append(run)
     return gone
 

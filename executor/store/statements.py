@@ -10,7 +10,7 @@ what the index `runs_claimable` says, and `ENDED` what `runs_ended` says: else S
 RUN = (
     "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"
     " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
-    " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev"
+    " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev, root_id"
 )
 EVENT = "seq, at_ms, type, node, path, attempt, data, output"
 WAIT = (
@@ -55,7 +55,7 @@ ADD_RUN = f"""
 INSERT INTO runs ({RUN})
 VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq, 0, NULL, NULL, :now,
         :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0,
-        :document_hash, :draft_id, :draft_rev)"""
+        :document_hash, :draft_id, :draft_rev, :root_id)"""
 
 # A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
 RUNS = f"SELECT {RUN} FROM runs WHERE true"
@@ -75,9 +75,9 @@ COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs INDEXED BY runs_by_draft WHE
 BY_STATUS = " GROUP BY status"
 
 # Found and taken in one write transaction, so nobody comes in between.
-FIND_CLAIMABLE = f"""
-SELECT {RUN} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} <= ? ORDER BY {CLAIMABLE_AT}, id LIMIT ?"""
-FIND_CLAIMABLE_RUN = f"SELECT {RUN} FROM runs WHERE id = ? AND {OPEN} AND {CLAIMABLE_AT} <= ?"
+CLAIMABLE = f"SELECT {RUN}, coalesce((SELECT over FROM families WHERE root_id = runs.root_id), 0) FROM runs"
+FIND_CLAIMABLE = f"{CLAIMABLE} WHERE {OPEN} AND {CLAIMABLE_AT} <= ? ORDER BY {CLAIMABLE_AT}, id LIMIT ?"
+FIND_CLAIMABLE_RUN = f"{CLAIMABLE} WHERE id = ? AND {OPEN} AND {CLAIMABLE_AT} <= ?"
 TAKE_LEASE = """
 UPDATE runs SET lease_owner = ?, lease_until_ms = ?, epoch = ?, stalls = ?, status = 'running', started_at_ms = ?
  WHERE id = ?"""
@@ -113,7 +113,10 @@ ADVANCE_AND_FINISH = f"""
 UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
        output = coalesce(:output, output), error = coalesce(:error, error),
        finished_at_ms = :now, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = NULL
- WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}"""
+ WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}
+   AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = runs.id AND i.n = runs.cancel_n
+                      AND i.n NOT IN (SELECT value FROM json_each(:consumed)))"""
+IS_CURRENT = f"SELECT 1 FROM runs WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
 ADD_EVENT = f"INSERT INTO events (run_id, {EVENT}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 
 EVENT_BY_SEQ = f"SELECT run_id, {EVENT}, checksum FROM events WHERE run_id = ? AND seq = ?"
@@ -162,8 +165,11 @@ COUNT_WAITS = "SELECT status, count(*) FROM waits WHERE true"
 WAKE = f"""
 UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now)
  WHERE id = :id AND {OPEN} RETURNING inbox_n"""
+WAKE_TO_CANCEL = WAKE.replace("inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1")
 ADD_FACT = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
 INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
+ANY_FACT = "SELECT EXISTS (SELECT 1 FROM inbox)"
+NEWEST_FACT = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = ?"
 DELETE_FACT = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
 # Came in the moment the run ended: nobody takes them any more.
 DELETE_FACTS = "DELETE FROM inbox WHERE run_id = ?"

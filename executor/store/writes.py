@@ -10,12 +10,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.errors import Fenced
+from executor.errors import Fenced, Unheard
 from executor.store import statements as sql
 from executor.store.base import (
     TERMINAL,
     Answered,
     Append,
+    Appended,
     DraftRow,
     NewRun,
     Record,
@@ -27,18 +28,21 @@ from executor.store.base import (
 from executor.store.checksum import checksum
 from executor.store.connection import Tx
 from executor.store.sqlite_cache import put_cached
+from executor.store.sqlite_children import add_to_family, append_to_family, check_family, end_family
 from executor.store.sqlite_lifecycle import check_sources, move_run
 from executor.store.sqlite_notifications import add_notifications
 from executor.store.sqlite_upkeep import ADD_BLOB_REF, add_copied_blob_refs
 
 
-def append(tx: Tx, change: Append) -> int:
+def append(tx: Tx, change: Append) -> Appended:
     """See Store.append. The fence comes first: without its row nothing has been written."""
     db = tx.db
     run = change.run_id
     seq = change.expected_seq + len(change.records)
     finished = change.finished or change.status in TERMINAL
     assert not finished or change.status in TERMINAL, f"run {run} can not finish as {change.status}"
+    if change.children:
+        check_family(tx, change)
     if change.status is None and change.output is None and change.error is None:
         fence = db.execute(sql.ADVANCE, (seq, run, change.epoch, change.expected_seq))
     else:
@@ -53,9 +57,12 @@ def append(tx: Tx, change: Append) -> int:
                 "output": change.output,
                 "error": change.error,
                 "now": change.now_ms,
+                "consumed": msgspec.json.encode(change.consumed_inbox).decode() if finished else None,
             },
         )
     if fence.rowcount != 1:
+        if finished and db.execute(sql.IS_CURRENT, (run, change.epoch, change.expected_seq)).fetchall():
+            raise Unheard(f"run {run} was told to cancel and has not heard of it", run=run)
         raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is not current any more", run=run)
     _add_events(tx, run, change.expected_seq, change.records)
     for wait in change.waits:
@@ -74,12 +81,25 @@ def append(tx: Tx, change: Append) -> int:
         create_run(tx, child)
     for target, fact in change.posts:
         post_fact(tx, target, fact, change.now_ms)
+    for target, fact in change.cancels:
+        cancel_run(tx, target, fact, change.now_ms)
     put_cached(tx, change.cached)
     move_run(tx, run, change.move)
     if finished:
         db.execute(sql.CANCEL_WAITS, (change.now_ms, run))
         db.execute(sql.DELETE_FACTS, (run,))
-    return seq
+    return Appended(seq, 0 if finished else _newest_fact(tx, run), append_to_family(tx, change, finished))
+
+
+def _newest_fact(tx: Tx, run: str) -> int:
+    """One look for the whole group says that there is none: that is nearly always so."""
+    if tx.facts is None:
+        tx.facts = bool(tx.db.execute(sql.ANY_FACT).fetchone()[0])
+    if not tx.facts:
+        return 0
+    (n,) = tx.db.execute(sql.NEWEST_FACT, (run,)).fetchone()
+    assert isinstance(n, int)
+    return n
 
 
 def put_draft(
@@ -122,6 +142,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
         if found:
             return RunRow(*found[0]), False
     check_sources(tx, run.sources)
+    root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id)
     tx.db.execute(sql.ADD_PLAN, (run.plan_hash, run.plan))
     if run.document is not None:
         assert run.document_hash is not None
@@ -143,6 +164,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
             "document_hash": run.document_hash,
             "draft_id": run.draft_id,
             "draft_rev": run.draft_rev,
+            "root_id": root,
         },
     )
     _add_events(tx, run.id, 0, run.records)
@@ -173,6 +195,7 @@ def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int) -> 
         stalls=run.stalls + 1,
         status="running",
         started_at_ms=now_ms if run.started_at_ms is None else run.started_at_ms,
+        family_over=bool(run.family_over),
     )
     tx.db.execute(
         sql.TAKE_LEASE, (run.lease_owner, run.lease_until_ms, run.epoch, run.stalls, run.started_at_ms, run.id)
@@ -195,12 +218,18 @@ def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | Non
     return tx.db.execute(sql.RELEASE_LEASE, change).rowcount == 1
 
 
-def post_fact(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
-    woken = tx.db.execute(sql.WAKE, {"id": run_id, "now": now_ms}).fetchall()
+def post_fact(tx: Tx, run_id: str, fact: bytes, now_ms: int, wake: str = sql.WAKE) -> bool:
+    woken = tx.db.execute(wake, {"id": run_id, "now": now_ms}).fetchall()
     if not woken:
         return False
     tx.db.execute(sql.ADD_FACT, (run_id, woken[0][0], fact))
+    tx.facts = True
     return True
+
+
+def cancel_run(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
+    end_family(tx, run_id)
+    return post_fact(tx, run_id, fact, now_ms, sql.WAKE_TO_CANCEL)
 
 
 def answer_wait(tx: Tx, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int) -> Answered | None:

@@ -29,7 +29,7 @@ from executor.core.state import State
 from executor.store.base import TERMINAL, Record
 from executor.store.checksum import RESTORE, checksum
 from executor.store.connection import check_log
-from executor.store.statements import EVENT
+from executor.store.statements import EVENT, OPEN
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan
@@ -41,7 +41,7 @@ INTEGRITY_MAX = 100  # findings of SQLite's own checks
 _RUN_IDS = "SELECT id FROM runs WHERE id > ? ORDER BY id LIMIT ?"
 _RUN = """
 SELECT id, workflow, version, plan_hash, status, seq, epoch, lease_owner, lease_until_ms, next_run_at_ms,
-       finished_at_ms, document_hash FROM runs WHERE id = ?"""
+       finished_at_ms, document_hash, cancel_n, root_id FROM runs WHERE id = ?"""
 _EVENTS = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? ORDER BY seq"  # noqa: S608 - a constant
 _BY_HASH = {"documents": "document", "blobs": "bytes"}  # the hash is that of these bytes
 _DECIDED_TWICE = """
@@ -58,6 +58,9 @@ SELECT e.seq, e.node, e.path, json_extract(CAST(e.data AS TEXT), '$.outcome'), w
  WHERE e.run_id = ? AND e.type = 'wait.closed'"""
 _WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = ?"
 _CHILD = "SELECT id, status FROM runs WHERE parent_run_id = ? AND parent_key = ?"
+_FAMILIES = f"""
+SELECT r.root_id, f.open, f.runs, count(*) FILTER (WHERE r.{OPEN}), count(*)
+  FROM runs AS r LEFT JOIN families AS f ON f.root_id = r.root_id WHERE r.root_id IS NOT NULL GROUP BY r.root_id"""  # noqa: S608 - a constant
 _INBOX = "SELECT fact FROM inbox WHERE run_id = ? ORDER BY n"
 # What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
 _ROW_AFTER = {
@@ -81,6 +84,8 @@ class _Run(Struct, frozen=True):
     next_run_at_ms: int | None
     finished_at_ms: int | None
     document_hash: str | None
+    cancel_n: int | None
+    root_id: str | None
 
 
 def open_read_only(path: str | os.PathLike[str], busy_timeout_ms: int = 5_000) -> sqlite3.Connection:
@@ -170,10 +175,21 @@ def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
         for hash, data in db.execute(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
             if hashlib.sha256(data).hexdigest() != hash:
                 yield Finding("I12", f"the bytes of {hash} in {table} are not what was written", RESTORE)
+    yield from _families(db)
     for name, version, hash, document in db.execute("SELECT name, version, hash, document FROM workflows"):
         if _hash_of_workflow(document) != hash:
             what = f"version {version} of workflow '{name}' is not what was written"
             yield Finding("I12", what, RESTORE)
+
+
+def _families(db: sqlite3.Connection) -> Iterator[Finding]:
+    """What is counted of the runs below a root. One statement: one moment."""
+    for root, told, made, open, there in db.execute(_FAMILIES):
+        if told is None:
+            yield Finding("I12", f"nothing counts the {there} runs below it", OUR_BUG, root)
+        elif told != open or made < there:
+            what = f"{made} runs were made below it and {told} are open, says its family; there are {there} and {open}"
+            yield Finding("I12", what, OUR_BUG, root)
 
 
 def _hash_of_workflow(document: bytes) -> str | None:
@@ -332,9 +348,21 @@ class _Checker:
         if run.status in TERMINAL and facts:
             what = f"it has ended, and {len(facts)} facts are left in its inbox"
             yield Finding("I1", what, "they came when it ended and go with the run: `weft gc`", run.id)
+        yield from self._cancelled(run, journal)
         yield from self._alarm(run, state, bool(facts))
         yield from self._waits(run, journal, facts)
         yield from self._children(run, journal, facts)
+
+    def _cancelled(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
+        """A cancel that was acknowledged is in the inbox, or the run has heard of it."""
+        if run.cancel_n is None or journal.cancelling:
+            return
+        on_the_way = "SELECT 1 FROM inbox WHERE run_id = ? AND n = ?"
+        if run.status in TERMINAL:
+            yield Finding("I1", "it was told to cancel, and ended without having heard of it", OUR_BUG, run.id)
+        elif not self._db.execute(on_the_way, (run.id, run.cancel_n)).fetchall():
+            mend = f"`weft cancel {run.id}`"
+            yield Finding("I1", "it was told to cancel, and goes on without having heard of it", mend, run.id)
 
     def _alarm(self, run: _Run, state: State, facts: bool) -> Iterator[Finding]:
         """Somebody will come back to an open run: its owner, or the next claim."""

@@ -99,14 +99,15 @@ async def why(call: Call) -> Response:
 
 
 async def cancel(call: Call) -> Response:
-    """202: the run is on its way to `cancelled`. 409: it had ended before."""
+    """202: the run is `cancelled`, or `cancelling` until the process that drives it has heard. 409: it had ended."""
     body = await read_as(call.request, call.settings.limits, wire.CancelRequest)
     run = call.path("id")
-    cancelled = await call.engine.cancel(run, body.reason)
+    posted = await call.engine.cancel(run, body.reason)
     status = (await stored_run(call, run)).status
-    if not cancelled or status in ("succeeded", "failed"):  # it ended by itself before it heard of this
+    if not posted or status in ("succeeded", "failed"):  # it was failing already
         raise Conflict(f"The run had ended before: {status}.", code="run_ended", run=run, run_status=status)
-    return json_response(wire.Cancelled(run, cancelled, status), 202)
+    cancelled = status == "cancelled"
+    return json_response(wire.Cancelled(run, cancelled, status if cancelled else "cancelling"), 202)
 
 
 async def signal(call: Call) -> Response:

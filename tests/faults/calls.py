@@ -18,7 +18,7 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from executor.store.base import Append
+from executor.store.base import Append, Appended
 from executor.store.connection import Connect, plain_connect
 from executor.store.readers import plain_read_only
 from executor.store.sqlite import SQLiteStore
@@ -115,10 +115,10 @@ class TellingStore(SQLiteStore):
         super().__init__(path, connect=connect, connect_reader=connect_reader)
         self._acks = acks
 
-    async def append(self, append: Append) -> int:
-        seq = await super().append(append)
-        self._acks.write("events", [append.run_id, seq])
-        return seq
+    async def append(self, append: Append) -> Appended:
+        appended = await super().append(append)
+        self._acks.write("events", [append.run_id, appended.seq])
+        return appended
 
 
 def play_through(

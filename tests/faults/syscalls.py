@@ -27,7 +27,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.store.base import Append
+from executor.store.base import Append, Appended
 from executor.store.sqlite import SQLiteStore
 from tests.faults import calls
 from tests.faults.calls import CALL_ACTIONS, TROUBLE_LASTS, CallAction
@@ -109,7 +109,7 @@ class EarlyStore(SQLiteStore):
         super().__init__(path)
         self._acks = acks
 
-    async def append(self, append: Append) -> int:
+    async def append(self, append: Append) -> Appended:
         self._acks.write("events", [append.run_id, append.expected_seq + len(append.records)])
         return await super().append(append)
 

@@ -74,7 +74,8 @@ async def owned(store: SQLiteStore, run_id: str) -> RunRow:
 
 async def append(store: SQLiteStore, run: RunRow, seq: int) -> int:
     blob = (f"{run.id}/{seq}", b"x" * 500)
-    return await store.append(change(run, record(), record("node.started"), expected_seq=seq, blobs=(blob,)))
+    change_ = change(run, record(), record("node.started"), expected_seq=seq, blobs=(blob,))
+    return (await store.append(change_)).seq
 
 
 if __name__ == "__main__":

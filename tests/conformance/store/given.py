@@ -72,4 +72,5 @@ async def owned_run(store: Store, id: str = "run-1", owner: str = "w1", now_ms: 
 async def finish(store: Store, run: RunRow, status: Any = "succeeded", now_ms: int = T0) -> None:
     current = await row(store, run.id)
     end = record("run.finished", None)
-    await store.append(change(current, end, status=status, output=b'"done"', finished=True, now_ms=now_ms))
+    root = current.root_id
+    await store.append(change(current, end, status=status, output=b'"done"', finished=True, now_ms=now_ms, root=root))

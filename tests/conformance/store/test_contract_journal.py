@@ -7,15 +7,15 @@ import asyncio
 import pytest
 
 from executor.errors import Conflict, Fenced
-from executor.store.base import EventFilter, Store
+from executor.store.base import Appended, EventFilter, Store
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
 async def test_seq_is_dense_from_one(store: Store) -> None:
     run = await owned_run(store)
     assert run.seq == 1
-    assert await store.append(change(run, record(), record("node.started"))) == 3
-    assert await store.append(change(run, record(), expected_seq=3)) == 4
+    assert (await store.append(change(run, record(), record("node.started")))).seq == 3
+    assert (await store.append(change(run, record(), expected_seq=3))).seq == 4
 
     assert [event.seq for event in await store.read_events(run.id)] == [1, 2, 3, 4]
     assert [event.seq for event in await store.read_events(run.id, after=2)] == [3, 4]
@@ -65,12 +65,12 @@ async def test_an_older_epoch_is_fenced(store: Store) -> None:
     assert (new.id, new.epoch) == (old.id, old.epoch + 1)
     with pytest.raises(Fenced):
         await store.append(change(old, record()))
-    assert await store.append(change(new, record())) == 2
+    assert (await store.append(change(new, record()))).seq == 2
 
 
 async def test_a_lapsed_lease_that_nobody_took_still_writes(store: Store) -> None:
     run = await owned_run(store)
-    assert await store.append(change(run, record(), now_ms=T0 + 10 * LEASE_MS)) == 2
+    assert (await store.append(change(run, record(), now_ms=T0 + 10 * LEASE_MS))).seq == 2
 
 
 async def test_an_append_to_no_run_is_fenced(store: Store) -> None:
@@ -95,8 +95,8 @@ async def test_of_many_writers_of_one_seq_one_wins(store: Store) -> None:
     results = await asyncio.gather(
         *(store.append(change(run, record(data=b"%d" % i))) for i in range(20)), return_exceptions=True
     )
-    assert sorted(str(type(result).__name__) for result in results) == ["Fenced"] * 19 + ["int"]
-    winner = next(i for i, result in enumerate(results) if result == 2)
+    assert sorted(str(type(result).__name__) for result in results) == ["Appended"] + ["Fenced"] * 19
+    winner = next(i for i, result in enumerate(results) if result == Appended(2, 0))
     assert [event.data for event in await store.read_events(run.id, after=1)] == [b"%d" % winner]
 
 
@@ -119,7 +119,7 @@ async def test_a_refused_append_harms_none_of_its_neighbours(store: Store) -> No
         store.append(change(runs[2], record())),
         return_exceptions=True,
     )
-    assert (results[0], results[2]) == (2, 2)
+    assert (results[0], results[2]) == (Appended(2, 0), Appended(2, 0))
     assert isinstance(results[1], Conflict)
     assert [(await row(store, run.id)).seq for run in runs] == [2, 2, 2]
     assert len(await store.read_events("run-0")) == 2

@@ -36,6 +36,7 @@ async def test_a_new_run_is_queued_and_due(store: Store) -> None:
         started_at_ms=None,
         finished_at_ms=None,
         stalls=0,
+        root_id="up",
     )
     assert await store.get_run("run-1") == run
     assert await store.get_run("run-2") is None

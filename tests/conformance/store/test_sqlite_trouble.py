@@ -15,6 +15,7 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
+from executor.store.base import Appended
 from executor.store.sqlite import SQLiteStore
 from executor.store.writer import Retry
 from tests.conformance.store.given import T0, change, new_run, owned_run, record, row, wait
@@ -64,7 +65,7 @@ async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path) -> No
     assert not append.done()
     assert (await row(store, run.id)).seq == 1  # readers go on
     other.let_go()
-    assert await append == 2
+    assert (await append).seq == 2
     assert store.stats.retries == 0
     await store.close()
 
@@ -78,7 +79,7 @@ async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None
     append = asyncio.create_task(store.append(change(run, record(), waits=(wait(run.id),))), name="append")
     await asyncio.to_thread(poll, lambda: store.stats.retries > 0)
     other.let_go()
-    assert await append == 2
+    assert (await append).seq == 2
     assert store.stats.retries >= 1
     assert len(await store.list_waits()) == 1
     await store.close()
@@ -134,7 +135,7 @@ async def test_a_lock_that_stays_fails_the_write_and_only_that(tmp_path: Path) -
     assert results[0] is not results[1]
     assert store.stats.retries % 6 == 0
     other.let_go()
-    assert await store.append(change(run, record())) == 2
+    assert (await store.append(change(run, record()))).seq == 2
     await store.close()
 
 
@@ -190,7 +191,7 @@ async def test_a_commit_that_raised_but_happened_is_not_done_twice(tmp_path: Pat
     store = await broken_store(tmp_path)
     run = await owned_run(store)
     trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
-    assert await store.append(change(run, record(), waits=(wait(run.id),))) == 2
+    assert (await store.append(change(run, record(), waits=(wait(run.id),)))).seq == 2
     assert len(await store.read_events(run.id)) == 2
 
     trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
@@ -211,7 +212,7 @@ async def test_a_commit_that_raised_and_did_not_happen_is_done_again(tmp_path: P
     store = await broken_store(tmp_path)
     run = await owned_run(store)
     trouble("COMMIT", sqlite3.SQLITE_IOERR, times=3)
-    assert await store.append(change(run, record())) == 2
+    assert (await store.append(change(run, record()))).seq == 2
     assert store.stats.retries == 3
     trouble("COMMIT", sqlite3.SQLITE_BUSY)
     assert await store.post_fact(run.id, b"fact", T0)
@@ -228,7 +229,7 @@ async def test_a_commit_that_never_works_fails_without_a_trace(tmp_path: Path, t
     trouble("COMMIT", sqlite3.SQLITE_FULL)
     with pytest.raises(DatabaseUnavailable):
         await store.append(change(run, record()))
-    assert await store.append(change(run, record())) == 2
+    assert (await store.append(change(run, record()))).seq == 2
     await store.close()
 
 
@@ -241,7 +242,7 @@ async def test_a_disk_that_says_no_fails_the_group(tmp_path: Path, trouble: Any,
     with pytest.raises(DatabaseUnavailable):
         await store.append(change(run, record(), blobs=(("sha", b"x"),)))
     assert len(await store.read_events(run.id)) == 1
-    assert await store.append(change(run, record(), blobs=(("sha", b"x"),))) == 2  # it recovers by itself
+    assert (await store.append(change(run, record(), blobs=(("sha", b"x"),)))).seq == 2  # it recovers by itself
     await store.close()
 
 
@@ -266,7 +267,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
         await store.append(change(run, record(output=b"x" * 100_000)))
     assert (await row(store, run.id)).seq == 1
     limit = 0  # space returns
-    assert await store.append(change(run, record(output=b"x" * 100_000))) == 2
+    assert (await store.append(change(run, record(output=b"x" * 100_000)))).seq == 2
     await store.close()
 
 
@@ -294,7 +295,7 @@ async def test_a_cancelled_caller_harms_nobody(tmp_path: Path) -> None:
     hold = False
     go_on.set()
 
-    assert await store.append(change(runs[2], record())) == 2
+    assert (await store.append(change(runs[2], record()))).seq == 2
     assert [(await row(store, run.id)).seq for run in runs] == [2, 2, 2]  # committed all the same
     await store.close()
 
@@ -308,7 +309,7 @@ async def test_a_cancelled_reader_harms_nobody(tmp_path: Path) -> None:
         await asyncio.sleep(0)
         read.cancel()
     assert len(await store.read_events(run.id)) == 1
-    assert await store.append(change(run, record())) == 2
+    assert (await store.append(change(run, record()))).seq == 2
     await store.close()
 
 
@@ -322,7 +323,7 @@ async def test_a_bug_in_one_item_is_told_to_its_caller_alone(tmp_path: Path) -> 
         store.append(change(runs[2], record(), expected_seq=5)),
         return_exceptions=True,
     )
-    assert results[0] == 2
+    assert results[0] == Appended(2, 0)
     assert isinstance(results[1], OverflowError)  # larger than SQLite's integers
     assert isinstance(results[2], Fenced)
     assert [(await row(store, run.id)).seq for run in runs] == [2, 1, 1]

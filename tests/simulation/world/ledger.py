@@ -7,7 +7,7 @@ after it. At each commit:
   * no timer, expiry or retry comes before its time; nothing is said to be lost while its owner lives;
   * a child whose parent does not wait for it any more has ended or is told to;
   * a process that claims a run anew has stopped what it did for it before;
-  * the commit that hears of a cancel starts nothing;
+  * the commit that hears of a cancel starts nothing, and no run ends that has not heard of one;
   * a run that is refused its sleep for what is in its inbox reads that before it lies down again.
 """
 
@@ -172,8 +172,13 @@ class Ledger:
         self.acted_s.setdefault((run, epoch), self.now_s())
         rows = self.db.execute(_EVENTS, (run, old.seq)).fetchall()
         types = {type for _, _, type, *_ in rows}
-        if "run.finished" in types and "run.cancelling" not in types:
-            heard_of_cancel = False  # it had ended before it could hear of it, and all facts went with that
+        if (
+            "run.finished" in types
+            and run not in self.cancelling_s
+            and "run.cancelling" not in types
+            and heard_of_cancel
+        ):
+            self.complain(f"run {run} ended and had not heard that it was cancelled")
         for seq, _, type, node, path, attempt, data in rows:
             self.events += 1
             self.committed_s[run, seq] = self.now_s()
@@ -190,6 +195,9 @@ class Ledger:
                     told = orjson.loads(data)
                     self.retries[key] = told["due_ms"]
                     if told["error"]["code"] == "attempt_lost":
+                        self._lost(key, attempt, epoch)
+                case "node.failed":
+                    if orjson.loads(data)["error"]["code"] == "attempt_lost":
                         self._lost(key, attempt, epoch)
                 case "retry.hastened":
                     self.retries[key] = orjson.loads(data)["due_ms"]

@@ -249,20 +249,33 @@ async def test_cancel_once(client: httpx.AsyncClient, asking: dict[str, Any], st
 async def test_a_cancel_that_came_too_late_says_so(
     client: httpx.AsyncClient, engine: Engine, hello: dict[str, Any], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """The wish is stored, and before its owner, another process, has read it the run ends by itself."""
+    """The run was failing already when its owner, another process, read the wish."""
     await engine.stop_working()
     run = (await client.post("/api/runs", json={"document": hello})).json()["run"]
     [row] = await engine.store.claim("another process", engine.now_ms(), 60_000)
-    post = engine.store.post_fact
+    post = engine.store.cancel_run
 
     async def posted(run: str, fact: bytes, now_ms: int) -> bool:
         assert await post(run, fact, now_ms)
-        await engine.store.append(Append(run, row.epoch, row.seq, (), now_ms, status="succeeded", finished=True))
+        end = Append(run, row.epoch, row.seq, (), now_ms, consumed_inbox=(1,), status="failed", finished=True)
+        await engine.store.append(end)
         return True
 
-    monkeypatch.setattr(engine.store, "post_fact", posted)
+    monkeypatch.setattr(engine.store, "cancel_run", posted)
     late = await client.post(f"/api/runs/{run}/cancel")
-    assert (late.status_code, late.json()["code"], late.json()["run_status"]) == (409, "run_ended", "succeeded")
+    assert (late.status_code, late.json()["code"], late.json()["run_status"]) == (409, "run_ended", "failed")
+
+
+async def test_v1_a_cancel_says_what_is_known(client: httpx.AsyncClient, engine: Engine, hello: dict[str, Any]) -> None:
+    await engine.stop_working()
+    run = (await client.post("/api/runs", json={"document": hello})).json()["run"]
+    [row] = await engine.store.claim("another process", engine.now_ms(), 60_000)
+    asked = await client.post(f"/api/runs/{run}/cancel")
+    assert (asked.status_code, asked.json()) == (202, {"run": run, "cancelled": False, "status": "cancelling"})
+    end = Append(run, row.epoch, row.seq, (), 0, consumed_inbox=(1,), status="cancelled", finished=True)
+    await engine.store.append(end)
+    late = await client.post(f"/api/runs/{run}/cancel")
+    assert (late.status_code, late.json()["run_status"]) == (409, "cancelled")
 
 
 async def test_a_signal_counts_once(

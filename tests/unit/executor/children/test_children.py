@@ -12,7 +12,7 @@ import pytest
 from executor.errors import AlreadyAnswered, BlockError, DatabaseWriteFailed
 from executor.runtime.children import DEPTH_MAX
 from executor.runtime.clock import ManualClock
-from executor.store.base import Append
+from executor.store.base import Append, Appended
 from executor.store.sqlite import SQLiteStore
 from tests.unit.executor.children.given import (
     ASKING,
@@ -356,15 +356,15 @@ class BreakingStore(SQLiteStore):
         self.when = when
         self.broken = 0
 
-    async def append(self, append: Append) -> int:
+    async def append(self, append: Append) -> Appended:
         breaks = bool(append.children) and not self.broken
         self.broken += breaks
         if breaks and self.when == "before":
             raise DatabaseWriteFailed("before the commit")
-        seq = await super().append(append)
+        appended = await super().append(append)
         if breaks:
             raise DatabaseWriteFailed("after the commit")
-        return seq
+        return appended
 
 
 @pytest.mark.parametrize("when", ["before", "after"])
