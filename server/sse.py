@@ -16,6 +16,7 @@ import asyncio
 import logging
 from collections import OrderedDict
 from collections.abc import AsyncIterator, Container, Iterator
+from itertools import pairwise
 
 import orjson
 from sse_starlette.sse import EventSourceResponse
@@ -181,25 +182,29 @@ async def _frames(
 ) -> AsyncIterator[bytes]:
     """Chunks of whole frames. A cursor beyond the end counts as the end."""
     yield RETRY_HINT
-    cursor = engine.cursor(row.id, min(after, row.seq))
-    # Joined before the journal is read, so that no token falls in between, but sent only once the replay is over.
+    sent = min(after, row.seq)
+    cursor = engine.cursor(row.id, sent)
+    # Joined before the journal is read, so that no token falls in between. A token is sent behind the start of its
+    # attempt and before its end: it came before the end was recorded, so it is here when the end is read.
     deltas = None if row.status in TERMINAL else engine.deltas(row.id)
-    caught_up = after >= row.seq
     try:
         while not closing.done():
             signal = cursor.watch()
             try:
                 records = await cursor.take()
-                if deltas and caught_up and (texts := deltas.take()):
-                    yield b"".join(_delta_frame(row.id, key, text) for key, text in texts.items())
+                if deltas and (texts := deltas.take(sent)):
+                    yield _delta_frames(row.id, texts)
                 if records is None:
                     return
                 if records:
-                    for chunk in cache.chunks(row.id, records, preview):
-                        yield chunk
-                    caught_up = True
+                    for part in _parted(records, deltas.places() if deltas else set()):
+                        for chunk in cache.chunks(row.id, part, preview):
+                            yield chunk
+                        sent = part[-1].seq
+                        if deltas and (texts := deltas.take(sent)):
+                            yield _delta_frames(row.id, texts)
                     continue
-                events = [signal, closing, *([deltas.watch()] if deltas and caught_up else [])]
+                events = [signal, closing, *([deltas.watch()] if deltas else [])]
                 await asyncio.wait(events, timeout=cursor.patience_s, return_when=asyncio.FIRST_COMPLETED)
                 if not signal.done() and not closing.done():
                     await asyncio.wait([signal, closing], timeout=DELTA_JOIN_S, return_when=asyncio.FIRST_COMPLETED)
@@ -216,7 +221,16 @@ async def _frames(
             deltas.close()
 
 
-def _delta_frame(run: str, key: str, text: str) -> bytes:
-    return b"event: node.delta\ndata: %s\n\n" % orjson.dumps(
-        {"run": run, "type": "node.delta", "key": key, "text": text}
+def _parted(records: list[Record], places: set[int]) -> Iterator[list[Record]]:
+    """The records, cut behind those of `places`."""
+    first = records[0].seq
+    cuts = sorted(place - first + 1 for place in places if first <= place < records[-1].seq)  # seq is dense
+    for begin, end in pairwise([0, *cuts, len(records)]):
+        yield records[begin:end]
+
+
+def _delta_frames(run: str, texts: dict[str, str]) -> bytes:
+    return b"".join(
+        b"event: node.delta\ndata: %s\n\n" % orjson.dumps({"run": run, "type": "node.delta", "key": key, "text": text})
+        for key, text in texts.items()
     )

@@ -11,25 +11,33 @@ DELTAS_MAX = 1_000
 
 
 class Deltas:
-    """The live-only (node key, text) pieces of one run, for one reader, from when it was made until `close`."""
+    """The live-only pieces of text of one run, for one reader, from when it was made until `close`. Each has the seq
+    behind which it belongs: that of the append that recorded the start of its attempt."""
 
     def __init__(self, leave: Callable[[Deltas], None]) -> None:
-        self._items: deque[tuple[str, str]] = deque(maxlen=DELTAS_MAX)
+        self._items: deque[tuple[str, str, int]] = deque(maxlen=DELTAS_MAX)
         self._ready: asyncio.Future[None] | None = None
         self._leave = leave
 
-    def put(self, key: str, text: str) -> None:
-        self._items.append((key, text))
+    def put(self, key: str, text: str, seq: int) -> None:
+        self._items.append((key, text, seq))
         if self._ready is not None and not self._ready.done():
             self._ready.set_result(None)
 
-    def take(self) -> dict[str, str]:
-        """What came since the last call, joined by node key."""
+    def take(self, seq: int | None = None) -> dict[str, str]:
+        """What came since the last call, joined by node key; only what belongs behind event `seq` or an earlier one."""
         texts: dict[str, list[str]] = {}
-        while self._items:
-            key, text = self._items.popleft()
-            texts.setdefault(key, []).append(text)
+        for _ in range(len(self._items)):
+            key, text, behind = self._items.popleft()
+            if seq is None or behind <= seq:
+                texts.setdefault(key, []).append(text)
+            else:
+                self._items.append((key, text, behind))
         return {key: "".join(parts) for key, parts in texts.items()}
+
+    def places(self) -> set[int]:
+        """The seqs behind which there is something to take."""
+        return {behind for _, _, behind in self._items}
 
     def watch(self) -> asyncio.Future[None]:
         """Done as soon as there is something to take. The same one until then: not to be cancelled."""
@@ -72,9 +80,10 @@ class Hub:
             if not waiters:
                 del self._waiters[run]
 
-    def delta(self, run: str, key: str, text: str) -> None:
+    def delta(self, run: str, key: str, text: str, seq: int = 0) -> None:
+        """`seq`: of the append that recorded the start of the attempt that says this."""
         for reader in self._deltas.get(run, ()):
-            reader.put(key, text)
+            reader.put(key, text, seq)
 
     def deltas(self, run: str) -> Deltas:
         """What handlers emit from now on. Close it."""

@@ -99,7 +99,7 @@ class Launcher:
         services: Services,
         clock: Clock,
         key_text: Callable[[NodeKey], str],
-        emit: Callable[[str, str], None],
+        emit: Callable[[str, str, int], None],
         redactor: Redactor,
         checkpoints: Checkpoints,
         cache: ResultCache | None = None,
@@ -119,11 +119,12 @@ class Launcher:
         self._redactor = redactor
         self._prepared = _prepared_nodes(plan.hash)
 
-    async def run(self, key: NodeKey, attempt: int, turn: int = 0, count: int = 0) -> Result:
-        """One attempt. `turn`, `count`: for sentinels, see Context."""
+    async def run(self, key: NodeKey, attempt: int, seq: int, turn: int = 0, count: int = 0) -> Result:
+        """One attempt, whose start is recorded by event `seq` at the latest. `turn`, `count`: for sentinels, see
+        Context."""
         node = self._plan.nodes[key[1]]
         try:
-            outcome, cache_key = await self._outcome(key, node, attempt, turn, count)
+            outcome, cache_key = await self._outcome(key, node, attempt, seq, turn, count)
             output = await self._encoded(outcome.output) if isinstance(outcome, Done) else b"null"
             result = self._result(key, node, attempt, outcome, output, cache_key)
             if isinstance(outcome, Done) and result.payload.output is not None:
@@ -174,7 +175,7 @@ class Launcher:
         return self._shown(ErrorInfo(error.code, error.message, error.retryable, block, error.hint))
 
     async def _outcome(
-        self, key: NodeKey, node: Node, attempt: int, turn: int, count: int
+        self, key: NodeKey, node: Node, attempt: int, seq: int, turn: int, count: int
     ) -> tuple[Outcome | _Found | None, str | None]:
         """None: `skip_if` was true. Second value: the key to keep the output under, if it is to be kept."""
         path = self._reader_path(key, node, turn)
@@ -183,7 +184,7 @@ class Launcher:
             prepared = self._prepared[key[1]] = _Prepared(node)
         template = prepared.template
         key_text = self._key_text(key)
-        deltas = self._redactor.stream(lambda text: self._emit(key_text, _unicode(text)))
+        deltas = self._redactor.stream(lambda text: self._emit(key_text, _unicode(text), seq))
         keeper = self._checkpoints.keeper(key_text, attempt)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):

@@ -102,7 +102,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         services=parts.services,
         clock=parts.clock,
         key_text=codec.key_text,
-        emit=lambda key, text: parts.hub.delta(row.id, key, parts.redactor.redact(text)),
+        emit=lambda key, text, seq: parts.hub.delta(row.id, key, parts.redactor.redact(text), seq),
         redactor=parts.redactor,
         checkpoints=Checkpoints(parts.store, row, parts.clock, parts.redactor),
         cache=ResultCache(parts.store, row, parts.clock, parts.redactor, parts.services.sandbox.matches),

@@ -229,7 +229,7 @@ class RunLoop:
             container = self._state.containers.get((key[0], node.body))
             if container is not None:
                 turn, count = container.opened, container.count
-        return await self._launcher.run(key, command.attempt, turn, count)
+        return await self._launcher.run(key, command.attempt, self._state.seq, turn, count)
 
     def _act(self, commands: list[c.Command]) -> bool:
         """After the commit. True when the run has ended."""
@@ -255,7 +255,7 @@ class RunLoop:
 
     def _launch(self, command: c.RunNode) -> None:
         key = command.key
-        task = asyncio.create_task(self._attempt(command), name=f"{self.id}:{key[1]}")
+        task = asyncio.create_task(self._attempt(command, self._state.seq), name=f"{self.id}:{key[1]}")
         task.add_done_callback(lambda done: self._attempt_gone(command, done))
         self._tasks[key] = task
 
@@ -265,8 +265,9 @@ class RunLoop:
             gone = f.NodeErred(self._now_ms(), command.key, command.attempt, CANCELLED)
             self._attempt_ended(command.key, Result(gone, Payload()))
 
-    async def _attempt(self, command: c.RunNode) -> None:
-        self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt))
+    async def _attempt(self, command: c.RunNode, seq: int) -> None:
+        """`seq`: of the commit that its start is in."""
+        self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt, seq))
 
     def _attempt_ended(self, key: NodeKey, result: Result) -> None:
         if self._heir is not None:
