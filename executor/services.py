@@ -6,6 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from executor.blocks.threads import FunctionThreads
+
 if TYPE_CHECKING:
     from executor.blocks.http import GuardedClient
     from executor.sandbox import Sandbox
@@ -45,6 +47,7 @@ class Services:
     env: Mapping[str, str] = field(default_factory=dict)
     secrets: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8765"
+    functions: FunctionThreads = field(default_factory=FunctionThreads)
 
     async def close(self) -> None:
         await self.http.close()

@@ -18,6 +18,7 @@ import time
 from collections.abc import AsyncIterator, Callable
 from contextlib import asynccontextmanager
 from pathlib import Path
+from types import FrameType
 
 import anyio.lowlevel
 import uvicorn
@@ -42,6 +43,7 @@ from server import errors, ui
 from server.auth import Auth
 from server.connections import Connection, Connections
 from server.descriptors import Descriptors, raise_limit
+from server.leave import StopSignals, leave_if_held
 from server.rates import LinkRates
 from server.routes import TABLE
 from server.routes.demo import Calls
@@ -148,11 +150,10 @@ def serve(settings: Settings | None = None) -> int:
         return EXIT_USAGE
     _log_to_stderr(settings)
     settings = replace(settings, port=listener.getsockname()[1])
-    # uvicorn listens to signals only while it serves, and raises them again when it has shut down; without these the
-    # process would not end with 0.
-    told_to_stop: list[int] = []
+    # uvicorn listens to signals only while it serves.
+    told_to_stop = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, lambda number, _: told_to_stop.append(number))
+        signal.signal(name, told_to_stop)
     with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
         return runner.run(_serve(settings, listener, told_to_stop))
 
@@ -167,14 +168,14 @@ def _own_blocks(settings: Settings) -> list[Block]:
 
 class Server(uvicorn.Server):
     """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs.
-    `told_to_stop`: signals that came while the engine was built; then it stops as soon as it has started."""
+    `told_to_stop`: whether signals came while the engine was built; then it stops as soon as it has started."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         app: Starlette,
         settings: Settings,
-        told_to_stop: list[int],
+        told_to_stop: StopSignals,
         descriptors: int | None = None,
     ) -> None:
         super().__init__(config)
@@ -202,6 +203,11 @@ class Server(uvicorn.Server):
             self._descriptors.look()
         return await super().on_tick(counter)
 
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
+        """Not uvicorn's own: that waits for ever after a second SIGTERM, and raises each signal again at the end."""
+        self._told_to_stop(sig, frame)
+        self.should_exit = True
+
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
         self._streams.close()
         began = time.monotonic()
@@ -214,7 +220,7 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list[int]) -> int:
+async def _serve(settings: Settings, listener: socket.socket, told_to_stop: StopSignals) -> int:
     descriptors = raise_limit()
     await _warm_up()
     warning = warn_of_open_bind(settings)
@@ -255,6 +261,7 @@ async def _serve(settings: Settings, listener: socket.socket, told_to_stop: list
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)
         except TimeoutError:
             logging.getLogger("weft").error("the engine did not drain in time; its runs go on at the next start")
+    leave_if_held(engine.services.functions, 0)
     return 0
 
 

@@ -4,10 +4,10 @@ names and its arguments; they can not bring code. Without registered functions t
 
 from __future__ import annotations
 
-import asyncio
 import importlib
 import inspect
 from collections.abc import Callable, Iterable, Mapping
+from functools import partial
 from typing import Any
 
 from compiler.catalog import BlockSpec
@@ -75,7 +75,8 @@ class Python:
         try:
             if inspect.iscoroutinefunction(function):
                 return Done(await function(**given))
-            return Done(await asyncio.to_thread(_called, function, given))
+            work, about = partial(_called, function, given), f"run {ctx.run_id}, block {ctx.key}"
+            return Done(await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting))
         except (BlockError, Fenced):
             raise
         except (Exception, SystemExit) as error:

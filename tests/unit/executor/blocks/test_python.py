@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import sys
 import threading
-from types import ModuleType
+from types import ModuleType, SimpleNamespace
 from typing import Any
 
 import pytest
@@ -14,6 +14,7 @@ from compiler.compile import compile_document
 from executor.blocks.base import Context
 from executor.blocks.python import Python, import_functions, python_blocks
 from executor.blocks.registry import Registry
+from executor.blocks.threads import FunctionThreads
 from executor.errors import BlockError
 from tests.unit.executor.blocks.flow import context
 
@@ -44,11 +45,12 @@ async def leave_too() -> None:
     sys.exit("that was all")
 
 
+SERVICES = SimpleNamespace(functions=FunctionThreads())
 BLOCK = Python({"quote": quote, "mine": mine, "refuse": refuse, "first": first, "leave": leave, "leave_too": leave_too})
 
 
 async def call(function: Any, **arguments: Any) -> Any:
-    return (await BLOCK.run(context({"function": function, "arguments": arguments}))).output
+    return (await BLOCK.run(context({"function": function, "arguments": arguments}, services=SERVICES))).output
 
 
 async def test_plain_functions_run_in_a_thread_and_others_in_the_loop() -> None:
@@ -92,7 +94,7 @@ async def test_a_function_that_leaves_does_not_take_the_server_along(function: s
 )
 async def test_arguments_that_do_not_fit_are_not_tried_again(params: dict[str, Any], said: str) -> None:
     with pytest.raises(BlockError, match=said) as refused:
-        await BLOCK.run(context(params))
+        await BLOCK.run(context(params, services=SERVICES))
     assert (refused.value.code, refused.value.retryable) == ("params_invalid", False)
 
 

@@ -1,0 +1,112 @@
+"""Threads for plain Python functions: one for each call, at most so many at the same time.
+
+A thread cannot be stopped. One whose attempt is over (its time, a cancel) is left behind: it gives its place to the
+next call and continues by itself, and neither other work nor the end of the process waits for it. Hence no pool, and
+daemons.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import contextvars
+import threading
+import time
+from collections.abc import Callable
+from contextlib import AbstractContextManager, nullcontext
+from dataclasses import dataclass, field
+from typing import Any, Final, TypeVar
+
+from executor.errors import BlockError
+
+T = TypeVar("T")
+
+RUNNING_MAX: Final = 32
+LEFT_BEHIND_MAX: Final = 100
+
+
+@dataclass(eq=False, slots=True)
+class Held:
+    """A call that has not returned. `about`: the run and the node it belongs to."""
+
+    function: str
+    about: str
+    since_s: float = field(default_factory=time.monotonic)
+    left_behind: bool = False
+
+    @property
+    def seconds(self) -> float:
+        return time.monotonic() - self.since_s
+
+
+class FunctionThreads:
+    """Shared by the blocks of a process; belongs to the event loop of its first call."""
+
+    def __init__(self, *, running_max: int = RUNNING_MAX, left_behind_max: int = LEFT_BEHIND_MAX) -> None:
+        self._room = asyncio.Semaphore(running_max)
+        self._left_behind_max = left_behind_max
+        self._held: set[Held] = set()
+
+    def held(self) -> list[Held]:
+        """Calls that have not returned, those left behind included; the oldest first."""
+        return sorted(self._held.copy(), key=lambda call: call.since_s)
+
+    async def call(
+        self,
+        work: Callable[[], T],
+        *,
+        function: str,
+        about: str,
+        waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
+    ) -> T:
+        """What `work` returns; `waiting` is entered while there is no place for it. Raises what `work` raises, and
+        BlockError(functions_left_behind), retryable."""
+        with waiting() if self._room.locked() else nullcontext():
+            await self._room.acquire()
+        try:
+            left = [call for call in self.held() if call.left_behind]
+            if len(left) >= self._left_behind_max:
+                names = ", ".join(sorted({call.function for call in left}))
+                message = f"{len(left)} calls were left behind and still run ({names}): no more threads are started"
+                hint = "let these functions end by themselves, and restart the server"
+                raise BlockError(message, code="functions_left_behind", hint=hint)
+            return await self._in_thread(work, Held(function, about))
+        finally:
+            self._room.release()
+
+    async def _in_thread(self, work: Callable[[], T], call: Held) -> T:
+        loop = asyncio.get_running_loop()
+        future: asyncio.Future[T] = loop.create_future()
+        context = contextvars.copy_context()
+
+        def body() -> None:
+            result: Any = None
+            failure: BaseException | None = None
+            try:
+                result = context.run(work)
+            except BaseException as error:
+                failure = error
+            self._held.discard(call)
+            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: the call was left behind
+                loop.call_soon_threadsafe(_deliver, future, result, failure)
+
+        self._held.add(call)
+        try:
+            threading.Thread(target=body, name=f"weft-function-{call.function}", daemon=True).start()
+        except BaseException:
+            self._held.discard(call)
+            raise
+        try:
+            return await future
+        except asyncio.CancelledError:
+            call.left_behind = True
+            raise
+
+
+def _deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    if future.done():
+        return
+    if failure is not None:
+        future.set_exception(failure)
+    else:
+        future.set_result(result)

@@ -1,0 +1,59 @@
+"""How the server process ends although something in it does not.
+
+Functions of users run in threads, which cannot be stopped, and an `async def` may hold the event loop. A process that
+ends at once loses nothing that was acknowledged: what was under way is found at the next start, as after a crash.
+"""
+
+from __future__ import annotations
+
+import logging
+import os
+import sys
+import time
+from types import FrameType
+from typing import Final
+
+from executor.blocks.threads import FunctionThreads
+
+log = logging.getLogger("weft")
+
+# A terminal and `make` may each pass on the same Ctrl-C.
+SAME_SIGNAL_S: Final = 1.0
+EXIT_AT_ONCE: Final = 1
+
+
+class StopSignals:
+    """The handler of SIGTERM and SIGINT. The first asks the server to stop, a later one ends the process at once."""
+
+    def __init__(self) -> None:
+        self._first_s: float | None = None
+
+    def __bool__(self) -> bool:
+        """Was there one?"""
+        return self._first_s is not None
+
+    def __call__(self, number: int, frame: FrameType | None = None) -> None:
+        now_s = time.monotonic()
+        if self._first_s is None:
+            self._first_s = now_s
+        elif now_s - self._first_s >= SAME_SIGNAL_S:
+            # Not by logging: the signal may have come in the middle of a line.
+            os.write(2, b"weft: stopped at once by a second signal; runs continue at the next start\n")
+            os._exit(EXIT_AT_ONCE)
+
+
+def leave_if_held(functions: FunctionThreads, code: int) -> None:
+    """End the process here and now if a function still runs. Otherwise return."""
+    held = functions.held()
+    if not held:
+        return
+    for call in held:
+        log.error(
+            "the Python function %s (%s) has not returned after %.0f s; the server stops without it",
+            call.function,
+            call.about,
+            call.seconds,
+        )
+    logging.shutdown()
+    sys.stdout.flush()
+    os._exit(code)
