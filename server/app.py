@@ -45,7 +45,7 @@ from server.connections import Connection, Connections
 from server.descriptors import Descriptors, raise_limit
 from server.leave import StopSignals, leave_if_held
 from server.rates import LinkRates
-from server.routes import TABLE
+from server.routes import table_of
 from server.routes.demo import Calls
 from server.routes.hooks import HookRates
 from server.routes.table import routes
@@ -71,6 +71,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own.
     `interface`: folder of the built interface (ui.built()); without one there are the plain pages."""
     secret = read_secret(settings)
+    table = table_of(settings)
 
     @asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -89,7 +90,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
 
     app = Starlette(
         routes=[
-            *routes(TABLE),
+            *routes(table),
             Mount("/static", StaticFiles(directory=STATIC), name="static"),
             *(ui.files(interface) if interface else ()),
         ],
@@ -100,7 +101,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
     errors.install(app)
     app.state.engine = engine
     app.state.settings = settings
-    app.state.table = TABLE
+    app.state.table = table
     app.state.interface = interface
     app.state.auth = Auth(settings, secret)
     app.state.streams = Streams(settings.limits)

@@ -1,11 +1,14 @@
 """Reading a request body: bounded in bytes and time while it streams in, then JSON, then the shape the route expects.
 
 Nothing is parsed before its size is known to be within the bound. JSON deeper than `json_depth` is refused, because
-later walks over it (rendering, schema checks) recurse."""
+later walks over it (rendering, schema checks) recurse, and so is JSON of more than `json_containers` arrays and
+objects, because those walks take time for each. Both are counted in the bytes: a walk in Python would hold up
+everybody else."""
 
 from __future__ import annotations
 
 import asyncio
+import re
 from typing import Any, TypeVar
 
 import msgspec
@@ -18,6 +21,11 @@ from server.settings import Limits
 T = TypeVar("T")
 JSON_HINT = "Send one JSON value in UTF-8: no NaN or Infinity, no halves of surrogate pairs."
 SIZE_HINT = "Put large data where a block can fetch it, and send its address."
+# Matches at every quote, also in what is not JSON: a pattern that could fail would be tried again at each of them.
+_TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
+_BRACKETS = b"[]{}"
+_OTHERS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
+_AS_SQUARE = bytes.maketrans(b"{}", b"[]")
 SHAPE_HINT = "GET /openapi.json has the shape of every body."
 
 
@@ -53,12 +61,18 @@ async def read_as(request: Request, limits: Limits, type: type[T]) -> T:
 
 
 def parse_json(data: bytes, limits: Limits) -> Any:
+    opened = data.count(b"{") + data.count(b"[")
+    brackets = b""
+    if opened > limits.json_depth:  # else it can be neither too deep nor too wide: most bodies need no further look
+        brackets = _TEXT.sub(b"", data).translate(_AS_SQUARE, _OTHERS)
+        if brackets.count(b"[") > limits.json_containers:
+            message = f"The JSON has more than {limits.json_containers} arrays and objects."
+            raise MalformedBody(message, code="json_too_wide", pointer="", hint=SIZE_HINT)
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         raise MalformedBody(f"The body is not JSON: {error}", pointer="", hint=JSON_HINT) from None
-    # Fewer brackets than the bound can not nest deeper than the bound: most bodies need no walk.
-    if data.count(b"{") + data.count(b"[") > limits.json_depth and _too_deep(value, limits.json_depth):
+    if _deeper(brackets, limits.json_depth):
         message = f"The JSON is nested deeper than {limits.json_depth} levels."
         raise MalformedBody(message, code="json_too_deep", pointer="", hint="Send it flatter.")
     return value
@@ -72,19 +86,13 @@ def convert(value: Any, type: type[T]) -> T:
         raise BodyInvalid(message, pointer=_pointer(path.rstrip("`")), hint=SHAPE_HINT) from None
 
 
-def _too_deep(value: Any, depth_max: int) -> bool:
-    """Level by level instead of recursion; each container is visited once."""
-    level = [value]
+def _deeper(brackets: bytes, depth_max: int) -> bool:
+    """Each round takes away what holds nothing: one level of the deepest nesting."""
     for _ in range(depth_max):
-        level = [child for container in level for child in _children(container)]
-        if not level:
+        if not brackets:
             return False
-    return True
-
-
-def _children(container: Any) -> list[Any]:
-    values = container.values() if isinstance(container, dict) else container if isinstance(container, list) else ()
-    return [child for child in values if isinstance(child, (dict, list))]
+        brackets = brackets.replace(b"[]", b"")
+    return bool(brackets)
 
 
 def _pointer(path: str) -> str:

@@ -72,6 +72,7 @@ class Limits(Struct, frozen=True):
     waiting_per_address: int = 200
     requests: int = 2500
     json_depth: int = 68  # documents and inputs may be 64 deep, and there is an envelope around them
+    json_containers: int = 200_000  # arrays and objects
     body_s: float = 30.0
     wait_s_max: float = 60.0
     streams: int = 2000

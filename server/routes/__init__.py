@@ -27,6 +27,8 @@ from server.routes import (
     workflows,
 )
 from server.routes.table import RouteSpec
+from server.settings import Settings
+from server.variables import is_loopback
 
 TABLE: tuple[RouteSpec, ...] = (
     *workflows.TABLE,
@@ -54,3 +56,8 @@ TABLE: tuple[RouteSpec, ...] = (
     *demo.TABLE,
     *pages.TABLE,
 )
+
+
+def table_of(settings: Settings) -> tuple[RouteSpec, ...]:
+    """The routes of this server: `/demo` asks for no credential, so other machines cannot call it."""
+    return TABLE if is_loopback(settings.host) else tuple(spec for spec in TABLE if spec not in demo.TABLE)

@@ -8,7 +8,6 @@ from __future__ import annotations
 from typing import Any
 
 import orjson
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, NotFound
@@ -31,8 +30,7 @@ async def receive(call: Call) -> Response:
     rates: LinkRates = call.request.app.state.link_rates
     token = call.path("token")
     headers = {name.lower(): value for name, value in call.request.headers.items()}
-    limits = replace(call.settings.limits, request_bytes=BODY_BYTES_MAX)
-    body = _body(await read_bytes(call.request, limits), headers.get("content-type", ""), limits)
+    body = _body(await read_bytes(call.request, call.limits), headers.get("content-type", ""), call.limits)
     try:
         await call.engine.waits.by_token(token, "callback")
     except NotFound:
@@ -85,6 +83,7 @@ TABLE = (
         "waits",
         public=True,
         body={},
+        body_bytes=BODY_BYTES_MAX,
         answer=CallbackTaken,
         status=202,
         statuses=(400, 404, 409, 413, 415, 422, 429),

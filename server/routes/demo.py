@@ -1,4 +1,5 @@
 """`/demo/echo`: an endpoint for examples to call, so that they need nobody else's server. It can be slow and can fail.
+It is there only while the server listens on loopback, as it asks for no credential (server/routes/__init__.py).
 
 `?fail=N` answers 503 to the first N calls with one key (`?key=`, else the Idempotency-Key header), then succeeds: that
 is how an example shows retries. The counts live in memory only; no run and no workflow is touched."""
@@ -16,6 +17,7 @@ from server.routes.params import integer
 from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
+BODY_BYTES_MAX = 64 * 1024
 KEYS_MAX = 1000
 FAIL_MAX = 1000
 DELAY_MS_MAX = 30_000
@@ -40,7 +42,7 @@ class Calls:
 async def echo(call: Call) -> Response:
     fail = integer(call, "fail", maximum=FAIL_MAX, default=0) or 0
     delay_ms = integer(call, "delay_ms", maximum=DELAY_MS_MAX, default=0) or 0
-    body = await read_json(call.request, call.settings.limits)
+    body = await read_json(call.request, call.limits)
     key = call.query("key") or call.request.headers.get("idempotency-key", "")
     number = call.request.app.state.demo_calls.count(key) if key else 1
     if delay_ms:
@@ -86,6 +88,7 @@ TABLE = (
         "demo",
         public=True,
         body={"description": "Any JSON."},
+        body_bytes=BODY_BYTES_MAX,
         answer={"type": "object"},
         statuses=(503,),
         params=_PARAMS,

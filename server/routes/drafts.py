@@ -25,7 +25,7 @@ _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compr
 async def create(call: Call) -> Response:
     """Any JSON object is taken, however wrong it is as a workflow; the diagnostics say how wrong. A workflow of Sim is
     turned into one of ours, and they also say what was lost."""
-    body = await read_as(call.request, call.settings.limits, wire.DraftRequest)
+    body = await read_as(call.request, call.limits, wire.DraftRequest)
     draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
     return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
 
@@ -50,7 +50,7 @@ async def change(call: Call) -> Response:
     rev = _if_match(call)
     if rev is None:
         raise PreconditionRequired(hint='Send If-Match: "<rev>" with the revision you have, such as "3".')
-    body = await read_as(call.request, call.settings.limits, wire.DraftChange)
+    body = await read_as(call.request, call.limits, wire.DraftChange)
     draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
     saved = wire.DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at, draft.diagnostics)
     return json_response(saved, headers=_etag(draft.rev))
@@ -65,7 +65,7 @@ async def delete(call: Call) -> Response:
 async def run(call: Call) -> Response:
     """Run the draft as it is stored, or with If-Match only at that revision. The run keeps this document."""
     rev, wait_s = _if_match(call), asked_wait_s(call)
-    body = await read_as(call.request, call.settings.limits, wire.RunDraftRequest)
+    body = await read_as(call.request, call.limits, wire.RunDraftRequest)
     submitted, rev = await call.engine.drafts.run(
         call.path("id"),
         rev=rev,
@@ -81,7 +81,7 @@ async def save_version(call: Call) -> Response:
     """201 for a new version, 200 when this very document is one already. With If-Match only at that revision. A
     document with errors is refused: 422."""
     rev = _if_match(call)
-    body = await read_as(call.request, call.settings.limits, wire.VersionRequest)
+    body = await read_as(call.request, call.limits, wire.VersionRequest)
     saved, rev = await call.engine.drafts.save_version(call.path("id"), rev=rev, name=body.name)
     version = wire.DraftVersion(**structs.asdict(saved), draft=call.path("id"), rev=rev)
     return json_response(version, 201 if saved.created else 200, {"Location": wire.workflow_url(saved.name)})

@@ -9,7 +9,6 @@ import time
 from collections.abc import Callable
 from typing import cast
 
-from msgspec.structs import replace
 from starlette.responses import Response
 
 from executor.errors import NotFound, StoreError, WeftError
@@ -63,7 +62,7 @@ async def receive(call: Call) -> Response:
             nonlocal proved
             proved = True
             rates.proved(id, auth, call.address)
-            _check_json(received, call.settings.limits)
+            _check_json(received, call.limits)
 
         delivered = await call.engine.webhooks.receive(id, received, admit)
     except NotFound:
@@ -84,7 +83,7 @@ async def _read(call: Call) -> Received:
     """The request as bytes. Raises BodyTooLarge, BodyTimeout, MalformedBody: noted, like what the webhook refuses."""
     request = call.request
     try:
-        body = await read_bytes(request, replace(call.settings.limits, request_bytes=BODY_BYTES_MAX))
+        body = await read_bytes(request, call.limits)
     except WeftError as error:
         call.engine.webhooks.note_refused(call.path("id"), error)
         raise
@@ -137,6 +136,7 @@ TABLE = (
         "triggers",
         public=True,
         body={},
+        body_bytes=BODY_BYTES_MAX,
         answer=HookStarted,
         status=202,
         statuses=(200, 400, 401, 404, 409, 410, 413, 422, 429, 502, 503),

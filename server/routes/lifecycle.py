@@ -24,7 +24,7 @@ async def fork(call: Call) -> Response:
     """A new run that goes on from event `seq`: all up to it is taken over, with the given outputs in place of recorded
     ones. The run it is made from stays as it is, ended or not. 409: the run was failing at that event; `seq` is then
     the last one that can go on."""
-    body = await read_as(call.request, call.settings.limits, ForkRequest)
+    body = await read_as(call.request, call.limits, ForkRequest)
     source = call.path("id")
     forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
     answer = ForkAccepted(**asdict(wire.accepted(forked)), source=source, seq=forked.seq)
@@ -34,7 +34,7 @@ async def fork(call: Call) -> Response:
 async def retry(call: Call) -> Response:
     """Of a run that has ended: a new run in which this node and what follows it run again. Of an open run: its next
     attempt, if it waits for one, is due now (then `created` is false and the run is the same)."""
-    await read_as(call.request, call.settings.limits, RetryRequest)
+    await read_as(call.request, call.limits, RetryRequest)
     source = call.path("id")
     retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
     return _made(
@@ -45,7 +45,7 @@ async def retry(call: Call) -> Response:
 async def migrate(call: Call) -> Response:
     """Move an open run to another version of its workflow. Everything it has recorded must fit that version; 409
     otherwise, `conflicts` says what does not. 202: the run's owner has not answered within some seconds."""
-    body = await read_as(call.request, call.settings.limits, MigrateRequest)
+    body = await read_as(call.request, call.limits, MigrateRequest)
     found = await call.engine.lifecycle.migrate(call.path("id"), body.version)
     answer = MigrateAnswer(found.run, found.version, found.plan_hash, found.moved)
     return json_response(answer, 200 if found.moved else 202)

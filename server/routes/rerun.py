@@ -22,7 +22,7 @@ async def rerun(call: Call) -> Response:
     """A new run of the same document: what was done before the block is taken over, the block and all that follows it
     runs again. Without a block everything does."""
     wait_s = asked_wait_s(call)
-    body = await read_as(call.request, call.settings.limits, wire.RerunRequest)
+    body = await read_as(call.request, call.limits, wire.RerunRequest)
     submitted = await call.engine.run_from(
         call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
     )

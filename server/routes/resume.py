@@ -53,7 +53,7 @@ async def answer(call: Call) -> Response:
 async def answer_json(call: Call) -> Response:
     """{"action", "fields", "by"}."""
     await _find(call, answering=True)
-    given = await read_as(call.request, call.settings.limits, wire.AnswerRequest)
+    given = await read_as(call.request, call.limits, wire.AnswerRequest)
     try:
         taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
     except AlreadyAnswered as error:
@@ -67,7 +67,7 @@ async def _answer_form(call: Call) -> Response:
         wait = await _find(call, answering=True)
     except NotFound:
         return pages.unknown()
-    given, script = _decode(await read_bytes(call.request, call.settings.limits)), _script(call)
+    given, script = _decode(await read_bytes(call.request, call.limits)), _script(call)
     if wait.status != "pending":
         return pages.closed(wait, 409, script)
     fields, errors = read_form(wait.schema, given)

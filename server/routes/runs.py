@@ -27,7 +27,7 @@ STATUSES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
 async def start_stored(call: Call) -> Response:
     """Run a stored workflow."""
     wait_s = asked_wait_s(call)
-    body = await read_as(call.request, call.settings.limits, wire.RunRequest)
+    body = await read_as(call.request, call.limits, wire.RunRequest)
     submitted = await call.engine.submit(
         call.path("name"),
         input=body.input,
@@ -42,7 +42,7 @@ async def start_stored(call: Call) -> Response:
 async def start_document(call: Call) -> Response:
     """Run a document as it is."""
     wait_s = asked_wait_s(call)
-    body = await read_as(call.request, call.settings.limits, wire.RunDocumentRequest)
+    body = await read_as(call.request, call.limits, wire.RunDocumentRequest)
     submitted = await call.engine.submit(
         body.document,
         input=body.input,
@@ -100,7 +100,7 @@ async def why(call: Call) -> Response:
 
 async def cancel(call: Call) -> Response:
     """202: the run is `cancelled`, or `cancelling` until the process that drives it has heard. 409: it had ended."""
-    body = await read_as(call.request, call.settings.limits, wire.CancelRequest)
+    body = await read_as(call.request, call.limits, wire.CancelRequest)
     run = call.path("id")
     posted = await call.engine.cancel(run, body.reason)
     status = (await stored_run(call, run)).status
@@ -112,7 +112,7 @@ async def cancel(call: Call) -> Response:
 
 async def signal(call: Call) -> Response:
     """202 for a new signal, 200 when its dedupe key was used before."""
-    body = await read_as(call.request, call.settings.limits, wire.SignalRequest)
+    body = await read_as(call.request, call.limits, wire.SignalRequest)
     run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
     if not name:
         raise BadRequest("A signal needs a name.", code="signal_name_missing")

@@ -12,6 +12,8 @@ from server.pages import index
 from server.routes.table import Call, RouteSpec
 from server.wire import LoginRequest, SessionsEnded, SignInLink, json_response
 
+LOGIN_BYTES_MAX = 4 * 1024
+
 
 async def page(call: Call) -> Response:
     """Where sign-in links lead. The code in the link stays in the browser until its script sends it."""
@@ -22,7 +24,7 @@ async def log_in(call: Call) -> Response:
     """A new session, whoever was signed in before. 401: neither token nor code count. 429: too many tries."""
     if call.auth.required:
         call.auth.rates.trying(call.address)
-    body = await read_as(call.request, call.settings.limits, LoginRequest)
+    body = await read_as(call.request, call.limits, LoginRequest)
     if (body.token is None) == (body.code is None):
         raise BodyInvalid("Give either `token` or `code`.", pointer="")
     response = json_response({"signed_in": True})
@@ -66,7 +68,16 @@ async def _end(call: Call, session: str) -> None:
 
 TABLE = (
     RouteSpec("GET", "/sign-in", page, "Sign in", "pages", public=True, documented=False),
-    RouteSpec("POST", "/login", log_in, "Sign in with the server's token", "pages", public=True, documented=False),
+    RouteSpec(
+        "POST",
+        "/login",
+        log_in,
+        "Sign in with the server's token",
+        "pages",
+        public=True,
+        body_bytes=LOGIN_BYTES_MAX,
+        documented=False,
+    ),
     RouteSpec("POST", "/logout", log_out, "Sign out", "pages", public=True, documented=False),
     RouteSpec("DELETE", "/api/sessions", end_all, "Sign every browser out", "server", answer=SessionsEnded),
     RouteSpec(

@@ -10,6 +10,7 @@ from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, cast
 
 from msgspec import Struct, field
+from msgspec.structs import replace
 from starlette.exceptions import HTTPException
 from starlette.requests import Request
 from starlette.responses import Response
@@ -18,7 +19,7 @@ from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
 from server.auth import Auth
-from server.settings import Settings
+from server.settings import Limits, Settings
 from server.sse import Streams
 
 Handler = Callable[["Call"], Awaitable[Response]]
@@ -27,11 +28,12 @@ Handler = Callable[["Call"], Awaitable[Response]]
 class Call:
     """One request as a handler sees it: the request, and the parts of the server it may use."""
 
-    __slots__ = ("auth", "engine", "request", "session", "settings", "streams")
+    __slots__ = ("auth", "engine", "limits", "request", "session", "settings", "streams")
 
-    def __init__(self, request: Request) -> None:
+    def __init__(self, request: Request, limits: Limits) -> None:
         state = request.app.state
         self.request = request
+        self.limits = limits
         self.engine: Engine = state.engine
         self.settings: Settings = state.settings
         self.auth: Auth = state.auth
@@ -80,6 +82,7 @@ class RouteSpec(Struct, frozen=True):
 
     public    needs no token
     body      struct of the request body, or None
+    body_bytes  bound of the body; None is that of the settings
     answer    struct of the 2xx body, a tuple of structs of which it is one, a JSON Schema, or None for bodies that are
               not JSON
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
@@ -97,6 +100,7 @@ class RouteSpec(Struct, frozen=True):
     tag: str = "runs"
     public: bool = False
     body: Any = None
+    body_bytes: int | None = None
     answer: Any = None
     status: int = 200
     statuses: tuple[int, ...] = ()
@@ -136,7 +140,8 @@ class _Route(Route):
 def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Response]]:
     async def endpoint(request: Request) -> Response:
         spec = specs["GET" if request.method == "HEAD" else request.method]
-        call = Call(request)
+        limits: Limits = request.app.state.settings.limits
+        call = Call(request, limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes))
         if not spec.public:
             call.session = await call.auth.require(request)
         return await spec.handler(call)

@@ -15,7 +15,7 @@ async def gc(call: Call) -> Response:
     """Deletes runs that ended long ago with all that is their own, then plans, documents and large outputs that no run
     refers to, and cached results that have expired. Open runs stay, and so does what an open run needs. Answers when it
     is done; with `dry_run` nothing goes, and the counts are what would."""
-    body = await read_as(call.request, call.settings.limits, GcRequest)
+    body = await read_as(call.request, call.limits, GcRequest)
     older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
     if older_than_ms is None and body.keep:
         older_than_ms = 0

@@ -43,7 +43,7 @@ async def read(call: Call) -> Response:
 async def withdraw(call: Call) -> Response:
     """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: it was over before, or waits for
     something that nobody can take back (a time, a signal, a child run)."""
-    body = await read_as(call.request, call.settings.limits, WithdrawRequest)
+    body = await read_as(call.request, call.limits, WithdrawRequest)
     wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
     return json_response(asdict(wait))
 

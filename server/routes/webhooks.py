@@ -26,7 +26,7 @@ async def read(call: Call) -> Response:
 
 async def put(call: Call) -> Response:
     """201 for a new one, 200 for a change. Those that a document declares are changed there: 409."""
-    spec = await read_as(call.request, call.settings.limits, WebhookSpec)
+    spec = await read_as(call.request, call.limits, WebhookSpec)
     view, created = await call.engine.webhooks.put(call.path("id"), spec)
     return json_response(await _detail(call, view), 201 if created else 200)
 

@@ -70,7 +70,7 @@ async def versions(call: Call) -> Response:
 async def activate(call: Call) -> Response:
     """A version becomes active as it was stored, with its schedules and webhooks. Open runs keep the version they have.
     `activated` is false when it was active before."""
-    body = await read_as(call.request, call.settings.limits, ActivateRequest)
+    body = await read_as(call.request, call.limits, ActivateRequest)
     return json_response(await call.engine.workflows.activate(call.path("name"), body.version))
 
 
@@ -94,7 +94,7 @@ async def blocks(call: Call) -> Response:
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
     """The document and what was around it. A document has `blocks` and an envelope has not, so the two can not be
     confused."""
-    body = await read_json(call.request, call.settings.limits)
+    body = await read_json(call.request, call.limits)
     if not isinstance(body, dict):
         raise BodyInvalid("Expected a workflow document: a JSON object.", pointer="")
     if "document" not in body or "blocks" in body:
