@@ -20,7 +20,7 @@ WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -no
 .PHONY: help serve install test browser lint format lock soak mutants clean
 
 help:
-	@echo "make serve    start weft at http://127.0.0.1:8765 (first time: about a minute to install)"
+	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
 	@echo "make test     run all tests; those of the editor need a Chromium, which is fetched where there is none"
 	@echo "make browser  only the tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict, import rules"

@@ -51,10 +51,11 @@ from server.routes.hooks import HookRates
 from server.routes.table import routes
 from server.security import Guard, warn_of_open_bind
 from server.sessions import watch_streams
-from server.settings import Settings, load_settings, read_secret
+from server.settings import Settings, load_settings, read_secret, with_token
 from server.sse import Streams
 from server.variables import SettingsError
 
+Show = Callable[[str], object]
 STATIC = Path(__file__).parent / "static"
 EXIT_USAGE = 2
 NO_DATABASE_HINT = (
@@ -137,9 +138,10 @@ async def build_engine(settings: Settings) -> Engine:
     return engine
 
 
-def serve(settings: Settings | None = None) -> int:
-    """Run until SIGTERM or SIGINT; prints one line with the URL once requests are taken. Without `settings` those of
-    the environment count. Returns the exit code: 0 stopped, 1 the database can not be used, 2 refused.
+def serve(settings: Settings | None = None, show: Show | None = None) -> int:
+    """Run until SIGTERM or SIGINT. Once requests are taken it prints the URL, and a link that signs in when the token
+    is one that was made here; `show` is called with the link, or the URL where none is needed. Without `settings` those
+    of the environment count. Returns the exit code: 0 stopped, 1 the database can not be used, 2 refused.
     """
     try:
         settings = settings or load_settings()
@@ -149,14 +151,19 @@ def serve(settings: Settings | None = None) -> int:
     except (SettingsError, OSError) as error:
         print(f"weft: {error}", file=sys.stderr)
         return EXIT_USAGE
+    try:
+        settings = with_token(replace(settings, port=listener.getsockname()[1]))
+    except SettingsError as error:
+        listener.close()
+        print(f"weft: {error}", file=sys.stderr)
+        return EXIT_USAGE
     _log_to_stderr(settings)
-    settings = replace(settings, port=listener.getsockname()[1])
     # uvicorn listens to signals only while it serves.
     told_to_stop = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
         signal.signal(name, told_to_stop)
     with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener, told_to_stop))
+        return runner.run(_serve(settings, listener, told_to_stop, show))
 
 
 def _own_blocks(settings: Settings) -> list[Block]:
@@ -178,6 +185,7 @@ class Server(uvicorn.Server):
         settings: Settings,
         told_to_stop: StopSignals,
         descriptors: int | None = None,
+        show: Show | None = None,
     ) -> None:
         super().__init__(config)
         self.server_state: Connections = Connections(settings.limits, descriptors)
@@ -185,7 +193,9 @@ class Server(uvicorn.Server):
         self._told_to_stop = told_to_stop
         self._streams: Streams = app.state.streams
         self._engine: Engine = app.state.engine
+        self._auth: Auth = app.state.auth
         self._settings = settings
+        self._show = show
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
@@ -197,7 +207,16 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(50_000, 20, 50)
         if self.started:
-            print(f"weft is ready: {self._settings.base_url}/", flush=True)
+            self._say_ready()
+
+    def _say_ready(self) -> None:
+        link = self._auth.link() if self._auth.required and (self._settings.token_file or self._show) else None
+        print(f"weft is ready: {self._settings.base_url}/", flush=True)
+        if link is not None and self._settings.token_file:
+            print(f"Sign in with: {link}", flush=True)
+            print("  The link works once, within 10 minutes; `weft link` prints a new one.", flush=True)
+        if self._show is not None:
+            self._show(link or f"{self._settings.base_url}/")
 
     async def on_tick(self, counter: int) -> bool:
         if counter % TICKS_PER_S == 0:
@@ -221,7 +240,9 @@ class Server(uvicorn.Server):
         await super().shutdown(sockets)
 
 
-async def _serve(settings: Settings, listener: socket.socket, told_to_stop: StopSignals) -> int:
+async def _serve(
+    settings: Settings, listener: socket.socket, told_to_stop: StopSignals, show: Show | None = None
+) -> int:
     descriptors = raise_limit()
     await _warm_up()
     warning = warn_of_open_bind(settings)
@@ -256,7 +277,7 @@ async def _serve(settings: Settings, listener: socket.socket, told_to_stop: Stop
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
         )
-        await Server(config, app, settings, told_to_stop, descriptors).serve(sockets=[listener])
+        await Server(config, app, settings, told_to_stop, descriptors, show).serve(sockets=[listener])
     finally:
         try:
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)

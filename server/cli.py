@@ -8,23 +8,36 @@ them to stderr, so a pipe gets data only. Heavy imports are inside the commands:
 from __future__ import annotations
 
 import asyncio
+import atexit
 import contextlib
 import getpass
+import html
 import json
 import os
-import socket
 import sys
-import time
+import tempfile
 import webbrowser
 from collections.abc import Awaitable, Callable, Coroutine, Mapping
+from pathlib import Path
 from threading import Thread
 from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from server import cli_cron, cli_export, cli_history, cli_inbox, cli_lifecycle, cli_sql, cli_upkeep, cli_workflows
+from server import (
+    cli_access,
+    cli_cron,
+    cli_export,
+    cli_history,
+    cli_inbox,
+    cli_lifecycle,
+    cli_sql,
+    cli_upkeep,
+    cli_workflows,
+)
 from server.cli_cache import cache
 from server.cli_help import Sections
+from server.tokens import find, is_token
 from server.variables import DEFAULT_URL, SettingsError, check_names, server_url
 
 if TYPE_CHECKING:
@@ -33,7 +46,6 @@ if TYPE_CHECKING:
     from server.client import ClientError, WeftClient
 
 OK, FAILED, CANCELLED, WAITING, BAD_ARGUMENTS, NO_SERVER = 0, 1, 2, 3, 4, 5
-OPEN_PATIENCE_S = 20.0
 EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "waiting": WAITING}
 T = TypeVar("T")
 
@@ -78,7 +90,7 @@ class _Refused(click.ClickException):
 def weft(ctx: click.Context, url: str | None) -> None:
     """Run workflows that people draw: durably, with approvals, and with every step on record.
 
-    `weft serve` starts the server. A server with WEFT_TOKEN set wants the same variable here.
+    `weft serve` starts the server. Commands find its token by themselves where it runs; elsewhere set WEFT_TOKEN.
     """
     ctx.obj = url or server_url(os.environ)
     if os.environ.get("NO_COLOR"):
@@ -89,31 +101,30 @@ def weft(ctx: click.Context, url: str | None) -> None:
 
 
 @weft.command()
-@click.option("--host", help="Address to listen on (WEFT_HOST, else 127.0.0.1). Others than loopback need WEFT_TOKEN.")
+@click.option("--host", help="Address to listen on (WEFT_HOST, else 127.0.0.1).")
 @click.option("--port", type=click.IntRange(0, 65535), help="Port (WEFT_PORT, else 8765); 0 takes a free one.")
 @click.option(
     "--db",
     type=click.Path(dir_okay=False),
     help="SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else ./.weft/weft.db).",
 )
-@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser.")
+@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser, signed in.")
 def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
-    """Start the server and go on with the runs that were under way."""
+    """Start the server and go on with the runs that were under way.
+
+    It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
+    """
     from server.app import EXIT_USAGE
     from server.app import serve as run_server
     from server.settings import load_settings
 
-    if port == 0 and open_browser:
-        port = _free_port()  # the browser has to know it
     given = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
     try:
         settings = load_settings({**os.environ, **{name: str(v) for name, v in given.items() if v is not None}})
     except SettingsError as error:
         click.echo(f"Error: {error}", err=True)
         return EXIT_USAGE
-    if open_browser:
-        Thread(target=_open_when_ready, args=(settings.base_url, settings.authority), daemon=True).start()
-    return run_server(settings)
+    return run_server(settings, show=_show_in_browser if open_browser else None)
 
 
 @weft.command()
@@ -349,7 +360,17 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 
 
 weft.add_command(cache)
-for _topic in (cli_lifecycle, cli_inbox, cli_history, cli_upkeep, cli_sql, cli_export, cli_cron, cli_workflows):
+for _topic in (
+    cli_access,
+    cli_lifecycle,
+    cli_inbox,
+    cli_history,
+    cli_upkeep,
+    cli_sql,
+    cli_export,
+    cli_cron,
+    cli_workflows,
+):
     for _command in _topic.COMMANDS:
         weft.add_command(_command)
 
@@ -362,9 +383,12 @@ def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token:
     from server.client import ClientError, WeftClient
 
     _check_variables()
-    token = os.environ.get("WEFT_TOKEN") if with_token else None
     _check_address(url)
-    if token and not (token.isascii() and token.isprintable()):
+    try:
+        token = find(os.environ, url) if with_token else None
+    except SettingsError as error:
+        raise _Refused(f"{error}") from None
+    if token and not is_token(token):
         raise _Refused("WEFT_TOKEN holds characters that no token has.", "Set it to the token of the server.")
 
     async def go() -> T:
@@ -422,7 +446,10 @@ def _refused(error: ClientError) -> _Refused:
     if error.status == 401:
         if os.environ.get("WEFT_TOKEN"):
             message = "The server does not take the token in WEFT_TOKEN."
-        hint = "Set WEFT_TOKEN to the token of the server."
+        hint = (
+            "The token is beside the database: run this in the folder where `weft serve` runs, or with its WEFT_DB or "
+            "WEFT_DATA. Elsewhere set WEFT_TOKEN to what `weft token` prints there."
+        )
     elif error.code == "no_such_route":
         hint = "WEFT_URL and --url are the server's address alone, without /api; is the server as new as this command?"
     return _Refused(message, hint, NO_SERVER if error.status >= 500 else BAD_ARGUMENTS)
@@ -451,22 +478,20 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
     return compiled.plan, msgspec.to_builtins(compiled.diagnostics)
 
 
-def _free_port() -> int:
-    with socket.socket() as probe:
-        probe.bind(("127.0.0.1", 0))
-        port: int = probe.getsockname()[1]
-        return port
+def _show_in_browser(url: str) -> None:
+    """Beside the server. The browser is given a file, for its owner alone, that leads to `url`: what is in its command
+    line can be read by all users of the machine."""
+    Thread(target=_open_file_to, args=(url,), daemon=True).start()
 
 
-def _open_when_ready(url: str, authority: str) -> None:
-    """Show `url` as soon as something listens at `authority`; give up quietly after OPEN_PATIENCE_S."""
-    host, _, port = authority.rpartition(":")
-    until = time.monotonic() + OPEN_PATIENCE_S
-    while time.monotonic() < until:
-        with contextlib.suppress(OSError), socket.create_connection((host.strip("[]"), int(port)), timeout=1):
-            webbrowser.open(url)
-            return
-        time.sleep(0.1)
+def _open_file_to(url: str) -> None:
+    descriptor, path = tempfile.mkstemp(prefix="weft-", suffix=".html")
+    atexit.register(lambda: Path(path).unlink(missing_ok=True))
+    with open(descriptor, "w", encoding="utf-8") as file:
+        file.write(
+            f'<!doctype html><meta http-equiv="refresh" content="0;url={html.escape(url)}"><title>weft</title>\n'
+        )
+    webbrowser.open(Path(path).as_uri())
 
 
 def _is_file(text: str) -> bool:

@@ -10,7 +10,10 @@ SECTIONS = (
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
     ("Start them by themselves", ("cron", "hooks")),
-    ("Run the server", ("serve", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key")),
+    (
+        "Run the server",
+        ("serve", "link", "token", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key"),
+    ),
 )
 
 

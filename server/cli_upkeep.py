@@ -59,7 +59,7 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     from server import cli
 
     path = existing(db)
-    evidence = Evidence(secrets=_secrets())
+    evidence = Evidence(secrets=_secrets(path))
     try:
         report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
     except sqlite3.Error as error:
@@ -194,17 +194,20 @@ def _named(db: Path | None) -> Path:
         raise cli._Refused(f"{error}") from None
 
 
-def _secrets() -> list[str]:
+def _secrets(database: Path) -> list[str]:
     """Values of the environment that nothing may record. Short ones would be found in ordinary words."""
     from executor.values.redact import LENGTH_MIN
     from server.settings import load_settings
+    from server.tokens import read, token_path
 
     try:
         settings = load_settings()
+        kept = token_path(str(database))
+        own = [read(kept)] if os.access(kept, os.R_OK) else []
     except SettingsError as error:
         click.echo(f"Secrets are not looked for: {error}", err=True)
         return []
-    return [value for value in settings.unloggable if len(value) >= LENGTH_MIN]
+    return [value for value in (*settings.unloggable, *own) if len(value) >= LENGTH_MIN]
 
 
 def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, vacuum: bool) -> dict[str, Any]:

@@ -96,6 +96,10 @@ class WeftClient:
     ) -> None:
         await self._http.aclose()
 
+    async def sign_in_link(self) -> dict[str, Any]:
+        """{url, expires_in_s}: signs one browser in, once."""
+        return await self._send("POST", "/api/sign-in-links")
+
     # workflows
     async def validate(self, document: Any, trigger: str | None = None) -> dict[str, Any]:
         """{valid, diagnostics}."""

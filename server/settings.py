@@ -1,8 +1,9 @@
 """What the server is told from outside: one struct, read once from the environment. `SettingsError` names the variable.
 
-WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one. A host that is not loopback needs WEFT_TOKEN
+WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one
 WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT_DATA: that folder, for weft.db in it
-WEFT_TOKEN               bearer token that everything under /api then asks for; `off` is none
+WEFT_TOKEN               bearer token that everything under /api asks for; without it one is made and kept in a file
+                         beside the database, see server/tokens.py. `off` is none, on loopback alone
 WEFT_ALLOWED_HOSTS       more names for the Host header, comma list; `name` (any port) or `name:port`
 WEFT_BASE_URL            how this server is reached from outside, for links and for `${WEFT_BASE_URL}`
 WEFT_ALLOW_PRIVATE       networks and `host:port` the http block may reach although they are private, comma list;
@@ -32,9 +33,11 @@ from urllib.parse import urlsplit
 
 import msgspec
 from msgspec import Struct, field
+from msgspec.structs import replace
 
 from executor.blocks.addresses import Allowed
 from executor.services import MailSettings
+from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make, write_once
 from server.variables import (
     DEFAULT_DB,
     DEFAULT_HOST,
@@ -52,7 +55,6 @@ from server.variables import (
 )
 
 SECRET_BYTES_MIN = 16
-TOKEN_OFF = "off"  # noqa: S105 - what WEFT_TOKEN says instead of a token
 # A lease is renewed three times while it lasts: shorter ones would be lost to a slow disk, longer ones keep a run
 # asleep.
 LEASE_MS_MIN, LEASE_MS_MAX = 1_000, 3_600_000
@@ -87,13 +89,14 @@ class Limits(Struct, frozen=True):
 
 
 class Settings(Struct, frozen=True):
-    """See the module text. `public_url` is WEFT_BASE_URL; `base_url` (no trailing slash) falls back to host and
-    port."""
+    """See the module text. `public_url` is WEFT_BASE_URL; `base_url` (no trailing slash) falls back to host and port.
+    `token` None: nothing asks for one, unless `token_file`: then `with_token` reads or makes it."""
 
     db_path: str = DEFAULT_DB
     host: str = DEFAULT_HOST
     port: int = DEFAULT_PORT
     token: str | None = None
+    token_file: bool = False
     allowed_hosts: tuple[str, ...] = ()
     allow_private: tuple[str, ...] = ()
     public_url: str | None = None
@@ -147,10 +150,20 @@ class Settings(Struct, frozen=True):
 
     def check(self) -> None:
         """Raise SettingsError on a combination that must not start."""
-        if not self.token and not is_loopback(self.host):
+        public = not is_loopback(self.host)
+        if self.token is None:
+            if public and not self.token_file:
+                raise SettingsError(
+                    f"refusing to listen on {self.host} without a token: everyone who reaches this address could run "
+                    "workflows. Unset WEFT_TOKEN to have a token made, or listen on 127.0.0.1."
+                )
+            return
+        shortest = CHARS_MIN_PUBLIC if public else CHARS_MIN
+        if len(self.token) < shortest or not is_token(self.token):
+            where = f" to listen on {self.host}" if public else ""
             raise SettingsError(
-                f"refusing to listen on {self.host} without a token: whoever reaches this address could run workflows. "
-                "Set WEFT_TOKEN, or listen on 127.0.0.1."
+                f"WEFT_TOKEN must have at least {shortest} characters{where}, of ASCII and without spaces. Make one "
+                f"with {MADE_BY} - or unset it, and one is made at the first start."
             )
 
 
@@ -163,7 +176,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         if env.get(name):
             raw[key] = env[name]
     raw["db_path"] = database_path(env)
-    if raw.get("token") == TOKEN_OFF:
+    raw["token_file"] = "token" not in raw
+    if raw.get("token") == OFF:
         del raw["token"]
     for name, key in LISTS.items():
         if env.get(name):
@@ -203,6 +217,13 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     return settings
 
 
+def with_token(settings: Settings) -> Settings:
+    """With the token of the file beside the database, when it is to be that one. Raises SettingsError."""
+    if settings.token is not None or not settings.token_file:
+        return settings
+    return replace(settings, token=read_or_make(settings.db_path))
+
+
 def read_secret(settings: Settings) -> bytes:
     """32 bytes that seal resume links: from WEFT_SECRET_KEY, else from the key file beside the database, made on first
     use."""
@@ -211,7 +232,7 @@ def read_secret(settings: Settings) -> bytes:
     path = Path(settings.db_path).with_suffix(".key")
     path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     if not path.exists():
-        _create_key_file(path)
+        write_once(path, secrets.token_hex(32))
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:
@@ -244,18 +265,3 @@ def _convert(raw: Mapping[str, object], type: type[T], names: Mapping[str, str])
         if key in _WANTED:
             raise SettingsError(f"{variable} must be {_WANTED[key]}, not {raw[key]!r}") from None
         raise SettingsError(f"{variable}: {message}") from None
-
-
-def _create_key_file(path: Path) -> None:
-    """Write beside the final name and link into place, so that two processes starting together agree on one key."""
-    draft = path.with_name(f"{path.name}.{secrets.token_hex(4)}")
-    with open(os.open(draft, os.O_WRONLY | os.O_CREAT | os.O_EXCL, 0o600), "w", encoding="ascii") as file:
-        file.write(secrets.token_hex(32) + "\n")
-        file.flush()
-        os.fsync(file.fileno())
-    try:
-        os.link(draft, path)
-    except FileExistsError:
-        return
-    finally:
-        os.unlink(draft)

@@ -174,7 +174,7 @@ def test_the_token_guards_the_api_over_the_wire(start_server: Start, asking: dic
 
 @pytest.mark.parametrize(
     "environ",
-    [{"WEFT_HOST": "0.0.0.0"}, {"WEFT_PORT": "none"}, {"WEFT_HOST": "192.0.2.1", "WEFT_TOKEN": "t"}],
+    [{"WEFT_HOST": "0.0.0.0", "WEFT_TOKEN": "off"}, {"WEFT_PORT": "none"}, {"WEFT_HOST": "192.0.2.1"}],
     ids=["open without a token", "no port", "not our address"],
 )
 def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: dict[str, str]) -> None:

@@ -361,7 +361,7 @@ def test_other_machines_are_served_with_a_token_only(tmp_path: Path, host: str) 
     done = subprocess.run(
         [sys.executable, "-m", "server", "serve"],
         cwd=ROOT,
-        env={**environ, "WEFT_HOST": host, "WEFT_PORT": "0", "WEFT_DB": str(tmp_path / "weft.db")},
+        env={**environ, "WEFT_TOKEN": "off", "WEFT_HOST": host, "WEFT_PORT": "0", "WEFT_DB": str(tmp_path / "weft.db")},
         capture_output=True,
         text=True,
         timeout=90,

@@ -23,7 +23,7 @@ def test_defaults_listen_on_loopback_only() -> None:
 def test_everything_comes_from_the_environment() -> None:
     settings = load_settings({
         "WEFT_PORT": "9000",
-        "WEFT_TOKEN": "t",
+        "WEFT_TOKEN": "a-token-of-20-letters",
         "WEFT_HOST": "0.0.0.0",
         "WEFT_ALLOWED_HOSTS": "weft.example, other:81,",
         "WEFT_ALLOW_PRIVATE": "10.0.0.0/8,localhost:5000",
@@ -75,10 +75,10 @@ def test_everything_comes_from_the_environment() -> None:
         ({"WEFT_NOTIFY_EMAIL": "ada@example.org ops@example.org"}, "WEFT_NOTIFY_EMAIL"),
         ({"WEFT_NOTIFY_EMAIL": "ada"}, "WEFT_NOTIFY_EMAIL"),
         ({"WEFT_NOTIFY_WEBHOOK": "hooks.example"}, "WEFT_NOTIFY_WEBHOOK"),
-        ({"WEFT_HOST": "0.0.0.0"}, "WEFT_TOKEN"),
-        ({"WEFT_HOST": "192.168.1.5"}, "WEFT_TOKEN"),
-        ({"WEFT_HOST": "::"}, "WEFT_TOKEN"),
-        ({"WEFT_HOST": "weft.example"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "0.0.0.0", "WEFT_TOKEN": "off"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "192.168.1.5", "WEFT_TOKEN": "off"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "::", "WEFT_TOKEN": "off"}, "WEFT_TOKEN"),
+        ({"WEFT_HOST": "weft.example", "WEFT_TOKEN": "off"}, "WEFT_TOKEN"),
     ],
 )
 def test_a_wrong_setting_is_named(environ: dict[str, str], named: str) -> None:
