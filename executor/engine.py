@@ -3,7 +3,7 @@
     engine = await Engine.open(store, services=services, registry=registry, secret=secret)  # or embed.open_engine
     submitted = await engine.submit(document, input={"amount": 12})
     async for records in engine.follow(submitted.run): ...
-    await engine.answer(token, {"note": "fine"}, action="approve", by="Ada")
+    await engine.answer(wait.link, {"note": "fine"}, action="approve", by="Ada")
 
 Every method that changes something returns only after the change is on disk.
 """
@@ -572,15 +572,16 @@ class Engine:
         """Oldest first; `engine.waits.page` has filters and pages."""
         return await self.waits.views(await self.store.list_waits(status, run, limit))
 
-    async def find_wait(self, token: str) -> WaitView:
-        return await self.waits.find(token)
+    async def find_wait(self, link: str) -> WaitView:
+        """By its resume link or the token in it. Raises NotFound."""
+        return await self.waits.find(link)
 
     async def answer(
-        self, token: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
+        self, link: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
     ) -> WaitView:
-        """Answer a wait, once. Raises NotFound, AnswerInvalid (still open), AlreadyAnswered (`extra["wait"]` says by
-        whom)."""
-        return await self.waits.answer(token, fields, action, by)
+        """Answer a wait, once, by its resume link or the token in it. Raises NotFound, AnswerInvalid (still open),
+        AlreadyAnswered (`extra["wait"]` says by whom)."""
+        return await self.waits.answer(link, fields, action, by)
 
     async def signal(
         self,

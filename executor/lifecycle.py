@@ -146,7 +146,8 @@ class Lifecycle:
 
     async def migrate(self, run: str, version: int, wait_s: float = MOVE_WAIT_S) -> Migrated:
         """Move an open run to another version of its workflow. Its owner does it, and this waits for it. Raises
-        NotFound, CompileError; Conflict: the run has ended, is of no stored workflow, or does not fit (`conflicts`)."""
+        NotFound, CompileError; Conflict: the run has ended, is of no stored workflow, follows this version already, or
+        does not fit (`conflicts`)."""
         row, old = await self._run(run)
         if row.version is None:
             raise Conflict(f"run {run} is of no stored workflow: there is no other version", code="run_has_no_version")
@@ -155,8 +156,14 @@ class Lifecycle:
         if compiled.plan is None:
             raise CompileError(list(compiled.diagnostics))
         new = compiled.plan
+        if row.status in TERMINAL:
+            raise _ended(row)
         if (row.plan_hash, row.version) == (new.hash, version):
-            return Migrated(run, version, new.hash, True)
+            raise Conflict(
+                f"run {run} follows version {version} already",
+                code="migration_same_version",
+                hint="choose another version; `weft workflows NAME` lists them",
+            )
         await self._check(row, old, new, version)
         await self._store.put_plan(new.hash, new.encoded)
         request = secrets.token_hex(8)

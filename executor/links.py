@@ -53,5 +53,11 @@ class Links:
         return f"{self._base_url}/hooks/{id}"
 
 
+def token_of(text: str, purpose: Purpose = "resume") -> str:
+    """The token in a link, or the text itself when it is no link."""
+    _, found, token = text.rpartition(f"/{PATHS[purpose]}/")
+    return token.partition("?")[0].rstrip("/") if found else text
+
+
 def purpose_of(kind: str) -> Purpose:
     return "callback" if kind == "webhook" else "resume"

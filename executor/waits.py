@@ -15,7 +15,7 @@ from msgspec import Struct
 from compiler.plan import Plan
 from executor.answers import ASK_PEOPLE, CANCELLABLE, check_answer, fact_of_answer, fact_of_withdrawal
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
-from executor.links import Purpose, purpose_of
+from executor.links import Purpose, purpose_of, token_of
 from executor.runtime.recover import load_plan
 from executor.store.base import RunRow, WaitRow, WaitStatus
 from executor.views import NotificationView, WaitView
@@ -70,21 +70,21 @@ class Waits:
             dict.fromkeys(("pending", "answered", "expired", "cancelled"), 0) | counts,
         )
 
-    async def find(self, token: str) -> WaitView:
-        """By the token of a resume link. Raises NotFound."""
-        return await self.view(await self.by_token(token, "resume"))
+    async def find(self, link: str) -> WaitView:
+        """By a resume link or its token. Raises NotFound."""
+        return await self.view(await self.by_token(token_of(link), "resume"))
 
     async def get(self, run: str, wait: str) -> WaitView:
         """By its id, or by the key of the node that waits, or waited last. Raises NotFound."""
         return await self.view(await self._row(run, wait))
 
     async def answer(
-        self, token: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
+        self, link: str, fields: Mapping[str, Any], action: str | None = None, by: str | None = None
     ) -> WaitView:
-        """Answer a wait, once. Raises NotFound, AnswerInvalid (still open), AlreadyAnswered (`extra["wait"]` says by
-        whom)."""
+        """Answer a wait, once, by its resume link or the token in it. Raises NotFound, AnswerInvalid (still open),
+        AlreadyAnswered (`extra["wait"]` says by whom)."""
         engine = self._engine
-        row = await self.by_token(token, "resume")
+        row = await self.by_token(token_of(link), "resume")
         now_ms = engine.now_ms()
         if row.status != "pending" or row.kind not in ASK_PEOPLE:
             raise answered_before(await self.view(row))

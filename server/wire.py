@@ -17,7 +17,7 @@ from starlette.responses import Response
 from compiler.diagnostics import Diagnostic
 from executor.store.base import VERSION_MAX, DraftHead, Record, RunRow, WorkflowRow
 from executor.store.workflows import VersionRow, WorkflowHead
-from executor.views import SavedWorkflow, Submitted
+from executor.views import SavedWorkflow, Submitted, WaitView
 
 SUMMARY_CHARS = 160
 DraftName = Annotated[str, Meta(max_length=200)]
@@ -163,7 +163,8 @@ class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
 
 
 class RunResult(Struct, frozen=True):
-    """Answer to `?wait=`: the run has ended, or waits for somebody, or goes on (then the status code is 202)."""
+    """Answer to `?wait=`: the run has ended, or is open (then the status code is 202). `waits`: what an open run waits
+    for, its own and those of runs below it, each with the `link` that answers it."""
 
     run: str
     workflow: str
@@ -171,6 +172,7 @@ class RunResult(Struct, frozen=True):
     output: Any
     error: dict[str, Any] | None
     urls: RunUrls
+    waits: tuple[WaitView, ...] = ()
 
 
 class DraftSummary(Struct, frozen=True):

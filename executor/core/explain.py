@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
-from executor.core.events import Event, NodeFailed, NodeSkipped, NodeSucceeded, RegionExited, RegionSized
+from executor.core.events import (
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RunStarted,
+    ScopesOpened,
+)
 from executor.core.state import RunPhase, State, Status
 
 
@@ -59,16 +68,47 @@ def ended(plan: Plan, event: Event) -> tuple[NodeKey, tuple[str, tuple[str, ...]
             return None
 
 
+def led_to(plan: Plan, event: Event) -> list[tuple[NodeKey, str]]:
+    """What the event makes live: nodes that an edge of the decided node leads to, or that a new scope begins with, each
+    with a sentence that says so."""
+    match event:
+        case RunStarted():
+            return [(((), number), "the run started at it") for number in plan.regions[0].entries]
+        case ScopesOpened():
+            region = plan.regions[plan.nodes[event.key[1]].body]
+            path = event.key[0]
+            word = "iteration" if region.kind == "loop" else "branch"
+            return [
+                (((*path, (plan.nodes[event.key[1]].body, index)), number), f"{word} {index} of '{region.id}' started")
+                for index in range(event.first, event.first + event.count)
+                for number in region.entries
+            ]
+        case NodeSucceeded() | NodeFailed():
+            handle, how = event.route, "succeeded" if isinstance(event, NodeSucceeded) else "failed"
+        case NodeSkipped(reason="skip_if" | "expired"):
+            handle, how = "out", "was skipped"
+        case RegionSized() | RegionExited():
+            handle, how = "out", "succeeded"
+        case _:
+            return []
+    path, number = event.key
+    name = format_key(plan, event.key)
+    via = "" if handle in ("out", "error") else f" with '{handle}'"
+    return [((path, edge.target), f"'{name}' {how}{via}") for edge in plan.nodes[number].out if edge.handle == handle]
+
+
 def _success(event: NodeSucceeded) -> tuple[str, ...]:
     found = []
     if event.reused:
         found.append("it was taken over from an earlier run")
     if event.cached:
         found.append("its output is an earlier one, from the cache")
+    if not event.reused and not event.cached:
+        found.append(f"attempt {event.attempt} succeeded")
     if event.route is None:
-        found.append("no case was true: it went on nowhere")
+        found.append("no case was true, so no path was taken")
     elif event.route != "out":
-        found.append(f"it went on by '{event.route}'")
+        found.append(f"it continued with '{event.route}'")
     return tuple(found)
 
 

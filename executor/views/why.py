@@ -9,7 +9,7 @@ from compiler.keys import NodeKey, parse_key
 from compiler.plan import Plan
 from executor.core.events import Event
 from executor.core.evolve import evolve
-from executor.core.explain import ended, explain
+from executor.core.explain import ended, explain, led_to
 from executor.core.state import DECIDED, State, Status
 from executor.errors import NotFound
 from executor.journal import Codec
@@ -25,12 +25,18 @@ async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: in
     """`seq`: as it stood after that event; None: now. Raises NotFound (node_not_found)."""
     codec = Codec(plan)
     told: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
+    causes: dict[NodeKey, list[str]] = {}
     ids = () if node is None else _numbers(plan, node.partition("@")[0])
 
     def note(event: Event) -> None:
+        for key, cause in led_to(plan, event):
+            if key[1] in ids:
+                causes.setdefault(key, []).append(cause)
         found = ended(plan, event)
         if found is not None and found[0][1] in ids:
-            told[found[0]] = found[1]
+            key, (word, reasons) = found
+            because = causes.pop(key, []) if word == "succeeded" else []
+            told[key] = word, (*(f"it ran because {cause}" for cause in because), *reasons)
 
     state = await state_of(store, plan, row, seq, note if ids else None)
     keys = _asked(plan, state, node, list(told)[-ENDED_MAX:])

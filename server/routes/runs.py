@@ -170,12 +170,13 @@ async def started(
 
 
 async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict[str, str]) -> Response:
-    """200 and the result, the answer of a response block as the workflow wrote it, or 202 while it is not over."""
+    """200 and the result, the answer of a response block as the workflow wrote it, or 202 and what it waits for."""
     run = await wait_for(call, submitted.run, wait_s)
     if run.status in TERMINAL and run.response is not None:
         ours = {name: value for name, value in headers.items() if name == "Idempotency-Replayed"}
         return block_response(run.response, {"Weft-Run": run.id, **ours})
-    result = wire.RunResult(run.id, run.workflow, run.status, run.output, run.error, wire.run_urls(run.id))
+    waits = (*run.waits, *run.child_waits)
+    result = wire.RunResult(run.id, run.workflow, run.status, run.output, run.error, wire.run_urls(run.id), waits)
     return json_response(result, 200 if run.status in TERMINAL else 202, headers)
 
 

@@ -173,7 +173,10 @@ async def test_migrate_says_what_does_not_fit(
     moved = await weft("migrate", run, "--version", "2")
     assert moved.exit_code == 0, moved.output
     assert f"run {run} follows version 2 now" in moved.stdout
-    assert json.loads((await weft("migrate", run, "--version", "2", "--json")).stdout)["moved"] is True
+    again = await weft("migrate", run, "--version", "2")
+    assert again.exit_code != 0 and "follows version 2 already" in again.stderr
+    back = await weft("migrate", run, "--version", "1", "--json")
+    assert json.loads(back.stdout)["moved"] is True
     less = asking | {"blocks": asking["blocks"] | {"ask": {"type": "set", "params": {"value": 1}}}}
     await client.post("/api/workflows", json={"document": less})
     refused = await weft("migrate", run, "--version", "3")

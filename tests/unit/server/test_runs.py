@@ -381,13 +381,13 @@ async def test_a_failure_that_was_dealt_with_is_listed_and_explained(
         "skipped",
         ["its skip_if was true: it was passed over, with null as its output"],
     )
-    assert await why("saved") == ("succeeded", [])
+    assert await why("saved") == ("succeeded", ["it ran because 'bad' failed", "attempt 1 succeeded"])
     both = (await client.get(f"{url}/why", params={"node": "inner"})).json()["why"]
     assert sorted((one["key"], one["state"]) for one in both) == [
         ("inner@fan[0]", "succeeded"),
         ("inner@fan[1]", "failed"),
     ]
-    assert await why("fan:start") == ("succeeded", [])
+    assert await why("fan:start") == ("succeeded", ["it ran because 'start' succeeded"])
 
 
 async def test_why_names_what_a_run_waits_for(

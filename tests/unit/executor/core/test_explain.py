@@ -70,11 +70,11 @@ def test_what_decided_a_node_says_how() -> None:
                 (
                     "it was taken over from an earlier run",
                     "its output is an earlier one, from the cache",
-                    "it went on by 'yes'",
+                    "it continued with 'yes'",
                 ),
             ),
         ),
-        (here, ("succeeded", ("no case was true: it went on nowhere",))),
+        (here, ("succeeded", ("attempt 1 succeeded", "no case was true, so no path was taken"))),
         (here, ("skipped", ("nobody answered in time: it was passed over, with null as its output",))),
         (here, ("skipped", ("no way led to it: every edge into it is dead; the last to die came from 'a'",))),
         (here, ("failed", ("boom: it broke",))),

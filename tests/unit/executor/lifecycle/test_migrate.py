@@ -233,7 +233,9 @@ async def test_refusals_that_are_not_about_blocks(tmp_path: Path) -> None:
         run = await waiting(engine, chain("a", "ask", ask=ASK))
         with pytest.raises(NotFound):
             await engine.lifecycle.migrate(run, 9)
-        assert (await engine.lifecycle.migrate(run, 1, LONG_S)).moved  # where it is
+        with pytest.raises(Conflict) as refused:
+            await engine.lifecycle.migrate(run, 1)
+        assert refused.value.code == "migration_same_version"
         await say_yes(engine, run)
         await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
         with pytest.raises(Conflict) as refused:
