@@ -21,17 +21,46 @@ SCHEMES = pytest.mark.parametrize("scheme", ["light", "dark"])
 TABS_MAX = 120
 
 
+# Cards and containers that were skipped, rows that were not taken, an error that was handled.
+CASES = [{"id": "yes", "title": "Yes", "when": "true"}, {"id": "no", "title": "No"}]
+SKIPPED = {"type": "loop", "name": "Skipped", "at": [640, 128], "size": [384, 160], "params": {"count": 2}}
+PRUNED = document(
+    {
+        "which": {"type": "condition", "name": "Which", "at": [288, 0], "params": {"cases": CASES}},
+        "bad": {"type": "function", "name": "Bad", "at": [640, 0], "params": {"code": "throw new Error('no')"}},
+        "caught": {"type": "set", "name": "Caught", "at": [912, 0], "params": {"value": "<which.case>"}},
+        "around": SKIPPED,
+        "inside": {
+            "type": "set",
+            "name": "Inside",
+            "parent": "around",
+            "at": [64, 64],
+            "params": {"value": "<which.case>"},
+        },
+    },
+    [
+        ("start", "which"),
+        ("which", "yes", "bad"),
+        ("bad", "error", "caught"),
+        ("which", "no", "around"),
+        ("around", "body", "inside"),
+    ],
+)
+
+
 def screens(editor: Editor, page: Page) -> Iterator[str]:
     """Open one after the other; yields its address when what belongs there is shown."""
     run = editor.api.run(DOC, wait_s=20)
     (wait,) = editor.api.waits(run)
     draft = editor.api.draft(DOC)
+    pruned = editor.api.run(PRUNED, wait_s=20)
     shown: dict[str, Locator] = {
         "/": page.get_by_role("heading", name="Examples"),
         f"/w/{draft}": page.get_by_test_id("block-ask"),
         f"/w/{draft}?view=json": page.get_by_test_id("json-editor").locator(".cm-content"),
         f"/w/{draft}?view=outline": page.get_by_role("tree").or_(page.get_by_role("treegrid")).first,
         f"/runs/{run}": page.get_by_test_id("block-ask"),
+        f"/runs/{pruned}": page.locator("[data-testid=block-inside][data-status=skipped]"),
         "/runs": page.get_by_test_id(f"run-{run}"),
         "/approvals": page.locator(".waits__card").first,
         "/settings": page.get_by_role("heading").first,

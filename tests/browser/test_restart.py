@@ -45,7 +45,7 @@ def test_check_25_killed_and_started_again(contexts: Contexts, servers: Servers,
 
     server.kill()
     expect(chip).to_have_attribute("data-mode", "offline")
-    expect(chip).to_contain_text("clocks stopped")
+    expect(chip).to_contain_text("Connection lost")
     stood = editor.at("duration").text_content()
     # Two more tries fail: that takes longer than the clock would need to move on.
     for _ in range(2):

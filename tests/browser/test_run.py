@@ -191,11 +191,12 @@ def test_check_26_tape_shows_every_moment(editor: Editor) -> None:
     tape = editor.at("tape")
     expect(tape).to_have_attribute("aria-valuenow", str(len(events)))
     box = box_of(tape)
-    left, y = box["x"], box["y"] + box["height"] / 2
+    left, y = box["x"] + 14, box["y"] + box["height"] / 2
+    pitch = min(160, (box["width"] - 28) / (len(events) - 1))
     mouse = editor.page.mouse
-    mouse.move(left + 14 + 12 * (len(events) - 1), y)
+    mouse.move(left + pitch * (len(events) - 1), y)
     mouse.down()
-    mouse.move(left + 14 + 12 * (len(events) // 2), y, steps=6)
+    mouse.move(left + pitch * (len(events) // 2), y, steps=6)
     mouse.up()
     expect(editor.at("connection")).to_have_attribute("data-mode", "replay")
     seq = int(tape.get_attribute("aria-valuenow") or 0)

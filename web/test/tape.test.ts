@@ -4,7 +4,7 @@ import { describe, placeOf } from '../src/panels/events/describe'
 import { BIN_ABOVE, heightOf, PAD_X, seqAt, tapeLayout, xOf } from '../src/panels/tape/layout'
 import { readMoment } from '../src/panels/tape/moment'
 import { clockText, durationText, IDLE_MS, roughly, timeScale } from '../src/panels/tape/time'
-import type { WireEvent } from '../src/net/types'
+import type { Document, WireEvent } from '../src/net/types'
 import { random, recorded, RUNS } from './help'
 
 /** Events at these times. */
@@ -83,9 +83,28 @@ test('the time axis goes from 0 to 1, and a gap has its share', () => {
   }
 })
 
+test('d07: a short run takes the width of the Tape', () => {
+  const { xs } = tapeLayout(log(Array.from({ length: 16 }, (_, i) => i)), WIDTH, 'order', 0)
+  assert.ok(xs.at(-1)! > WIDTH * 0.9)
+})
+
+test('an event names branches by their titles, iterations by their number', () => {
+  const doc = { format: 'weft/1', name: 'x', edges: [], blocks: {
+    which: { type: 'condition', name: 'Which', params: { cases: [{ id: 'big-1000', title: 'Big order', when: 'true' }] } },
+    review: { type: 'loop', name: 'Review' }, teams: { type: 'parallel', name: 'Teams' },
+  } } as Document
+  const said = (type: string, block: string, data: WireEvent['data'], node = block): string => describe({ ...log([0])[0]!, type, block, node, data }, doc)
+  assert.equal(said('node.succeeded', 'which', { route: 'big-1000' }), 'Which succeeded. Branch taken: Big order')
+  assert.equal(said('scope.opened', 'review', { first: 1, count: 1 }), 'Review: iteration 2 started')
+  assert.equal(said('scope.opened', 'teams', { first: 0, count: 3 }), 'Teams: branches 1 to 3 started')
+  assert.equal(said('node.started', 'review', {}, 'review:end'), 'Review: loop condition checked')
+  assert.equal(said('node.skipped', 'which', { reason: 'pruned' }), 'Which skipped: branch not taken')
+  assert.equal(said('run.parked', 'which', {}), 'Run paused')
+})
+
 test('times in words', () => {
-  assert.deepEqual([0, 999, 1000, 41_230, 60_000, 200_000, 7_500_000, 100_000_000].map(durationText), ['0 ms', '999 ms', '1.0 s', '41.2 s', '1 m', '3 m 20 s', '2 h 5 m', '1 d 3 h'])
-  assert.deepEqual([3000, 185_000, 7_300_000, 300_000_000].map(roughly), ['3 s', '3 m', '2 h', '3 d'])
+  assert.deepEqual([0, 999, 1000, 41_230, 60_000, 200_000, 7_500_000, 100_000_000].map(durationText), ['0 ms', '999 ms', '1.0 s', '41.2 s', '1 min', '3 min 20 s', '2 h 5 min', '1 d 3 h'])
+  assert.deepEqual([3000, 185_000, 7_300_000, 300_000_000].map(roughly), ['3 s', '3 min', '2 h', '3 d'])
   assert.deepEqual([41_208, 3_723_000].map(clockText), ['00:41.208', '1:02:03'])
 })
 

@@ -50,8 +50,8 @@ const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode 
 const EDGE_TYPES = { flow: FlowEdge }
 const FIT = { padding: 0.12, maxZoom: 1, minZoom: ZOOM_MIN }
 const SPOKEN = {
-  'node.a11yDescription.default': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
-  'node.a11yDescription.keyboardDisabled': 'Enter edits it, C connects it, alt with an arrow goes along its edges, arrows move it, Delete removes it.',
+  'node.a11yDescription.default': 'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
+  'node.a11yDescription.keyboardDisabled': 'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
 }
 const MINIMAP_COLOURS: Readonly<Record<string, string>> = {
   succeeded: 'var(--ok)', failed: 'var(--err)', running: 'var(--run)', retrying: 'var(--run)', waiting: 'var(--wait)', attention: 'var(--wait)',

@@ -32,13 +32,13 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
     const { doc, readonly } = docStore.get()
     const { blocks } = uiStore.get().selection
     const one = blocks.length === 1 ? null : 'Select one block.'
-    if (mode === 'run' || readonly) return [item('edit', 'Look inside'), item('copy', 'Copy', 'copy'), item('fitSelection', 'Fit the selection')]
+    if (mode === 'run' || readonly) return [item('edit', 'Open details'), item('copy', 'Copy', 'copy'), item('fitSelection', 'Zoom to selection')]
     const off = blocks.some((id) => doc.blocks[id]?.enabled === false)
     return [
       item('edit', 'Edit', 'edit', one), item('rename', 'Rename', undefined, one), item('connect', 'Connect', 'link', one), 'line',
       item('copy', 'Copy', 'copy'), item('duplicate', 'Duplicate'), item('disable', off ? 'Enable' : 'Disable'), ...wraps, 'line',
-      item('selectUpstream', 'Select everything before', undefined, one), item('selectDownstream', 'Select everything after', undefined, one),
-      item('tidy', blocks.length > 1 ? 'Tidy the selection' : 'Tidy'), 'line', item('delete', 'Delete', 'trash'),
+      item('selectUpstream', 'Select upstream', undefined, one), item('selectDownstream', 'Select downstream', undefined, one),
+      item('tidy', blocks.length > 1 ? 'Tidy selection' : 'Tidy'), 'line', item('delete', 'Delete', 'trash'),
     ]
   }
 
@@ -49,7 +49,7 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
       { label: 'Add a block here', icon: 'plus', keys: keyText('add'), onSelect: () => openPicker({ mode: 'add', screen: open!, at }) },
       { label: 'Add a note', icon: 'note', keys: keyText('note'), onSelect: () => void addNote(at) },
       item('paste', 'Paste'), item('selectAll', 'Select all'), item('tidy', 'Tidy'), 'line', ...view, 'line',
-      { label: 'Import a file', onSelect: chooseFile }, { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
+      { label: 'Import file', onSelect: chooseFile }, { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
     ]
   }
 }

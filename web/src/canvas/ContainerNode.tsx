@@ -116,7 +116,7 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
       >
         <Icon name="chevron" size={14} />
       </button>
-      {menu ? <Menu entries={entries} at={menu} label={`Which ${word}`} onClose={() => setMenu(null)} /> : null}
+      {menu ? <Menu entries={entries} at={menu} label={`Choose ${word}`} onClose={() => setMenu(null)} /> : null}
     </div>
   )
 }

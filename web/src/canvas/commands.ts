@@ -72,8 +72,8 @@ const always: Partial<Record<KeyId, Handler>> = {
     const direction = event && DIRECTIONS[event.key]
     return direction ? walk(shownDoc(mode), specsOf(), direction) : false
   },
-  selectUpstream: (mode) => selectReach(mode, upstreamOf, 'before'),
-  selectDownstream: (mode) => selectReach(mode, downstreamOf, 'after'),
+  selectUpstream: (mode) => selectReach(mode, upstreamOf, 'upstream'),
+  selectDownstream: (mode) => selectReach(mode, downstreamOf, 'downstream'),
   copy: () => {
     const text = copySelection()
     if (text === null) return false
@@ -88,11 +88,11 @@ const always: Partial<Record<KeyId, Handler>> = {
   rerun: (mode) => {
     if (mode === 'run') return false
     const id = onlyBlock()
-    if (runStore.get().id === null || id === null) return void announce('Select a block of a run that has ended.')
+    if (runStore.get().id === null || id === null) return void announce('Select a block of a finished run.')
     rerunStore.set({ from: id })
   },
   firstError: () => {
-    if (!goToFirstError()) announce('no error')
+    if (!goToFirstError()) announce('No errors')
   },
   previousIteration: (mode) => turn(mode, -1),
   nextIteration: (mode) => turn(mode, 1),
@@ -162,8 +162,8 @@ export async function cancelRun(): Promise<void> {
   const { id, head } = runStore.get()
   if (id === null || isEnded(head.status)) return
   try {
-    await api.cancelRun(id, 'cancelled by hand')
-    announce('cancelling')
+    await api.cancelRun(id, 'Cancelled in the editor')
+    announce('Cancelling the run')
   } catch (error) {
     toast(error instanceof Error ? error.message : String(error), 'err')
   }
@@ -195,7 +195,7 @@ async function pasteFromClipboard(): Promise<void> {
   } catch {
     // Not allowed to read: what was copied in this page is what there is.
   }
-  if (text === null || !pasteText(text)) announce('nothing to paste')
+  if (text === null || !pasteText(text)) announce('Nothing to paste')
 }
 
 function onlyBlock(): string | null {
@@ -221,7 +221,7 @@ function selectReach(mode: CanvasMode, reach: typeof upstreamOf, word: string): 
   if (id === null) return false
   const found = [...reach(shownDoc(mode), id).keys()]
   select({ blocks: [id, ...found] })
-  announce(`${found.length} blocks ${word}`)
+  announce(`${found.length} ${word} blocks selected`)
   return true
 }
 

@@ -48,7 +48,7 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   const between = request.edge === undefined ? undefined : indexOf(doc).edge.get(request.edge)
   const from = between ? { source: between.source, handle: between.handle } : request.from
   const parent = request.parent ?? (from ? parentBehind(doc, from) : request.at ? containerAt(doc, specs, request.at) : '')
-  if (parent && isTrigger(block, specs)) return refuse(`${spec?.title ?? type} starts runs; it can not stand inside a container.`)
+  if (parent && isTrigger(block, specs)) return refuse(`${spec?.title ?? type} is a trigger and cannot be inside a container.`)
 
   const size = sizeOf(block, spec)
   const base = parent ? absoluteAt(doc, parent) : [0, 0]
@@ -113,7 +113,7 @@ export function connect(source: string, handle: string, target: string, instead:
   }
   const add: Command = { type: 'addEdge', edge: { source, handle, target } }
   dispatch(instead ? { type: 'batch', label: 'connect', commands: [{ type: 'removeEdges', ids: [instead] }, add] } : add)
-  announce(`${nameOf(doc, source)} leads to ${nameOf(doc, target)}`)
+  announce(`${nameOf(doc, source)} connected to ${nameOf(doc, target)}`)
   return null
 }
 
@@ -146,7 +146,7 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
   if (!commands.length || !dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', commands })) return
   if (!moving.length) return
   const lost = before - docStore.get().doc.edges.filter((edge) => doc.edges.includes(edge)).length
-  const where = parent ? `put into ${nameOf(doc, parent)}` : 'taken out'
+  const where = parent ? `moved into ${nameOf(doc, parent)}` : 'moved out'
   announce(`${moving.length === 1 ? nameOf(doc, moving[0]!) : `${moving.length} blocks`} ${where}`)
   if (lost) toastUndo(lost === 1 ? '1 connection was removed because it crossed the container.' : `${lost} connections were removed because they crossed the container.`)
 }
@@ -178,7 +178,7 @@ export function deleteSelection(): void {
   dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', label: 'delete', commands })
   select(next && docStore.get().doc.blocks[next] ? { blocks: [next] } : NOTHING)
   focusNode(next ?? null)
-  announce(blocks.length === 1 ? `${nameOf(doc, blocks[0]!)} deleted` : 'deleted')
+  announce(blocks.length === 1 ? `${nameOf(doc, blocks[0]!)} deleted` : 'Deleted')
 }
 
 // --- clipboard -------------------------------------------------------------------------------------------------------
@@ -245,7 +245,7 @@ function pasteClip(clip: Clip, at: Point, parent: string): void {
   }
   focusNode(blocks[0] ?? null)
   const left = Object.keys(clip.blocks).length - Object.keys(ids).length
-  if (left) toast('What starts runs was left out: it can not stand inside a container.', 'wait')
+  if (left) toast('Triggers were not pasted because they cannot be inside a container.', 'wait')
   announce(`${Object.keys(ids).length} blocks pasted`)
 }
 
@@ -286,7 +286,7 @@ export function tidy(): void {
   inPlaceStore.set({ tidying: true })
   setTimeout(() => inPlaceStore.set({ tidying: false }), 240)
   const changed = dispatch(layout(doc, specsOf(), blocks.length > 1 ? blocks : undefined))
-  announce(changed ? 'tidied' : 'it is tidy already')
+  announce(changed ? 'Tidied' : 'Already tidy')
 }
 
 /** Put what is selected into a new loop or parallel; what led in leads to the container, what led out leaves it. */
@@ -295,10 +295,10 @@ export function wrap(type: 'loop' | 'parallel'): void {
   const specs = specsOf()
   const ids = rootsOf(doc, uiStore.get().selection.blocks)
   const parent = ids[0] === undefined ? '' : parentOf(doc, ids[0])
-  if (!ids.length) return void refuse('Select the blocks that the container shall hold.')
-  if (ids.some((id) => parentOf(doc, id) !== parent)) return void refuse('Select blocks that stand in the same container.')
+  if (!ids.length) return void refuse('Select the blocks to wrap.')
+  if (ids.some((id) => parentOf(doc, id) !== parent)) return void refuse('Select blocks of the same container.')
   const trigger = ids.find((id) => isTrigger(doc.blocks[id], specs))
-  if (trigger) return void refuse(`${nameOf(doc, trigger)} starts runs; it can not stand inside a container.`)
+  if (trigger) return void refuse(`${nameOf(doc, trigger)} is a trigger and cannot be inside a container.`)
   const siblings = boxesIn(doc, specs, parent)
   const inner = around(siblings.filter((box) => ids.includes(box.id)))
   const outer: Box = {
@@ -342,12 +342,12 @@ export function toggleEnabled(): void {
   if (!blocks.length) return
   const enabled = blocks.some((id) => doc.blocks[id]?.enabled === false)
   dispatch({ type: 'setEnabled', ids: [...blocks], enabled })
-  announce(enabled ? 'enabled' : 'disabled')
+  announce(enabled ? 'Enabled' : 'Disabled')
 }
 
 export function undoStep(): void {
   const label = undo()
-  announce(label === null ? 'nothing to undo' : `undone: ${label}`)
+  announce(label === null ? 'Nothing to undo' : `Undone: ${label}`)
 }
 
 /** Say what was just done, with a button that undoes it. It goes with the next change of the document. */
@@ -363,7 +363,7 @@ export function toastUndo(text: string, tone: 'plain' | 'ok' = 'plain'): void {
 
 export function redoStep(): void {
   const label = redo()
-  announce(label === null ? 'nothing to redo' : `redone: ${label}`)
+  announce(label === null ? 'Nothing to redo' : `Redone: ${label}`)
 }
 
 // --- places ----------------------------------------------------------------------------------------------------------

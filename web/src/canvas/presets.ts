@@ -3,14 +3,14 @@
 import type { JsonObject } from '../net/types'
 
 const PRESETS: Readonly<Record<string, JsonObject>> = {
-  condition: { cases: [{ id: 'yes', title: 'yes', when: 'true' }, { id: 'else', title: 'else' }] },
+  condition: { cases: [{ id: 'yes', title: 'Yes', when: 'true' }, { id: 'else', title: 'Else' }] },
   router: { value: '', routes: [{ id: 'a', title: 'A' }, { id: 'b', title: 'B' }], default: 'other' },
   loop: { mode: 'for', count: 3 },
   parallel: { mode: 'count', count: 3 },
   function: { code: 'return {};' },
   http: { method: 'GET', url: '' },
   email: { to: '', subject: '' },
-  approval: { title: 'May this go on?', actions: ['approve', 'reject'] },
+  approval: { title: 'Approve this step?', actions: ['approve', 'reject'] },
   wait: { seconds: 5 },
   signal: { name: 'go' },
   set: { value: '' },

@@ -33,7 +33,7 @@ export function sentenceText(block: Block, spec: BlockSpec | undefined): string 
 function templateOf(block: Block, spec: BlockSpec | undefined): string {
   const cases = block.params?.cases
   // One case and an else is a question; with more, the rows below say it.
-  if (block.type === 'condition' && Array.isArray(cases) && cases.filter(hasWhen).length > 1) return 'the first that is true'
+  if (block.type === 'condition' && Array.isArray(cases) && cases.filter(hasWhen).length > 1) return 'First case that matches'
   const given = (spec as { sentence?: unknown } | undefined)?.sentence
   return typeof given === 'string' && given ? given : (spec?.description ?? block.type)
 }

@@ -86,7 +86,7 @@ export function labelOf(command: Command, doc?: Document): string {
     case 'setEnabled': return `${command.enabled ? 'enable' : 'disable'} ${blocks(command.ids.length, command.ids[0])}`
     case 'addEdge': return 'connect'
     case 'removeEdges': return command.ids.length === 1 ? 'delete connection' : `delete ${command.ids.length} connections`
-    case 'reparent': return command.parent ? `put into “${doc ? nameOf(doc, command.parent) : command.parent}”` : 'take out of container'
+    case 'reparent': return command.parent ? `move into “${doc ? nameOf(doc, command.parent) : command.parent}”` : 'move out of container'
     case 'paste': return `paste ${blocks(Object.keys(command.clip.blocks).length)}`
     case 'replaceDoc': return 'edit JSON'
     case 'setMeta': return 'change workflow settings'

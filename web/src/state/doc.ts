@@ -143,7 +143,7 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
   }
   const [next, inverse] = applyCommand(docStore.get().doc, { type: 'replaceDoc', doc: conflict.document })
   docStore.set((state) => ({
-    doc: next, undo: [...state.undo, { label: 'take over their version', command: inverse }], redo: [], saving: 'saved', savedAt: conflict.updated_at,
+    doc: next, undo: [...state.undo, { label: 'use their version', command: inverse }], redo: [], saving: 'saved', savedAt: conflict.updated_at,
     diagnostics: conflict.diagnostics ?? [],
   }))
   void dropLocal(id)

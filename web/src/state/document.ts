@@ -112,11 +112,11 @@ export function namedHandles(block: Block, spec?: BlockSpec): NamedHandle[] {
   const params = block.params ?? {}
   switch (block.type) {
     case 'condition':
-      return listed(params.cases, 'else')
+      return listed(params.cases, 'Else')
     case 'router': {
       const routes = listed(params.routes, '')
       const other = params.default
-      return typeof other === 'string' && other && !routes.some((r) => r.id === other) ? [...routes, { id: other, title: 'default' }] : routes
+      return typeof other === 'string' && other && !routes.some((r) => r.id === other) ? [...routes, { id: other, title: 'Default' }] : routes
     }
     case 'approval': {
       const actions = params.actions === undefined || params.actions === null ? ['approve', 'reject'] : params.actions
@@ -167,32 +167,32 @@ export function checkEdge(doc: Document, edge: Edge, specs: Specs = NO_SPECS, ig
   const source = doc.blocks[edge.source]
   const target = doc.blocks[edge.target]
   const handle = edge.handle ?? 'out'
-  if (!source || !target) return 'That block is not there any more.'
-  if (handlesOf(source, specs).length === 0) return `${nameOf(doc, edge.source)} is a note; notes are not joined.`
-  if (target.type === 'note' || specs.get(target.type)?.category === 'annotation') return `${nameOf(doc, edge.target)} is a note; notes are not joined.`
-  if (isTrigger(target, specs)) return `${nameOf(doc, edge.target)} starts runs; nothing can lead to it.`
-  if (edge.source === edge.target) return 'A block can not lead to itself; use a loop.'
-  if (!handlesOf(source, specs).includes(handle)) return `${nameOf(doc, edge.source)} has no handle ${handle}.`
+  if (!source || !target) return 'This block no longer exists.'
+  if (handlesOf(source, specs).length === 0) return `${nameOf(doc, edge.source)} is a note. Notes cannot be connected.`
+  if (target.type === 'note' || specs.get(target.type)?.category === 'annotation') return `${nameOf(doc, edge.target)} is a note. Notes cannot be connected.`
+  if (isTrigger(target, specs)) return `${nameOf(doc, edge.target)} is a trigger. Nothing can be connected to it.`
+  if (edge.source === edge.target) return 'A block cannot be connected to itself. Use a loop to repeat it.'
+  if (!handlesOf(source, specs).includes(handle)) return `${nameOf(doc, edge.source)} has no handle “${handle}”.`
   if (handle === 'body') {
-    if (parentOf(doc, edge.target) !== edge.source) return `body leads to blocks inside ${nameOf(doc, edge.source)} only.`
+    if (parentOf(doc, edge.target) !== edge.source) return `Connect this handle to a block inside ${nameOf(doc, edge.source)}.`
   } else if (parentOf(doc, edge.source) !== parentOf(doc, edge.target)) {
-    if (parentOf(doc, edge.target) === edge.source) return 'Use the handle body to lead to blocks inside.'
-    return 'An edge can not cross the border of a container.'
+    if (parentOf(doc, edge.target) === edge.source) return 'To connect to a block inside, use the handle on the inner left side of the container.'
+    return 'A connection cannot cross the border of a container.'
   }
   const index = indexOf(doc)
   const twin = index.edges.find((e) => e.source === edge.source && e.handle === handle && e.target === edge.target)
-  if (twin && twin.id !== ignore) return 'They are joined already.'
-  if (handle !== 'body' && reaches(index, edge.target, edge.source, ignore)) return 'That would be a circle; repetition is what loops are for.'
+  if (twin && twin.id !== ignore) return 'These blocks are already connected.'
+  if (handle !== 'body' && reaches(index, edge.target, edge.source, ignore)) return 'This would create a cycle. Use a loop to repeat blocks.'
   return null
 }
 
 /** Why these blocks can not be put into `parent` ('' is the canvas), in words; null when they can. */
 export function checkParent(doc: Document, ids: readonly string[], parent: string, specs: Specs = NO_SPECS): string | null {
-  if (parent && !kindOf(doc, parent, specs)) return `${nameOf(doc, parent)} is no container.`
+  if (parent && !kindOf(doc, parent, specs)) return `${nameOf(doc, parent)} is not a container.`
   for (const id of ids) {
-    if (parent && isTrigger(doc.blocks[id], specs)) return `${nameOf(doc, id)} starts runs; it can not stand inside a container.`
-    if (parent === id || (parent && isInside(doc, parent, id))) return 'A container can not be put into itself.'
-    if (parent && chainOf(doc, parent).length + 1 + depthOf(doc, id, specs) > NESTING_MAX) return `More than ${NESTING_MAX} containers in each other.`
+    if (parent && isTrigger(doc.blocks[id], specs)) return `${nameOf(doc, id)} is a trigger and cannot be inside a container.`
+    if (parent === id || (parent && isInside(doc, parent, id))) return 'A container cannot be moved into itself.'
+    if (parent && chainOf(doc, parent).length + 1 + depthOf(doc, id, specs) > NESTING_MAX) return `Containers can be nested up to ${NESTING_MAX} levels deep.`
   }
   return null
 }

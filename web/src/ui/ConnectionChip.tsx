@@ -1,4 +1,4 @@
-// How up to date the shown run is: live, catching up 120, offline - clocks stopped, replay seq 79.
+// How up to date the shown run is: live, catching up 120, connection lost, viewing event 79 of 120.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { reconnect, runStore, seek } from '../state/live'
@@ -10,20 +10,21 @@ import { Button } from './Button'
 export function ConnectionChip(): ReactElement | null {
   const net = useSelect(netStore, (s) => s)
   const cursor = useSelect(runStore, (s) => s.cursor)
+  const last = useSelect(runStore, (s) => s.head.seq)
   const left = useSecondsTo(net.mode === 'offline' ? net.retryAt : null)
   if (net.mode === 'idle') return null
   if (cursor !== 'live') {
     return (
       <span className="chip status" data-tone="wait" data-mode="replay" data-testid="connection">
-        <Icon name="back" size={14} />replay seq {cursor}
-        <Button kind="bare" onClick={() => seek('live')}>Back to {net.mode === 'ended' ? 'the end' : 'live'}</Button>
+        <Icon name="back" size={14} />Viewing event {cursor} of {last}
+        <Button kind="bare" onClick={() => seek('live')}>{net.mode === 'ended' ? 'Latest' : 'Live'}</Button>
       </span>
     )
   }
   const words = {
-    live: 'live', ended: 'ended', catching: net.behind ? `catching up ${net.behind}` : 'catching up',
+    live: 'Live', ended: 'Finished', catching: net.behind ? `Catching up, ${net.behind} events` : 'Catching up',
     // Nothing is tried again by itself after a refusal: what it says matters.
-    offline: net.retryAt === null && net.error ? net.error : `offline - clocks stopped${left === null ? '' : `, retry in ${left} s`}`,
+    offline: net.retryAt === null && net.error ? net.error : `Connection lost${left === null ? '' : `, retrying in ${left} s`}`,
   }
   const tones = { live: 'ok', ended: 'quiet', catching: 'run', offline: 'err' } as const
   const icons = { live: 'running', ended: 'stop', catching: 'queued', offline: 'warning' } as const

@@ -100,9 +100,10 @@ function planOf(doc: Document, specs: Specs, container: string, edges: readonly 
   return { boxes, within: size && { x: 0, y: CONTAINER_HEAD, w: size.w, h: size.h - CONTAINER_HEAD }, wires, ids: edges.map((edge) => edge.id) }
 }
 
-/** What stands on an edge that leaves by `handle`: the title of its case, route or action, or `error`. */
+/** What stands on an edge that leaves by `handle`: the title of its case, route or action, or that it is for errors. */
 export function titleOf(doc: Document, source: string, handle: string): string {
   if (handle === 'out' || handle === 'body') return ''
+  if (handle === 'error') return 'On error'
   const block = doc.blocks[source]
   return (block && namedHandles(block).find((named) => named.id === handle)?.title) || handle
 }

@@ -3,7 +3,7 @@
 
 import type { Document, EventData, WireEvent } from '../../net/types'
 import { parsePath } from '../../state/run'
-import { nameOf } from '../../state/document'
+import { kindOf, namedHandles, nameOf } from '../../state/document'
 import type { Tone } from '../../ui/status'
 
 export const EVENT_GROUPS = [
@@ -62,43 +62,52 @@ function happened(event: WireEvent, doc: Document | null): string {
   const { data, type } = event
   const name = event.block === null ? '' : doc ? nameOf(doc, event.block) : event.block
   const isEnd = event.node?.endsWith(':end') ?? false
+  const isParallel = event.block !== null && !!doc && kindOf(doc, event.block) === 'parallel'
+  const word = isParallel ? 'branch' : 'iteration'
   switch (type) {
     case 'run.started': return 'Run started'
-    case 'run.parked': return 'Run waits, nothing runs'
-    case 'run.cancelling': return 'Run is being cancelled'
-    case 'run.forked': return `Run forked from ${data.source ?? 'another run'} at seq ${data.seq ?? 0}`
+    case 'run.parked': return 'Run paused'
+    case 'run.cancelling': return 'Cancelling the run'
+    case 'run.forked': return `Run forked from ${data.source ?? 'another run'} at event ${data.seq ?? 0}`
     case 'run.migrated': return `Run moved to version ${data.version ?? 'unknown'}`
     case 'run.finished': return `Run ${data.status ?? 'finished'}`
-    case 'node.started': return isEnd ? `${name} looks at its result` : event.attempt > 1 ? `${name} started, attempt ${event.attempt}` : `${name} started`
+    case 'node.started': return isEnd ? `${name}: ${isParallel ? 'branches collected' : 'loop condition checked'}` : event.attempt > 1 ? `${name} started, attempt ${event.attempt}` : `${name} started`
     case 'node.succeeded': {
-      if (data.cached) return `${name} taken from the cache`
-      if (data.reused) return `${name} taken over from the run before`
-      return data.route && data.route !== 'out' ? `${name} went on by ${data.route}` : `${name} succeeded`
+      if (data.cached) return `${name} succeeded, result from the cache`
+      if (data.reused) return `${name} succeeded, result of the previous run`
+      return data.route && data.route !== 'out' ? `${name} succeeded. Branch taken: ${branchOf(doc, event.block, data.route)}` : `${name} succeeded`
     }
     case 'node.failed': return data.route || data.caught ? `${name} failed, handled` : `${name} failed`
-    case 'node.skipped': return data.reason === 'pruned' ? `${name} skipped, its path was not taken` : `${name} skipped, ${SKIPS[data.reason ?? ''] ?? data.reason}`
-    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} runs again after a restart` : data.error?.code === 'run_forked' ? `${name} starts anew in this run` : `${name} failed, attempt ${event.attempt + 1} follows`
-    case 'retry.hastened': return `${name} need not wait, attempt ${event.attempt} may start`
-    case 'region.sized': return data.count === 0 ? `${name} has nothing to do` : `${name} begins, ${data.count} known`
+    case 'node.skipped': return `${name} skipped: ${SKIPS[data.reason ?? 'pruned'] ?? data.reason}`
+    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} resumed after a restart` : data.error?.code === 'run_forked' ? `${name} starts again in this run` : `${name} failed, attempt ${event.attempt + 1} scheduled`
+    case 'retry.hastened': return `${name}: attempt ${event.attempt} starts now`
+    case 'region.sized': return data.count === 0 ? `${name} has no items` : `${name} started, ${data.count === 1 ? `1 ${word}` : `${data.count} ${word}${isParallel ? 'es' : 's'}`}`
     case 'scope.opened': {
       const first = (data.first ?? 0) + 1
       const count = data.count ?? 1
-      return count > 1 ? `${name} opened ${first} to ${first + count - 1}` : `${name} opened ${first}`
+      return count > 1 ? `${name}: ${word}${isParallel ? 'es' : 's'} ${first} to ${first + count - 1} started` : `${name}: ${word} ${first} started`
     }
-    case 'region.exited': return `${name} done after ${data.count ?? 0}`
-    case 'wait.opened': return `${name} waits ${WAITS[data.kind ?? ''] ?? `for a ${data.kind}`}`
-    case 'wait.closed': return `${name} ${data.outcome === 'fired' ? 'wait is over' : data.outcome}${data.by ? ` by ${data.by}` : ''}`
+    case 'region.exited': return `${name} finished after ${data.count ?? 0} ${word}${data.count === 1 ? '' : isParallel ? 'es' : 's'}`
+    case 'wait.opened': return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}`
+    case 'wait.closed': return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
     case 'variables.patched': return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
     case 'node.log': return `${name}: ${data.message ?? ''}`
     default: return name ? `${name} ${type}` : type
   }
 }
 
+/** A branch by its title. */
+function branchOf(doc: Document | null, id: string | null, route: string): string {
+  const block = id === null ? undefined : doc?.blocks[id]
+  return (block && namedHandles(block).find((named) => named.id === route)?.title) || (route === 'error' ? 'On error' : route)
+}
+
 function detailOf(data: EventData): string {
   return data.error ? `: ${data.error.message}` : ''
 }
 
-const SKIPS: Record<string, string> = { skip_if: 'its condition said so', expired: 'its time was over' }
+const SKIPS: Record<string, string> = { pruned: 'branch not taken', skip_if: 'its skip condition was true', expired: 'no answer in time' }
+const OUTCOMES: Record<string, string> = { fired: 'wait finished', answered: 'answered', expired: 'expired', cancelled: 'wait cancelled' }
 const WAITS: Record<string, string> = {
-  approval: 'for a decision', form: 'for an answer', timer: 'until its time', signal: 'for a signal', webhook: 'for a call', child: 'for a run it started', attention: 'for somebody to look into a lost attempt',
+  approval: 'a decision', form: 'an answer', timer: 'its time', signal: 'a signal', webhook: 'a request', child: 'a run it started', attention: 'a decision about a lost attempt',
 }

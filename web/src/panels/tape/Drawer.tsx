@@ -68,7 +68,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
           {open === null ? 'Open the drawer' : 'Close the drawer'}
         </Button>}
       </div>
-      {hasRun && (phone || open !== null) ? <Tape axis={axis} /> : null}
+      {hasRun ? <Tape axis={axis} strip={!phone && open === null} /> : null}
       {pane ? (
         <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} style={{ height }}>
           <Suspense fallback={null}>{pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}</Suspense>
@@ -84,12 +84,12 @@ function Title(): ReactElement {
   const finished = useSelect(runStore, (s) => s.head.finishedAt)
   const live = useSelect(runStore, (s) => s.cursor === 'live')
   const now = useClock(100)
-  if (!id) return <p className="drawer__title"><b>Tape</b><span className="quiet">No run yet. Run this, and every step shows up here.</span></p>
+  if (!id) return <p className="drawer__title"><b>Tape</b><span className="quiet">No runs yet. Run the workflow to see every step here.</span></p>
   return (
     <p className="drawer__title">
       <b>Tape</b>
       <span className="mono drawer__facts">
-        <span title={id}>run {shortId(id)}</span>
+        <span title={id}>Run {shortId(id)}</span>
         {started ? <span className="drawer__started"> · started {timeOfDay(started)}</span> : null}
         {started ? <span> · {clockText((live && finished ? finished : now) - started)}</span> : null}
       </span>
@@ -105,7 +105,7 @@ function Controls({ axis, onAxis, mode }: { axis: Axis; onAxis: (axis: Axis) => 
   const { playing, speed } = useSelect(playStore, (s) => s)
   const cursor = useSelect(runStore, (s) => s.cursor)
   const status: RunFold['status'] = useSelect(runStore, (s) => s.head.status)
-  const empty = useSelect(runStore, (s) => s.head.seq === 0) ? 'No event yet' : null
+  const empty = useSelect(runStore, (s) => s.head.seq === 0) ? 'No events yet' : null
   const over = isEnded(status)
   const copy = async (): Promise<void> => {
     try {
@@ -126,16 +126,16 @@ function Controls({ axis, onAxis, mode }: { axis: Axis; onAxis: (axis: Axis) => 
       <Button kind="bare" icon={playing ? 'pause' : 'play'} iconOnly why={empty} keys={keyText('play')} onClick={togglePlay}>{playing ? 'Pause' : 'Play'}</Button>
       <Button kind="bare" icon="chevron" iconOnly why={empty} keys={keyText('nextEvent')} onClick={() => step(1)}>Next event</Button>
       <Button kind="bare" className="drawer__speed mono" aria-label={`Speed ${speed}x`} onClick={nextSpeed}>{`${speed}x`}</Button>
-      <button type="button" className="drawer__follow mono" aria-pressed={cursor === 'live'} title={keyText('live')} onClick={() => (pause(), seek('live'))}>
-        {over ? 'at the end' : 'follow live'}
+      <button type="button" className="drawer__follow" aria-pressed={cursor === 'live'} title={keyText('live')} onClick={() => (pause(), seek('live'))}>
+        {over ? 'Latest' : 'Live'}
       </button>
-      <span className="drawer__axis" role="group" aria-label="Tape by">
+      <span className="drawer__axis" role="group" aria-label="Axis of the Tape">
         {(['order', 'time'] as const).map((each) => (
-          <button key={each} type="button" className="mono" aria-pressed={axis === each} onClick={() => onAxis(each)}>{each}</button>
+          <button key={each} type="button" aria-pressed={axis === each} onClick={() => onAxis(each)}>{each === 'order' ? 'Order' : 'Time'}</button>
         ))}
       </span>
       <Button kind="bare" icon="link" iconOnly why={empty} onClick={() => void copy()}>Copy a link to this moment</Button>
-      {mode === 'run' ? <Button kind="bare" icon="router" iconOnly data-testid="fork-here" why={empty ?? (seq < 1 ? 'Nothing has happened at this moment' : null)} onClick={() => setForking(true)}>Fork from here</Button> : null}
+      {mode === 'run' ? <Button kind="bare" icon="router" iconOnly data-testid="fork-here" why={empty ?? (seq < 1 ? 'There is no event before this moment' : null)} onClick={() => setForking(true)}>Fork from here</Button> : null}
       {forking && meta ? <Suspense fallback={null}><ForkDialog run={meta} doc={doc} seq={seq} onClose={() => setForking(false)} /></Suspense> : null}
     </div>
   )

@@ -8,12 +8,14 @@ import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { describe } from '../events/describe'
 import { seqAt, tapeLayout, type Axis } from './layout'
-import { coloursOf, paint, TAPE_H, type Colours } from './paint'
+import { coloursOf, paint, STRIP_H, TAPE_H, type Colours } from './paint'
 import { pause, togglePlay } from './play'
 import { IDLE_MS, timeOfDay } from './time'
 import { useClock } from './useClock'
 
-export function Tape({ axis }: { axis: Axis }): ReactElement {
+/** `strip`: folded, with a line of its own height. */
+export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): ReactElement {
+  const height = strip ? STRIP_H : TAPE_H
   const box = useRef<HTMLDivElement>(null)
   const canvas = useRef<HTMLCanvasElement>(null)
   const width = useWidth(box)
@@ -40,13 +42,13 @@ export function Tape({ axis }: { axis: Axis }): ReactElement {
     const ctx = element?.getContext('2d')
     if (!element || !ctx || !colours || !width) return
     const scale = devicePixelRatio || 1
-    if (element.width !== Math.round(width * scale) || element.height !== TAPE_H * scale) {
+    if (element.width !== Math.round(width * scale) || element.height !== Math.round(height * scale)) {
       element.width = Math.round(width * scale)
-      element.height = TAPE_H * scale
+      element.height = Math.round(height * scale)
     }
     ctx.setTransform(scale, 0, 0, scale, 0, 0)
-    paint(ctx, { layout, log, seq, live: cursor === 'live', hover, block, idleMs }, colours)
-  }, [layout, colours, seq, cursor, hover, block, idleMs, width, log])
+    paint(ctx, { layout, log, seq, live: cursor === 'live', hover, block, idleMs, strip }, colours)
+  }, [layout, colours, seq, cursor, hover, block, idleMs, width, log, height, strip])
 
   const at = (event: PointerEvent): number => seqAt(layout, event.clientX - box.current!.getBoundingClientRect().left)
   const goTo = (to: number): void => {
@@ -74,12 +76,12 @@ export function Tape({ axis }: { axis: Axis }): ReactElement {
     event.stopPropagation()
   }
   const shown = log[seq - 1]
-  const text = shown ? `seq ${seq}, ${describe(shown, doc)}` : 'before the first event'
+  const text = shown ? `Event ${seq} of ${length}, ${describe(shown, doc)}` : 'Before the first event'
   const pointed = hover !== null ? log[hover - 1] : undefined
   return (
     <div
       ref={box} role="slider" tabIndex={0} data-testid="tape" className="tape" aria-label="Tape" aria-valuemin={0} aria-valuemax={length} aria-valuenow={seq}
-      aria-valuetext={text} aria-orientation="horizontal" onKeyDown={onKey} style={{ height: TAPE_H }}
+      aria-valuetext={text} aria-orientation="horizontal" onKeyDown={onKey} style={{ height }}
       onPointerDown={(event) => {
         if (event.button !== 0 || !length) return
         event.currentTarget.setPointerCapture(event.pointerId)

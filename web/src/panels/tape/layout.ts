@@ -10,9 +10,11 @@ export type Axis = 'order' | 'time'
 /** Above so many events ticks would overlap: they are gathered in bars. */
 export const BIN_ABOVE = 2000
 export const PAD_X = 14
-const PITCH_MAX = 12
+/** Between two events of a short run, and how far left of the first one "before everything" begins. */
+const PITCH_MAX = 160
+const BEFORE = 6
 const BIN_W = 3
-const GAP_W = 84
+const GAP_W = 96
 const NARROW_GAP_W = 10
 
 /** Some pixels of the Tape and what happened there. `tone` is the most common one, `top` the gravest. */
@@ -59,7 +61,7 @@ export function heightOf(event: WireEvent): number {
 /** The seq at a place: 0 left of everything. */
 export function seqAt(layout: TapeLayout, x: number): number {
   const { xs } = layout
-  if (!xs.length || x < xs[0]! - PITCH_MAX / 2) return 0
+  if (!xs.length || x < xs[0]! - BEFORE) return 0
   let [low, high] = [0, xs.length - 1]
   while (low < high) {
     const mid = (low + high + 1) >> 1
@@ -73,7 +75,7 @@ export function seqAt(layout: TapeLayout, x: number): number {
 /** Where the cursor stands after `seq`. */
 export function xOf(layout: TapeLayout, seq: number): number {
   if (!layout.xs.length) return PAD_X
-  return seq <= 0 ? layout.xs[0]! - 6 : layout.xs[Math.min(seq, layout.xs.length) - 1]!
+  return seq <= 0 ? layout.xs[0]! - BEFORE : layout.xs[Math.min(seq, layout.xs.length) - 1]!
 }
 
 function byOrder(log: readonly WireEvent[], width: number, xs: Float64Array): Break[] {

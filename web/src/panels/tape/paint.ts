@@ -1,4 +1,5 @@
-// Draws the Tape: ticks or bars on a line, times below, the cursor above. Everything behind the cursor is pale.
+// Draws the Tape: ticks or bars on a line, times below, the cursor above. Everything behind the cursor is pale. Folded it is a
+// strip: the same without times.
 
 import type { WireEvent } from '../../net/types'
 import type { Tone } from '../../ui/status'
@@ -7,11 +8,15 @@ import { heightOf, PAD_X, xOf, type TapeLayout } from './layout'
 import { exactTime, roughly, timeOfDay } from './time'
 
 export const TAPE_H = 68
+export const STRIP_H = 24
 const LINE_Y = 44
+const STRIP_LINE_Y = 19
+/** Of the heights of ticks and bars. */
+const STRIP_SCALE = 0.7
 const TEXT_Y = 57
 const BAR_MAX = 22
 
-export type Colours = Record<Tone | 'ink' | 'ink2' | 'line' | 'paper' | 'panel', string> & { font: string }
+export type Colours = Record<Tone | 'ink' | 'ink2' | 'line' | 'paper' | 'panel', string> & { font: string; words: string }
 
 export interface Picture {
   layout: TapeLayout
@@ -23,6 +28,7 @@ export interface Picture {
   hover: number | null
   /** Block whose events are marked below the line. */
   block: string | null
+  strip: boolean
   /** Idle for so long since the last event, and not over; else 0. */
   idleMs: number
 }
@@ -32,72 +38,89 @@ export function coloursOf(element: Element): Colours {
   const of = (name: string): string => style.getPropertyValue(name).trim()
   return {
     run: of('--run'), ok: of('--ok'), err: of('--err'), wait: of('--wait'), quiet: of('--edge'), ink: of('--ink'), ink2: of('--ink-2'),
-    line: of('--line'), paper: of('--paper'), panel: of('--panel'), font: of('--font-mono'),
+    line: of('--line'), paper: of('--paper'), panel: of('--panel'), font: of('--font-mono'), words: of('--font-ui'),
   }
 }
 
 export function paint(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): void {
-  const { layout, log, seq, live, hover, idleMs } = picture
+  const { layout, log, seq, live, hover, idleMs, strip } = picture
   const { width } = layout
+  const lineY = lineYOf(picture)
   ctx.clearRect(0, 0, width, TAPE_H)
   ctx.fillStyle = c.line
-  ctx.fillRect(PAD_X, LINE_Y, width - 2 * PAD_X, 1)
+  ctx.fillRect(PAD_X, lineY, width - 2 * PAD_X, 1)
   if (layout.bars) bars(ctx, picture, c)
   else ticks(ctx, picture, c)
   if (picture.block) marks(ctx, picture, c)
-  times(ctx, layout, log, c)
+  if (!strip) times(ctx, layout, log, c)
   const x = xOf(layout, seq)
-  if (live && idleMs > 0) label(ctx, `( ${roughly(idleMs)} idle )`, Math.min(x + 14, width - 76), LINE_Y - 14, c.ink2, c, 'left')
+  if (live && idleMs > 0 && !strip) {
+    const text = idleText(idleMs)
+    ctx.font = `11px ${c.words}`
+    const room = x + 14 + ctx.measureText(text).width < width - PAD_X
+    label(ctx, text, room ? x + 14 : x - 10, LINE_Y - 30, c.ink2, c.words, room ? 'left' : 'right')
+  }
   if (hover !== null && hover !== seq && hover > 0) {
     ctx.fillStyle = c.ink2
-    ctx.fillRect(Math.round(xOf(layout, hover)), 14, 1, LINE_Y - 8)
+    ctx.fillRect(Math.round(xOf(layout, hover)), strip ? 2 : 14, 1, lineY - (strip ? 0 : 8))
   }
-  if (log.length) head(ctx, x, live ? null : seq, width, c)
+  if (log.length) head(ctx, x, live ? null : seq, picture, c)
 }
 
-function ticks(ctx: CanvasRenderingContext2D, { layout, log, seq }: Picture, c: Colours): void {
+const lineYOf = ({ strip }: Picture): number => (strip ? STRIP_LINE_Y : LINE_Y)
+const idleText = (ms: number): string => `${roughly(ms)} idle`
+
+function ticks(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): void {
+  const { layout, log, seq, strip } = picture
   const { xs } = layout
+  const lineY = lineYOf(picture)
   const wide = xs.length > 1 && xs[xs.length - 1]! - xs[0]! < xs.length * 5 ? 2 : 3
   for (let i = 0; i < log.length; i++) {
     const event = log[i]!
-    const h = heightOf(event)
+    const h = heightOf(event) * (strip ? STRIP_SCALE : 1)
     ctx.fillStyle = i < seq ? c[toneOfEvent(event)] : c.line
-    ctx.fillRect(Math.round(xs[i]! - wide / 2), LINE_Y - h, wide, h)
+    ctx.fillRect(Math.round(xs[i]! - wide / 2), lineY - h, wide, h)
     // A new attempt, and the first event after a pause, get a foot.
-    if (event.attempt > 1 && event.type === 'node.started') ctx.fillRect(Math.round(xs[i]! - 3), LINE_Y - 2, 6, 2)
-    if (log[i - 1]?.type === 'run.parked') ctx.fillRect(Math.round(xs[i]! - wide / 2), LINE_Y, wide, 5)
+    if (event.attempt > 1 && event.type === 'node.started') ctx.fillRect(Math.round(xs[i]! - 3), lineY - 2, 6, 2)
+    if (log[i - 1]?.type === 'run.parked') ctx.fillRect(Math.round(xs[i]! - wide / 2), lineY, wide, 5)
   }
 }
 
-function bars(ctx: CanvasRenderingContext2D, { layout, seq }: Picture, c: Colours): void {
+function bars(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): void {
+  const { layout, seq, strip } = picture
+  const lineY = lineYOf(picture)
+  const barMax = BAR_MAX * (strip ? STRIP_SCALE : 1)
   let most = 1
   for (const bar of layout.bars!) most = Math.max(most, bar.count)
   for (const bar of layout.bars!) {
-    const h = Math.max(5, Math.round(BAR_MAX * Math.sqrt(bar.count / most)))
+    const h = Math.max(5, Math.round(barMax * Math.sqrt(bar.count / most)))
     const past = bar.first <= seq
     ctx.fillStyle = past ? c[bar.tone] : c.line
-    ctx.fillRect(bar.x - 1, LINE_Y - h, 2, h)
+    ctx.fillRect(bar.x - 1, lineY - h, 2, h)
     if (!past || bar.top === bar.tone) continue
     ctx.fillStyle = c[bar.top]
-    ctx.fillRect(bar.x - 1, LINE_Y - h, 2, Math.max(4, h / 3))
+    ctx.fillRect(bar.x - 1, lineY - h, 2, Math.max(4, h / 3))
   }
 }
 
-function marks(ctx: CanvasRenderingContext2D, { layout, log, block }: Picture, c: Colours): void {
+function marks(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): void {
+  const { layout, log, block } = picture
+  const lineY = lineYOf(picture)
   ctx.fillStyle = c.ink
-  for (let i = 0; i < log.length; i++) if (log[i]!.block === block) ctx.fillRect(Math.round(layout.xs[i]! - 1.5), LINE_Y + 2, 3, 2)
+  for (let i = 0; i < log.length; i++) if (log[i]!.block === block) ctx.fillRect(Math.round(layout.xs[i]! - 1.5), lineY + 2, 3, 2)
 }
 
 /** Times of day along the line, where there is room; the lengths of idle stretches first. */
 function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly WireEvent[], c: Colours): void {
   if (!log.length) return
   const taken: [number, number][] = []
-  const put = (text: string, x: number, align: CanvasTextAlign): void => {
+  const put = (text: string, x: number, align: CanvasTextAlign, font = c.font): void => {
+    ctx.font = `11px ${font}`
     const w = ctx.measureText(text).width
     const from = align === 'left' ? x : align === 'right' ? x - w : x - w / 2
     if (from < 0 || from + w > layout.width || taken.some(([a, b]) => from < b + 14 && from + w > a - 14)) return
     taken.push([from, from + w])
-    label(ctx, text, x, TEXT_Y, c.ink2, c, align)
+    label(ctx, text, x, TEXT_Y, c.ink2, font, align)
   }
   ctx.font = `11px ${c.font}`
   ctx.textBaseline = 'middle'
@@ -107,7 +130,7 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
     ctx.fillStyle = c.ink2
     ctx.fillRect(Math.round(gap.x - 4), LINE_Y - 3, 1, 7)
     ctx.fillRect(Math.round(gap.x + 3), LINE_Y - 3, 1, 7)
-    if (gap.label) put(`( ${roughly(gap.ms)} idle )`, gap.x, 'center')
+    if (gap.label) put(idleText(gap.ms), gap.x, 'center', c.words)
   }
   const first = layout.xs[0]!
   const last = layout.xs[layout.xs.length - 1]!
@@ -133,24 +156,25 @@ function firstFrom(xs: Float64Array, x: number): number {
   return low
 }
 
-function label(ctx: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, c: Colours, align: CanvasTextAlign): void {
-  ctx.font = `11px ${c.font}`
+function label(ctx: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, font: string, align: CanvasTextAlign): void {
+  ctx.font = `11px ${font}`
   ctx.textBaseline = 'middle'
   ctx.textAlign = align
   ctx.fillStyle = colour
   ctx.fillText(text, x, y)
 }
 
-function head(ctx: CanvasRenderingContext2D, x: number, seq: number | null, width: number, c: Colours): void {
+function head(ctx: CanvasRenderingContext2D, x: number, seq: number | null, picture: Picture, c: Colours): void {
+  const { strip, layout } = picture
   ctx.fillStyle = c.ink
-  ctx.fillRect(Math.round(x) + (seq === null ? 3 : 0), 4, 2, LINE_Y + 2)
-  if (seq === null) return
-  const text = `seq ${String(seq).padStart(4, '0')}`
-  ctx.font = `11px ${c.font}`
+  ctx.fillRect(Math.round(x) + (seq === null ? 3 : 0), strip ? 1 : 4, 2, lineYOf(picture) + (strip ? 1 : 2))
+  if (seq === null || strip) return
+  const text = `Event ${seq}`
+  ctx.font = `11px ${c.words}`
   const w = ctx.measureText(text).width + 12
-  const left = x + 8 + w > width ? x - w - 6 : x + 8
+  const left = x + 8 + w > layout.width ? x - w - 6 : x + 8
   ctx.beginPath()
   ctx.roundRect(left, 2, w, 17, 3)
   ctx.fill()
-  label(ctx, text, left + 6, 11, c.panel, c, 'left')
+  label(ctx, text, left + 6, 11, c.panel, c.words, 'left')
 }

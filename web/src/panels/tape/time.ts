@@ -4,7 +4,7 @@ import type { WireEvent } from '../../net/types'
 
 export const IDLE_MS = 5000
 
-/** 0.4 s, 41.2 s, 3 m 20 s, 2 h 5 m, 3 d 4 h. */
+/** 0.4 s, 41.2 s, 3 min 20 s, 2 h 5 min, 3 d 4 h. */
 export function durationText(ms: number): string {
   const at = Math.max(0, ms)
   if (at < 1000) return `${Math.round(at)} ms`
@@ -12,15 +12,15 @@ export function durationText(ms: number): string {
   const s = Math.floor(at / 1000)
   const [d, h, m] = [Math.floor(s / 86_400), Math.floor(s / 3600) % 24, Math.floor(s / 60) % 60]
   if (d) return h ? `${d} d ${h} h` : `${d} d`
-  if (h) return m ? `${h} h ${m} m` : `${h} h`
-  return s % 60 ? `${m} m ${s % 60} s` : `${m} m`
+  if (h) return m ? `${h} h ${m} min` : `${h} h`
+  return s % 60 ? `${m} min ${s % 60} s` : `${m} min`
 }
 
-/** The same without the smaller part: 3 m, 2 h, 4 d. */
+/** The same without the smaller part: 3 min, 2 h, 4 d. */
 export function roughly(ms: number): string {
   const s = Math.max(0, Math.round(ms / 1000))
   if (s < 60) return `${s} s`
-  if (s < 3600) return `${Math.round(s / 60)} m`
+  if (s < 3600) return `${Math.round(s / 60)} min`
   if (s < 86_400 * 2) return `${Math.round(s / 3600)} h`
   return `${Math.round(s / 86_400)} d`
 }
