@@ -6,7 +6,10 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
+from msgspec import Struct
+
 from executor.blocks.threads import FunctionThreads
+from executor.store.children import FamilyMax
 
 if TYPE_CHECKING:
     from executor.blocks.http import GuardedClient
@@ -34,6 +37,15 @@ class NotifySettings:
     webhook: str | None = None
 
 
+class RunLimits(Struct, frozen=True):
+    """Bounds of what runs leave behind: runs below one run; bytes of the outputs of a run, and of a run with all below
+    it."""
+
+    family: FamilyMax = FamilyMax()
+    run_bytes: int = 256 * 1024 * 1024
+    family_bytes: int = 1024 * 1024 * 1024
+
+
 @dataclass(slots=True)
 class Services:
     """`env` holds the values `${NAME}` may read; those named in `secrets` are taken out of everything that is
@@ -48,6 +60,7 @@ class Services:
     secrets: frozenset[str] = frozenset()
     base_url: str = "http://127.0.0.1:8765"
     functions: FunctionThreads = field(default_factory=FunctionThreads)
+    limits: RunLimits = field(default_factory=RunLimits)
 
     async def close(self) -> None:
         await self.http.close()

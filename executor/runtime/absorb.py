@@ -44,6 +44,7 @@ from executor.runtime.lost import question
 from executor.services import NotifySettings
 from executor.store.base import Append, NewRun, Record, RunStatus, WaitRow, WaitUpdate
 from executor.store.cache import CacheRow
+from executor.store.children import FamilyMax
 from executor.store.notifications import NotificationRow
 from executor.values.payload import split
 from executor.values.scope import Values
@@ -68,10 +69,12 @@ class Absorber:
         notify: NotifySettings | None = None,
         parent: tuple[str, str] | None = None,
         root: str | None = None,
+        family_max: FamilyMax | None = None,
     ) -> None:
         self._parent = parent
         self._root = root
-        self._bytes = 0  # of all outputs so far
+        self._family_max = family_max or FamilyMax()
+        self.bytes = 0  # of all outputs so far
         self._run_id = run_id
         self._epoch = epoch
         self._plan = plan
@@ -174,6 +177,7 @@ class Absorber:
             cancels=tuple(self._cancels),
             root=self._root,
             output_bytes=self._new_bytes if self._root is not None else 0,
+            family_max=self._family_max,
             cached=tuple(self._cached),
             status=self._status,
             output=self._output,
@@ -225,7 +229,7 @@ class Absorber:
         self._seq += 1
         if output is not None:
             if type(event) is not RunFinished:  # what it puts out is what blocks have put out
-                self._bytes += len(output)
+                self.bytes += len(output)
                 self._new_bytes += len(output)
             inline, blob = split(output)
             if blob is not None:
@@ -276,7 +280,7 @@ class Absorber:
         """With its first child: all that it has put out so far counts."""
         if self._root is None:
             self._root = self._run_id
-            self._new_bytes = self._bytes
+            self._new_bytes = self.bytes
 
     def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
         self._status = event.status
@@ -354,7 +358,7 @@ class Absorber:
         if type(event) is NodeStarted:
             return None
         if output is not None and type(event) is not RunFinished:
-            self._bytes += len(output)
+            self.bytes += len(output)
         match event:
             case VariablesPatched():
                 self._values.patch(event.ops)

@@ -106,9 +106,9 @@ def fact_of_cancel(parent: str) -> bytes:
     return orjson.dumps({"type": "cancel", "reason": f"run {parent}, which started this one, needs it no longer"})
 
 
-def cancel_with_root(now_ms: int, root: str | None) -> f.CancelRequested:
-    """What a run hears whose root was cancelled, or has ended, before the runs between have told it."""
-    return f.CancelRequested(now_ms, f"run {root}, which started this one, needs it no longer")
+def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
+    """What a run hears when a run above was cancelled, or has ended, and the runs between have not told it yet."""
+    return f.CancelRequested(now_ms, "a run above, for which this one was started, needs it no longer")
 
 
 def error_of_end(fact: dict[str, Any]) -> ErrorInfo:

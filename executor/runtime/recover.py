@@ -72,6 +72,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         notify=parts.services.notify,
         parent=(row.parent_run_id, row.parent_key) if row.parent_run_id and row.parent_key else None,
         root=row.root_id,
+        family_max=parts.services.limits.family,
     )
     after = 0
     while after < row.seq:
@@ -121,6 +122,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         signal=parts.hub.signal,
         messages_written=parts.hub.messages.set,
         wake=parts.wake,
+        limits=parts.services.limits,
     )
     return loop, _first_facts(parts, plan, state, loop)
 

@@ -28,13 +28,14 @@ from executor.core.decide import ATTEMPT_ENDED, CANCELLED, commands_of, route_of
 from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase, State
 from executor.errors import CorruptJournal, Fenced, LimitExceeded, StoreError, Unheard
-from executor.runtime import lost
+from executor.runtime import bounds, lost
 from executor.runtime.absorb import Absorber
-from executor.runtime.children import cancel_with_root, error_of_end
+from executor.runtime.children import cancel_of_orphan, error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
 from executor.runtime.move import carried, fit, move_append, translator
 from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
+from executor.services import RunLimits
 from executor.store.base import Appended, RunRow, RunStatus, Store
 from executor.store.lifecycle import Move
 from executor.values.payload import encode as encode_payload
@@ -68,6 +69,7 @@ class RunLoop:
         signal: Callable[[str], None],
         messages_written: Callable[[], None] = lambda: None,
         wake: Callable[[str], None] = lambda run: None,
+        limits: RunLimits | None = None,
     ) -> None:
         self.id = row.id
         self._row = row
@@ -84,6 +86,7 @@ class RunLoop:
         self._signal = signal
         self._messages_written = messages_written
         self._wake_other = wake
+        self._limits = limits or RunLimits()
 
         self._results: deque[Result] = deque()
         self._wake = asyncio.Event()
@@ -108,8 +111,8 @@ class RunLoop:
 
     def end_with_family(self) -> None:
         """The root of its family was cancelled, or has ended: so does this run."""
-        if self._state.phase is not RunPhase.CANCELLING:
-            self._results.appendleft(Result(cancel_with_root(self._now_ms(), self._row.root_id), Payload()))
+        if self._ends_not_yet:
+            self._results.appendleft(Result(cancel_of_orphan(self._now_ms()), Payload()))
             self._wake.set()
 
     def stop(self) -> None:
@@ -119,6 +122,10 @@ class RunLoop:
         self._stopping = True
         self._deciding = replace(self._plan, settings=replace(self._plan.settings, max_concurrency=0))
         self._wake.set()
+
+    @property
+    def _ends_not_yet(self) -> bool:
+        return self._state.phase is not RunPhase.CANCELLING
 
     @property
     def root(self) -> str | None:
@@ -201,8 +208,12 @@ class RunLoop:
             self._inbox_n = appended.inbox_n
             self._inbox_may_have_facts = False
             await self._read_inbox()
-        if appended.family is not None and appended.family.over:
+        family = appended.family
+        if family is not None and family.over:
             self.end_with_family()
+        elif family is not None and family.bytes > self._limits.family_bytes and self._ends_not_yet:
+            aborted = f.RunAborted(self._now_ms(), bounds.family_error(self._limits))
+            self._results.appendleft(Result(aborted, Payload()))
 
     def _begin_again(self, results: list[Result], error: Unheard | LimitExceeded) -> None:
         """The append was refused, so nothing of `results` has happened: the run is folded anew from what is on disk,
@@ -214,6 +225,17 @@ class RunLoop:
         self._moved_to = self._plan
 
     def _decide(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
+        most, output = self._limits.run_bytes, result.payload.output
+        if output is not None and self._absorber.bytes + len(output) > most:
+            error = bounds.run_error(self._limits)
+            self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), after, inline)
+            result = bounds.without_output(result, error)
+        self._decide_one(result, after, inline)
+        if self._absorber.bytes > most:  # what a container puts out is known when it does
+            error = bounds.run_error(self._limits)
+            self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), after, inline)
+
+    def _decide_one(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
         events = self._absorber.decide(self._deciding, self._state, result)
         for command in commands_of(self._plan, self._state, events):
             if isinstance(command, c.RunNode) and self._plan.nodes[command.key[1]].inline:
@@ -233,7 +255,7 @@ class RunLoop:
 
     def _act(self, commands: list[c.Command]) -> bool:
         """After the commit. True when the run has ended."""
-        cancelled = any(isinstance(result.fact, f.CancelRequested) for result in self._results)
+        cancelled = any(isinstance(result.fact, f.CancelRequested | f.RunAborted) for result in self._results)
         for command in commands:
             match command:
                 case c.RunNode():

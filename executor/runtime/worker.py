@@ -15,7 +15,7 @@ import secrets
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
-from executor.runtime.children import cancel_with_root
+from executor.runtime.children import cancel_of_orphan
 from executor.runtime.recover import Parts, recover
 from executor.runtime.run import RunLoop
 from executor.store.base import RunRow
@@ -190,8 +190,8 @@ class Worker:
             self._loops[row.id] = loop
             if self._stopping:
                 loop.stop()
-            if row.family_over:
-                first.insert(0, cancel_with_root(self._parts.clock.now_ms(), row.root_id))
+            if row.orphaned:
+                first.insert(0, cancel_of_orphan(self._parts.clock.now_ms()))
             while await loop.drive(first) in ("moved", "refused"):
                 loop, first = await self._move(loop, row)
                 self._loops[row.id] = loop

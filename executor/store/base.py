@@ -134,7 +134,7 @@ class RunRow(Struct, frozen=True):
     draft_id: str | None = None
     draft_rev: int | None = None
     root_id: str | None = None
-    family_over: bool = False  # as `claim` found it
+    orphaned: bool = False  # `claim` says so of a run below one that was told to cancel, or has ended
 
 
 class WaitRow(Struct, frozen=True):

@@ -6,8 +6,8 @@ wait that the child's end closes.
     if and only if the append is on disk. A run that has ended is told nothing more.
 27. The runs below one root are its family, and its row is changed in the transactions that change them: `runs` made so
     far, `open` ones, `bytes` of outputs. A child that would be one too many (`Append.family_max`) is not made, nor is
-    anything else of its append. The family is over when its root is told to cancel, or ends: what is claimed of it
-    then is marked so.
+    anything else of its append. The family is over when its root is told to cancel, or ends.
+28. A run that is claimed below one that was told to cancel, or has ended, is said to be `orphaned`.
 """
 
 from __future__ import annotations

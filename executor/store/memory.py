@@ -248,7 +248,7 @@ class MemoryStore(
                 stalls=run.row.stalls + 1,
                 status="running",
                 started_at_ms=now_ms if run.row.started_at_ms is None else run.row.started_at_ms,
-                family_over=self._family_over(run.row.root_id),
+                orphaned=self._is_orphaned(run.row),
             )
         return [run.row for run in claimed]
 

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.store.base import TERMINAL, Append, NewRun, WaitRow
+from executor.store.base import TERMINAL, Append, NewRun, RunRow, WaitRow
 from executor.store.children import ChildRow, FamilyRow, check_room
 
 if TYPE_CHECKING:
@@ -69,9 +69,12 @@ class MemoryChildren:
         if root in self._families:
             self._families[root] = replace(self._families[root], over=True)
 
-    def _family_over(self, root: str | None) -> bool:
-        family = self._families.get(root) if root is not None else None
-        return family is not None and family.over
+    def _is_orphaned(self, row: RunRow) -> bool:
+        while row.parent_run_id is not None and (run := self._runs.get(row.parent_run_id)) is not None:
+            row = run.row
+            if run.cancel_n is not None or row.status in TERMINAL:
+                return True
+        return False
 
     async def get_family(self, root_id: str) -> FamilyRow | None:
         return self._families.get(root_id)

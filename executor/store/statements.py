@@ -75,7 +75,14 @@ COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs INDEXED BY runs_by_draft WHE
 BY_STATUS = " GROUP BY status"
 
 # Found and taken in one write transaction, so nobody comes in between.
-CLAIMABLE = f"SELECT {RUN}, coalesce((SELECT over FROM families WHERE root_id = runs.root_id), 0) FROM runs"
+ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
+    WITH RECURSIVE above (id, depth) AS (
+        SELECT runs.parent_run_id, 1
+        UNION ALL
+        SELECT r.parent_run_id, depth + 1 FROM above JOIN runs AS r ON r.id = above.id
+         WHERE r.parent_run_id IS NOT NULL AND depth < 100)
+    SELECT 1 FROM above JOIN runs AS r ON r.id = above.id WHERE r.cancel_n IS NOT NULL OR r.{ENDED})"""
+CLAIMABLE = f"SELECT {RUN}, {ORPHANED} FROM runs"
 FIND_CLAIMABLE = f"{CLAIMABLE} WHERE {OPEN} AND {CLAIMABLE_AT} <= ? ORDER BY {CLAIMABLE_AT}, id LIMIT ?"
 FIND_CLAIMABLE_RUN = f"{CLAIMABLE} WHERE id = ? AND {OPEN} AND {CLAIMABLE_AT} <= ?"
 TAKE_LEASE = """

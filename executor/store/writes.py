@@ -195,7 +195,7 @@ def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int) -> 
         stalls=run.stalls + 1,
         status="running",
         started_at_ms=now_ms if run.started_at_ms is None else run.started_at_ms,
-        family_over=bool(run.family_over),
+        orphaned=bool(run.orphaned),
     )
     tx.db.execute(
         sql.TAKE_LEASE, (run.lease_owner, run.lease_until_ms, run.epoch, run.stalls, run.started_at_ms, run.id)

@@ -38,7 +38,7 @@ async def test_a_family_begins_with_its_first_child_and_has_all_below(store: Sto
     await start(store, root, "a", "b", bytes=7)
     assert await store.get_family(root.id) == FamilyRow(2, 2, 7, False)
     a = await claimed(store, "a")
-    assert (root.root_id, a.root_id, a.family_over) == (None, root.id, False)
+    assert (root.root_id, a.root_id, a.orphaned) == (None, root.id, False)
     await start(store, a, "c", bytes=5)
     assert (await row(store, "c")).root_id == root.id
     assert await store.get_family(root.id) == FamilyRow(3, 3, 12, False)
@@ -97,18 +97,23 @@ async def test_cancelling_the_root_marks_all_below(store: Store) -> None:
     a = await claimed(store, "a")
     await start(store, a, "b")
     assert await store.cancel_run(root.id, b"stop", T0)
-    assert (await claimed(store, "b")).family_over
+    assert (await claimed(store, "b")).orphaned
     told = await store.append(change(await row(store, "a"), record(), root=root.id))
     assert told.family is not None and told.family.over
     await start(store, a, "late")  # what was under way; it ends when it is claimed
-    assert (await claimed(store, "late")).family_over
+    assert (await claimed(store, "late")).orphaned
 
 
-async def test_cancelling_a_run_below_marks_nothing_else(store: Store) -> None:
+async def test_cancelling_a_run_orphans_what_is_below_it_and_nothing_else(store: Store) -> None:
     root = await owned_run(store)
     await start(store, root, "a", "b")
+    await start(store, await claimed(store, "a"), "c")
+    await start(store, await claimed(store, "c"), "d")
     assert await store.cancel_run("a", b"stop", T0)
-    assert not (await claimed(store, "b")).family_over
+    assert (await claimed(store, "d")).orphaned
+    assert not (await claimed(store, "b")).orphaned
+    family = await store.get_family(root.id)
+    assert family is not None and not family.over
     assert [fact.fact for fact in await store.read_inbox("a")] == [b"stop"]
 
 
@@ -116,7 +121,7 @@ async def test_the_end_of_the_root_marks_all_below(store: Store) -> None:
     root = await owned_run(store)
     await start(store, root, "a")
     await store.append(change(await row(store, root.id), record("run.finished", None), status="failed", root=root.id))
-    assert (await claimed(store, "a")).family_over
+    assert (await claimed(store, "a")).orphaned
 
 
 async def test_a_run_ends_only_when_it_has_heard_of_a_cancel(store: Store) -> None:

@@ -16,7 +16,7 @@ from executor.engine import Engine, RunView
 from executor.errors import BlockError
 from executor.runtime.clock import Clock
 from executor.sandbox import Sandbox
-from executor.services import Services
+from executor.services import RunLimits, Services
 from executor.store.base import Store
 from executor.store.sqlite import SQLiteStore
 
@@ -72,10 +72,13 @@ async def engine_on(
     env: Mapping[str, str] | None = None,
     work: bool = True,
     lease_ms: int = 15_000,
+    limits: RunLimits | None = None,
 ) -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
     names = dict(env or {})
-    services = Services(sandbox=sandbox, http=GuardedClient(), env=names, secrets=frozenset(names))
+    services = Services(
+        sandbox=sandbox, http=GuardedClient(), env=names, secrets=frozenset(names), limits=limits or RunLimits()
+    )
     engine = await Engine.open(
         SQLiteStore(store) if isinstance(store, Path) else store,
         registry=Registry.load(blocks, sandbox=sandbox),
