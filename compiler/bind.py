@@ -18,7 +18,7 @@ from typing import Any, Final
 
 from msgspec import Struct
 
-from compiler.diagnostics import Report, suggest
+from compiler.diagnostics import Report, closest, suggest
 from compiler.flow import Flow
 from compiler.plan import Ref
 from compiler.references import Found, Parsed, normalize, parse, unblanked
@@ -87,8 +87,9 @@ class Binder:
         self._name_length_max = max(map(len, self._names), default=0)
         self._shared = any(len(set(blocks)) > 1 for blocks in self._names.values())
 
-    def bind(self, found: Found, reader: Reader, pointer: str) -> Ref | None:
-        """What `found` reads, or None: it is no reference, or (reported) one that can not be bound."""
+    def bind(self, found: Found, reader: Reader, pointer: str, guess: bool = True) -> Ref | None:
+        """What `found` reads, or None: it is no reference, or (reported) one that can not be bound. Without `guess`
+        nothing is said about a name that nothing has."""
         if found.env:
             return self._env(found, reader, pointer)
         parsed = parse(found.text)
@@ -104,7 +105,7 @@ class Binder:
             case "input":
                 return Ref(found.text, "input", path=parsed.segments[1:], default=parsed.default)
             case _:
-                return self._named(found, parsed, reader, pointer)
+                return self._named(found, parsed, reader, pointer, guess)
 
     def _env(self, found: Found, reader: Reader, pointer: str) -> Ref | None:
         name = found.text
@@ -112,7 +113,7 @@ class Binder:
             return None
         known = self._env_names is not None and name in self._env_names
         if not known and self._env_names is not None:
-            message = f"{found.key} is not set here"
+            message = f"{found.key} is not set on this server."
             names = self._env_names
             self._report.add("env_unknown", pointer, message, hint=lambda: suggest(name, names), block=reader.block)
         return Ref(found.key, "env", path=(name,))
@@ -126,7 +127,7 @@ class Binder:
             if around is None:
                 fields = LOOP_FIELDS if first == "loop" else PARALLEL_FIELDS
                 if len(parsed.segments) > 1 and parsed.segments[1] in (*fields, *ALIASES) and first not in self._names:
-                    message = f"<{found.text}> stands in no {first}"
+                    message = f"<{found.text}> is not inside a {first}."
                     self._report.add("reference_outside_container", pointer, message, block=reader.block)
                 return None
         elif reader.container == ROOT:
@@ -141,10 +142,9 @@ class Binder:
         path = parsed.segments[used:]
         field = ALIASES.get(str(path[0]), path[0]) if path else ""
         if field not in fields:
-            has = f"inside it, {around!r} has {', '.join(fields)}"
-            self._report.add(
-                "reference_unknown_field", pointer, f"<{found.text}> can not be read", hint=has, block=reader.block
-            )
+            has = f"Inside {self._wiring.called(around)} there are {', '.join(fields)}."
+            message = f"<{found.text}> has no value."
+            self._report.add("reference_unknown_field", pointer, message, hint=has, block=reader.block)
             if not path:
                 return None
         region = self._places.region[around]
@@ -162,23 +162,25 @@ class Binder:
             self._variables.undeclared(name, pointer, reader.block, "reads")
         return None
 
-    def _named(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> Ref | None:
+    def _named(self, found: Found, parsed: Parsed, reader: Reader, pointer: str, guess: bool) -> Ref | None:
         block, used = self._lookup(parsed.segments)
         path = parsed.segments[used:]
         if block is None:
-            self._guess(found, parsed, reader, pointer)
+            if guess:
+                self.guess(found, reader, pointer)
             return None
         if not all(isinstance(part, int) or _FIELD.fullmatch(part) for part in path):
             return None  # `a <b.length; x> ...`: code or prose, not a reference
         if self._shared:
             namesakes = dict.fromkeys(self._names[normalize(".".join(map(str, parsed.segments[:used])))])
             if len(namesakes) > 1:
-                others = ", ".join(repr(other) for other in [*namesakes][:4])
-                message = f"<{found.text}>: several blocks have this name ({others}); {block!r} is read"
-                self._report.add("name_ambiguous", pointer, message, hint="use the block's id", block=reader.block)
+                others = " or ".join(f"<{other}>" for other in [*namesakes][:4])
+                message = f"<{found.text}>: {len(namesakes)} blocks have this name. <{block}> is read."
+                hint = f"Rename one of them, or use {others} in references."
+                self._report.add("name_ambiguous", pointer, message, hint=hint, block=reader.block)
         if block not in self._wiring.reached:
-            why = "is disabled" if block not in self._wiring.blocks else "is not reached by this trigger"
-            message = f"<{found.text}>: block {block!r} {why}; it reads as null"
+            why = "is disabled" if block not in self._wiring.blocks else "does not run with this trigger"
+            message = f"<{found.text}> is null: {self._wiring.called(block)} {why}."
             self._report.add("reference_absent", pointer, message, block=reader.block)
             return Ref(found.text, "variable", path=("",), default=parsed.default)  # no variable has an empty name
         strict = self._check_field(block, path, found, reader, pointer)
@@ -193,8 +195,9 @@ class Binder:
         positions = self._positions(reader)
         while holder not in positions:
             if self._kind(holder) == "parallel":
-                message = f"<{found.text}> reads block {block!r} inside parallel {holder!r} from outside"
-                hint = f"read <{self._name(holder)}.results>, one entry per branch"
+                inside = self._wiring.called(holder)
+                message = f"<{found.text}> reads a block inside {inside}, which has one result per branch."
+                hint = f"Use <{self._name(holder)}.results>, a list with one entry per branch."
                 self._report.add("reference_into_parallel", pointer, message, hint=hint, block=reader.block)
                 return None
             holder, seen, crossed = self._wiring.parent[holder], holder, True
@@ -204,9 +207,10 @@ class Binder:
             return Ref(found.text, "block", node=node, path=path, default=parsed.default, strict=strict)
         flow = self._flows[holder]
         if position is not None and flow.graph.is_upstream(seen, position):
-            if parsed.default is None and not flow.surely_ran(seen, position):
-                message = f"<{found.text}>: block {seen!r} may have been skipped; it then reads as null"
-                hint = f"give a default: <{found.text} ?? ...>"
+            failed = bool(path) and path[0] == "error"  # it is there only when the block failed: no news
+            if parsed.default is None and not failed and not flow.surely_ran(seen, position):
+                message = f"<{found.text}> is null when {self._wiring.called(seen)} is skipped."
+                hint = f"Add a default: <{found.text} ?? ...>."
                 self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)
             return Ref(
                 found.text,
@@ -222,11 +226,10 @@ class Binder:
             loop = self._wiring.parent[loop]
         if loop == ROOT:
             if block == reader.block:
-                message = f"<{found.text}>: block {block!r} reads itself, outside of any loop"
+                message = f"<{found.text}> reads the block itself, which is possible only inside a loop."
             else:
-                message = f"<{found.text}>: block {block!r} is not upstream of {reader.block!r}"
-            hint = "draw a path from it to the reader, or put both into a loop"
-            self._report.add("reference_not_upstream", pointer, message, hint=hint, block=reader.block)
+                message = f"<{found.text}>: {self._wiring.called(block)} does not run before this block."
+            self._report.add("reference_not_upstream", pointer, message, block=reader.block)
             return None
         region = self._places.region[loop]
         return Ref(
@@ -265,9 +268,8 @@ class Binder:
             if not isinstance(part, str) or not isinstance(properties, dict) or schema.get("additionalProperties"):
                 return False
             if part not in properties:
-                name = self._wiring.blocks[block].name
-                has = f"it has {', '.join(list(properties)[:12])}" if properties else "it has no fields"
-                message = f"<{found.text}>: block {name!r} declares no field {part!r}"
+                has = f"It has {', '.join(list(properties)[:12])}." if properties else "It has no fields."
+                message = f'<{found.text}>: {self._wiring.called(block)} has no field "{part[:80]}".'
                 hint = suggest(part, properties) or has
                 self._report.add("reference_unknown_field", pointer, message, hint=hint, block=reader.block, field=part)
                 return True
@@ -306,18 +308,42 @@ class Binder:
             self._looked_up[segments] = known
         return known
 
-    def _guess(self, found: Found, parsed: Parsed, reader: Reader, pointer: str) -> None:
-        """Report a name that is nearly that of a block, with a field behind it."""
-        first = str(parsed.segments[0])
-        plain = len(parsed.segments) > 1 and len(first) > 3 and normalize(first) not in RESERVED
-        if not plain or self._guesses >= GUESSES_MAX:
-            return
-        self._guesses += 1
-        names = [*(block.name for block in self._wiring.blocks.values()), *RESERVED]
-        hint = suggest(first, names)
-        if hint:
-            message = f"<{found.text}> names no block; it stays as text"
+    def guess(self, found: Found, reader: Reader, pointer: str) -> None:
+        """Report a reference that stays as text if its name is nearly that of a block."""
+        if self._is_plain(found, 4) and (hint := self._meant(found)):
+            message = f"<{found.text}> is kept as text, because no block has this name."
             self._report.add("reference_unknown", pointer, message, hint=hint, block=reader.block)
+
+    def misspelt(self, found: Found, reader: Reader, pointer: str) -> bool:
+        """Report a reference in code that does not parse because of it. False: it does not look like one."""
+        if not self._is_plain(found, 1):
+            return False
+        message = f"{self._wiring.called(reader.block)}: <{found.text}> reads a block that does not exist."
+        self._report.add("reference_misspelt", pointer, message, hint=self._meant(found), block=reader.block)
+        return True
+
+    def _is_plain(self, found: Found, letters_min: int) -> bool:
+        """Is it a name with a field behind it?"""
+        parsed = parse(found.text)
+        if found.env or parsed is None or len(parsed.segments) < 2:
+            return False
+        first = str(parsed.segments[0])
+        if len(first) < letters_min or normalize(first) in RESERVED:
+            return False
+        return self._lookup(parsed.segments)[0] is None
+
+    def _meant(self, found: Found) -> str:
+        """`Did you mean <start.n>?`, or nothing."""
+        if self._guesses >= GUESSES_MAX:
+            return ""
+        self._guesses += 1
+        first = found.text[: min(at for at in map(found.text.find, ".[") if at >= 0)].strip()
+        names = [*(block.name for block in self._wiring.blocks.values()), *self._wiring.blocks, *RESERVED]
+        name = closest(first, names)
+        if name is None:
+            return ""
+        name = normalize(name) if first.islower() else name
+        return f"Did you mean <{name}{found.text[found.text.index(first) + len(first) :]}>?"
 
     def _check_default(self, found: Found, reader: Reader, pointer: str) -> None:
         head, mark, default = found.text.partition("??")
@@ -326,9 +352,8 @@ class Binder:
             return
         first = normalize(str(parsed.segments[0]))
         if first in RESERVED or self._lookup(parsed.segments)[0] is not None:
-            message = f"<{found.text}>: the default {default.strip()[:80]!r} is not JSON"
-            hint = 'texts need quotes: ?? "none"'
-            self._report.add("reference_default_invalid", pointer, message, hint=hint, block=reader.block)
+            message = f"<{found.text}>: the default {default.strip()[:80]} is not JSON."
+            self._report.add("reference_default_invalid", pointer, message, block=reader.block)
 
     def _around(self, reader: Reader) -> tuple[str, ...]:
         """Containers around the reader, innermost first."""

@@ -17,7 +17,8 @@ from compiler.graph import Graph
 from compiler.references import escape, normalize
 from compiler.schema import checker_of, is_open, schema_error
 from compiler.variables import parse_path
-from compiler.wiring import OUT, Wiring
+from compiler.wiring import OUT, ROOT, Wiring, called
+from compiler.wording import is_blank, title_of
 
 LOOP_MAX_DEFAULT = 1000  # the bound of a loop that gives none; docs/reference/limits.md
 
@@ -30,8 +31,8 @@ _NEEDS = {
 # Policies that containers, and blocks that run within the run loop, do not look at.
 _UNREAD = {"container": ("retry", "timeout_s", "on_lost"), "inline": ("group", "timeout_s", "on_lost")}
 _WHY_UNREAD = {
-    "container": "the blocks in a container are what runs; give it to them",
-    "inline": "a block of its type runs at once, within the engine",
+    "container": "Set it on the blocks inside the container.",
+    "inline": "Blocks of this type run at once.",
 }
 
 
@@ -39,27 +40,29 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
     """All rules that need no order of the blocks."""
     _input_schema(wiring, report)
     if wiring.document.settings.durability == "ahead":
-        message = "durability 'ahead' is not available yet; runs are always strict"
-        report.add("not_available", "/settings/durability", message, hint="leave it out")
+        message = "Durability `ahead` is not available. Runs are always `strict`."
+        report.add("not_available", "/settings/durability", message)
     wired: dict[str, set[str]] = {}
     for edges in wiring.edges.values():
         for edge in edges:
             wired.setdefault(edge.source, set()).add(edge.handle)
     for block in wiring.blocks.values():
         spec = wiring.specs[block.id]
-        _name(block, spec, report)
-        _policy(block, spec, wiring, report)
-        _output_schema(block, spec, report)
+        _name(block, wiring, report)
+        _policy(block, wiring, report)
+        _output_schema(block, wiring, report)
         _assign(block, report)
         if spec is None:
             _unknown_type(block, catalog, report)
             continue
-        _params(block, spec, report)
+        _params(block, spec, wiring, report)
+        if block.type == "break":
+            _break(block, wiring, report)
         if spec.container:
             _body(block, spec.container, wiring, report)
-            _size(block, spec.container, limits, report)
+            _size(block, spec, limits, wiring, report)
         elif spec.cases:
-            _cases(block, spec, wired.get(block.id, set()), report)
+            _cases(block, spec, wired.get(block.id, set()), wiring, report)
 
 
 def check_cycles(wiring: Wiring, flows: dict[str, Flow], report: Report) -> bool:
@@ -72,10 +75,11 @@ def check_cycles(wiring: Wiring, flows: dict[str, Flow], report: Report) -> bool
         else:
             graph = Graph(blocks, [(edge.source, edge.target) for edge in wiring.edges[container]])
         for cycle in graph.cycles():
-            names = " -> ".join([*cycle[:8], *(["..."] if len(cycle) > 8 else []), cycle[0]])
-            message = f"blocks wait for each other: {names}"
-            hint = "to repeat blocks, put them into a loop and read the earlier result by reference"
-            report.add("cycle", f"/blocks/{escape(cycle[0])}", message, hint=hint, block=cycle[0])
+            names = [wiring.blocks[block].name[:80] for block in [*cycle[:8], cycle[0]]]
+            if len(cycle) > 8:
+                names.insert(8, "...")
+            message = f"These blocks wait for each other: {' → '.join(names)}."
+            report.add("cycle", f"/blocks/{escape(cycle[0])}", message, block=cycle[0])
             sound = sound and cycle[0] not in wiring.reached
     return sound
 
@@ -89,11 +93,11 @@ def _input_schema(wiring: Wiring, report: Report) -> None:
     if schema:
         problem = schema_error(msgspec.json.encode(schema))
         if problem:
-            report.add("input_schema_invalid", "/input", f"`input` is not a JSON Schema: {problem[:300]}")
+            report.add("input_schema_invalid", "/input", f"`input` is not a JSON Schema: {problem[:300]}.")
 
 
 def _unknown_type(block: BlockDoc, catalog: Catalog, report: Report) -> None:
-    message = f"there is no block type {block.type[:80]!r}"
+    message = f'{called(block, None)} has the block type "{block.type[:80]}", which does not exist.'
     report.add(
         "block_type_unknown",
         pointer_to(block.id, "type"),
@@ -104,16 +108,18 @@ def _unknown_type(block: BlockDoc, catalog: Catalog, report: Report) -> None:
     )
 
 
-def _name(block: BlockDoc, spec: BlockSpec | None, report: Report) -> None:
+def _name(block: BlockDoc, wiring: Wiring, report: Report) -> None:
     name = normalize(block.name)
+    spec = wiring.specs[block.id]
     own = spec is not None and spec.container == name
     if name in ("workflow", "variable", "input") or (name in ("loop", "parallel") and not own):
-        message = f"<{name}...> does not mean block {block.id!r}, whatever its name"
-        hint = "give it another name, or refer to it by its id" if normalize(block.id) != name else "rename it"
+        message = f"References cannot use the name of {wiring.called(block.id)}: <{name}> has another meaning."
+        by_id = f" or use <{block.id}> in references" if normalize(block.id) != name else ""
+        hint = f"Rename the block{by_id}."
         report.add("name_reserved", pointer_to(block.id, "name"), message, hint=hint, block=block.id)
 
 
-def _params(block: BlockDoc, spec: BlockSpec, report: Report) -> None:
+def _params(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) -> None:
     params = block.params
     if spec.container and params.get("mode") is None:
         params = {**params, "mode": mode_of(spec.container, params)}
@@ -121,7 +127,7 @@ def _params(block: BlockDoc, spec: BlockSpec, report: Report) -> None:
         report.add(
             problem.code,
             pointer_to(block.id, "params") + problem.pointer,
-            f"block {block.id!r}: {problem.message}",
+            f"{wiring.called(block.id)}: {problem.message}",
             hint=problem.hint,
             block=block.id,
             field=problem.field,
@@ -130,18 +136,30 @@ def _params(block: BlockDoc, spec: BlockSpec, report: Report) -> None:
         report.add(
             found.code,
             pointer_to(block.id, "params") + found.pointer,
-            f"block {block.id!r}: {found.message}",
+            f"{wiring.called(block.id)}: {found.message}",
             hint=found.hint,
             block=block.id,
             field=found.pointer.split("/")[1] if found.pointer else None,
         )
 
 
-def _policy(block: BlockDoc, spec: BlockSpec | None, wiring: Wiring, report: Report) -> None:
+def _break(block: BlockDoc, wiring: Wiring, report: Report) -> None:
+    around = wiring.parent[block.id]
+    while around != ROOT:
+        spec = wiring.specs[around]
+        if spec is not None and spec.container == "loop":
+            return
+        around = wiring.parent[around]
+    message = f"{wiring.called(block.id)} is not inside a loop."
+    report.add("break_outside_loop", pointer_to(block.id), message, block=block.id)
+
+
+def _policy(block: BlockDoc, wiring: Wiring, report: Report) -> None:
     policy = block.policy
+    spec = wiring.specs[block.id]
     groups = wiring.document.settings.groups
     if policy.group is not None and policy.group not in groups:
-        message = f"settings.groups has no group {policy.group[:80]!r}"
+        message = f'{wiring.called(block.id)} uses the group "{policy.group[:80]}", which does not exist.'
         group = policy.group
         report.add(
             "group_unknown",
@@ -152,71 +170,75 @@ def _policy(block: BlockDoc, spec: BlockSpec | None, wiring: Wiring, report: Rep
         )
     why = _not_cached(block, spec) if policy.cache is not None and spec is not None else None
     if why is not None:
-        message = f"the output of block {block.id!r} can not be cached: {why}"
+        message = f"The output of {wiring.called(block.id)} cannot be cached: {why}."
         report.add("cache_unfit", pointer_to(block.id, "policy", "cache"), message, block=block.id)
     kind = "" if spec is None else "container" if spec.container else "inline" if spec.inline else ""
     for name in _UNREAD.get(kind, ()):
         if getattr(policy, name) is None:
             continue
-        message = f"policy.{name} of block {block.id!r} has no effect: {_WHY_UNREAD[kind]}"
-        report.add("policy_unread", pointer_to(block.id, "policy", name), message, block=block.id)
+        message = f"`{name}` has no effect on {wiring.called(block.id)}."
+        where = pointer_to(block.id, "policy", name)
+        report.add("policy_unread", where, message, hint=_WHY_UNREAD[kind], block=block.id)
 
 
 def _not_cached(block: BlockDoc, spec: BlockSpec) -> str | None:
     """Why an earlier output can not stand for a new one; None when it can."""
     if spec.trigger:
-        return "a trigger puts out what this run was given"
+        return "a trigger returns the input of the run"
     if spec.container:
-        return "a container has no attempts of its own; cache the blocks in it"
+        return "a container has no attempts, cache the blocks inside it"
     if spec.pauses:
-        return "it comes from outside, each time anew"
+        return "it comes from outside and differs each time"
     if spec.inline:
-        return "running it costs less than looking for it"
+        return "running it is faster than reading the cache"
     if spec.effect == "write" and not (spec.only_reads is not None and spec.only_reads(block.params)):
-        return "the block may change something, and would not do so"
+        return "the block may change something, which the cache would prevent"
     return None
 
 
-def _output_schema(block: BlockDoc, spec: BlockSpec | None, report: Report) -> None:
+def _output_schema(block: BlockDoc, wiring: Wiring, report: Report) -> None:
     if block.output_schema is None:
         return
+    spec = wiring.specs[block.id]
     where = pointer_to(block.id, "output_schema")
     problem = schema_error(msgspec.json.encode(block.output_schema))
     if problem:
-        message = f"output_schema of block {block.id!r} is not a JSON Schema: {problem[:300]}"
+        message = f"The output schema of {wiring.called(block.id)} is not a JSON Schema: {problem[:300]}."
         report.add("output_schema_invalid", where, message, block=block.id)
     elif spec is not None and spec.container:
-        message = f"output_schema on a container is not available; give the blocks in {block.id!r} one"
-        report.add("not_available", where, message, block=block.id)
+        message = f"{wiring.called(block.id)} cannot have an output schema."
+        report.add("not_available", where, message, hint="Set it on the blocks inside the container.", block=block.id)
 
 
 def _assign(block: BlockDoc, report: Report) -> None:
     if block.assign is not None and parse_path(block.assign) is None:
-        message = f"{block.assign[:80]!r} is no path to a variable"
-        hint = "write $.name, $.name.field, $.list[0]"
-        report.add("path_invalid", pointer_to(block.id, "assign"), message, hint=hint, block=block.id, field="assign")
+        message = f'"{block.assign[:80]}" is not a path of a variable.'
+        report.add("path_invalid", pointer_to(block.id, "assign"), message, block=block.id, field="assign")
 
 
 def _body(block: BlockDoc, kind: str, wiring: Wiring, report: Report) -> None:
     if not wiring.children[block.id]:
-        message = f"{kind} {block.id!r} holds no blocks"
-        hint = f"set the parent of a block to {block.id!r}"
+        message = f"This {kind} is empty."
+        hint = ""
         if any(other.parent == block.id for other in wiring.document.blocks.values()):
-            hint = "all of its blocks are disabled or left out; disable it, too"
+            hint = "All blocks inside it are disabled. Enable one, or disable the container."
         report.add("container_empty", pointer_to(block.id), message, hint=hint, block=block.id)
     elif not wiring.bodies[block.id]:
-        message = f"the body handle of {kind} {block.id!r} leads nowhere"
-        hint = f"draw an edge from its handle 'body' to {wiring.children[block.id][0]!r}"
+        message = f"The blocks inside {wiring.called(block.id)} are not connected to it."
+        hint = f"Connect its body handle to {wiring.called(wiring.children[block.id][0])}."
         report.add("container_unwired", pointer_to(block.id), message, hint=hint, block=block.id)
 
 
-def _size(block: BlockDoc, kind: str, limits: Limits, report: Report) -> None:
+def _size(block: BlockDoc, spec: BlockSpec, limits: Limits, wiring: Wiring, report: Report) -> None:
     params = block.params
+    kind = spec.container
+    assert kind is not None, "only called for containers"
+    name = wiring.called(block.id)
     mode = mode_of(kind, params)
     need = _NEEDS[kind].get(mode) if isinstance(mode, str) else None
-    if need is not None and params.get(need) is None:
-        message = f"{kind} {block.id!r} with mode {mode!r} needs {need!r}"
-        report.add("param_missing", pointer_to(block.id, "params"), message, block=block.id, field=need)
+    if need is not None and (params.get(need) is None or (need != "items" and is_blank(params[need]))):
+        message = f"{name}: {title_of(spec.params, need)} is required."
+        report.add("required", pointer_to(block.id, "params", need), message, block=block.id, field=need)
     most = limits.branches if kind == "parallel" else limits.iterations
     code = "limit_branches" if kind == "parallel" else "limit_iterations"
     bound = whole_number(params.get("max", LOOP_MAX_DEFAULT)) if kind == "loop" else None
@@ -224,50 +246,52 @@ def _size(block: BlockDoc, kind: str, limits: Limits, report: Report) -> None:
         if number is None or field not in params:
             continue
         if number < 0:
-            message = f"{kind} {block.id!r}: {field} must not be negative"
+            message = f"{name}: {title_of(spec.params, field)} must be at least 0."
             report.add("param_invalid", pointer_to(block.id, "params", field), message, block=block.id, field=field)
         elif number > most:
-            message = f"{kind} {block.id!r} asks for {number:,}; the limit is {most:,}"
+            message = f"{name}: {title_of(spec.params, field)} can be at most {most:,}, not {number:,}."
             report.add(code, pointer_to(block.id, "params", field), message, block=block.id, field=field)
         elif bound is not None and number > bound and params.get("on_max") != "exit":
-            message = f"loop {block.id!r} runs {number:,} times, but is bounded to {bound:,}: it would fail"
-            hint = f"set max to {number}, or on_max to 'exit'"
+            message = f"{name} runs {number:,} times, more than its maximum of {bound:,}."
+            hint = f"Set {title_of(spec.params, 'max')} to {number}."
             report.add(code, pointer_to(block.id, "params", field), message, hint=hint, block=block.id, field=field)
 
 
-def _cases(block: BlockDoc, spec: BlockSpec, wired: set[str], report: Report) -> None:
+def _cases(block: BlockDoc, spec: BlockSpec, wired: set[str], wiring: Wiring, report: Report) -> None:
     assert spec.cases is not None, "only called for blocks with cases"
     seen: set[str] = set()
     for case in spec.cases(block.params):
         if case.id in seen:
-            message = f"block {block.id!r} has two cases with id {case.id[:80]!r}"
+            message = f'{wiring.called(block.id)} has two cases with the id "{case.id[:80]}".'
             report.add("case_duplicate", pointer_to(block.id, "params"), message, block=block.id)
         elif case.id not in wired and OUT not in spec.handles:
-            message = f"case {case.id!r} of block {block.id!r} leads nowhere: a dead end"
+            message = f'{wiring.called(block.id)}: "{(case.title or case.id)[:80]}" is not connected.'
             report.add("case_unwired", pointer_to(block.id), message, block=block.id)
         seen.add(case.id)
     if block.type == "condition":
-        _condition_else(block, report)
+        _condition_else(block, wiring, report)
     elif block.type == "router" and not block.params.get("default"):
-        message = f"router {block.id!r} has no `default`: a value that fits no route is a dead end"
-        report.add("else_missing", pointer_to(block.id, "params"), message, block=block.id)
+        message = f"{wiring.called(block.id)} has no default route. The run stops here when no route matches."
+        report.add("else_missing", pointer_to(block.id, "params"), message, hint="Set a default route.", block=block.id)
 
 
-def _condition_else(block: BlockDoc, report: Report) -> None:
+def _condition_else(block: BlockDoc, wiring: Wiring, report: Report) -> None:
     """A case whose expression is left out or empty matches everything."""
     cases = block.params.get("cases")
     if not isinstance(cases, list) or not cases:
         return
     catches = [i for i, case in enumerate(cases) if isinstance(case, dict) and case.get("when") in (None, "")]
     if not catches:
-        message = f"condition {block.id!r} has no else: when no case is true, it is a dead end"
-        hint = "add a last case without `when`"
+        message = f"{wiring.called(block.id)} has no else. The run stops here when no case matches."
+        hint = "Add a last case without a condition."
         report.add("else_missing", pointer_to(block.id, "params", "cases"), message, hint=hint, block=block.id)
-    elif catches[0] != len(cases) - 1:
-        message = f"condition {block.id!r}: the cases after number {catches[0] + 1}, an else, can never be taken"
-        hint = "move the case without `when` to the end"
-        pointer = pointer_to(block.id, "params", "cases", str(catches[0]))
-        report.add("else_not_last", pointer, message, hint=hint, block=block.id)
+    for at in catches:
+        if at == len(cases) - 1:
+            continue
+        title = str(cases[at].get("title") or cases[at].get("id") or at + 1)[:80]
+        message = f'{wiring.called(block.id)}: case "{title}" has no condition. Only the last case can be without one.'
+        pointer = pointer_to(block.id, "params", "cases", str(at), "when")
+        report.add("else_not_last", pointer, message, block=block.id, field="cases")
 
 
 def mode_of(kind: str, params: dict[str, Any]) -> Any:

@@ -63,8 +63,8 @@ def compile_document(
             value, pointers = imported.document, imported.pointers
             report.findings.extend(imported.diagnostics)
         case None:
-            message = "the document is neither a workflow of weft nor one of Sim"
-            report.add("format_unknown", "", message, hint='begin with {"format": "weft/1", "blocks": {...}}')
+            message = "This is not a workflow: it has neither the blocks of weft/1 nor those of Sim."
+            report.add("format_unknown", "", message)
             return Compiled(None, report.sorted())
         case _:
             pass

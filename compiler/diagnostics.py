@@ -1,4 +1,4 @@
-"""What is wrong with a document, all at once: where, what, and how to mend it. One code each; see `CODES`."""
+"""What is wrong with a document, all at once: where, what, and how to fix it. One code each; see `CODES`."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "format_unknown": ("error", "the document is neither ours nor one that can be imported"),
     "format_missing": ("warning", "`format` is not there; weft/1 is assumed"),
     "field_invalid": ("error", "a field has the wrong type or value"),
-    "field_unknown": ("warning", "a field nobody reads"),
+    "field_unknown": ("warning", "a field without a meaning"),
     "id_invalid": ("error", "an id has characters it may not have"),
     "too_many_blocks": ("error", "more blocks than the limit"),
     "too_many_edges": ("error", "more edges than the limit"),
@@ -71,7 +71,7 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "parent_cycle": ("error", "containers that hold each other"),
     "nesting_too_deep": ("error", "containers nested too deeply"),
     "container_empty": ("error", "a loop or parallel without blocks"),
-    "container_unwired": ("error", "a loop or parallel whose `body` handle leads nowhere"),
+    "container_unwired": ("error", "a loop or parallel whose `body` handle is not connected"),
     "limit_branches": ("error", "more branches than the limit"),
     "limit_iterations": ("error", "more iterations than the limit"),
     "limit_references": ("error", "more references than the limit"),
@@ -89,31 +89,33 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
     "trigger_has_input": ("error", "an edge to a trigger"),
     "trigger_in_container": ("error", "a trigger inside a loop or parallel"),
     "trigger_several": ("warning", "several blocks could start the run; one was chosen"),
-    "block_unreachable": ("warning", "no trigger leads to this block"),
+    "block_unreachable": ("warning", "a block that is not connected to a trigger"),
     "block_dropped": ("warning", "open runs of older versions hold a block that is gone"),
     # blocks
     "block_type_unknown": ("error", "no such block type"),
     "param_unknown": ("error", "a param the block type does not have"),
     "param_unread": ("warning", "a param the block type does not list"),
-    "param_missing": ("error", "a required param is not there"),
+    "required": ("error", "a required param is missing or empty"),
     "param_invalid": ("error", "a param has the wrong type or value"),
-    "cron_invalid": ("error", "a schedule whose times can not be read"),
+    "cron_invalid": ("error", "not a cron expression"),
     "timezone_unknown": ("error", "no such time zone"),
-    "webhook_open": ("warning", "a webhook that takes requests from anybody"),
+    "webhook_open": ("warning", "a webhook without authentication"),
     "group_unknown": ("error", "a policy names a group that settings.groups does not have"),
     "policy_unread": ("warning", "a policy that blocks of this type do not look at"),
-    "cache_unfit": ("error", "policy.cache on a block whose output can not be taken over"),
+    "cache_unfit": ("error", "policy.cache on a block whose output cannot be reused"),
     "output_schema_invalid": ("error", "`output_schema` of a block is not a JSON Schema"),
     "case_duplicate": ("error", "two cases with one id"),
-    "case_unwired": ("warning", "a case without an edge: a dead end"),
+    "case_unwired": ("warning", "a case that is not connected"),
+    "break_outside_loop": ("error", "a break that is not inside a loop"),
     "else_missing": ("warning", "no case matches everything else"),
     "else_not_last": ("error", "cases after the one that matches everything"),
     "expression_invalid": ("error", "an expression or a program does not parse"),
-    "path_invalid": ("error", "a variable path that can not be read"),
+    "path_invalid": ("error", "not a path of a variable"),
     # references and names
-    "name_reserved": ("warning", "a block name that references can not reach"),
+    "name_reserved": ("warning", "a block name that references cannot use"),
     "name_ambiguous": ("warning", "a reference to a name that several blocks have"),
     "reference_unknown": ("warning", "looks like a reference to a block or field of another name"),
+    "reference_misspelt": ("error", "an expression reads a block that does not exist"),
     "reference_unknown_field": ("warning", "the block declares no such field; reading it fails"),
     "reference_absent": ("warning", "reads a block that is disabled or that this trigger does not reach"),
     "reference_default_invalid": ("error", "the default after ?? is not JSON"),
@@ -128,57 +130,62 @@ CODES: Final[dict[str, tuple[Severity, str]]] = {
 }
 
 
-# How each kind of error is mended, where nothing better is known about the case at hand.
+# How to fix each kind of finding, when there is no better hint for the case at hand.
 HINTS: Final[dict[str, str]] = {
-    "json_malformed": "send one JSON object, in UTF-8",
-    "json_too_deep": "no document that people draw nests this deep; was it wrapped in itself?",
-    "document_too_large": "keep large data out of the document: pass it as input, or let a block fetch it",
-    "text_too_long": "pass long texts as input, or let a block fetch them",
-    "format_unknown": 'begin with {"format": "weft/1", "blocks": {...}}',
-    "field_invalid": "docs/reference/document.md lists the fields",
-    "id_invalid": "ids are for machines; put what people should read into `name`",
-    "too_many_blocks": "split the workflow, or repeat blocks in a loop or a parallel",
-    "too_many_edges": "split the workflow, or repeat blocks in a loop or a parallel",
-    "too_many_triggers": "put the triggers into small workflows that run this one",
-    "input_schema_invalid": "see https://json-schema.org/draft/2020-12; leave `input` out to take anything",
-    "not_available": "leave it out",
-    "parent_missing": "name a loop or a parallel, or leave `parent` out",
-    "parent_not_container": "name a loop or a parallel, or leave `parent` out",
-    "parent_cycle": "take one of them out of the other",
-    "nesting_too_deep": "flatten the inner containers, for example by running one loop over prepared items",
-    "container_empty": "put blocks into it, or delete it",
-    "container_unwired": "draw an edge from its handle 'body' to its first block",
-    "limit_branches": "run fewer branches, each over a part of the items",
-    "limit_iterations": "run fewer iterations, each over several items",
-    "limit_references": "split the workflow, or pass whole objects on instead of their fields one by one",
-    "limit_expressions": "move what they have in common into one function block",
-    "edge_source_missing": "delete the edge, or name a block that is there",
-    "edge_target_missing": "delete the edge, or name a block that is there",
-    "edge_handle_unknown": "leave by a handle the block has",
-    "edge_crosses_border": "join blocks of one container; its own handles lead in ('body') and out ('out')",
-    "edge_to_note": "delete the edge: notes are for people",
-    "cycle": "to repeat blocks, put them into a loop and read the earlier result by reference",
-    "trigger_missing": "add a block of type 'start'",
-    "trigger_unknown": "name a block that starts runs, or leave the trigger out",
-    "trigger_has_input": "delete the edge, or repeat the blocks in a loop",
-    "trigger_in_container": "move it out of the container",
-    "block_type_unknown": "GET /api/blocks lists the types",
-    "param_unknown": "GET /api/blocks lists the params of each block type",
-    "param_missing": "GET /api/blocks lists the params of each block type",
-    "param_invalid": "GET /api/blocks has the schema of each block type's params",
-    "cron_invalid": "minute, hour, day of the month, month, day of the week: 0 9 * * MON-FRI",
-    "timezone_unknown": "use a name such as Europe/Berlin, or UTC",
-    "webhook_open": "let auth be hmac, unless what it starts may be started by anybody",
-    "group_unknown": "list the group in settings.groups, or leave it out",
-    "cache_unfit": "leave cache out; http blocks can be cached with a literal method GET or HEAD",
-    "output_schema_invalid": "see https://json-schema.org/draft/2020-12; leave it out to take any output",
-    "case_duplicate": "give each case an id of its own",
-    "else_not_last": "move the case without `when` to the end",
-    "expression_invalid": "write plain JavaScript; references like <block.field> stand for values",
-    "path_invalid": "write $.name, $.name.field, $.list[0]",
-    "reference_default_invalid": 'texts need quotes: ?? "none"',
-    "reference_not_upstream": "draw an edge from that block to the reader, or put both into a loop",
-    "reference_into_parallel": "read the results of the parallel: <its name.results>",
+    "json_malformed": "Send one JSON object in UTF-8.",
+    "json_too_deep": "Check that the document is not nested in itself.",
+    "document_too_large": "Pass large data as input, or let a block fetch it.",
+    "text_too_long": "Pass long text as input, or let a block fetch it.",
+    "format_unknown": 'Start the document with {"format": "weft/1", "blocks": {...}}.',
+    "field_invalid": "docs/reference/document.md lists the fields.",
+    "id_invalid": "Use `name` for the text that people read.",
+    "too_many_blocks": "Split the workflow, or repeat blocks in a loop or a parallel.",
+    "too_many_edges": "Split the workflow, or repeat blocks in a loop or a parallel.",
+    "too_many_triggers": "Move the triggers to small workflows that run this one.",
+    "input_schema_invalid": "See https://json-schema.org/draft/2020-12. Remove `input` to accept any input.",
+    "not_available": "Remove it.",
+    "parent_missing": "Set `parent` to a loop or a parallel, or remove it.",
+    "parent_not_container": "Set `parent` to a loop or a parallel, or remove it.",
+    "parent_cycle": "Move one of them out of the other.",
+    "nesting_too_deep": "Flatten the inner containers, for example by running one loop over prepared items.",
+    "container_empty": "Drag a block into it.",
+    "container_unwired": "Connect its body handle to the first block inside it.",
+    "limit_branches": "Run fewer branches, each with several items.",
+    "limit_iterations": "Run fewer iterations, each with several items.",
+    "limit_references": "Split the workflow, or reference whole objects instead of single fields.",
+    "limit_expressions": "Move the code they share to one function block.",
+    "edge_source_missing": "Delete the connection, or connect it to an existing block.",
+    "edge_target_missing": "Delete the connection, or connect it to an existing block.",
+    "edge_handle_unknown": "Connect from a handle that the block has.",
+    "edge_crosses_border": "Connect blocks in the same container. To enter a container, connect from its body handle; "
+    "to leave it, from its out handle.",
+    "edge_to_note": "Delete the connection.",
+    "cycle": "To repeat blocks, put them in a loop and read the result of the previous iteration by reference.",
+    "trigger_missing": "Add a Start block.",
+    "trigger_unknown": "Choose a trigger block, or leave the trigger out.",
+    "trigger_has_input": "Delete the connection, or repeat the blocks in a loop.",
+    "trigger_in_container": "Move it out of the container.",
+    "block_unreachable": "Connect it, or delete it.",
+    "block_type_unknown": "GET /api/blocks lists the block types.",
+    "required": "GET /api/blocks lists the parameters of each block type.",
+    "param_unknown": "GET /api/blocks lists the parameters of each block type.",
+    "param_invalid": "GET /api/blocks has the schema of the parameters of each block type.",
+    "break_outside_loop": "Drag it into a loop, or delete it.",
+    "cron_invalid": "Use minute, hour, day of the month, month, day of the week, such as 0 9 * * MON-FRI; or @daily.",
+    "timezone_unknown": "Use a name such as Europe/Berlin, or UTC.",
+    "webhook_open": "Choose an authentication, unless anyone may start this workflow.",
+    "group_unknown": "Add the group to settings.groups, or remove it here.",
+    "cache_unfit": "Remove `cache`. HTTP requests can be cached when the method is GET or HEAD.",
+    "output_schema_invalid": "See https://json-schema.org/draft/2020-12. Remove it to accept any output.",
+    "case_duplicate": "Give each case its own id.",
+    "case_unwired": "Connect it, or delete the case.",
+    "else_not_last": "Add a condition, or move the case to the end.",
+    "expression_invalid": "Use JavaScript. References such as <block.field> stand for values.",
+    "path_invalid": "Use $.name, $.name.field or $.list[0].",
+    "reference_misspelt": "Use the name of a block that runs before this one.",
+    "reference_default_invalid": 'Put text in quotes: ?? "none".',
+    "reference_not_upstream": "Connect that block to this one, or put both in a loop.",
+    "reference_into_parallel": "Read the results of the parallel: <its name.results>.",
 }
 
 
@@ -226,19 +233,25 @@ class Report:
         found = sorted(self.findings, key=lambda finding: finding.severity)
         if len(found) <= FINDINGS_MAX and min(self._room.values()) >= 0:
             return found
-        message = f"there are more than {FINDINGS_MAX} findings; the rest is left out"
+        message = f"There are more than {FINDINGS_MAX} findings. The rest is not shown."
         return [*found[:FINDINGS_MAX], Diagnostic("too_many_findings", "warning", "", message)]
 
 
 def suggest(name: str, known: Iterable[str]) -> str:
-    """`did you mean 'condition-a'?`, or nothing when no known name is close.
+    """`Did you mean "condition-a"?`, or nothing when no known name is close."""
+    found = closest(name, known)
+    return f'Did you mean "{found}"?' if found is not None else ""
+
+
+def closest(name: str, known: Iterable[str]) -> str | None:
+    """The known name that was probably meant, or None.
 
     A proper comparison costs up to the square of the lengths. It is spared for the few names that share most pairs of
-    neighbouring letters with the one given, so that a document full of odd names costs nobody seconds.
+    neighbouring letters with the one given, so that a document full of odd names does not cost seconds.
     """
     wanted = name.lower()[:NAME_COMPARED_MAX]
     letters = set(wanted)
     options = {option.lower()[:NAME_COMPARED_MAX]: option for option in islice(known, SUGGESTED_FROM_MAX)}
     likely = nlargest(8, options, key=lambda option: 2 * len(letters & set(option)) - abs(len(option) - len(wanted)))
     close = difflib.get_close_matches(wanted, likely, n=1, cutoff=0.6)
-    return f"did you mean {options[close[0]]!r}?" if close else ""
+    return options[close[0]] if close else None

@@ -181,27 +181,27 @@ def read(
             data = orjson.dumps(dict(document))
         except (orjson.JSONEncodeError, RecursionError) as error:
             code = "json_too_deep" if _is_about_depth(error) else "json_malformed"
-            report.add(code, "", f"the document is not plain JSON: {error}")
+            report.add(code, "", f"The document is not JSON: {error}.")
             return None
     elif isinstance(document, str):
         data = document.encode("utf-8", "surrogatepass")
     else:
         data = bytes(document)
     if len(data) > limits.document_bytes:
-        message = f"the document has {len(data):,} bytes; the limit is {limits.document_bytes:,}"
+        message = f"The document has {len(data):,} bytes. The limit is {limits.document_bytes:,}."
         report.add("document_too_large", "", message)
         return None
     try:
         value = orjson.loads(data)
     except orjson.JSONDecodeError as error:
         if _is_about_depth(error):  # orjson gives up at 1,024
-            report.add("json_too_deep", "", f"the JSON is nested deeper than {limits.json_depth} levels")
+            report.add("json_too_deep", "", f"The JSON is nested deeper than {limits.json_depth} levels.")
         else:
             where = f"line {error.lineno}, column {error.colno}"
-            report.add("json_malformed", "", f"the document is not JSON: {error.msg} ({where})")
+            report.add("json_malformed", "", f"The document is not JSON: {error.msg} ({where}).")
         return None
     if not isinstance(value, dict):
-        report.add("json_malformed", "", "the document is JSON, but not an object")
+        report.add("json_malformed", "", "The document is JSON but not an object.")
         return None
     return value if _within(value, limits, report) else None
 
@@ -210,9 +210,9 @@ def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
     """Structs from plain JSON values. What can not be read is reported and left out."""
     _unknown_fields(value, _ENVELOPE, "", report)
     if "format" not in value:
-        report.add("format_missing", "/format", f"the document has no format; {FORMAT} is assumed")
+        report.add("format_missing", "/format", f"The document has no format. {FORMAT} is assumed.")
     elif value["format"] != FORMAT:
-        report.add("format_unknown", "/format", f"this version reads {FORMAT}, not {str(value['format'])[:40]!r}")
+        report.add("format_unknown", "/format", f'This version reads {FORMAT}, not "{str(value["format"])[:40]}".')
     settings = _convert(value.get("settings") or {}, SettingsDoc, "/settings", report) or SettingsDoc()
     _unknown_fields(value.get("settings"), _SETTINGS, "/settings", report)
     return Document(
@@ -242,30 +242,30 @@ def _within(value: Any, limits: Limits, report: Report) -> bool:
                 if kind is dict or kind is list:
                     following.append(inner)
                 elif kind is str and len(inner) > limits.text_length:
-                    message = f"a text has {len(inner):,} characters; the limit is {limits.text_length:,}"
+                    message = f"A text has {len(inner):,} characters. The limit is {limits.text_length:,}."
                     report.add("text_too_long", "", message)
                     return False
         if not following:
             return True
         level = following
-    report.add("json_too_deep", "", f"the JSON is nested deeper than {limits.json_depth} levels")
+    report.add("json_too_deep", "", f"The JSON is nested deeper than {limits.json_depth} levels.")
     return False
 
 
 def _blocks(value: Any, limits: Limits, report: Report) -> dict[str, BlockDoc]:
     if not isinstance(value, dict):
-        report.add("field_invalid", "/blocks", "blocks must be an object: block id -> block")
+        report.add("field_invalid", "/blocks", "`blocks` must be an object of blocks by id.")
         return {}
     if len(value) > limits.blocks:
         report.add(
-            "too_many_blocks", "/blocks", f"the document has {len(value):,} blocks; the limit is {limits.blocks:,}"
+            "too_many_blocks", "/blocks", f"The document has {len(value):,} blocks. The limit is {limits.blocks:,}."
         )
         return {}
     blocks: dict[str, BlockDoc] = {}
     for block_id, raw in value.items():
         pointer = f"/blocks/{escape(block_id)}"
         if not ID_PATTERN.fullmatch(block_id):
-            message = f"{block_id[:140]!r} can not be an id: 1 to 128 letters, digits, and . _ -"
+            message = f'"{block_id[:140]}" cannot be an id. Use 1 to 128 letters, digits and . _ -'
             report.add("id_invalid", pointer, message, block=block_id)
         block = _block(block_id, raw, pointer, report)
         if block is not None:
@@ -301,10 +301,10 @@ def _edges(value: Any, limits: Limits, report: Report) -> list[EdgeDoc]:
     if value is None:
         return []
     if not isinstance(value, list):
-        report.add("field_invalid", "/edges", "edges must be a list")
+        report.add("field_invalid", "/edges", "`edges` must be a list.")
         return []
     if len(value) > limits.edges:
-        report.add("too_many_edges", "/edges", f"the document has {len(value):,} edges; the limit is {limits.edges:,}")
+        report.add("too_many_edges", "/edges", f"The document has {len(value):,} edges. The limit is {limits.edges:,}.")
         return []
     edges: list[EdgeDoc] = []
     for index, raw in enumerate(value):
@@ -321,7 +321,7 @@ def _convert(value: Any, kind: Any, pointer: str, report: Report, block: str | N
         return msgspec.convert(value, kind)
     except msgspec.ValidationError as error:
         message, _, place = str(error).partition(" - at `")
-        report.add("field_invalid", pointer + _pointer_of(place), message, block=block)
+        report.add("field_invalid", pointer + _pointer_of(place), f"{message}.", block=block)
         return None
 
 
@@ -335,7 +335,7 @@ def _unknown_fields(raw: Any, known: Any, pointer: str, report: Report, block: s
         return
     for key in raw:
         if key not in known and not key.startswith("x-"):
-            message = f"{key[:80]!r} is no field here; nobody reads it"
+            message = f'There is no field "{key[:80]}" here. It is ignored.'
             report.add(
                 "field_unknown",
                 f"{pointer}/{escape(key)}",

@@ -26,7 +26,7 @@ from compiler.wiring import Wiring
 
 Code = Literal["expression", "code"]
 
-# A document beyond these was not written by people; checking it would hold up everybody else.
+# A document beyond these was not written by people; checking it would hold up all others.
 REFERENCES_PER_BLOCK_MAX: Final = 20  # on average
 SOURCES_PER_BLOCK_MAX: Final = 2  # different ones, on average
 SOURCE_LENGTH_PER_BLOCK_MAX: Final = 500  # characters, on average
@@ -118,19 +118,19 @@ class Gatherer:
                 if ref is not None:
                     refs[found.key] = ref
 
-    def _bind(self, found: Found, reader: Reader, where: str) -> Ref | None:
+    def _bind(self, found: Found, reader: Reader, where: str, guess: bool = True) -> Ref | None:
         """None, too, for what is beyond the limit (reported)."""
         self._bound += 1
         most = self._limits.blocks * REFERENCES_PER_BLOCK_MAX
         if self._bound <= most:
-            return self._binder.bind(found, reader, where)
+            return self._binder.bind(found, reader, where, guess)
         if self._bound == most + 1:
-            message = f"the document has more than {most:,} references"
+            message = f"The document has more than {most:,} references."
             self._report.add("limit_references", where, message)
         return None
 
     def _code(self, source: str, kind: Code, reader: Reader, where: str, refs: dict[str, Ref]) -> None:
-        missing: set[str] = set()
+        missing: dict[str, Found] = {}
         self._length += len(source)
         if self._length > self._limits.blocks * SOURCE_LENGTH_PER_BLOCK_MAX:
             self._too_much_code(where)
@@ -141,9 +141,9 @@ class Gatherer:
                 return True
             if found.key in missing or (found.env and declares(source, found.text)):
                 return False
-            ref = self._bind(found, reader, where)
+            ref = self._bind(found, reader, where, guess=False)
             if ref is None:
-                missing.add(found.key)
+                missing[found.key] = found
                 return False
             refs[found.key] = ref
             return True
@@ -151,39 +151,50 @@ class Gatherer:
         for place, found in references(source, known):
             around = source[found.start - 1 : found.start], source[found.end : found.end + 1]
             if place == "string" and around[0] in ("'", '"') and around[0] == around[1]:
-                message = f"the quotes around <{found.text}> make it text: it is compared as text"
+                message = f"The quotes around <{found.text}> turn it into text."
                 self._report.add(
                     "reference_quoted",
                     where,
                     message,
-                    hint="leave the quotes out to read the value",
+                    hint="Remove the quotes to read the value.",
                     block=reader.block,
                 )
-        if source.strip():
-            self._syntax(rewrite(source, refs).source, kind, reader.block, where)
+        problem = self._syntax(rewrite(source, refs).source, kind, where) if source.strip() else None
+        if problem is not None and missing:
+            # With the names that nothing has taken for references it parses: then they are what is wrong.
+            meant = rewrite(source, {**refs, **missing}).source
+            if self._syntax(meant, kind, where) is None:
+                misspelt = [self._binder.misspelt(found, reader, where) for found in missing.values()]
+                problem = None if any(misspelt) else problem
+                missing = {}
+        for found in missing.values():
+            self._binder.guess(found, reader, where)
+        if problem is not None:
+            what = "expression" if kind == "expression" else "code"
+            message = f"{self._wiring.called(reader.block)}: The {what} is not valid JavaScript: {problem[:300]}."
+            self._report.add("expression_invalid", where, message, block=reader.block)
 
-    def _syntax(self, source: str, kind: Code, block: str, where: str) -> None:
+    def _syntax(self, source: str, kind: Code, where: str) -> str | None:
+        """What is wrong with it; None when it parses, or is not checked any more."""
         key = (kind, source)
         if key not in self._checked:
             if len(self._checked) >= self._limits.blocks * SOURCES_PER_BLOCK_MAX:
                 self._too_much_code(where)
-                return
+                return None
             if self._syntax_errors >= SYNTAX_ERRORS_MAX:
-                return
+                return None
             self._checked[key] = self._catalog.check_syntax(source, kind)
         problem = self._checked[key]
         if problem is not None:
             self._syntax_errors += 1
-            what = "expression" if kind == "expression" else "program"
-            message = f"block {block!r}: the {what} does not parse: {problem[:300]}"
-            self._report.add("expression_invalid", where, message, block=block)
+        return problem
 
     def _too_much_code(self, where: str) -> None:
         if not self._exceeded:
             blocks = self._limits.blocks
             message = (
-                f"the document has more than {blocks * SOURCES_PER_BLOCK_MAX:,} different expressions and programs, "
-                f"or they have more than {blocks * SOURCE_LENGTH_PER_BLOCK_MAX:,} characters"
+                f"The document has more than {blocks * SOURCES_PER_BLOCK_MAX:,} different expressions and programs, "
+                f"or they have more than {blocks * SOURCE_LENGTH_PER_BLOCK_MAX:,} characters."
             )
             self._report.add("limit_expressions", where, message)
         self._exceeded = True
@@ -192,8 +203,8 @@ class Gatherer:
         path = parse_path(text)
         if path is None:
             if text != "$":
-                message = f"{text[:80]!r} is no path to a variable"
-                self._report.add("path_invalid", where, message, hint="write $.name, $.list[0]", block=block)
+                message = f'"{text[:80]}" is not a path of a variable.'
+                self._report.add("path_invalid", where, message, block=block)
         elif self._variables.find(str(path[0])) is None:
             self._variables.undeclared(str(path[0]), where, block, "reads")
 

@@ -19,6 +19,7 @@ from compiler.catalog import BlockSpec
 from compiler.diagnostics import Hint, suggest
 from compiler.metaschema import problem_of
 from compiler.references import escape, find, texts
+from compiler.wording import closest_errors, is_blank, place, sentence
 
 if TYPE_CHECKING:
     from jsonschema.exceptions import ValidationError
@@ -56,10 +57,10 @@ class Checker:
     def problems(self, params: dict[str, Any]) -> Iterator[Problem]:
         if not accepts(self._schema, params):
             for error in self._validator.iter_errors(params):
-                yield from _problems(error)
+                yield from _problems(error, self._schema)
         if self._listed and not self._closed:
             for name in params.keys() - self._listed:
-                message = f"param {name[:80]!r} is not listed for this block type"
+                message = f'There is no parameter "{name[:80]}" in the list for this block type.'
                 hint = partial(suggest, name, self._listed)
                 yield Problem("param_unread", f"/{escape(name)}", message, hint, name)
 
@@ -134,6 +135,8 @@ def accepts(schema: Any, value: Any) -> bool:
     if isinstance(value, dict):
         listed = schema.get("properties", {})
         other = schema.get("additionalProperties", True)
+        if len(value) < schema.get("minProperties", 0):
+            return False
         return all(name in value for name in schema.get("required", ())) and all(
             accepts(listed.get(name, other), inner) for name, inner in value.items()
         )
@@ -142,7 +145,18 @@ def accepts(schema: Any, value: Any) -> bool:
 
 _OPTIONS = ("oneOf", "anyOf", "allOf")
 _NOTES = ("title", "description", "default", "examples", "format", "x-ui", "x-titles", "x-when", KEYWORD)
-_LIMITS = ("minLength", "maxLength", "minimum", "maximum", "minItems", "maxItems", "pattern", "enum", "required")
+_LIMITS = (
+    "minLength",
+    "maxLength",
+    "minimum",
+    "maximum",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "pattern",
+    "enum",
+    "required",
+)
 _QUICK = frozenset(
     ["type", "oneOf", "anyOf", "items", "properties", "additionalProperties", *_LIMITS, *_NOTES],
 )
@@ -219,7 +233,7 @@ def is_open(value: Any) -> bool:
 
 
 def _is_free(value: Any, schema: Any) -> bool:
-    """Does a reference stand here that fits whatever the schema says? Not where nobody resolves it."""
+    """Does a reference stand here that fits whatever the schema says? Not where references are not resolved."""
     return is_open(value) and not (isinstance(schema, Mapping) and schema.get(KEYWORD) == "literal")
 
 
@@ -241,7 +255,7 @@ def _validator_class() -> type[Validator]:
         return checked
 
     def short(rule: Any) -> Any:
-        """A list that is too long is reported as such; nobody wants to hear, or wait for, what is in it."""
+        """A list that is too long is reported as such; what is in it does not matter then."""
 
         def checked(validator: Validator, value: Any, instance: Any, schema: Any) -> Any:
             too_long = isinstance(instance, list) and len(instance) > schema.get("maxItems", len(instance))
@@ -259,21 +273,32 @@ def _validator_class() -> type[Validator]:
     return extended
 
 
-def _problems(error: ValidationError) -> Iterator[Problem]:
-    pointer = "".join(f"/{escape(str(part))}" for part in error.absolute_path)
-    field = str(error.absolute_path[0]) if error.absolute_path else None
+def _problems(error: ValidationError, schema: dict[str, Any]) -> Iterator[Problem]:
+    """`schema`: of all params."""
+    path = list(error.absolute_path)
+    pointer = "".join(f"/{escape(str(part))}" for part in path)
+    field = str(path[0]) if path else None
     holder = error.instance if isinstance(error.instance, dict) else {}
     listed = error.schema.get("properties", {}) if isinstance(error.schema, dict) else {}
     if error.validator == "additionalProperties" and error.validator_value is False:
         free = listed.keys() - holder.keys()
         for name in holder.keys() - listed.keys():
-            message = f"there is no param {name[:80]!r}"
-            hint = partial(suggest, name, free)
-            yield Problem("param_unknown", f"{pointer}/{escape(name)}", message, hint, field or name)
+            message = f'There is no parameter "{name[:80]}".'
+            yield Problem(
+                "param_unknown", f"{pointer}/{escape(name)}", message, partial(suggest, name, free), field or name
+            )
     elif error.validator == "required":
         required: Any = error.validator_value
         name = next((name for name in required if error.message.startswith(f"{name!r} ")), "")
-        yield Problem("param_missing", pointer, f"param {name!r} is required", "", field or name)
+        title = place(schema, [*path, name])[0]
+        yield Problem("required", f"{pointer}/{escape(name)}", f"{title} is required.", "", field or name)
     else:
-        message = error.message if len(error.message) <= 300 else f"{error.message[:140]} ... {error.message[-140:]}"
-        yield Problem("param_invalid", pointer, message, "", field)
+        title, needed = place(schema, path)
+        if needed and is_blank(error.instance):
+            yield Problem("required", pointer, f"{title} is required.", "", field)
+            return
+        closest = list(closest_errors(error))
+        for inner in closest:
+            yield from _problems(inner, schema)
+        if not closest:
+            yield Problem("param_invalid", pointer, sentence(error, title or "The parameters"), "", field)

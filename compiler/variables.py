@@ -79,6 +79,7 @@ class Variables:
     """Declared and written variables. Names compare like those of blocks."""
 
     def __init__(self, wiring: Wiring, report: Report) -> None:
+        self._wiring = wiring
         self._report = report
         self.declared = wiring.document.variables
         self.writes = [write for block in wiring.blocks.values() for write in writes_of(block)]
@@ -86,11 +87,11 @@ class Variables:
         self._names.update({normalize(name): name for name in self.declared})
 
     def find(self, name: str) -> str | None:
-        """The name as declared (or first written); None when nobody declares or writes it."""
+        """The name as declared (or first written); None when it is neither declared nor written."""
         return self._names.get(normalize(name))
 
     def undeclared(self, name: str, pointer: str, block: str, doing: str) -> None:
-        message = f"block {block!r} {doing} variable {name[:80]!r}, which `variables` does not declare"
+        message = f'{self._wiring.called(block)} {doing} variable "{name[:80]}", which is not declared.'
         known = self._names.values() if doing == "reads" else self.declared
         self._report.add("variable_undeclared", pointer, message, hint=lambda: suggest(name, known), block=block)
 
@@ -107,8 +108,9 @@ class Variables:
             clash = _first_clash(blocks, wiring, flows)
             if clash:
                 one, other = clash
-                where = f"blocks {one!r} and {other!r}" if one != other else f"the branches of block {one!r}"
-                message = f"{where} may set variable {writes[0].variable!r} at the same time: the last commit wins"
+                here, there = wiring.called(one), wiring.called(other)
+                where = f"{here} and {there}" if one != other else f"The parallel branches of {here}"
+                message = f'{where} may set variable "{writes[0].variable}" at the same time. The last write wins.'
                 pointer = next(write.pointer for write in writes if write.block == other)
                 self._report.add("variable_concurrent_writers", pointer, message, block=other)
 

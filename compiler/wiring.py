@@ -37,6 +37,10 @@ class Wiring(Struct):
     trigger: str | None = None
     reached: set[str] = set()
 
+    def called(self, block_id: str) -> str:
+        """The block as people know it: `HTTP request "Fetch"`, for findings."""
+        return called(self.document.blocks[block_id], self.specs[block_id])
+
     def handles(self, block_id: str) -> tuple[str, ...]:
         """All handles an edge may leave this block by; () when its type is unknown."""
         spec = self.specs[block_id]
@@ -49,6 +53,11 @@ class Wiring(Struct):
             for edge in edges:
                 by_source.setdefault(edge.source, []).append(edge)
         return by_source
+
+
+def called(block: BlockDoc, spec: BlockSpec | None) -> str:
+    title = spec.title if spec is not None else "Block"
+    return f'"{block.name[:80]}"' if block.name == title else f'{title} "{block.name[:80]}"'
 
 
 def wire(document: Document, catalog: Catalog, limits: Limits, report: Report) -> Wiring:
@@ -87,8 +96,8 @@ def too_many_triggers(wiring: Wiring, limits: Limits, report: Report) -> bool:
     if len(triggers) <= max(1, most):
         return False
     message = (
-        f"the document has {len(triggers):,} triggers and {len(wiring.blocks):,} blocks; "
-        f"the limit of triggers times blocks is {limits.trigger_blocks:,}"
+        f"The document has {len(triggers):,} triggers and {len(wiring.blocks):,} blocks. "
+        f"The limit of triggers times blocks is {limits.trigger_blocks:,}."
     )
     report.add("too_many_triggers", "/blocks", message)
     return True
@@ -104,7 +113,7 @@ def choose_trigger(wiring: Wiring, wanted: str | None, report: Report) -> None:
         if spec is None or not spec.trigger:
             continue
         if wiring.parent[block_id] != ROOT:
-            message = f"block {block_id!r} starts runs; it can not stand inside a container"
+            message = f"{wiring.called(block_id)} is a trigger and cannot be inside a container."
             report.add("trigger_in_container", f"/blocks/{escape(block_id)}/parent", message, block=block_id)
         else:
             triggers.append(block_id)
@@ -141,8 +150,8 @@ def _containment(
             chain[at] = None
             at = parent[at]
         if at not in depth:
-            names = " in ".join(repr(name) for name in [*chain][:5])
-            message = f"containers hold each other: {names}"
+            names = " in ".join(called(blocks[name], specs[name]) for name in [*chain][:5])
+            message = f"Containers are inside each other: {names}."
             report.add("parent_cycle", f"/blocks/{escape(block_id)}/parent", message, block=block_id)
             depth.update(dict.fromkeys(chain, 1))
             off.update(dict.fromkeys(chain, True))
@@ -152,7 +161,7 @@ def _containment(
             depth[name] = depth[above] + 1
             off[name] = off[above] or not blocks[name].enabled
             if depth[name] == limits.nesting + 2 and not off[name]:
-                message = f"block {name!r} lies in more than {limits.nesting} containers"
+                message = f"{called(blocks[name], specs[name])} is inside more than {limits.nesting} containers."
                 report.add("nesting_too_deep", f"/blocks/{escape(name)}/parent", message, block=name)
     return parent, {block_id for block_id in blocks if off[block_id]}
 
@@ -164,13 +173,14 @@ def _parent_of(
         return ROOT
     pointer = f"/blocks/{escape(block.id)}/parent"
     if block.parent not in blocks:
-        message = f"block {block.id!r} lies in {block.parent[:140]!r}, which is not there"
+        message = f'{called(block, specs[block.id])} is inside "{block.parent[:140]}", which does not exist.'
         parent = block.parent
         report.add("parent_missing", pointer, message, hint=lambda: suggest(parent, blocks), block=block.id)
         return ROOT
     spec = specs[block.parent]
     if spec is not None and not spec.container:
-        message = f"block {block.id!r} lies in {block.parent!r}, which is no container but a {spec.type}"
+        inside = called(blocks[block.parent], spec)
+        message = f"{called(block, specs[block.id])} is inside {inside}, which is not a container."
         report.add("parent_not_container", pointer, message, block=block.id)
         return ROOT
     return block.parent
@@ -190,7 +200,10 @@ def _edges(wiring: Wiring, dropped: set[str], report: Report) -> None:
         key = (edge.source, edge.handle, edge.target)
         is_body = edge.handle == BODY and wiring.parent[edge.target] == edge.source
         if key in seen:
-            message = f"another edge joins {edge.source!r} and {edge.target!r} by handle {edge.handle!r}; both count"
+            message = (
+                f"{wiring.called(edge.source)} and {wiring.called(edge.target)} are connected twice from handle "
+                f'"{edge.handle}".'
+            )
             report.add("edge_duplicate", f"/edges/{edge.index}", message)
             if is_body:
                 continue
@@ -205,7 +218,7 @@ def _ends_exist(edge: EdgeDoc, wiring: Wiring, report: Report) -> bool:
     good = True
     for field, name in (("source", edge.source), ("target", edge.target)):
         if name not in wiring.document.blocks:
-            message = f"the {field} of edge {edge.index} is {name[:140]!r}, which is not there"
+            message = f'The {field} of a connection is block "{name[:140]}", which does not exist.'
             report.add(
                 f"edge_{field}_missing",
                 f"/edges/{edge.index}/{field}",
@@ -217,7 +230,7 @@ def _ends_exist(edge: EdgeDoc, wiring: Wiring, report: Report) -> bool:
             continue
         spec = wiring.specs[name]
         if spec is not None and spec.category == "annotation":
-            message = f"edge {edge.index} is joined to {name!r}, a {spec.type}, which never runs"
+            message = f"{wiring.called(name)} cannot be connected because it does not run."
             report.add("edge_to_note", f"/edges/{edge.index}/{field}", message, block=name, field=field)
             good = False
     return good
@@ -228,16 +241,17 @@ def _edge_is_good(edge: EdgeDoc, handles: tuple[str, ...], wiring: Wiring, repor
     pointer = f"/edges/{edge.index}"
     target_spec = wiring.specs[target]
     if target_spec is not None and target_spec.trigger:
-        report.add("trigger_has_input", pointer, f"block {target!r} starts runs; no edge can lead to it", block=target)
+        message = f"{wiring.called(target)} is a trigger and cannot have an incoming connection."
+        report.add("trigger_has_input", pointer, message, block=target)
         return False
     if handles and edge.handle not in handles:
-        has = ", ".join(repr(handle) for handle in handles[:12])
-        message = f"an edge leaves block {source!r} by handle {edge.handle[:80]!r}, which it does not have"
+        has = ", ".join(handles[:12])
+        message = f'{wiring.called(source)} has no handle "{edge.handle[:80]}".'
         report.add(
             "edge_handle_unknown",
             f"{pointer}/handle",
             message,
-            hint=lambda: suggest(edge.handle, handles) or f"its handles are {has}",
+            hint=lambda: suggest(edge.handle, handles) or f"Its handles are {has}.",
             block=source,
             field="handle",
         )
@@ -248,13 +262,11 @@ def _edge_is_good(edge: EdgeDoc, handles: tuple[str, ...], wiring: Wiring, repor
     if (outside == source) if from_body else (inside == outside):
         return True
     if from_body:
-        message = f"handle 'body' of {source!r} leads to {target!r}, which does not lie in it"
-        hint = f"set the parent of {target!r} to {source!r}, or use handle 'out'"
+        message = f"{wiring.called(target)} is connected to the body of {wiring.called(source)} but is not inside it."
+        hint = "Drag it into the container, or connect it from the out handle."
     else:
-        message = f"the edge from {source!r} to {target!r} crosses the border of a container"
-        hint = "blocks of a container join each other; the container's own handles lead in ('body') and out ('out')"
-        if outside == source:
-            hint = "use handle 'body'"
+        message = f"The connection from {wiring.called(source)} to {wiring.called(target)} crosses a container."
+        hint = "Connect it from the body handle." if outside == source else ""
     report.add("edge_crosses_border", pointer, message, hint=hint, block=source)
     return False
 
@@ -263,19 +275,22 @@ def _chosen(wiring: Wiring, triggers: list[str], wanted: str | None, report: Rep
     if wanted is not None:
         if wanted in triggers:
             return wanted
-        there = "starts no runs" if wanted in wiring.blocks else "is not there"
-        hint = suggest(wanted, triggers) or f"triggers are {', '.join(map(repr, triggers[:8])) or 'missing'}"
-        report.add("trigger_unknown", "", f"the trigger asked for, {wanted[:140]!r}, {there}", hint=hint)
+        known = f"The triggers are {', '.join(triggers[:8])}." if triggers else ""
+        if wanted in wiring.blocks:
+            message = f"{wiring.called(wanted)} is not a trigger."
+        else:
+            message = f'There is no trigger "{wanted[:140]}".'
+        report.add("trigger_unknown", "", message, hint=suggest(wanted, triggers) or known)
         return None
     if not triggers:
-        report.add("trigger_missing", "/blocks", "no block can start a run", hint="add a block of type 'start'")
+        report.add("trigger_missing", "/blocks", "The workflow has no trigger.")
         return None
     starts = [block_id for block_id in triggers if wiring.blocks[block_id].type == "start"]
     chosen = (starts or triggers)[0]
     if len(starts or triggers) > 1:
-        others = ", ".join(map(repr, [other for other in triggers if other != chosen][:5]))
-        message = f"several blocks can start a run; {chosen!r} is taken, not {others}"
-        report.add("trigger_several", "", message, hint="name the trigger", block=chosen)
+        others = ", ".join(wiring.called(other) for other in [other for other in triggers if other != chosen][:5])
+        message = f"The workflow has several triggers. {wiring.called(chosen)} starts the run, not {others}."
+        report.add("trigger_several", "", message, hint="Choose the trigger when you start the run.", block=chosen)
     return chosen
 
 
@@ -310,5 +325,5 @@ def _unreachable(wiring: Wiring, reached: set[str], triggers: list[str], report:
         above = wiring.parent[block_id]
         if block_id in reached or block_id in drawn or not (above == ROOT or above in reached):
             continue
-        message = f"no trigger leads to block {block_id!r}; it never runs"
+        message = f"{wiring.called(block_id)} is not connected to a trigger."
         report.add("block_unreachable", f"/blocks/{escape(block_id)}", message, block=block_id)

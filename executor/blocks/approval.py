@@ -85,15 +85,15 @@ def _check(params: Params) -> tuple[Finding, ...]:
     # What could not be an action's id is a reference, and is looked at when the block runs.
     if isinstance(params.get("actions"), str) or not all(map(_is_id, actions)):
         return ()
-    hint = f"the actions are {', '.join(actions) or 'none'}"
+    hint = f"The buttons are {', '.join(actions)}." if actions else "It has no buttons."
     found = [
-        Finding("param_invalid", f"/fail_on/{position}", f"fail_on names {action[:80]!r}, which is no action", hint)
+        Finding("param_invalid", f"/fail_on/{position}", f'"{action[:80]}" is not a button of this block.', hint)
         for position, action in enumerate(_fail_on(params))
         if action not in actions
     ]
     on_expire: Any = params.get("on_expire")
     if _is_id(on_expire) and on_expire not in (*_ENDS, *actions):
-        message = f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}"
+        message = f'"{on_expire[:80]}" is not a button of this block, and not fail, continue or skip.'
         found.append(Finding("param_invalid", "/on_expire", message, hint))
     return tuple(found)
 

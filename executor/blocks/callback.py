@@ -14,7 +14,7 @@ from compiler.catalog import BlockSpec
 from compiler.schema import schema_error
 from executor.blocks.base import Context, Suspend
 from executor.blocks.response import header_texts
-from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, invalid, text, web_address
+from executor.blocks.schema import EXPIRES_IN_S, FILLED, ON_EXPIRE, expiry_ms, invalid, text, web_address
 
 _METHODS = ("POST", "PUT", "PATCH")
 # The client writes these itself, and the outbox those that tell what the message is.
@@ -28,7 +28,7 @@ _SEND: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "url": {
-            "type": "string",
+            **FILLED,
             "title": "URL",
             "description": "http:// or https://",
             "x-ui": {"order": 1, "widget": "text"},
@@ -134,7 +134,7 @@ def _sent(send: Any) -> tuple[tuple[str, bytes], ...]:
         raise invalid("send must be an object", hint='such as {"url": "https://example.org/jobs"}')
     url = text(send, "url")
     if url is None:
-        raise invalid("send needs a url")
+        raise invalid("URL is required to send the callback URL")
     method = (text(send, "method") or "POST").upper()
     if method not in _METHODS:
         raise invalid(f"send.method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")

@@ -21,7 +21,7 @@ import aiosmtplib
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import invalid, text
+from executor.blocks.schema import FILLED, invalid, text
 from executor.errors import BlockError
 from executor.services import MailSettings, Services
 from executor.values.payload import render
@@ -53,10 +53,15 @@ class Email:
             "required": ["to", "subject"],
             "additionalProperties": False,
             "properties": {
-                "to": _ADDRESSES | {"title": "To", "x-ui": {"order": 1, "widget": "text"}},
+                "to": _ADDRESSES
+                | {
+                    "anyOf": [FILLED, {"type": "array", "minItems": 1, "items": FILLED}],
+                    "title": "To",
+                    "x-ui": {"order": 1, "widget": "text"},
+                },
                 "cc": _ADDRESSES | {"title": "Cc", "x-ui": {"order": 2, "widget": "text", "advanced": True}},
                 "subject": {
-                    "type": "string",
+                    **FILLED,
                     "title": "Subject",
                     "description": "Subject line of the email.",
                     "x-ui": {"order": 3, "widget": "text"},

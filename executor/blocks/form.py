@@ -21,6 +21,7 @@ class Form:
             "additionalProperties": False,
             "properties": {
                 **QUESTION,
+                "fields": QUESTION["fields"] | {"minProperties": 1},
                 "submit": {
                     "type": "string",
                     "title": "Button label",
@@ -43,7 +44,7 @@ class Form:
         """Raises BlockError(params_invalid): better now than when somebody has filled it in."""
         schema = form_schema(ctx.params.get("fields"))
         if schema is None:
-            raise invalid("form needs fields", hint='such as {"properties": {"note": {"type": "string"}}}')
+            raise invalid("Form fields are required", hint='such as {"properties": {"note": {"type": "string"}}}')
         on_expire = text(ctx.params, "on_expire") or "fail"
         if on_expire not in ("fail", "continue", "skip"):
             raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")

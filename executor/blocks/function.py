@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Bound, Context, Done
-from executor.blocks.schema import invalid, seconds
+from executor.blocks.schema import FILLED, invalid, seconds
 from executor.errors import BlockError
 
 _DEFAULT_S = 5
@@ -23,7 +23,7 @@ class Function:
             "additionalProperties": False,
             "properties": {
                 "code": {
-                    "type": "string",
+                    **FILLED,
                     "title": "Code",
                     "description": "The body of an async function. Return the result; console.log writes to stdout.",
                     "x-weft": "code",

@@ -17,7 +17,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.outbound import Answer, GuardedClient
 from executor.blocks.response import header_texts
-from executor.blocks.schema import invalid, seconds, text
+from executor.blocks.schema import FILLED, invalid, seconds, text
 from executor.errors import BlockError
 from executor.values.coerce import coerce, truthy
 from executor.values.payload import render
@@ -41,7 +41,7 @@ _PARAMS: dict[str, Any] = {
     "additionalProperties": False,
     "properties": {
         "url": {
-            "type": "string",
+            **FILLED,
             "title": "URL",
             "description": "Starts with http:// or https://",
             "x-ui": {"order": 2, "widget": "text"},
@@ -131,7 +131,7 @@ class Http:
             raise invalid(f"method must be one of {', '.join(_METHODS)}, not {method[:20]!r}")
         url = text(ctx.params, "url")
         if url is None:
-            raise invalid("http needs a url")
+            raise invalid("URL is required")
         headers = header_texts(ctx.params.get("headers"), _CLIENT_OWN)
         content = _content(ctx.params.get("body"), headers)
         if method not in ("GET", "HEAD") and not any(name.lower() == "idempotency-key" for name in headers):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Params
+from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Done
 from executor.blocks.condition import first_true, named_cases
 from executor.values.payload import render
@@ -70,6 +70,14 @@ _PARAMS: dict[str, Any] = {
 }
 
 
+def _check(params: Params) -> tuple[Finding, ...]:
+    routes = params.get("routes")
+    compared = [route for route in routes if isinstance(route, dict) and not _has_rule(route)] if routes else []
+    if compared and params.get("value") in (None, ""):
+        return (Finding("required", "/value", "Value is required.", "Routes without a condition compare it."),)
+    return ()
+
+
 def _cases(params: Params) -> tuple[Case, ...]:
     routes = named_cases(params, "routes")
     other = params.get("default")
@@ -87,6 +95,7 @@ class Router:
         params=_PARAMS,
         handles=(),
         cases=_cases,
+        check=_check,
         output={
             "type": "object",
             "properties": {

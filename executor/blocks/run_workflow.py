@@ -9,7 +9,7 @@ from typing import Any
 
 import orjson
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import ChildRequest, Context, Suspend
 from executor.blocks.schema import invalid, text
 from executor.store.base import VERSION_MAX
@@ -53,6 +53,12 @@ _PARAMS: dict[str, Any] = {
 }
 
 
+def _check(params: Params) -> tuple[Finding, ...]:
+    if all(params.get(name) in (None, "") for name in ("workflow", "definition")):
+        return (Finding("required", "/workflow", "Workflow is required."),)
+    return ()
+
+
 class RunWorkflow:
     spec = BlockSpec(
         type="run_workflow",
@@ -60,6 +66,7 @@ class RunWorkflow:
         description="Runs another workflow and returns its output. Cancelling this run cancels the other one.",
         category="flow",
         params=_PARAMS,
+        check=_check,
         effect="write",
         idempotent=True,  # an attempt that is lost has started nothing: child and wait come in one commit
         pauses=True,
@@ -77,9 +84,9 @@ class RunWorkflow:
             input=ctx.params.get("input"),
         )
         if (request.workflow is None) == (request.definition is None):
-            raise invalid("give either the name of a workflow, or a definition")
+            raise invalid("Choose a workflow or write a definition")
         if request.version is not None and request.workflow is None:
-            raise invalid("only a stored workflow has versions")
+            raise invalid("A definition has no versions")
         if ctx.prepare_child is None:
             raise invalid("there is nothing here that can start runs")
         child = await ctx.prepare_child(request)

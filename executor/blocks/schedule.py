@@ -6,6 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
+from executor.blocks.schema import FILLED
 from executor.errors import WeftError
 from executor.triggers import cron
 
@@ -30,7 +31,7 @@ def _output_of(params: Params) -> dict[str, Any]:
 
 def _check(params: Params) -> tuple[Finding, ...]:
     expression, zone = params.get("cron"), params.get("tz", "UTC")
-    if not isinstance(expression, str) or not isinstance(zone, str):
+    if not isinstance(expression, str) or not expression.strip() or not isinstance(zone, str):
         return ()  # the schema says so
     try:
         cron.parse(expression, zone)
@@ -51,11 +52,10 @@ class Schedule:
             "additionalProperties": False,
             "properties": {
                 "cron": {
-                    "type": "string",
+                    **FILLED,
                     "title": "Cron expression",
                     "description": "Minute, hour, day of the month, month, day of the week, such as 0 9 * * MON-FRI; "
                     "or @hourly, @daily, @weekly, @monthly, @yearly.",
-                    "minLength": 1,
                     "maxLength": cron.EXPRESSION_LENGTH_MAX,
                     "x-weft": "literal",
                     "x-ui": {"order": 1, "widget": "text"},

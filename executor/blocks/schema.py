@@ -27,6 +27,7 @@ FIELD_TITLES: dict[str, str] = {
     "array": "List",
     "any": "Any",
 }
+FILLED: dict[str, Any] = {"type": "string", "pattern": r"\S"}  # a text that must not be blank
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
 NOTIFIED_MAX = 50  # mail addresses of one wait
 _TEN_YEARS_S = 10 * 366 * 86_400

@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
-from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, invalid, text
+from executor.blocks.schema import EXPIRES_IN_S, FILLED, ON_EXPIRE, expiry_ms, invalid, text
 
 _OUTPUT: dict[str, Any] = {
     "type": "object",
@@ -33,10 +33,9 @@ class Signal:
             "additionalProperties": False,
             "properties": {
                 "name": {
-                    "type": "string",
+                    **FILLED,
                     "title": "Signal name",
                     "description": "Sent with POST /api/runs/{run}/signals/{name}.",
-                    "minLength": 1,
                     "maxLength": 200,
                     "x-ui": {"order": 1, "widget": "text"},
                 },
@@ -59,7 +58,7 @@ class Signal:
         """Raises BlockError(params_invalid). The name is also the request's title."""
         name = text(ctx.params, "name")
         if name is None:
-            raise invalid("signal needs a name")
+            raise invalid("Signal name is required")
         on_expire = text(ctx.params, "on_expire") or "fail"
         if on_expire not in ("fail", "continue", "skip"):
             raise invalid(f"on_expire must be fail, continue or skip, not {on_expire[:80]!r}")

@@ -7,7 +7,7 @@ from typing import Any, Final
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import FIELD_TITLES
+from executor.blocks.schema import FIELD_TITLES, FILLED
 from executor.errors import BlockError
 from executor.values.coerce import FIELD_TYPES, coerce
 
@@ -30,10 +30,9 @@ _PARAMS: dict[str, Any] = {
                 "additionalProperties": False,
                 "properties": {
                     "name": {
-                        "type": "string",
+                        **FILLED,
                         "title": "Name",
                         "description": "Use <start.name> in references.",
-                        "minLength": 1,
                         "maxLength": 128,
                         "x-ui": {"order": 1, "widget": "text"},
                     },

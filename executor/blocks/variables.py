@@ -9,7 +9,7 @@ import orjson
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Patch, PatchOp
-from executor.blocks.schema import FIELD_TITLES
+from executor.blocks.schema import FIELD_TITLES, FILLED
 from executor.errors import BlockError
 from executor.values.coerce import FIELD_TYPES, coerce
 from executor.values.payload import MISSING
@@ -35,10 +35,9 @@ _PARAMS: dict[str, Any] = {
                         "additionalProperties": False,
                         "properties": {
                             "name": {
-                                "type": "string",
+                                **FILLED,
                                 "title": "Variable",
                                 "description": "Name of a variable, or a path such as $.order.items[0]",
-                                "minLength": 1,
                                 "x-ui": {"order": 1, "widget": "text"},
                             },
                             "op": {

@@ -4,9 +4,18 @@ from __future__ import annotations
 
 from datetime import MAXYEAR, UTC, datetime
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Suspend
 from executor.blocks.schema import invalid, seconds, text
+
+
+def _check(params: Params) -> tuple[Finding, ...]:
+    has = [name for name in ("seconds", "until") if params.get(name) not in (None, "")]
+    if not has:
+        return (Finding("required", "/seconds", "Seconds is required, or a date and time in Until."),)
+    if len(has) == 2:
+        return (Finding("param_invalid", "/until", "A wait has seconds or a date and time, not both."),)
+    return ()
 
 
 class Wait:
@@ -35,8 +44,8 @@ class Wait:
                     "x-ui": {"order": 2, "widget": "text"},
                 },
             },
-            "anyOf": [{"required": ["seconds"]}, {"required": ["until"]}],
         },
+        check=_check,
         sentence="Wait {seconds} s | Wait until {until} | Wait",
         icon="clock",
     )
@@ -46,13 +55,13 @@ class Wait:
         until = text(ctx.params, "until")
         pause_s = seconds(ctx.params, "seconds")
         if until is not None and pause_s is not None:
-            raise invalid("wait takes seconds or until, not both")
+            raise invalid("A wait has seconds or a date and time, not both")
         if until is not None:
             due_ms = max(ctx.now_ms, _moment_ms(until))
         elif pause_s is not None:
             due_ms = ctx.now_ms + round(pause_s * 1000)
         else:
-            raise invalid("wait needs seconds, or a time until when")
+            raise invalid("Seconds is required, or a date and time in Until")
         return Suspend("timer", due_ms=due_ms)
 
 

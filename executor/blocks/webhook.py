@@ -30,18 +30,20 @@ def _output_of(params: Params) -> dict[str, Any]:
 def _check(params: Params) -> tuple[Finding, ...]:
     found = []
     if params.get("auth") == "none":
-        found.append(Finding("webhook_open", "/auth", "anyone who knows the URL can start this workflow"))
+        found.append(Finding("webhook_open", "/auth", "Anyone who knows the URL can start this workflow."))
     headers = params.get("headers")
     for i, name in enumerate(headers if isinstance(headers, list) else ()):
         problem = header_problem(name) if isinstance(name, str) else None
         if problem is not None:
             found.append(Finding("param_invalid", f"/headers/{i}", problem))
     if params.get("secret_env") and params.get("auth") == "none":
-        found.append(Finding("param_invalid", "/secret_env", "without auth there is no secret", "leave it out"))
+        found.append(
+            Finding("param_invalid", "/secret_env", "A webhook without authentication has no secret.", "Remove it.")
+        )
     schema = params.get("body_schema")
     problem = schema_error(orjson.dumps(schema)) if isinstance(schema, dict) else None
     if problem is not None:
-        found.append(Finding("param_invalid", "/body_schema", f"body_schema is not a JSON Schema: {problem[:300]}"))
+        found.append(Finding("param_invalid", "/body_schema", f"Body schema is not a JSON Schema: {problem[:300]}."))
     return tuple(found)
 
 

@@ -78,7 +78,8 @@ _CLEAR, _STATUS = Path("/proc/self/clear_refs"), Path("/proc/self/status")
 
 
 def leads_somewhere(document: Any, pointer: str) -> bool:
-    """Is this a JSON pointer to a place in the document, or to a member that is missing in one?"""
+    """Is this a JSON pointer to a place in the document, or to a member that is missing in one? A block without
+    `params` has missing ones all the same."""
     if pointer == "":
         return True
     if not pointer.startswith("/"):
@@ -92,5 +93,5 @@ def leads_somewhere(document: Any, pointer: str) -> bool:
         elif isinstance(at, list) and name.isdecimal() and int(name) < len(at):
             at = at[int(name)]
         else:
-            return n == len(parts) - 1
+            return n == len(parts) - 1 or (parts[0] == "blocks" and n == 2 and part == "params")
     return True

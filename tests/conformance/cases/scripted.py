@@ -11,6 +11,8 @@ from collections import Counter
 from collections.abc import Awaitable, Callable
 from typing import Any
 
+from msgspec import structs
+
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Block, Context, Done, Outcome
 from executor.blocks.registry import Registry
@@ -122,17 +124,26 @@ def _applies(when: dict[str, list[int]] | None, call: int, key: str) -> bool:
     return all(now[name] in allowed for name, allowed in when.items())
 
 
+def _without(params: dict[str, Any], *keywords: str) -> dict[str, Any]:
+    """The schema without these keywords, its properties too."""
+    plain = {key: value for key, value in params.items() if key not in keywords}
+    listed = params.get("properties", {})
+    plain["properties"] = {
+        name: {key: value for key, value in param.items() if key not in keywords} for name, param in listed.items()
+    }
+    return plain
+
+
 class ScriptedBlock:
     """A block type played by the script: for all blocks (`task`), or only for those the case has a handler for."""
 
     def __init__(self, script: Script, type: str, real: Block | None) -> None:
         self._script = script
         self._real = real
-        self.spec = (
-            real.spec
-            if real
-            else BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect="write")
-        )
+        if real is None:
+            self.spec = BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect="write")
+        else:  # cases leave out, or empty, what their script does not read
+            self.spec = structs.replace(real.spec, params=_without(real.spec.params, "required", "pattern"))
 
     async def run(self, ctx: Context) -> Outcome:
         if self._real is None or ctx.block in self._script.handlers:

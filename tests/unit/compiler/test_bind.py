@@ -77,7 +77,8 @@ def test_a_parallel_can_not_be_looked_into() -> None:
         "start p; p.body a; p z",
     )
     finding = only(result, "reference_into_parallel")
-    assert (finding.pointer, finding.hint) == ("/blocks/z/params/x", "read <Fan.results>, one entry per branch")
+    assert finding.pointer == "/blocks/z/params/x"
+    assert finding.hint == "Use <Fan.results>, a list with one entry per branch."
 
 
 def test_upstream_is_needed_outside_of_loops() -> None:
@@ -153,7 +154,7 @@ def test_ambiguous_names_warn() -> None:
     result = compiled(
         {"a": block(name_="Same"), "b": block(name_="same"), "c": block(x="<same.out>", y="<b.out>")}, "a b; b c"
     )
-    assert only(result, "name_ambiguous").message == "<same.out>: several blocks have this name ('a', 'b'); 'a' is read"
+    assert only(result, "name_ambiguous").message == "<same.out>: 2 blocks have this name. <a> is read."
 
 
 @pytest.mark.parametrize(
@@ -199,7 +200,7 @@ def test_variables_input_and_environment() -> None:
 def test_environment_names_that_are_known() -> None:
     document = doc({"a": block(x="${lower} ${OTHER}")})
     result = compile_document(document, CATALOG, env_names=["lower", "OTHERS"])
-    assert only(result, "env_unknown").hint == "did you mean 'OTHERS'?"
+    assert only(result, "env_unknown").hint == 'Did you mean "OTHERS"?'
     assert result.plan is not None
     assert [r.text for r in node(result.plan, "a").needs] == ["${lower}", "${OTHER}"]
 

@@ -11,11 +11,11 @@ from .support import CONDITION, block, codes, compiled, only
 
 def test_unknown_type_and_params_come_with_a_hint() -> None:
     result = compiled({"a": block("taks"), "h": block("http", url="x", metod="GET")}, "start a; a h")
-    assert only(result, "block_type_unknown").hint == "did you mean 'task'?"
+    assert only(result, "block_type_unknown").hint == 'Did you mean "task"?'
     unknown = only(result, "param_unknown")
     assert (unknown.pointer, unknown.hint, unknown.field) == (
         "/blocks/h/params/metod",
-        "did you mean 'method'?",
+        'Did you mean "method"?',
         "metod",
     )
 
@@ -28,7 +28,7 @@ def test_params_are_checked_against_the_schema() -> None:
         "/blocks/h/params/headers/a",
     }
     missing = compiled({"c": block("condition", cases=[{"when": "1"}])})
-    assert only(missing, "param_missing").pointer == "/blocks/c/params/cases/0"
+    assert only(missing, "required").pointer == "/blocks/c/params/cases/0/id"
 
 
 @pytest.mark.parametrize(
@@ -56,8 +56,8 @@ def test_cycles_are_named() -> None:
     result = compiled({"a": block(), "b": block(), "c": block(), "s": block()}, "start a; a b; b c; c a; c s; s s")
     found = [d for d in result.diagnostics if d.code == "cycle"]
     assert [d.message for d in found] == [
-        "blocks wait for each other: a -> b -> c -> a",
-        "blocks wait for each other: s -> s",
+        "These blocks wait for each other: a → b → c → a.",
+        "These blocks wait for each other: s → s.",
     ]
     assert result.plan is None
 
@@ -79,7 +79,7 @@ def test_containers_need_a_body() -> None:
     off = compiled({"l": block("loop", count=1), "a": block(parent="l", enabled_=False)}, "start l; l.body a")
     assert "disabled" in only(off, "container_empty").hint
     unwired = compiled({"l": block("parallel", count=1), "a": block(parent="l")}, "start l")
-    assert only(unwired, "container_unwired").hint == "draw an edge from its handle 'body' to 'a'"
+    assert only(unwired, "container_unwired").hint == 'Connect its body handle to task "a".'
 
 
 @pytest.mark.parametrize(
@@ -88,14 +88,14 @@ def test_containers_need_a_body() -> None:
         ("parallel", {"mode": "count", "count": 10**9}, ["limit_branches"]),
         ("parallel", {"count": 100_000}, []),
         ("parallel", {"mode": "count", "count": "<start.n>"}, []),
-        ("parallel", {"mode": "each"}, ["param_missing"]),
+        ("parallel", {"mode": "each"}, ["required"]),
         ("parallel", {"count": -1}, ["param_invalid"]),
         ("loop", {"mode": "for", "count": 1001}, ["limit_iterations"]),
         ("loop", {"mode": "for", "count": 1001, "max": 2000}, []),
         ("loop", {"mode": "for", "count": 1001, "on_max": "exit"}, []),
         ("loop", {"mode": "for", "count": "5"}, []),
-        ("loop", {"mode": "for"}, ["param_missing"]),
-        ("loop", {"mode": "while"}, ["param_missing"]),
+        ("loop", {"mode": "for"}, ["required"]),
+        ("loop", {"mode": "while"}, ["required"]),
         ("loop", {"mode": "until", "condition": "true", "max": 1_000_001}, ["limit_iterations"]),
         ("loop", {"mode": "each", "items": [1] * 11, "max": 10}, ["limit_iterations"]),
         ("loop", {"mode": "each", "items": ""}, []),
@@ -114,9 +114,9 @@ def test_cases() -> None:
     early = compiled(
         {"c": block("condition", cases=[{"id": "x"}, {"id": "y", "when": "1"}]), "a": block()}, "c.x a; c.y a"
     )
-    assert only(early, "else_not_last").pointer == "/blocks/c/params/cases/0"
+    assert only(early, "else_not_last").pointer == "/blocks/c/params/cases/0/when"
     unwired = compiled({"c": block("condition", cases=CONDITION), "a": block()}, "c.yes a")
-    assert only(unwired, "case_unwired").message == "case 'no' of block 'c' leads nowhere: a dead end"
+    assert only(unwired, "case_unwired").message == 'condition "c": "no" is not connected.'
     router = compiled({"r": block("router", value=1, routes=[{"id": "x"}]), "a": block()}, "r.x a")
     assert codes(router) == ["else_missing"]
 

@@ -85,5 +85,5 @@ def test_big_documents_with_raised_limits() -> None:
 
 
 def test_suggest() -> None:
-    assert suggest("Conditoin", ["condition", "router"]) == "did you mean 'condition'?"
+    assert suggest("Conditoin", ["condition", "router"]) == 'Did you mean "condition"?'
     assert suggest("zzz", ["condition"]) == ""

@@ -105,7 +105,7 @@ def test_a_field_nobody_reads_gives_a_hint() -> None:
     assert (finding.pointer, finding.severity, finding.hint) == (
         "/blocks/a/parrams",
         "warning",
-        "did you mean 'params'?",
+        'Did you mean "params"?',
     )
 
 
@@ -156,7 +156,7 @@ def test_policy_mistakes() -> None:
     result = compiled(
         {"a": block(policy_={"group": "opnai", "cache": {"ttl_s": 3}})}, settings={"groups": {"openai": 1}}
     )
-    assert only(result, "group_unknown").hint == "did you mean 'openai'?"
+    assert only(result, "group_unknown").hint == 'Did you mean "openai"?'
     assert only(result, "cache_unfit").pointer == "/blocks/a/policy/cache"
     assert compiled({"a": block(policy_={"cache": None, "skip_if": None})}).plan is not None
 

@@ -53,7 +53,7 @@ def test_mistakes_in_the_cache(cache: Any, pointer: str) -> None:
 
 def test_a_field_of_the_cache_nobody_reads() -> None:
     found = only(compiled({"a": cached(cache={"tll_s": 5}, code="return 1")}), "field_unknown")
-    assert (found.pointer, found.hint) == ("/blocks/a/policy/cache/tll_s", "did you mean 'ttl_s'?")
+    assert (found.pointer, found.hint) == ("/blocks/a/policy/cache/tll_s", 'Did you mean "ttl_s"?')
 
 
 def test_the_key_is_an_expression() -> None:
@@ -67,12 +67,12 @@ def test_the_key_is_an_expression() -> None:
     ("blocks", "wires", "says"),
     [
         ({"a": cached("approval", actions=["yes"])}, "", "from outside"),
-        ({"a": cached("set", value=1)}, "", "costs less"),
-        ({"a": cached("condition", cases=CONDITION), "b": block()}, "a.yes b; a.no b", "costs less"),
+        ({"a": cached("set", value=1)}, "", "is faster"),
+        ({"a": cached("condition", cases=CONDITION), "b": block()}, "a.yes b; a.no b", "is faster"),
         ({"a": cached("task")}, "", "may change"),
         ({"a": cached("http", method="POST", url="u")}, "", "may change"),
         ({"a": cached("http", method="<start.method>", url="u")}, "", "may change"),
-        ({"a": cached("loop", count=1), "b": block(parent="a")}, "a.body b", "blocks in it"),
+        ({"a": cached("loop", count=1), "b": block(parent="a")}, "a.body b", "blocks inside it"),
     ],
 )
 def test_blocks_that_can_not_be_cached(blocks: dict[str, Any], wires: str, says: str) -> None:
@@ -101,7 +101,7 @@ def test_an_output_schema_is_part_of_the_plan() -> None:
 def test_references_know_the_fields_of_an_output_schema() -> None:
     result = compiled({"a": block(output_schema_=NUMBER), "b": block(x="<a.n>", y="<a.m>")}, "a b")
     found = only(result, "reference_unknown_field")
-    assert (found.pointer, found.hint) == ("/blocks/b/params/y", "it has n")
+    assert (found.pointer, found.hint) == ("/blocks/b/params/y", "It has n.")
     plan = result.plan
     assert plan is not None and [r.strict for r in node(plan, "b").needs] == [False, True]
 

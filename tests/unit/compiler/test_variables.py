@@ -59,7 +59,7 @@ def test_writers_that_may_meet(wires: str, clash: bool) -> None:
 def test_branches_of_a_parallel_meet_and_atomic_changes_do_no_harm() -> None:
     wires = "start p; p.body w"
     several = compiled({"p": block("parallel", count=2), "w": SET_X | {"parent": "p"}}, wires, variables={"x": 1})
-    assert "the branches of block 'w'" in only(several, "variable_concurrent_writers").message
+    assert 'parallel branches of variables "w"' in only(several, "variable_concurrent_writers").message
     atomic = compiled({"p": block("parallel", count=2), "w": ADD_X | {"parent": "p"}}, wires, variables={"x": 1})
     assert codes(atomic) == []
 
@@ -73,5 +73,5 @@ def test_writers_in_different_containers_are_compared_where_they_part() -> None:
     }
     bodies = "l.body a; m.body b; "
     apart = compiled(blocks, bodies + "start l; start m", variables={"x": 1})
-    assert "blocks 'a' and 'b'" in only(apart, "variable_concurrent_writers").message
+    assert 'variables "a" and variables "b"' in only(apart, "variable_concurrent_writers").message
     assert codes(compiled(blocks, bodies + "start l; l m", variables={"x": 1})) == []

@@ -11,11 +11,11 @@ def test_edges_name_what_is_wrong_with_them() -> None:
         "start draft; draft drafft; nobody draft; draft.yes c; draft n; c.yse draft; draft start",
     )
     missing = only(result, "edge_target_missing")
-    assert (missing.pointer, missing.hint) == ("/edges/1/target", "did you mean 'draft'?")
+    assert (missing.pointer, missing.hint) == ("/edges/1/target", 'Did you mean "draft"?')
     assert only(result, "edge_source_missing").pointer == "/edges/2/source"
     wrong = [d for d in result.diagnostics if d.code == "edge_handle_unknown"]
     assert [d.pointer for d in wrong] == ["/edges/3/handle", "/edges/5/handle"]
-    assert wrong[1].hint == "did you mean 'yes'?"
+    assert wrong[1].hint == 'Did you mean "yes"?'
     assert only(result, "edge_to_note").pointer == "/edges/4/target"
     assert only(result, "trigger_has_input").pointer == "/edges/6"
 
@@ -27,7 +27,7 @@ def test_edges_do_not_cross_borders() -> None:
     )
     crossing = [d for d in result.diagnostics if d.code == "edge_crosses_border"]
     assert [d.pointer for d in crossing] == ["/edges/2", "/edges/3", "/edges/4", "/edges/5"]
-    assert crossing[2].hint == "use handle 'body'"
+    assert crossing[2].hint == "Connect it from the body handle."
 
 
 def test_two_edges_between_two_blocks_count_as_two() -> None:
@@ -92,7 +92,7 @@ def test_triggers_count_times_blocks() -> None:
 
 def test_triggers_that_can_not_be_chosen() -> None:
     assert only(compiled({"a": block()}, trigger="a"), "trigger_unknown").severity == "error"
-    assert only(compiled({"a": block()}, trigger="stat"), "trigger_unknown").hint == "did you mean 'start'?"
+    assert only(compiled({"a": block()}, trigger="stat"), "trigger_unknown").hint == 'Did you mean "start"?'
     several = compiled({"a": block(), "go": block("start")}, "start a; go a")
     assert only(several, "trigger_several").block == "start"
     assert several.plan is not None

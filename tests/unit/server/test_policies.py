@@ -183,4 +183,4 @@ async def test_fail_on_names_actions(client: httpx.AsyncClient) -> None:
     flow = asking(actions=["yes", "no"])
     found = (await client.post("/api/validate", json={"document": flow})).json()["diagnostics"]
     assert [(one["code"], one["pointer"]) for one in found] == [("param_invalid", "/blocks/ask/params/fail_on/0")]
-    assert found[0]["hint"] == "the actions are yes, no"
+    assert found[0]["hint"] == "The buttons are yes, no."

@@ -106,8 +106,8 @@ async def test_a_document_may_come_from_data(tmp_path: Path, as_text: bool) -> N
         ({"workflow": "double", "trigger": "nobody"}, "child_invalid", "nobody"),
         ({"definition": {"format": "weft/1", "blocks": {"a": {"type": "nothing"}}}}, "child_invalid", "nothing"),
         ({"definition": "<input.text>"}, "params_invalid", "not JSON"),
-        ({"workflow": "double", "definition": {}}, "params_invalid", "either"),
-        ({}, "params_invalid", "either"),
+        ({"workflow": "double", "definition": {}}, "params_invalid", "Choose a workflow"),
+        ({"workflow": "<input.none ?? null>"}, "params_invalid", "Choose a workflow"),
         ({"definition": {}, "version": 1}, "params_invalid", "versions"),
     ],
 )

@@ -37,7 +37,7 @@ async def test_a_renamed_id_that_runs_wait_at_is_named(tmp_path: Path) -> None:
         saved = await engine.save_workflow(flow("ask2", "other"))
         (found,) = saved.diagnostics
         assert (found.code, found.severity, found.pointer) == ("block_dropped", "warning", "/blocks")
-        assert found.message.startswith("block 'ask' is gone, and 2 open runs had to do with it")
+        assert found.message.startswith('Block "ask" was removed, and 2 open runs used it.')
         assert not (await engine.save_workflow(flow("ask2", "other"))).diagnostics, "nothing new was stored"
 
 

@@ -38,7 +38,7 @@ export const useFieldScope = (): FieldScope => useContext(FieldScopeContext)
 export function placedFindings(diagnostics: readonly Diagnostic[]): Diagnostic[] {
   return diagnostics.map((each) => {
     const pointer = each.field && each.pointer.endsWith('/params') ? `${each.pointer}/${escapePointer(each.field)}` : each.pointer
-    const message = each.message.replace(/^block '[^']*': /, '')
+    const message = each.message.replace(/^(?:[\w ]{1,40} )?"[^"]*": /, '')
     // Advice to those who write documents by hand is of no use beside a form.
     const hint = each.hint && !/^GET \/api\//.test(each.hint) && !each.hint.startsWith('docs/') ? each.hint : undefined
     const { hint: _, ...rest } = each

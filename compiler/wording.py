@@ -1,0 +1,132 @@
+"""What is wrong with params, in the words of the form: `URL is required.` instead of what the validator says."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Final
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
+
+FILLED: Final = r"\S"  # the `pattern` of a text that must not be blank
+SHOWN_MAX: Final = 80
+OPTIONS_SHOWN_MAX: Final = 12
+
+_KINDS: Final = {
+    "string": "text",
+    "number": "a number",
+    "integer": "a whole number",
+    "boolean": "true or false",
+    "object": "an object",
+    "array": "a list",
+    "null": "null",
+}
+# What a value breaks -> what follows the name of the param.
+_RULES: Final[dict[str, Callable[[Any], str]]] = {
+    "minimum": lambda limit: f"must be at least {limit:,}",
+    "maximum": lambda limit: f"must be at most {limit:,}",
+    "exclusiveMinimum": lambda limit: f"must be greater than {limit:,}",
+    "exclusiveMaximum": lambda limit: f"must be less than {limit:,}",
+    "minLength": lambda limit: "cannot be empty" if limit == 1 else f"must have at least {limit:,} characters",
+    "maxLength": lambda limit: f"can have at most {limit:,} characters",
+    "minItems": lambda limit: "cannot be empty" if limit == 1 else f"must have at least {limit:,} items",
+    "maxItems": lambda limit: f"can have at most {limit:,} items",
+    "minProperties": lambda limit: "cannot be empty" if limit == 1 else f"must have at least {limit:,} fields",
+    "uniqueItems": lambda _: "has the same item twice",
+}
+
+
+def title_of(schema: Mapping[str, Any], name: str) -> str:
+    """Of a param: as the form calls it."""
+    properties = schema.get("properties")
+    param = properties.get(name) if isinstance(properties, Mapping) else None
+    title = param.get("title") if isinstance(param, Mapping) else None
+    return title if isinstance(title, str) and title else name[:SHOWN_MAX]
+
+
+def is_blank(value: Any) -> bool:
+    """Does a required param with this value count as missing?"""
+    return value is None or value in ("", [], {}) or (isinstance(value, str) and not value.strip())
+
+
+def place(schema: Mapping[str, Any], path: Sequence[str | int]) -> tuple[str, bool]:
+    """What the form calls the param at this path, such as `Cases, item 2, Id`; and is it required there?"""
+    names: list[str] = []
+    required = False
+    options: list[Any] = [schema]
+    for part in path:
+        options = [inner for option in options for inner in _alternatives(option)]
+        if isinstance(part, int):
+            names.append(f"item {part + 1}")
+            options = [option.get("items") for option in options]
+            continue
+        holders = [option for option in options if part in option.get("properties", ())]
+        names.append(next((title_of(holder, part) for holder in holders), str(part)[:SHOWN_MAX]))
+        required = any(part in holder.get("required", ()) for holder in holders)
+        options = [holder["properties"][part] for holder in holders] or [
+            option.get("additionalProperties") for option in options
+        ]
+    return ", ".join(names), required
+
+
+def closest_errors(error: ValidationError) -> Iterator[ValidationError]:
+    """Of a value that fits none of several schemas: what is wrong by the first one that is for values of its type."""
+    kinds: dict[Any, list[ValidationError]] = {}
+    for inner in error.context or ():
+        kinds.setdefault(inner.relative_schema_path[0], []).append(inner)
+    for found in kinds.values():
+        if not any(inner.validator == "type" and not inner.relative_path for inner in found):
+            yield from found
+            return
+
+
+def sentence(error: ValidationError, name: str) -> str:
+    """One error as a sentence about `name`."""
+    rule: Any = error.validator
+    limit: Any = error.validator_value
+    if rule == "pattern" and limit == FILLED:
+        return f"{name} cannot be empty."
+    if rule in _RULES:
+        return f"{name} {_RULES[rule](limit)}."
+    match rule:
+        case "type":
+            return f"{name} must be {_either(limit)}."
+        case "enum":
+            return f"{name} must be one of {', '.join(map(_shown, limit[:OPTIONS_SHOWN_MAX]))}."
+        case "anyOf" | "oneOf":
+            options = [option.get("type") for option in limit if isinstance(option, Mapping)]
+            if options and all(isinstance(option, str) for option in options):
+                return f"{name} must be {_either(options)}."
+        case "pattern":
+            return f"{name} has a value that is not allowed: {_shown(error.instance)}. It must match {limit}"
+        case "not":
+            return f"{name} cannot be {_shown(error.instance)}."
+        case _:
+            pass
+    return f"{name}: {shortened(error.message)}."
+
+
+def shortened(text: str) -> str:
+    return text if len(text) <= 300 else f"{text[:140]} ... {text[-140:]}"
+
+
+def _either(kinds: Any) -> str:
+    names = [_KINDS.get(kind, str(kind)) for kind in ([kinds] if isinstance(kinds, str) else kinds)]
+    words = [name for name in dict.fromkeys(names) if name != "null"] or ["null"]
+    return words[0] if len(words) == 1 else f"{', '.join(words[:-1])} or {words[-1]}"
+
+
+def _shown(value: Any) -> str:
+    text = value if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    text = text if len(text) <= SHOWN_MAX else f"{text[:SHOWN_MAX]}..."
+    return f'"{text}"' if isinstance(value, str) and not text.isidentifier() else text
+
+
+def _alternatives(schema: Any) -> Iterator[Mapping[str, Any]]:
+    """The schema, and those it offers."""
+    if isinstance(schema, Mapping):
+        yield schema
+        for keyword in ("oneOf", "anyOf", "allOf"):
+            for option in schema.get(keyword, ()):
+                yield from _alternatives(option)
