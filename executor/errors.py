@@ -23,7 +23,7 @@ Diagnostics about a document are not errors but data: compiler.diagnostics.
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, Literal
 
 
 class WeftError(Exception):
@@ -92,7 +92,8 @@ class LimitExceeded(WeftError):
 
 
 class BlockError(WeftError):
-    """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After)."""
+    """A block's attempt failed. `retry_at_ms`: the earliest time the other side asked for (Retry-After). `deferred`:
+    the attempt need not count, because the other side asked to come later, or because it was not begun."""
 
     code = "block_failed"
     status = 502
@@ -104,12 +105,14 @@ class BlockError(WeftError):
         code: str = "block_failed",
         retryable: bool = True,
         retry_at_ms: int | None = None,
+        deferred: Literal["asked", "not_begun"] | None = None,
         hint: str = "",
         **extra: Any,
     ) -> None:
         super().__init__(message, code=code, hint=hint, **extra)
         self.retryable = retryable
         self.retry_at_ms = retry_at_ms
+        self.deferred = deferred
 
 
 class Fenced(WeftError):

@@ -76,6 +76,8 @@ def _detail(event: Event) -> str:
     match event.type:
         case "node.started":
             return f"attempt {event.attempt}" if event.attempt > 1 else ""
+        case "retry.scheduled" if data.get("deferred"):
+            return f"{_error(data)} (does not count, next attempt in {data.get('pause_ms', 0) / 1000:g} s)"
         case "node.failed" | "retry.scheduled":
             return _error(data)
         case "node.succeeded":

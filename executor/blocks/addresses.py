@@ -15,6 +15,7 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 import httpcore
 
 from executor.blocks.bounded import BoundedHead
+from executor.blocks.exhausted import is_exhausted, not_begun
 from executor.errors import BlockError
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
@@ -122,8 +123,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         local_address: str | None = None,
         socket_options: Iterable[httpcore.SOCKET_OPTION] | None = None,
     ) -> httpcore.AsyncNetworkStream:
-        """`timeout` is for the name and all its addresses together. Raises httpcore's errors, and
-        BlockError(address_refused) when no address is permitted."""
+        """`timeout` is for the name and all its addresses together. Raises httpcore's errors, and BlockError:
+        address_refused when no address is permitted, out_of_resources when this machine cannot dial."""
         try:
             async with asyncio.timeout(timeout):
                 return await self._connect(host, port, local_address, socket_options)
@@ -144,6 +145,8 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         try:
             addresses = await self._resolve(host, port)
         except (OSError, UnicodeError) as error:
+            if is_exhausted(error):
+                raise not_begun(f"{host}:{port}", error) from error
             raise httpcore.ConnectError(f"the name {host} is not known: {error}") from error
         permitted = [text for text in addresses if self._permits(host, ipaddress.ip_address(text), port)]
         if not permitted:
@@ -154,13 +157,15 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
                 stream = await self._dialler.connect_tcp(
                     text, port, local_address=local_address, socket_options=options
                 )
-            except (httpcore.ConnectError, httpcore.ConnectTimeout) as error:
+            except (httpcore.ConnectError, httpcore.ConnectTimeout, OSError) as error:
                 problem = error
                 continue
             if self._is_own(stream, host, ipaddress.ip_address(text), port):
                 await stream.aclose()
                 raise refused(f"{host}:{port}", self._hint)
             return BoundedHead(stream)
+        if problem is not None and is_exhausted(problem):
+            raise not_begun(f"{host}:{port}", problem) from problem
         raise httpcore.ConnectError(f"no connection to {host}:{port}: {problem}") from problem
 
     def _permits(self, host: str, address: Address, port: int) -> bool:

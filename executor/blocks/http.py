@@ -216,11 +216,13 @@ def _status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     body, encoding = _decoded(answer)
     shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
     where = httpx.URL(answer.url).copy_with(query=None)
+    retry_at_ms = _retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None
     return BlockError(
         f"{method} {where} answered {answer.status} {answer.reason}".rstrip() + shown,
         code="http_status",
         retryable=retryable,
-        retry_at_ms=_retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None,
+        retry_at_ms=retry_at_ms,
+        deferred="asked" if answer.status == 429 and retry_at_ms is not None else None,
         answer_status=answer.status,
     )
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import ipaddress
 import re
+import ssl
 import time
 import zlib
 from collections.abc import AsyncIterator, Callable, Coroutine, Mapping, Sequence
@@ -19,6 +20,7 @@ import httpx
 from executor.blocks import addresses
 from executor.blocks.addresses import Allowed, GuardedBackend, Resolve, resolve
 from executor.blocks.bounded import BoundedHead
+from executor.blocks.exhausted import is_exhausted, not_begun
 from executor.blocks.own import Own
 from executor.errors import BlockError
 
@@ -101,8 +103,8 @@ class GuardedClient:
         `waiting` is entered while the request waits for one of the connections. None: it does not wait, the caller
         sends a bounded number at the same time.
 
-        Raises BlockError. Retryable: http_timeout, http_connection. Not: address_refused, response_too_large,
-        redirect_refused, too_many_redirects, url_invalid.
+        Raises BlockError. Retryable: http_timeout, http_connection; out_of_resources, which costs no attempt.
+        Not: address_refused, response_too_large, redirect_refused, too_many_redirects, url_invalid.
         """
         hop = _Hop.first(method.upper(), _parse(url), dict(headers or {}), content)
         room = self._room[hop.url.scheme == "https"]
@@ -128,6 +130,10 @@ class GuardedClient:
                     if not isinstance(found, _Hop):
                         return _answer(hop, *found, round((time.monotonic() - started) * 1000))
                     hop = found
+        except BlockError as error:
+            if hop.came_from is not None:
+                error.deferred = None  # the first request was made
+            raise
         except (TimeoutError, httpcore.TimeoutException) as error:
             raise BlockError(
                 f"{hop.shown}: no answer within {timeout_s:g} s"
@@ -193,7 +199,7 @@ class GuardedClient:
         """Reading the certificates takes 0.15 s: not on the event loop, and not for plain HTTP."""
         key = reach, tls
         if key not in self._pools:
-            context = await asyncio.to_thread(httpx.create_ssl_context, trust_env=False) if tls else None
+            context = await asyncio.to_thread(_tls_context) if tls else None
             if key not in self._pools:  # another request may have been quicker
                 self._pools[key] = httpcore.AsyncConnectionPool(
                     ssl_context=context,
@@ -203,6 +209,13 @@ class GuardedClient:
                     network_backend=self._backends[reach],
                 )
         return self._pools[key]
+
+
+def _tls_context() -> ssl.SSLContext:
+    try:
+        return httpx.create_ssl_context(trust_env=False)
+    except OSError as error:
+        raise (not_begun("the certificates", error) if is_exhausted(error) else error) from error
 
 
 @dataclass(frozen=True, slots=True)

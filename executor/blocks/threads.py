@@ -17,6 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
+from executor.blocks.exhausted import not_begun
 from executor.errors import BlockError
 
 T = TypeVar("T")
@@ -60,7 +61,7 @@ class FunctionThreads:
         waiting: Callable[[], AbstractContextManager[Any]] = nullcontext,
     ) -> T:
         """What `work` returns; `waiting` is entered while there is no place for it. Raises what `work` raises, and
-        BlockError(functions_left_behind), retryable."""
+        BlockError, retryable: functions_left_behind; out_of_resources, which costs no attempt."""
         with waiting() if self._room.locked() else nullcontext():
             await self._room.acquire()
         try:
@@ -93,9 +94,9 @@ class FunctionThreads:
         self._held.add(call)
         try:
             threading.Thread(target=body, name=f"weft-function-{call.function}", daemon=True).start()
-        except BaseException:
+        except RuntimeError as error:  # no more threads
             self._held.discard(call)
-            raise
+            raise not_begun(call.function, error) from error
         try:
             return await future
         except asyncio.CancelledError:

@@ -20,6 +20,7 @@ from executor.core import commands as c
 from executor.core import facts as f
 from executor.core.events import (
     Caught,
+    Deferred,
     ErrorInfo,
     Event,
     NodeFailed,
@@ -41,7 +42,7 @@ from executor.core.events import (
     WaitOpened,
 )
 from executor.core.evolve import FORKED, LOST, evolve
-from executor.core.retry import delay_ms
+from executor.core.retry import deferred_pause_ms, delay_ms
 from executor.core.state import RunPhase, State
 
 # A run with nothing to do for less than this stays in memory: parking and claiming costs two commits.
@@ -176,7 +177,7 @@ class _Turn:
             case f.NodePassed():
                 self.emit(NodeSkipped(key, "skip_if", attempt=attempt))
             case f.NodeErred():
-                self._erred(key, attempt, fact.error, fact.retry_at_ms)
+                self._erred(key, attempt, fact.error, fact.retry_at_ms, fact.deferred)
             case f.AttemptLost():
                 self._lost(key, attempt)
             case f.NodeSuspended():
@@ -210,7 +211,7 @@ class _Turn:
             case f.WaitAnswered():
                 self.emit(NodeSucceeded(key, attempt, fact.route))
             case f.WaitFailed():
-                self._erred(key, attempt, fact.error, None)
+                self._erred(key, attempt, fact.error)
             case f.WaitRetried():
                 self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR))
         return True
@@ -243,9 +244,26 @@ class _Turn:
 
     # --- failure ---
 
-    def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None) -> None:
+    def _erred(
+        self,
+        key: NodeKey,
+        attempt: int,
+        error: ErrorInfo,
+        retry_at_ms: int | None = None,
+        deferred: Deferred | None = None,
+    ) -> None:
         retry = self.plan.nodes[key[1]].policy.retry
-        counted = attempt - self.state.lost.get(key, 0)
+        times, waited_ms = self.state.deferred.get(key, (0, 0))
+        counted = attempt - self.state.lost.get(key, 0) - times
+        if deferred == "asked" and retry.max_attempts == 1:
+            deferred = None  # retries are switched off: an answer is an answer
+        if deferred is not None and self._may_go_on(key):
+            asked_ms = None if retry_at_ms is None else retry_at_ms - self.at_ms
+            back_off_ms = delay_ms(retry, self.state.run, key, counted + times)
+            pause_ms = deferred_pause_ms(asked_ms, back_off_ms, times, waited_ms)
+            if pause_ms is not None:
+                self.emit(RetryScheduled(key, attempt, self.at_ms + pause_ms, error, deferred, pause_ms))
+                return
         if error.retryable and counted < retry.max_attempts and self._may_go_on(key):
             due_ms = self.at_ms + delay_ms(retry, self.state.run, key, counted)
             if retry_at_ms is not None:

@@ -15,6 +15,8 @@ from compiler.keys import NodeKey, Path
 
 WaitKind = Literal["approval", "form", "timer", "signal", "webhook", "child", "attention"]
 RunEnd = Literal["succeeded", "failed", "cancelled"]
+# Why an attempt does not count: the other side asked to come later, or it had nothing to begin with.
+Deferred = Literal["asked", "not_begun"]
 Caught = tuple[Literal["branch", "container"], Path]
 
 
@@ -110,13 +112,16 @@ class NodeSkipped(Struct, frozen=True, tag="node.skipped", omit_defaults=True):
     attempt: int = 0
 
 
-class RetryScheduled(Struct, frozen=True, tag="retry.scheduled"):
-    """Attempt `attempt` failed with `error`; the next one may start at `due_ms`."""
+class RetryScheduled(Struct, frozen=True, tag="retry.scheduled", omit_defaults=True):
+    """Attempt `attempt` failed with `error`; the next one may start at `due_ms`. `deferred`: the attempt does not
+    count against max_attempts, and `pause_ms` is how long the node waits for that."""
 
     key: NodeKey
     attempt: int
     due_ms: int
     error: ErrorInfo
+    deferred: Deferred | None = None
+    pause_ms: int = 0
 
 
 class RetryHastened(Struct, frozen=True, tag="retry.hastened"):

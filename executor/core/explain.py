@@ -130,7 +130,11 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:
     lost = state.lost.get(key, 0)
     # Lost with its process, or under way in the run that this one was forked from.
-    return (f"{lost} earlier attempt{'s' if lost > 1 else ''} left no result",) if lost else ()
+    said = [f"{lost} earlier attempt{'s' if lost > 1 else ''} left no result"] if lost else []
+    times, _ = state.deferred.get(key, (0, 0))
+    if times:
+        said.append(f"{times} earlier attempt{'s' if times > 1 else ''} had to wait and did not count")
+    return tuple(said)
 
 
 _ANSWER = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 
 from compiler.keys import NodeKey
-from executor.core.events import ErrorInfo, WaitKind
+from executor.core.events import Deferred, ErrorInfo, WaitKind
 
 
 class StartRequested(Struct, frozen=True):
@@ -43,13 +43,14 @@ class NodePassed(Struct, frozen=True):
 
 
 class NodeErred(Struct, frozen=True):
-    """An attempt raised. `retry_at_ms` overrides the back-off (Retry-After)."""
+    """An attempt raised. `retry_at_ms` overrides the back-off (Retry-After); `deferred`: it need not count."""
 
     at_ms: int
     key: NodeKey
     attempt: int
     error: ErrorInfo
     retry_at_ms: int | None = None
+    deferred: Deferred | None = None
 
 
 class NodeSuspended(Struct, frozen=True):

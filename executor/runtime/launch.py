@@ -21,7 +21,7 @@ from compiler.plan import Node, Plan
 from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.blocks.registry import Registry
 from executor.core import facts as f
-from executor.core.events import ErrorInfo
+from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced, StoreError
 from executor.notifications.seal import seal
 from executor.runtime.cached import ResultCache
@@ -132,7 +132,7 @@ class Launcher:
             return result
         except BlockError as error:
             info = ErrorInfo(error.code, error.message, error.retryable, node.block, error.hint)
-            return self._erred(key, attempt, info, error.retry_at_ms)
+            return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
         except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except TimeoutError:
@@ -327,9 +327,16 @@ class Launcher:
     def _sealed(self, target: bytes) -> bytes:
         return seal(target, self._services.env, self._services.secrets, self._redactor)
 
-    def _erred(self, key: NodeKey, attempt: int, error: ErrorInfo, retry_at_ms: int | None = None) -> Result:
-        shown = self._shown(error)
-        return Result(f.NodeErred(self._clock.now_ms(), key, attempt, shown, retry_at_ms), Payload())
+    def _erred(
+        self,
+        key: NodeKey,
+        attempt: int,
+        error: ErrorInfo,
+        retry_at_ms: int | None = None,
+        deferred: Deferred | None = None,
+    ) -> Result:
+        fact = f.NodeErred(self._clock.now_ms(), key, attempt, self._shown(error), retry_at_ms, deferred)
+        return Result(fact, Payload())
 
     def _shown(self, error: ErrorInfo) -> ErrorInfo:
         message, hint = (_unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))

@@ -26,7 +26,7 @@ from executor.core import facts as f
 from executor.core.decide import commands_of, decide, outstanding
 from executor.core.evolve import fold
 from executor.core.explain import explain
-from executor.core.state import State
+from executor.core.state import RunPhase, State
 from executor.core.state import encode as encode_state
 from tests.simulation.generator import Behaviour, Block, Place, Table, Workflow
 from tests.simulation.watch import Broken, Observed, Watch, require
@@ -212,6 +212,10 @@ class Drive:
             if act.test_fails_after and act.test_fails_after == turns:
                 return f.NodeErred(now_ms, key, attempt, e.ErrorInfo("test_failed", "the test raised", retryable=True))
             return f.LoopTested(now_ms, key, attempt, again=turns < act.count)
+        if self.rng.random() < 0.05 and self.state.phase is RunPhase.RUNNING and not self.state.scopes[key[0]].dead:
+            error = e.ErrorInfo("crowded", "there was no room, and nothing begun", retryable=True)
+            asked = node.policy.retry.max_attempts > 1 and self.rng.random() < 0.5
+            return f.NodeErred(now_ms, key, attempt, error, deferred="asked" if asked else "not_begun")
         if act.wait == "child" and not (act.skip and self.raised[key] >= act.fails):
             return f.NodeSuspended(now_ms, key, attempt, "child")
         if self.raised[key] < act.fails:

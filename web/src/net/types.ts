@@ -590,6 +590,8 @@ export interface EventData {
   reason?: string
   because?: string | null
   due_ms?: number | null
+  /** Of a retry: why the attempt does not count. */
+  deferred?: 'asked' | 'not_begun'
   count?: number
   first?: number
   kind?: WaitKind

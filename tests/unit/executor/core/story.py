@@ -91,9 +91,15 @@ class Story:
     def passed(self, name: str) -> list[str]:
         return self.feed(f.NodePassed(self.at_ms, *self.attempt(name)))
 
-    def erred(self, name: str, retryable: bool = False, retry_at_ms: int | None = None) -> list[str]:
+    def erred(
+        self,
+        name: str,
+        retryable: bool = False,
+        retry_at_ms: int | None = None,
+        deferred: e.Deferred | None = None,
+    ) -> list[str]:
         error = e.ErrorInfo("boom", "it broke", retryable)
-        return self.feed(f.NodeErred(self.at_ms, *self.attempt(name), error, retry_at_ms))
+        return self.feed(f.NodeErred(self.at_ms, *self.attempt(name), error, retry_at_ms, deferred))
 
     def lost(self, name: str) -> list[str]:
         return self.feed(f.AttemptLost(self.at_ms, *self.attempt(name)))

@@ -8,6 +8,7 @@ import pytest
 
 from executor.core import events as e
 from executor.core.decide import LOST_ATTEMPTS_MAX
+from executor.core.retry import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
 from tests.simulation.generator import Block
 from tests.unit.executor.core.story import T0, Story, block, loop, parallel
 
@@ -393,3 +394,70 @@ def test_a_lost_sentinel_runs_again(container: Block) -> None:
     assert s.lost("l:start") == ["l:start will retry", "l:start starts again (2)"]
     s.sized("l:start", 1)
     assert s.done("a@l#0" if container.kind == "loop" else "a@l[0]")
+
+
+# --- attempts that do not count -------------------------------------------------------------------------------------
+
+
+def test_an_attempt_that_was_asked_to_wait_does_not_count() -> None:
+    s = Story({"a": block(max_attempts=2)})
+    s.start()
+    for attempt in (2, 3, 4):
+        asked = s.at_ms + 5_000
+        assert s.erred("a", retryable=True, retry_at_ms=asked, deferred="asked")[0] == "a will retry"
+        assert s.state.due_ms() == asked
+        assert s.timer("a", asked) == [f"a starts again ({attempt})"]
+    assert s.why("a")[1][-1] == "3 earlier attempts had to wait and did not count"
+    assert s.erred("a", retryable=True, retry_at_ms=s.at_ms) == ["a will retry", "a starts again (5)"]
+    assert s.erred("a", retryable=True) == ["a fails", "run failed"], "two of them counted"
+
+
+def test_retries_that_are_switched_off_stay_off_when_the_other_side_asks() -> None:
+    s = Story({"a": block(max_attempts=1)})
+    s.start()
+    assert s.erred("a", retryable=True, retry_at_ms=T0 + 5_000, deferred="asked") == ["a fails", "run failed"]
+
+
+def test_what_was_not_begun_is_begun_later_whatever_the_policy() -> None:
+    s = Story({"a": block(max_attempts=1)})
+    s.start()
+    assert s.erred("a", retryable=True, deferred="not_begun") == ["a will retry"]
+    due_ms = s.state.due_ms()
+    assert due_ms is not None and due_ms > T0
+    assert s.timer("a", due_ms) == ["a starts again (2)"]
+    assert s.done("a") == ["a -> out", "run succeeded"]
+
+
+def test_no_attempt_waits_for_ever() -> None:
+    s = Story({"a": block(max_attempts=2)})
+    s.start()
+    for _ in range(DEFERRED_MAX):
+        assert s.erred("a", retryable=True, retry_at_ms=s.at_ms, deferred="asked") == ["a will retry"]
+        assert s.state.due_ms() == s.at_ms + DEFERRED_PAUSE_MIN_MS, "at once is a second later"
+        s.timer("a", s.at_ms + DEFERRED_PAUSE_MIN_MS)
+    asked = s.at_ms + 5_000
+    assert s.erred("a", retryable=True, retry_at_ms=asked, deferred="asked")[0] == "a will retry"
+    s.timer("a", asked)
+    assert s.erred("a", retryable=True, retry_at_ms=asked, deferred="asked") == ["a fails", "run failed"]
+
+
+def test_pauses_that_do_not_count_are_bounded_together() -> None:
+    s = Story({"a": block(max_attempts=2)})
+    s.start()
+    for _ in range(2):  # the second one would be too much, so it counts, and the pause is kept all the same
+        asked = s.at_ms + DEFERRED_TOTAL_MS * 2 // 3
+        assert s.erred("a", retryable=True, retry_at_ms=asked, deferred="asked")[0] == "a will retry"
+        assert s.timer("a", asked)
+    assert s.erred("a", retryable=True, retry_at_ms=s.at_ms + 1, deferred="asked") == ["a will retry"]
+    s.timer("a", s.at_ms + DEFERRED_PAUSE_MIN_MS)
+    assert s.erred("a", retryable=True) == ["a fails", "run failed"]
+
+
+def test_nothing_stays_of_a_branch_that_was_given_up_while_it_waited() -> None:
+    s = Story({"fan": parallel({"a": block(max_attempts=2), "b": ""}, on_branch_error="continue")})
+    s.start()
+    s.sized("fan:start", 1)
+    assert s.erred("a@fan[0]", retryable=True, retry_at_ms=T0 + 9_000, deferred="asked") == ["a@fan[0] will retry"]
+    assert s.state.deferred
+    s.erred("b@fan[0]")
+    assert not s.state.deferred and not s.state.retries

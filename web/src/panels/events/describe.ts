@@ -79,7 +79,7 @@ function happened(event: WireEvent, doc: Document | null): string {
     }
     case 'node.failed': return data.route || data.caught ? `${name} failed, handled` : `${name} failed`
     case 'node.skipped': return `${name} skipped: ${SKIPS[data.reason ?? 'pruned'] ?? data.reason}`
-    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} resumed after a restart` : data.error?.code === 'run_forked' ? `${name} starts again in this run` : `${name} failed, attempt ${event.attempt + 1} scheduled`
+    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} resumed after a restart` : data.error?.code === 'run_forked' ? `${name} starts again in this run` : data.deferred === 'asked' ? `${name} was asked to try again later` : data.deferred === 'not_begun' ? `${name} could not start and is tried again` : `${name} failed, attempt ${event.attempt + 1} scheduled`
     case 'retry.hastened': return `${name}: attempt ${event.attempt} starts now`
     case 'region.sized': return data.count === 0 ? `${name} has no items` : `${name} started, ${data.count === 1 ? `1 ${word}` : `${data.count} ${word}${isParallel ? 'es' : 's'}`}`
     case 'scope.opened': {
