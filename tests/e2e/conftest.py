@@ -44,6 +44,11 @@ class ServerProcess:
             raise AssertionError(f"the server did not start: {line!r}")
         self.url = line.removeprefix(READY).strip().rstrip("/")
 
+    def sign_in_link(self) -> str:
+        """What it printed for browsers; only a server whose token is its own (WEFT_TOKEN is empty) does."""
+        assert self._process.stdout
+        return self._process.stdout.readline().partition(": ")[2].strip()
+
     def kill(self) -> None:
         self._process.kill()
         self._end()

@@ -7,6 +7,7 @@ import './ui/base.css'
 import { StrictMode } from 'react'
 import { createRoot } from 'react-dom/client'
 import { Boundary } from './pages/Boundary'
+import { SignIn } from './pages/SignIn'
 import { Routes } from './routes'
 import { docStore, flush } from './state/doc'
 import { writePending } from './state/history'
@@ -30,5 +31,6 @@ createRoot(document.getElementById('root')!).render(
       <Routes />
     </Boundary>
     <Toasts />
+    <SignIn />
   </StrictMode>,
 )

@@ -51,7 +51,7 @@ export const cancelled = answer<{ cancelled: boolean; status: RunStatus }>({ can
 
 export const retried = answer<Retried>({ run: text, how: text, block: text })
 export const migrated = answer<Migrated>({ run: text, version: number, moved: flag })
-export const serverVersion = answer<{ version: string }>({ version: text })
+export const server = answer<{ version: string; signed_in: boolean }>({ version: text, signed_in: flag })
 
 const schedule = { id: text, workflow: text, cron: text, tz: text, enabled: flag, origin: text, next_run_at: maybe(number), last_run_at: maybe(number), last_run_id: maybe(text), error: maybe(text), trigger: maybe(text), upcoming: list(number) }
 export const scheduleDetail = answer<ScheduleDetail>({ ...schedule, fires: list(shape<FireView>({ due: number, at: number, outcome: text, run: maybe(text), error: maybe(text) })) })

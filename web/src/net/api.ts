@@ -40,7 +40,7 @@ export const api = {
   blocks: async (): Promise<BlockSpec[]> => (await get('/api/blocks', is.blocks)).blocks,
   validate: (document: Document, trigger?: string) => post('/api/validate', { document, trigger }, is.validation),
   examples: async (): Promise<Example[]> => (await get('/api/examples', is.examples)).examples,
-  serverVersion: async (): Promise<string> => (await get('/api/version', is.serverVersion)).version,
+  server: () => get('/api/version', is.server),
   env: async (): Promise<EnvName[]> => (await get('/api/env', is.env)).env,
 
   // workflows: stored versions
@@ -127,6 +127,8 @@ export const api = {
     post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),
 
   login: (token: string) => post('/login', { token }, is.anything),
+  logout: () => post('/logout', undefined, is.anything),
+  endSessions: () => send('DELETE', '/api/sessions', is.anything),
 }
 
 export function tokenOf(link: string): string {

@@ -4,6 +4,7 @@
 import { asProblem, type Read } from './answers'
 import { Mismatch } from './check'
 import { learn } from './clock'
+import { noteStatus } from './session'
 import type { Diagnostic, Problem } from './types'
 
 /** `status` 0: the server could not be reached. */
@@ -51,7 +52,10 @@ export async function send<T>(
     if (signal?.aborted) throw error
     throw new ApiError(plainProblem(0, 'unreachable', 'The server can not be reached.'))
   }
-  if (!response.ok) throw new ApiError(await problemOf(response))
+  if (!response.ok) {
+    noteStatus(response.status, path)
+    throw new ApiError(await problemOf(response))
+  }
   try {
     return read(text ? (JSON.parse(text) as unknown) : undefined)
   } catch (error) {

@@ -11,6 +11,7 @@ import { EmptyState } from '../ui/EmptyState'
 import { Icon } from '../ui/icons'
 import { useData } from '../ui/useData'
 import { ListState } from './parts'
+import { Session } from './settings/Session'
 import { Schedules } from './settings/Schedules'
 import { Webhooks } from './settings/Webhooks'
 import './pages.css'
@@ -20,7 +21,7 @@ const THEMES: readonly { id: Theme; label: string }[] = [{ id: 'system', label: 
 
 export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
-  const version = useData(() => api.serverVersion(), [])
+  const server = useData(() => api.server(), [])
   const theme = useSelect(uiStore, (state) => state.theme)
   return (
     <div className="screen">
@@ -54,12 +55,13 @@ export default function Settings(): ReactElement {
         <section aria-labelledby="set-starts">
           <h2 id="set-starts">Starting runs from outside</h2>
           <p className="quiet">Any stored workflow can be started by a call. With an <code>Idempotency-Key</code> a repeated call is the same run:</p>
-          <pre className="settings__code" tabIndex={0}>{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
+          <pre className="settings__code" tabIndex={0}>{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H "Authorization: Bearer $(weft token)" \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
         </section>
+        {server.value?.signed_in ? <Session /> : null}
         <section aria-labelledby="set-about">
           <h2 id="set-about">About</h2>
           <dl className="readable">
-            <div><dt>weft</dt><dd data-testid="weft-version">{version.value === null ? (version.error ? 'version unknown' : '') : `version ${version.value}`}</dd></div>
+            <div><dt>weft</dt><dd data-testid="weft-version">{server.value === null ? (server.error ? 'version unknown' : '') : `version ${server.value.version}`}</dd></div>
             <div><dt>API</dt><dd><a href="/openapi.json">OpenAPI description</a></dd></div>
             <div><dt>Licences</dt><dd><a href="/third-party-licenses.md">What is bundled with this interface, and its licences</a></dd></div>
           </dl>
