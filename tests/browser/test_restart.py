@@ -61,6 +61,7 @@ def test_check_25_killed_and_started_again(contexts: Contexts, servers: Servers,
     for block in ("start", "before", "talk", "after"):
         editor.has_status(block, "succeeded")
     expect(editor.block("talk")).to_contain_text("Resumed after a restart")
+    expect(editor.block("talk").get_by_role("img", name="resumed after a restart")).to_be_visible()
     expect(editor.block("before")).not_to_contain_text("restart")
     editor.api.until(run, "succeeded")
     lost = [event for event in editor.api.events(run) if event["type"] == "retry.scheduled"]

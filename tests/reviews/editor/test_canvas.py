@@ -331,7 +331,49 @@ class TestCards:
         assert contrast(card, ground) >= (1.15 if scheme == "dark" else 1.05), (card, ground)
 
 
+class TestIterations:
+    def rounds(self, editor: Editor) -> None:
+        blocks = {
+            "each": loop(288, 0, name="Each", params={"mode": "for", "count": 24}),
+            "a": value(64, 64, parent="each"),
+        }
+        run = editor.api.run(document(blocks, [("start", "each"), ("each", "body", "a")]), wait_s=20)
+        editor.open_run(run)
+        expect(editor.at("iter-each-count")).to_contain_text("24 / 24")
+
+    def test_d01_the_menu_is_no_wider_than_it_needs_and_lists_iterations(self, editor: Editor) -> None:
+        self.rounds(editor)
+        editor.at("iter-each-count").click()
+        menu = editor.page.get_by_role("menu")
+        assert box_of(menu)["width"] <= 360
+        item = menu.get_by_role("menuitem", name="Iteration 20")
+        assert "Mono" not in item.evaluate("(it) => getComputedStyle(it).fontFamily")
+        item.click()
+        expect(editor.at("iter-each-count")).to_contain_text("20 / 24")
+
+    def test_f14_any_iteration_by_its_number(self, editor: Editor) -> None:
+        self.rounds(editor)
+        editor.at("iter-each-count").click()
+        editor.page.get_by_role("menuitem", name="Go to iteration").click()
+        editor.has_focus(".stepper__number")
+        editor.page.keyboard.type("7")
+        editor.press("Enter")
+        expect(editor.at("iter-each-count")).to_contain_text("7 / 24")
+
+
 class TestTape:
+    def test_c26_the_keys_of_the_tape_work_on_the_tape(self, editor: Editor) -> None:
+        run = editor.api.run(document({"a": value(288, 0)}, [("start", "a")]), wait_s=20)
+        editor.open_run(run)
+        editor.has_status("a", "succeeded")
+        tape = editor.at("tape")
+        last = int(tape.get_attribute("aria-valuemax") or 0)
+        tape.focus()
+        editor.press(",")
+        expect(tape).to_have_attribute("aria-valuenow", str(last - 1))
+        editor.press(".")
+        expect(tape).to_have_attribute("aria-valuenow", str(last))
+
     def test_d07_a_short_run_uses_the_width(self, editor: Editor) -> None:
         blocks = {"a": value(288, 0), "b": value(576, 0)}
         run = editor.api.run(document(blocks, [("start", "a"), ("a", "b")]), wait_s=20)

@@ -26,7 +26,10 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
   const aim = useAim(id)
   const mark = useMark(id)
   const { status, node } = paint
-  const glyph = node?.lost && status === 'succeeded' ? 'restored' : glyphOf(status)
+  // Its first attempt was lost with the server; what is shown comes from a later one.
+  const resumed = !!node?.lost && status === 'succeeded'
+  const glyph = resumed ? 'restored' : glyphOf(status)
+  const word = resumed ? `${wordOf(status)}, resumed after a restart` : wordOf(status)
   const rows = namedHandles(block, spec)
   const title = status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined
   if (detail === 'tiny') return <div className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-far data-tiny title={block.name?.trim() || id}><span className="card__rail" /></div>
@@ -41,7 +44,7 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
           <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
           <Name id={id} name={block.name?.trim() || id} />
           {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
-          {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
+          {glyph ? <span className="card__state" title={word}><Icon name={glyph} size={far ? 24 : 16} label={word} /></span> : null}
         </div>
         {far ? null : (
           <>

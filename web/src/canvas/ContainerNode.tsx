@@ -75,17 +75,33 @@ function hasRoom(width: number, name: string, letters: number, stepper: boolean,
   return room >= Math.min(letters * 6.6, 132)
 }
 
+/** Iterations that the menu lists at once: those around the one that is looked at. */
+const LISTED = 9
+
 function IterationStepper({ id, name, rounds, kind }: { id: string; name: string; rounds: Rounds; kind: string }): ReactElement {
   const [menu, setMenu] = useState<{ x: number; y: number } | null>(null)
+  const [typing, setTyping] = useState(false)
+  const goTo = (text: string): void => {
+    setTyping(false)
+    const to = Number.parseInt(text, 10)
+    if (to >= 1) setIter(id, Math.min(to, opened) - 1)
+  }
   const { index, count, opened, scopes } = rounds
   const word = kind === 'parallel' ? 'branch' : 'iteration'
   const failed = firstFailed(scopes)
   const slow = slowest(scopes, serverNow())
+  const from = Math.max(0, Math.min(index - Math.floor(LISTED / 2), opened - LISTED))
+  const near = Array.from({ length: Math.min(LISTED, opened) }, (_, i) => from + i)
   const entries: MenuEntry[] = [
     { label: `Latest ${word}`, icon: 'last', onSelect: () => setIter(id, null) },
     { label: `First ${word}`, icon: 'first', onSelect: () => setIter(id, 0) },
     { label: `First failed ${word}${failed >= 0 ? ` (${failed + 1})` : ''}`, icon: 'failed', why: failed < 0 ? 'None failed.' : null, onSelect: () => setIter(id, failed) },
     { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has started.' : null, onSelect: () => setIter(id, slow) },
+    'line',
+    ...near.map((at): MenuEntry => ({
+      label: `${word === 'branch' ? 'Branch' : 'Iteration'} ${at + 1}`, icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued', onSelect: () => setIter(id, at),
+    })),
+    ...(opened > LISTED ? ['line' as const, { label: `Go to ${word}`, icon: 'search' as const, onSelect: () => setTyping(true) }] : []),
   ]
   return (
     <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onClick={(event) => event.stopPropagation()} onDoubleClick={(event) => event.stopPropagation()}>
@@ -100,8 +116,19 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
       >
         <Icon name="back" size={14} />
       </button>
+      {typing ? (
+        <input
+          type="text" inputMode="numeric" className="stepper__number" aria-label={`Number of the ${word}`} defaultValue={index + 1} autoFocus
+          onFocus={(event) => event.currentTarget.select()} onBlur={(event) => goTo(event.currentTarget.value)}
+          onKeyDown={(event) => {
+            event.stopPropagation()
+            if (event.key === 'Enter') goTo(event.currentTarget.value)
+            else if (event.key === 'Escape') setTyping(false)
+          }}
+        />
+      ) : null}
       <button
-        type="button" className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} / ${count}`}
+        type="button" hidden={typing} className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} / ${count}`}
         onClick={(event) => {
           const box = event.currentTarget.getBoundingClientRect()
           setMenu({ x: box.left, y: box.bottom + 4 })

@@ -1,6 +1,7 @@
 // The Tape: every durable event of the run, in order. Drag it and everything goes back to that moment.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent, type ReactElement } from 'react'
+import { keyOfEvent } from '../../keys'
 import { runStore, seek, stepBy } from '../../state/live'
 import { netStore } from '../../state/net'
 import { isEnded } from '../../state/run'
@@ -64,8 +65,11 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const page = Math.max(1, Math.round(length / 10))
     const unit = event.shiftKey ? 'block' : 'event'
+    const means = keyOfEvent(event.nativeEvent, ['canvas'])
     if (event.key === 'ArrowRight' || event.key === 'ArrowUp') stepBy(1, unit)
     else if (event.key === 'ArrowLeft' || event.key === 'ArrowDown') stepBy(-1, unit)
+    else if (means === 'nextEvent' || means === 'nextBlock') stepBy(1, means === 'nextBlock' ? 'block' : 'event')
+    else if (means === 'previousEvent' || means === 'previousBlock') stepBy(-1, means === 'previousBlock' ? 'block' : 'event')
     else if (event.key === 'PageUp') goTo(seq + page)
     else if (event.key === 'PageDown') goTo(Math.max(0, seq - page))
     else if (event.key === 'Home') goTo(0)
