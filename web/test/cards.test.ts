@@ -41,6 +41,21 @@ test('b10: a container that is wrapped around blocks has room at every side', ()
   assert.deepEqual(roomAround(inner, outer, [others[5]!]), { shift: [0, 0], moves: {} })
 })
 
+test('b10: a container that grows moves on what it would grow into, and nothing else', () => {
+  const doc = {
+    format: 'weft/1', name: 'x', edges: [], blocks: {
+      loop: { type: 'loop', at: [0, 0], size: [288, 160] }, a: { type: 'set', parent: 'loop', at: [48, 64] },
+      next: { type: 'set', at: [352, 0] }, low: { type: 'set', at: [0, 208] }, aside: { type: 'set', at: [352, 400] }, left: { type: 'set', at: [-300, 208] },
+    },
+  } as Document
+  const [wide] = applyCommand(doc, { type: 'moveBlocks', to: { a: [304, 160] } }, specs)
+  const { at, size } = wide.blocks.loop!
+  assert.deepEqual([at, size], [[0, 0], [528, 240]])
+  assert.deepEqual(['next', 'low', 'aside', 'left'].map((id) => wide.blocks[id]!.at), [[544, 0], [0, 256], [544, 400], [-300, 208]])
+  const [same] = applyCommand(doc, { type: 'moveBlocks', to: { a: [48, 80] } }, specs)
+  assert.deepEqual(same.blocks.next, doc.blocks.next)
+})
+
 test('b10: the first free place lies downwards', () => {
   assert.deepEqual(freePlace([0, 0], [208, 64], [{ x: 0, y: 0, w: 208, h: 64 }, { x: 0, y: 96, w: 208, h: 64 }]), [0, 176])
   assert.deepEqual(freePlace([0, 0], [208, 64], []), [0, 0])

@@ -154,6 +154,18 @@ class TestArranging:
         for name in ("start", "a", "b"):
             assert apart(editor.block("a-2"), editor.block(name)), name
 
+    def test_b10_a_container_that_grows_makes_room(self, editor: Editor) -> None:
+        blocks = {
+            "loop": loop(288, 0, size=[288, 160]),
+            "a": value(48, 48, parent="loop", name="A"),
+            "low": value(288, 208, name="Low"),
+        }
+        editor.open(document(blocks, [("start", "loop"), ("loop", "body", "a"), ("start", "low")]))
+        editor.select("a")
+        editor.press("Control+d")
+        expect(editor.block("a-2")).to_have_attribute("data-selected", "true")
+        assert apart(editor.block("loop"), editor.block("low"))
+
     def test_b10_what_is_selected_lies_above(self, editor: Editor) -> None:
         blocks = {"a": value(288, 0, name="A"), "b": value(320, 32, name="B")}
         editor.open(document(blocks, [("start", "a"), ("start", "b")]))

@@ -15,26 +15,32 @@ export interface Box {
 const BESIDE = 48
 const ABOVE = 32
 
-/** A container `outer` is wrapped around `inner`. How far it has to move away from what stands left of and above it, and how far
- * others have to move to the right or down. `others`: the blocks that are not wrapped. */
-export function roomAround(inner: Box, outer: Box, others: readonly (Box & { id: string })[]): { shift: Point; moves: Record<string, Point> } {
+/** A container `outer` is wrapped around `inner`. How far it has to move away from what stands left of and above it, and where
+ * others have to move, to the right or down. `others`: the blocks that are not wrapped. */
+export function roomAround(inner: Box, outer: Box, others: readonly (Box & { id: string })[], beside = BESIDE, above = ABOVE): { shift: Point; moves: Record<string, Point> } {
   const near = (box: Box): boolean => across(box, outer) && along(box, outer)
   const left = others.filter((box) => right(box) <= inner.x)
-  const above = others.filter((box) => right(box) > inner.x && bottom(box) <= inner.y && box.x < right(inner))
+  const higher = others.filter((box) => right(box) > inner.x && bottom(box) <= inner.y && box.x < right(inner))
   const shift: Point = [
-    most(left.filter(near).map((box) => right(box) + BESIDE - outer.x)),
-    most(above.filter(near).map((box) => bottom(box) + ABOVE - outer.y)),
+    most(left.filter(near).map((box) => right(box) + beside - outer.x)),
+    most(higher.filter(near).map((box) => bottom(box) + above - outer.y)),
   ]
   const placed = { ...outer, x: outer.x + shift[0], y: outer.y + shift[1] }
-  const rest = others.filter((box) => !left.includes(box) && !above.includes(box))
+  const rest = others.filter((box) => !left.includes(box) && !higher.includes(box))
   const behind = rest.filter((box) => box.x >= right(inner))
   const below = rest.filter((box) => !behind.includes(box))
-  const dx = most(behind.filter((box) => across(box, placed)).map((box) => right(placed) + BESIDE - box.x))
-  const dy = most(below.filter((box) => along(box, placed)).map((box) => bottom(placed) + ABOVE - box.y))
+  const dx = most(behind.filter((box) => across(box, placed)).map((box) => right(placed) + beside - box.x))
+  const dy = most(below.filter((box) => along(box, placed)).map((box) => bottom(placed) + above - box.y))
   const moves: Record<string, Point> = {}
   if (dx) for (const box of behind) moves[box.id] = [box.x + dx, box.y]
   if (dy) for (const box of below) moves[box.id] = [box.x, box.y + dy]
   return { shift, moves }
+}
+
+/** A box grew to the right or downwards: where others have to move that stood behind or below it. */
+export function roomBehind(before: Box, now: Box, others: readonly (Box & { id: string })[]): Record<string, Point> {
+  const reached = others.filter((box) => box.x >= right(before) || box.y >= bottom(before))
+  return roomAround({ ...now, w: before.x + before.w - now.x, h: before.y + before.h - now.y }, now, reached, GRID, GRID).moves
 }
 
 /** The first place from `at` downwards where a box of this size touches none of the others. */

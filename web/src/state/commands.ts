@@ -2,6 +2,7 @@
 // back. A command that can not be done leaves the document as it is (the same object).
 
 import type { Block, Document, Edge, Json, JsonObject, Note, Point, Policy } from '../net/types'
+import { roomBehind } from '../canvas/room'
 import { PAD, sizeOf, snap, up } from '../canvas/size'
 import { mend } from '../net/mend'
 import { keepReferences, refName, rewriteBlock } from '../refs/scope'
@@ -344,7 +345,8 @@ function remapReferences(doc: Document, source: Document, ids: Record<string, st
   return { ...doc, blocks }
 }
 
-/** Containers, from these outwards, grow so that their children are inside; what is drawn where stays where it is. */
+/** Containers, from these outwards, grow so that their children are inside. What is drawn where stays where it is, but for blocks
+ * behind or below that a container would grow into: those move on. */
 function grow(doc: Document, containers: string[], specs: Specs): Document {
   const todo = new Set(containers.filter(Boolean).flatMap((id) => [id, ...chainOf(doc, id)]))
   const order = [...todo].sort((a, b) => chainOf(doc, b).length - chainOf(doc, a).length)
@@ -377,7 +379,17 @@ function growOne(doc: Document, id: string, specs: Specs): Document {
       patches[child] = { at: [x + dx, y + dy] }
     }
   }
-  if (size[0] !== w || size[1] !== h) patches[id] = { ...patches[id], size }
+  if (size[0] !== w || size[1] !== h) {
+    patches[id] = { ...patches[id], size }
+    const [x, y] = block.at ?? [0, 0]
+    const others = (indexOf(doc).children.get(parentOf(doc, id)) ?? []).filter((other) => other !== id && doc.blocks[other]!.at).map((other) => {
+      const beside = doc.blocks[other]!
+      const [bw, bh] = sizeOf(beside, specs.get(beside.type))
+      return { id: other, x: beside.at![0], y: beside.at![1], w: bw, h: bh }
+    })
+    const moves = roomBehind({ x, y, w, h }, { x: x - dx, y: y - dy, w: size[0], h: size[1] }, others)
+    for (const [other, at] of Object.entries(moves)) patches[other] = { at }
+  }
   return patchBlocks(doc, patches)
 }
 

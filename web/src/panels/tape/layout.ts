@@ -84,17 +84,19 @@ function byOrder(log: readonly WireEvent[], width: number, xs: Float64Array): Br
   const room = Math.max(1, width - 2 * PAD_X)
   const label = idle * GAP_W < room * 0.5
   const gap = label ? GAP_W : idle * NARROW_GAP_W < room * 0.25 ? NARROW_GAP_W : 0
-  const pitch = Math.min(PITCH_MAX, (room - idle * gap) / Math.max(1, log.length - 1))
+  // A break is as wide as a step where steps are wide anyway.
+  let pitch = Math.min(PITCH_MAX, room / Math.max(1, log.length - 1))
+  if (pitch < gap) pitch = (room - idle * gap) / Math.max(1, log.length - 1 - idle)
+  const wide = Math.max(gap, pitch)
   const breaks: Break[] = []
   let x = PAD_X
   for (let i = 0; i < log.length; i++) {
     if (i) {
       const ms = log[i]!.at - log[i - 1]!.at
       if (ms > IDLE_MS && gap) {
-        breaks.push({ x: x + (gap + pitch) / 2, ms, label })
-        x += gap
-      }
-      x += pitch
+        breaks.push({ x: x + wide / 2, ms, label })
+        x += wide
+      } else x += pitch
     }
     xs[i] = x
   }
