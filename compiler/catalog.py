@@ -53,6 +53,7 @@ class BlockSpec(Struct, frozen=True):
     idempotent  a repeated attempt with the same idempotency key does no harm
     pauses      the handler suspends: the output comes later, from outside
     only_reads  params -> whether a block of effect `write` only asks the world, with these params. Must not raise
+    ends_run    when it succeeds the run ends; of several that are ready one starts at a time
     inline      runs inside the run loop without a commit of its own (pure and quick)
     trigger     may start a run; has no in-edges
     container   loop or parallel: has a body
@@ -77,6 +78,7 @@ class BlockSpec(Struct, frozen=True):
     idempotent: bool = True
     pauses: bool = False
     only_reads: Callable[[Params], bool] | None = None
+    ends_run: bool = False
     inline: bool = False
     trigger: bool = False
     container: Literal["loop", "parallel"] | None = None

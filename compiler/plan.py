@@ -111,6 +111,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
 
     sentinel  None, or which end of a container this is; `body` is then the index of the body region
     inline    pure control: runs inside the run loop, needs no commit of its own, takes no concurrency slot
+    ends_run  when it succeeds the run ends; while it runs no other such node starts
     effect    what a repeated run could do to the world (`none` and `read` may be repeated freely)
     code      JSON pointers into params whose text is JavaScript: references there are bound, never pasted
     literal   JSON pointers into params: what they lead to is left alone
@@ -133,6 +134,7 @@ class Node(Struct, frozen=True, omit_defaults=True):
     code: tuple[str, ...] = ()
     literal: tuple[str, ...] = ()
     output_schema: dict[str, Any] | None = None
+    ends_run: bool = False
 
 
 class Region(Struct, frozen=True, omit_defaults=True):

@@ -143,6 +143,7 @@ def _nodes(
         out=tuple(out),
         policy=_policy(block, spec, _group(wiring, block, groups)),
         inline=spec.inline,
+        ends_run=spec.ends_run and spec.inline,
         effect=spec.effect,
         code=needs.code_in(block.params),
         literal=tuple(needs.literal),

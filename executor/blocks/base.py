@@ -44,7 +44,7 @@ class Bound:
 @dataclass(frozen=True, slots=True)
 class Done:
     """`output` is any JSON value. `route`: the handle to follow; None: none (every out-edge dies).
-    `response`: the block ends the run; {"status", "headers", "body"} is the run's answer and `output` its output."""
+    `response`: the block ends the run; {"status", "headers", "body"} is the response of the run, `body` its output."""
 
     output: Any = None
     route: str | None = "out"

@@ -52,18 +52,28 @@ class Response:
         },
         handles=(),
         inline=True,
+        ends_run=True,
+        output={
+            "type": "object",
+            "properties": {
+                "data": {},
+                "status": {"type": "integer"},
+                "headers": {"type": "object", "additionalProperties": True},
+            },
+        },
         sentence="Respond {status} with {body} | Respond {status}",
         icon="reply",
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Raises BlockError(params_invalid) for a status or header that HTTP does not have."""
+        """Output {"data", "status", "headers"}. Raises BlockError(params_invalid) for what HTTP does not have."""
         status = coerce("integer", ctx.params.get("status", 200))
         if isinstance(status, bool) or not isinstance(status, int) or not 200 <= status <= 599:
             raise invalid(f"status must be a whole number from 200 to 599, not {str(status)[:80]!r}")
         body = ctx.params.get("body")
-        response = {"status": status, "headers": header_texts(ctx.params.get("headers"), _SERVER_OWN), "body": body}
-        return Done(body, route=None, response=response)
+        headers = header_texts(ctx.params.get("headers"), _SERVER_OWN)
+        response = {"status": status, "headers": headers, "body": body}
+        return Done({"data": body, "status": status, "headers": headers}, route=None, response=response)
 
 
 def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:

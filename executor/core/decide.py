@@ -382,7 +382,10 @@ class _Turn:
     def _start_ready(self) -> None:
         state = self.state
         while state.ready[0] and state.phase is _RUNNING:
-            if not self._start(state.ready[0][0][1], 1):
+            key = state.ready[0][0][1]
+            if self._must_wait(key):
+                break  # what is ready behind it starts when the other one is done, in this very turn of the run
+            if not self._start(key, 1):
                 return
         if state.retries:
             self._start_due_retries()
@@ -408,10 +411,17 @@ class _Turn:
         for _, key, attempt in sorted(due):
             node = plan.nodes[key[1]]
             group = node.policy.group
+            if self._must_wait(key):
+                continue
             full = state.slots[0] >= plan.settings.max_concurrency
             if not node.inline and (full or (group and state.slots[group] >= plan.groups[group].limit)):
                 continue
             self.emit(NodeStarted(key, attempt))
+
+    def _must_wait(self, key: NodeKey) -> bool:
+        """Would it end the run, as another one that runs is about to do? The first of them decides how the run ends."""
+        nodes = self.plan.nodes
+        return nodes[key[1]].ends_run and any(nodes[other[1]].ends_run for other in self.state.running)
 
     def _next_group(self) -> int:
         """The group whose first ready node has waited longest and may start; -1 when none may."""

@@ -46,6 +46,7 @@ from executor.store.base import Append, NewRun, Record, RunStatus, WaitRow, Wait
 from executor.store.cache import CacheRow
 from executor.store.children import FamilyMax
 from executor.store.notifications import NotificationRow
+from executor.values.payload import encode as encode_payload
 from executor.values.payload import split
 from executor.values.scope import Values
 
@@ -89,7 +90,6 @@ class Absorber:
         self._children: dict[NodeKey, str] = {}  # the run that an open wait waits for
         self._ran: set[int] = set()
         self._response: Mapping[str, Any] | None = None
-        self._response_output: bytes | None = None
         self._seq = 0
         self._at_ms = 0
         self._clear()
@@ -195,7 +195,7 @@ class Absorber:
             case NodeSucceeded():
                 output = (payload.output if payload else self._reused.get(event.key[1])) or NULL
                 if event.end_run and payload is not None:
-                    self._response, self._response_output = payload.response, output
+                    self._response = payload.response
                 if payload is not None and payload.cached is not None:
                     self._cached.append(payload.cached)
             case RegionSized():
@@ -288,7 +288,7 @@ class Absorber:
         if event.status != "succeeded":
             self._error = None if event.error is None else msgspec.json.encode(event.error)
         elif self._response is not None:
-            self._output = self._response_output
+            self._output = encode_payload(self._response["body"])
             extra = {"response": dict(self._response)}
         else:
             self._output = orjson.dumps(self._values.run_output(self._ran))

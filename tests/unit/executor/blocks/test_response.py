@@ -20,7 +20,8 @@ from tests.unit.executor.blocks.flow import context
     ],
 )
 async def test_the_answer_of_the_run(params: dict[str, Any], response: dict[str, Any]) -> None:
-    assert await block.run(context(params)) == Done(response["body"], route=None, response=response)
+    output = {"data": response["body"], "status": response["status"], "headers": response["headers"]}
+    assert await block.run(context(params)) == Done(output, route=None, response=response)
 
 
 @pytest.mark.parametrize(

@@ -14,6 +14,8 @@ from collections.abc import Mapping
 from dataclasses import replace
 from typing import Any, Literal
 
+from msgspec import structs
+
 from compiler.keys import format_key, format_path, parse_key
 from executor.core import commands as c
 from executor.core import events as e
@@ -70,6 +72,13 @@ class Story:
         self.journal: list[e.Event] = []
         self.orders: list[c.Command] = []
         self.at_ms = T0
+
+    def end_with(self, *names: str) -> None:
+        """These are responses: inline, and the run ends with them."""
+        root = self.plan.regions[0]
+        nodes = tuple(structs.replace(n, inline=True, ends_run=True) if n.id in names else n for n in root.nodes)
+        self.plan = structs.replace(self.plan, regions=(structs.replace(root, nodes=nodes), *self.plan.regions[1:]))
+        self.state = State.new(self.plan)
 
     # --- facts ---
 

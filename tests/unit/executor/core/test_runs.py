@@ -165,3 +165,20 @@ def test_events_are_numbered_without_gaps() -> None:
     s.done("if", "yes")
     s.done("b")
     assert s.state.seq == len(s.journal)
+
+
+def test_of_two_responses_that_are_ready_at_once_only_the_first_starts() -> None:
+    s = Story({"a": "one two", "one": "", "two": ""})
+    s.end_with("one", "two")
+    s.start()
+    assert s.done("a") == ["a -> out", "one starts"]
+    assert s.done("one", end_run=True) == ["one -> out and ends the run", "run succeeded"]
+
+
+def test_the_second_response_starts_when_the_first_one_fails() -> None:
+    s = Story({"a": "one two", "one": "error:b", "two": "", "b": ""})
+    s.end_with("one", "two")
+    s.start()
+    s.done("a")
+    assert s.erred("one") == ["one fails -> error", "two starts", "b starts"]
+    assert s.done("two", end_run=True) == ["two -> out and ends the run", "run succeeded"]
