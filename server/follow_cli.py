@@ -181,12 +181,19 @@ async def _ended(client: WeftClient, run: str) -> dict[str, Any]:
 async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:
     from rich.console import Console
     from rich.live import Live
+    from rich.text import Text
 
     progress = Progress()
     console = Console(stderr=True)
+
+    def show(event: Event) -> None:
+        progress.take(event)
+        if event.type == "node.log":  # above the table, where it stays
+            console.print(Text.from_ansi(event_line(event)))
+
     # Redrawn four times a second from its own thread, so that the seconds of running nodes count up between events.
     with Live(console=console, get_renderable=lambda: progress.table(int(time.time() * 1000)), refresh_per_second=4):
-        return await _watch(client, run, progress.take)
+        return await _watch(client, run, show)
 
 
 def _report(run: dict[str, Any]) -> str:

@@ -31,6 +31,7 @@ STATUS_COLOURS = {
 OUTPUT_CHARS_MAX = 120  # of an output in an event line; --json has all of it
 _MOMENT = re.compile(r"\b(\d{13}) ms\b", re.ASCII)
 TYPE_WIDTH = 17  # of the longest event type
+LOG_INDENT = 40  # of the further lines of a log: behind type and time
 
 
 def plain(text: str) -> str:
@@ -56,14 +57,15 @@ def diagnostic_lines(found: Iterable[Json]) -> list[str]:
 
 
 def event_line(event: Event) -> str:
-    """`   12  14:03:07.250  node.succeeded    send@fan[2]  {"id": 7}`"""
+    """`   12  14:03:07.250  node.succeeded    send@fan[2]  {"id": 7}`; a log of several lines has them below."""
     clock = time.strftime("%H:%M:%S", time.localtime(event.at / 1000)) + f".{event.at % 1000:03d}"
     parts = [f"{event.seq:>5}", clock, click.style(f"{event.type:<{TYPE_WIDTH}}", fg=_event_colour(event))]
     if event.key:
         parts.append(event.key)
     if detail := event_detail(event):
         parts.append(detail)
-    return "  ".join(parts)
+    lines = str(event.data.get("message", "")).split("\n") if event.type == "node.log" else []
+    return "\n".join(["  ".join(parts), *(f"{'':>{LOG_INDENT}}{plain(line)}" for line in lines[1:])])
 
 
 def event_detail(event: Event) -> str:
@@ -99,7 +101,8 @@ def _detail(event: Event) -> str:
         case "run.cancelling":
             return str(data.get("reason", ""))
         case "node.log":
-            return str(data.get("message", ""))
+            first = str(data.get("message", "")).partition("\n")[0]
+            return f"text: {first}" if data.get("stream") == "text" else first
         case _:
             return ""
 

@@ -116,7 +116,9 @@ class Context:
     turn             end sentinels: number of iterations done so far; start sentinels: 0
     count            end sentinels: the count the start sentinel gave (for, each: all iterations)
     broke            end sentinels: a break block ran in the iteration that just ended
-    emit             sends a live-only delta (tokens); never journaled
+    emit             sends a piece of live text (tokens); journaled when the attempt ends, the last 16 KiB of it
+    log              keeps a line of text with the run: `ctx.log("rows", n)`, as `print`; at most 200 lines and 16 KiB
+                     per attempt. Both may be called in a thread
     evaluate         runs Bound sources in the sandbox, one call: list in, list out; raises BlockError
     checkpoint       keeps any JSON value of at most 1 MiB, in the place of the one before, for the next attempt of this
                      key; on disk when it returns. Raises BlockError, and Fenced: the run is another worker's, stop
@@ -149,6 +151,7 @@ class Context:
     turn: int = 0
     count: int = 0
     broke: bool = False
+    log: Callable[..., None] = lambda *values: None
     waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
     prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
 

@@ -60,9 +60,13 @@ class Function:
             )
         except BlockError as error:
             printed = str(error.extra.get("stdout") or "").strip()
+            if printed:
+                ctx.log(printed)
             if printed and not error.hint:
                 error.hint = f"printed before: {printed[-_STDOUT_SHOWN:]}"
             raise
+        if stdout:
+            ctx.log(stdout)
         return Done({"result": result, "stdout": stdout})
 
 

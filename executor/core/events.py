@@ -194,12 +194,13 @@ class RunMigrated(Struct, frozen=True, tag="run.migrated"):
     plan_hash: str
 
 
-class NodeLog(Struct, frozen=True, tag="node.log"):
-    """A line a handler wanted kept."""
+class NodeLog(Struct, frozen=True, tag="node.log", omit_defaults=True):
+    """What a running attempt said: lines of its log, or (`text`) the live text of all of it, when it ends."""
 
     key: NodeKey
     attempt: int
     message: str
+    stream: Literal["log", "text"] = "log"
 
 
 Event = (

@@ -22,6 +22,7 @@ from executor.core.events import (
     ErrorInfo,
     Event,
     NodeFailed,
+    NodeLog,
     NodeSkipped,
     NodeStarted,
     NodeSucceeded,
@@ -34,13 +35,14 @@ from executor.core.events import (
     WaitOpened,
 )
 from executor.core.evolve import evolve
-from executor.core.state import State
+from executor.core.state import RunPhase, State
 from executor.errors import BlockError
 from executor.journal import Codec
 from executor.notifications import messages
 from executor.runtime.children import fact_of_cancel, fact_of_end
 from executor.runtime.launch import Payload, Result
 from executor.runtime.lost import question
+from executor.runtime.said import Stream
 from executor.services import NotifySettings
 from executor.store.base import Append, NewRun, Record, RunStatus, WaitRow, WaitUpdate
 from executor.store.cache import CacheRow
@@ -155,6 +157,15 @@ class Absorber:
             own = payload if key is not None and getattr(event, "key", None) == key else None
             self._take(event, own)
         return events
+
+    def log(self, plan: Plan, state: State, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
+        """What an attempt said, into the pending append; dropped when it is over."""
+        if state.running.get(key) != attempt or state.phase is RunPhase.FINISHED:
+            return
+        self._at_ms = max(self._at_ms, self._now_ms())
+        said = NodeLog(key, attempt, message, stream)
+        evolve(plan, state, said)
+        self._record(said)
 
     def take(self, state: State, consumed_inbox: tuple[int, ...]) -> Append | None:
         """What has to be written since the last call; None when there is nothing."""

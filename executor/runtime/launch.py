@@ -28,6 +28,7 @@ from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
+from executor.runtime.said import Said, Stream, unicode
 from executor.runtime.time_limit import TimeLimit
 from executor.services import Services
 from executor.store.base import NewRun
@@ -41,6 +42,8 @@ from executor.values.resolve import Template, compile_template
 from executor.values.scope import Values
 
 log = logging.getLogger("weft.launch")
+
+Keep = Callable[[NodeKey, int, str, Stream], None]
 
 # A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
 CANCEL_GRACE_S = 5.0
@@ -119,12 +122,12 @@ class Launcher:
         self._redactor = redactor
         self._prepared = _prepared_nodes(plan.hash)
 
-    async def run(self, key: NodeKey, attempt: int, seq: int, turn: int = 0, count: int = 0) -> Result:
-        """One attempt, whose start is recorded by event `seq` at the latest. `turn`, `count`: for sentinels, see
-        Context."""
+    async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep, turn: int = 0, count: int = 0) -> Result:
+        """One attempt, whose start is recorded by event `seq` at the latest. `keep` journals what it says; `turn`,
+        `count`: for sentinels, see Context."""
         node = self._plan.nodes[key[1]]
         try:
-            outcome, cache_key = await self._outcome(key, node, attempt, seq, turn, count)
+            outcome, cache_key = await self._outcome(key, node, attempt, seq, keep, turn, count)
             output = await self._encoded(outcome.output) if isinstance(outcome, Done) else b"null"
             result = self._result(key, node, attempt, outcome, output, cache_key)
             if isinstance(outcome, Done) and result.payload.output is not None:
@@ -175,7 +178,7 @@ class Launcher:
         return self._shown(ErrorInfo(error.code, error.message, error.retryable, block, error.hint))
 
     async def _outcome(
-        self, key: NodeKey, node: Node, attempt: int, seq: int, turn: int, count: int
+        self, key: NodeKey, node: Node, attempt: int, seq: int, keep: Keep, turn: int, count: int
     ) -> tuple[Outcome | _Found | None, str | None]:
         """None: `skip_if` was true. Second value: the key to keep the output under, if it is to be kept."""
         path = self._reader_path(key, node, turn)
@@ -184,7 +187,11 @@ class Launcher:
             prepared = self._prepared[key[1]] = _Prepared(node)
         template = prepared.template
         key_text = self._key_text(key)
-        deltas = self._redactor.stream(lambda text: self._emit(key_text, _unicode(text), seq))
+        said = Said(
+            self._redactor,
+            lambda message, stream: keep(key, attempt, message, stream),
+            lambda text: self._emit(key_text, text, seq),
+        )
         keeper = self._checkpoints.keeper(key_text, attempt)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
@@ -204,7 +211,8 @@ class Launcher:
             variables=self._values.variables,
             now_ms=self._clock.now_ms(),
             services=self._services,
-            emit=deltas,
+            emit=said.emit,
+            log=said.log,
             evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
             checkpoint=keeper.keep,
             checkpoint_from_thread=keeper.keep_from_thread,
@@ -233,7 +241,7 @@ class Launcher:
             return await limit.around(handler.run(context)), cache_key
         finally:
             keeper.end()
-            deltas.end()
+            said.end()
 
     async def _prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
@@ -339,7 +347,7 @@ class Launcher:
         return Result(fact, Payload())
 
     def _shown(self, error: ErrorInfo) -> ErrorInfo:
-        message, hint = (_unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))
+        message, hint = (unicode(self._redactor.redact_cut(text)) for text in (error.message, error.hint))
         return ErrorInfo(error.code, message, error.retryable, error.block, hint)
 
 
@@ -357,8 +365,3 @@ def _check_json(suspend: Suspend) -> None:
     except TypeError as error:
         message = f"what the block asks for is not JSON: {error}"
         raise BlockError(message, code="payload_invalid", retryable=False) from error
-
-
-def _unicode(text: str) -> str:
-    """Surrogates without their other half, as in names of files that are no UTF-8, are written out: \\udce9."""
-    return text.encode("utf-8", "backslashreplace").decode()

@@ -33,6 +33,7 @@ from executor.runtime.absorb import Absorber
 from executor.runtime.children import cancel_of_orphan, error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
 from executor.runtime.move import carried, fit, move_append, translator
+from executor.runtime.said import Stream
 from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
 from executor.services import RunLimits
@@ -89,6 +90,7 @@ class RunLoop:
         self._limits = limits or RunLimits()
 
         self._results: deque[Result] = deque()
+        self._said: deque[tuple[NodeKey, int, str, Stream]] = deque()
         self._wake = asyncio.Event()
         self._inbox_may_have_facts = True
         self._inbox_n = 0  # of the newest fact that has been read, or that is sure to be read
@@ -149,7 +151,7 @@ class RunLoop:
                 if self._inbox_may_have_facts:
                     self._inbox_may_have_facts = False
                     await self._read_inbox()
-                if self._results or self._consumed_inbox:
+                if self._results or self._said or self._consumed_inbox:
                     ended = await self._turn()
                     if ended is not None:
                         return ended
@@ -171,6 +173,8 @@ class RunLoop:
         after: list[c.Command] = []
         inline: deque[c.RunNode] = deque()
         results: list[Result] = []
+        said: list[tuple[NodeKey, int, str, Stream]] = []
+        self._log(said)
         while self._results:
             results.append(self._results.popleft())
             self._decide(results[-1], after, inline)
@@ -179,6 +183,7 @@ class RunLoop:
             budget -= 1
             command = inline.popleft()
             result = await self._run_inline(command)
+            self._log(said)
             self._decide(result, after, inline)
         append = self._absorber.take(self._state, tuple(self._consumed_inbox))
         self._consumed_inbox.clear()
@@ -186,6 +191,7 @@ class RunLoop:
             try:
                 appended = await self._store.append(append)
             except (Unheard, LimitExceeded) as error:
+                self._said.extendleft(reversed(said))
                 self._begin_again(results, error)
                 return "refused"
             self._signal(self.id)
@@ -243,6 +249,12 @@ class RunLoop:
             else:
                 after.append(command)
 
+    def _log(self, said: list[tuple[NodeKey, int, str, Stream]]) -> None:
+        """What attempts said goes before what they brought."""
+        while self._said:
+            said.append(self._said.popleft())
+            self._absorber.log(self._plan, self._state, *said[-1])
+
     async def _run_inline(self, command: c.RunNode) -> Result:
         key = command.key
         node = self._plan.nodes[key[1]]
@@ -251,7 +263,7 @@ class RunLoop:
             container = self._state.containers.get((key[0], node.body))
             if container is not None:
                 turn, count = container.opened, container.count
-        return await self._launcher.run(key, command.attempt, self._state.seq, turn, count)
+        return await self._launcher.run(key, command.attempt, self._state.seq, self._keep, turn, count)
 
     def _act(self, commands: list[c.Command]) -> bool:
         """After the commit. True when the run has ended."""
@@ -289,7 +301,16 @@ class RunLoop:
 
     async def _attempt(self, command: c.RunNode, seq: int) -> None:
         """`seq`: of the commit that its start is in."""
-        self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt, seq))
+        self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt, seq, self._keep))
+
+    def _keep(self, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
+        """What an attempt said goes to the journal with the next commit."""
+        if self._heir is not None:
+            heir, translate = self._heir
+            heir._keep(translate(key), attempt, message, stream)
+            return
+        self._said.append((key, attempt, message, stream))
+        self._wake.set()
 
     def _attempt_ended(self, key: NodeKey, result: Result) -> None:
         if self._heir is not None:
@@ -554,12 +575,14 @@ class RunLoop:
         tasks = {translate(key): task for key, task in self._tasks.items()}
         alive = tasks.keys() | {getattr(result.fact, "key", None) for result in results}
         heir._results.extend(results)
+        heir._said.extend((translate(key), attempt, text, stream) for key, attempt, text, stream in self._said)
         heir._tasks |= tasks
         for key in self._told_to_stop:
             heir._give_grace(translate(key), self._tasks[key])
         if self._stopping:
             heir.stop()
         self._results.clear()
+        self._said.clear()
         self._tasks.clear()
         self._told_to_stop.clear()
         return [fact for fact in first if not (isinstance(fact, f.AttemptLost) and fact.key in alive)]

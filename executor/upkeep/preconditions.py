@@ -11,6 +11,7 @@ from compiler.plan import Plan
 from executor.core.events import (
     Event,
     NodeFailed,
+    NodeLog,
     NodeSkipped,
     NodeStarted,
     NodeSucceeded,
@@ -63,7 +64,7 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
         case RetryHastened():
             retry = state.retries.get(event.key)
             return None if retry is not None and retry[0] == event.attempt else "this attempt is not to be retried"
-        case WaitOpened():
+        case WaitOpened() | NodeLog():
             return None if state.running.get(event.key) == event.attempt else "this attempt is not under way"
         case WaitClosed():
             wait = state.waits.get(event.key)

@@ -44,12 +44,20 @@ def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **dat
         (event("wait.closed", outcome="answered", by="Ada"), "answered by Ada"),
         (event("scope.opened", first=0, count=3), "count 3"),
         (event("run.finished", None, status="failed", error={"code": "c", "message": "m"}), "failed c: m"),
-        (event("node.log", message="red\x1b[31m\nline"), "red [31m line"),
+        (event("node.log", message="red\x1b[31m\nline"), "red [31m"),
+        (event("node.log", message="Hello", stream="text"), "text: Hello"),
         (event("something.new"), ""),
     ],
 )
 def test_detail_of_an_event(given: Event, detail: str) -> None:
     assert event_detail(given) == detail
+
+
+def test_a_log_has_its_further_lines_below() -> None:
+    lines = click.unstyle(event_line(event("node.log", "send", message="one\ntwo\x1b[31m\nthree"))).split("\n")
+    assert lines[0].endswith("node.log           send  one")
+    assert [line.strip() for line in lines[1:]] == ["two [31m", "three"]
+    assert all(line.startswith(" " * 40) for line in lines[1:])
 
 
 def test_an_event_is_one_line_whatever_its_output_holds() -> None:
