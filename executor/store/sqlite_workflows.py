@@ -65,12 +65,12 @@ class SQLiteWorkflows:
     async def put_workflow(
         self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
     ) -> Stored:
-        return await self._writer.submit(_put, name, document, hash, now_ms, declared)
+        return await self._writer.submit(put_workflow, name, document, hash, now_ms, declared)
 
     async def activate_workflow(
         self, name: str, version: int, now_ms: int, declared: Declared | None = None
     ) -> Stored | None:
-        return await self._writer.submit(_activate, name, version, now_ms, declared)
+        return await self._writer.submit(activate_workflow, name, version, now_ms, declared)
 
     async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
         if version is None:
@@ -94,7 +94,7 @@ class SQLiteWorkflows:
         return [VersionRow(*row) for row in await self._readers.all(VERSIONS, (name, below, limit))]
 
     async def delete_workflow(self, name: str) -> DeletedWorkflow | None:
-        return await self._writer.submit(_delete, name)
+        return await self._writer.submit(delete_workflow, name)
 
 
 def _head(row: tuple[Any, ...]) -> WorkflowHead:
@@ -102,7 +102,7 @@ def _head(row: tuple[Any, ...]) -> WorkflowHead:
     return WorkflowHead(*(*row[:7], last))
 
 
-def _put(tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None) -> Stored:
+def put_workflow(tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None) -> Stored:
     found = tx.db.execute(BY_HASH, (name, hash)).fetchall()
     if found:
         return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
@@ -112,7 +112,7 @@ def _put(tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: D
     return _make_active(tx, row, True, now_ms, declared)
 
 
-def _activate(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None) -> Stored | None:
+def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None) -> Stored | None:
     found = tx.db.execute(BY_VERSION, (name, version)).fetchall()
     if not found or _active_version(tx, name) is None:
         return None
@@ -133,7 +133,7 @@ def _active_version(tx: Tx, name: str) -> int | None:
     return int(found[0][0]) if found else None
 
 
-def _delete(tx: Tx, name: str) -> DeletedWorkflow | None:
+def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
     if _active_version(tx, name) is None:
         return None
     (open_runs,) = tx.db.execute(COUNT_OPEN, (name,)).fetchone()
