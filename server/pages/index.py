@@ -13,13 +13,22 @@ from executor.views import WaitView
 from server.pages.html import Html, el, join, moment, page, status_mark
 
 
-def front(workflows: Sequence[WorkflowRow], runs: Sequence[RunRow], waits: Sequence[WaitView]) -> Response:
+def front(
+    workflows: Sequence[WorkflowRow], runs: Sequence[RunRow], waits: Sequence[WaitView], signed_in: bool = False
+) -> Response:
+    """`signed_in`: with a session, which can be ended."""
     return page(
         "Home",
         el("section", el("h2", "Waiting for people"), _waits(waits)),
         el("section", el("h2", "Workflows"), _workflows(workflows)),
         el("section", el("h2", "Runs"), _runs(runs)),
+        _sign_out() if signed_in else None,
     )
+
+
+def _sign_out() -> Html:
+    button = el("button", "Sign out", type="submit")
+    return el("form", el("p", "", class_="notice err", role="alert", hidden=True), button, data_logout=True)
 
 
 def login(status: int = 401) -> Response:

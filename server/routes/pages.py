@@ -22,7 +22,8 @@ async def front(call: Call) -> Response:
     workflows = await call.engine.list_workflows()
     runs = await call.engine.list_runs(limit=LISTED)
     waits = await call.engine.list_waits("pending", limit=LISTED)
-    return index.front(workflows, runs, waits)
+    signed_in = await call.auth.session(call.request) is not None
+    return index.front(workflows, runs, waits, signed_in)
 
 
 async def run(call: Call) -> Response:

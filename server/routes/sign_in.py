@@ -21,7 +21,7 @@ async def page(call: Call) -> Response:
 
 
 async def log_in(call: Call) -> Response:
-    """A new session, whoever was signed in before. 401: neither token nor code count. 429: too many tries."""
+    """A new session; the one that the browser had ends. 401: neither token nor code count. 429: too many tries."""
     if call.auth.required:
         call.auth.rates.trying(call.address)
     body = await read_as(call.request, call.limits, LoginRequest)

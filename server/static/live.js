@@ -59,6 +59,13 @@ function runForm(form) {
   });
 }
 
+function logoutForm(form) {
+  onSubmit(form, async () => {
+    await post("/logout", {});
+    location.reload();
+  });
+}
+
 // On its own page sign-in leads to the front page, on any other to that page.
 function signedIn() {
   if (location.pathname === "/sign-in") location.replace("/");
@@ -232,5 +239,6 @@ function runPage(page) {
 localTimes(document);
 document.querySelectorAll("form[data-run]").forEach(runForm);
 document.querySelectorAll("form[data-login]").forEach(loginForm);
+document.querySelectorAll("form[data-logout]").forEach(logoutForm);
 const run = document.getElementById("run");
 if (run) runPage(run);

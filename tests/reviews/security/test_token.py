@@ -10,10 +10,12 @@ import sys
 from collections.abc import Iterator
 from pathlib import Path
 from threading import Barrier, Thread
+from urllib.parse import unquote, urlsplit
 
 import httpx
 import pytest
 
+from server import cli
 from server.settings import Settings, load_settings, with_token
 from server.tokens import find, read_or_make, token_path
 from server.variables import SettingsError
@@ -184,3 +186,16 @@ def test_b09_without_a_token_the_command_says_where_it_would_be(tmp_path: Path) 
     environ["WEFT_TOKEN"] = "off"
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=90, check=False)
     assert done.returncode == 4 and "asks for no token" in done.stderr
+
+
+def test_b09_the_link_is_in_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
+    """`weft serve --open`: all users of a machine can read the command lines of all processes."""
+    opened: list[str] = []
+    monkeypatch.setattr("webbrowser.open", opened.append)
+    url = "http://127.0.0.1:8765/sign-in#the-code"
+    cli._open_file_to(url)
+    (address,) = opened
+    file = Path(unquote(urlsplit(address).path))
+    assert "the-code" not in address and stat.S_IMODE(file.stat().st_mode) == 0o600
+    assert f'content="0;url={url}"' in file.read_text()
+    file.unlink()
