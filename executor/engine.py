@@ -614,8 +614,13 @@ class Engine:
         """The catalogue, as JSON."""
         return self.registry.catalogue()
 
+    def check_file(self) -> None:
+        """Waits for nothing. Raises DatabaseReplaced when the database was deleted or replaced under this process."""
+        self.store.check_file()
+
     async def healthy(self) -> None:
         """Raises when the database does not work."""
+        self.check_file()
         await self.store.ping()
 
 

@@ -13,7 +13,11 @@ WeftError                      code, message; `status` is what HTTP says
 ├── Unheard                    the run can not end: it was told to cancel and has not heard of it
 ├── StoreError
 │   ├── DatabaseWriteFailed    retries are used up
-│   ├── DatabaseUnavailable    the disk is full or unreadable
+│   ├── DatabaseUnavailable    the file cannot be read or written
+│   │   ├── DatabaseFull       there is no room on its disk
+│   │   ├── DatabaseDamaged    its content is not what was written
+│   │   └── DatabaseReplaced   it was deleted or replaced while it was open
+│   ├── ForeignDatabase        the file is of another program
 │   ├── NestedTransaction      a bug of ours
 │   └── SchemaTooNew           the file was written by a newer weft
 └── CorruptJournal             a bug of ours or a damaged file: the run loop stops and says so
@@ -146,7 +150,31 @@ class DatabaseUnavailable(StoreError):
     """The database can not be read or written."""
 
     code = "db_unavailable"
+
+
+class DatabaseFull(DatabaseUnavailable):
+    """There is no room on the disk of the database."""
+
+    code = "db_full"
     status = 507
+
+
+class DatabaseDamaged(DatabaseUnavailable):
+    """The database is damaged."""
+
+    code = "db_damaged"
+
+
+class DatabaseReplaced(DatabaseUnavailable):
+    """The database was deleted or replaced while it was open."""
+
+    code = "db_replaced"
+
+
+class ForeignDatabase(StoreError):
+    """The file is a database of another program."""
+
+    code = "db_foreign"
 
 
 class NestedTransaction(StoreError):

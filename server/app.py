@@ -37,6 +37,7 @@ from executor.engine import Engine
 from executor.errors import WeftError
 from executor.sandbox import Sandbox
 from executor.services import NotifySettings, Services
+from executor.store.connection import FULL, full_hint
 from executor.store.sqlite import SQLiteStore
 from executor.values.redact import Redactor
 from server import errors, ui
@@ -259,7 +260,9 @@ async def _serve(
         return 0
     except (WeftError, SettingsError, OSError) as error:
         print(f"weft: can not open {settings.db_path}: {error}", file=sys.stderr)
-        print(f"  {getattr(error, 'hint', '') or NO_DATABASE_HINT}", file=sys.stderr)
+        full = isinstance(error, OSError) and error.errno in FULL
+        hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
+        print(f"  {hint or NO_DATABASE_HINT}", file=sys.stderr)
         return 1
     try:
         app = create_app(settings, engine, ui.built())

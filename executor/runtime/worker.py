@@ -15,6 +15,7 @@ import secrets
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
+from executor.repeated import Repeated
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.recover import Parts, recover
 from executor.runtime.run import RunLoop
@@ -57,6 +58,7 @@ class Worker:
         self._last_ms = 0  # the clock when it was last looked at
         self._mend_at_s = 0.0  # of the event loop's clock, which nobody sets
         self._stopping = False
+        self._failed = Repeated()
         self._background: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -138,7 +140,8 @@ class Worker:
                     continue
                 due_ms = await store.next_due(clock.now_ms()) if room > 0 else None
             except StoreError as error:
-                log.error("claiming failed: %s", error)
+                if count := self._failed.due(error.code):
+                    log.error("claiming failed %d times: %s", count, error)
                 await asyncio.sleep(RETRY_AFTER_ERROR_S)
                 continue
             except Exception:  # a bug of ours; a server that claims nothing any more would look well and do nothing

@@ -430,5 +430,9 @@ class Store(
         """From now on a write that finds the database busy is not tried again: a process that is told to stop has
         seconds."""
 
+    def check_file(self) -> None:
+        """Waits for nothing. Raises DatabaseReplaced: the file is not the one that its path names any more, so nothing
+        is written."""
+
     async def ping(self) -> None:
         """A read and a tiny write prove that the database works; raises otherwise."""

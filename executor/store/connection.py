@@ -11,15 +11,18 @@ Deliberate oddities:
 
 from __future__ import annotations
 
+import errno
 import logging
 import os
+import shutil
 import sqlite3
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager, suppress
 from typing import Any
 
-from executor.errors import DatabaseUnavailable, NestedTransaction
+from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
 from executor.store import statements
+from executor.store.identity import Identity
 
 log = logging.getLogger("weft.store")
 
@@ -27,6 +30,8 @@ Connect = Callable[[str], sqlite3.Connection]
 FaultPoint = Callable[[str], None]
 
 WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
+ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite can not even make its shared memory
+FULL = (errno.ENOSPC, errno.EDQUOT)
 FIXED_WAL_RESET = (3, 51, 3)  # older ones may corrupt the file when two processes write and checkpoint at once
 
 
@@ -58,13 +63,20 @@ class Database:
         self.fault = fault
         self._db: sqlite3.Connection | None = None
         self._tx: str | None = None
+        self._identity = Identity(path)
 
     @property
     def db(self) -> sqlite3.Connection:
         """The connection, opened now if it was dropped. Raises sqlite3.Error, DatabaseUnavailable."""
         if self._db is None:
+            self._identity.check()  # a lost file is not made anew
             self._db = _open(self.path, self._busy_timeout_ms, self._connect)
+            self._identity.note()
         return self._db
+
+    def check_file(self) -> None:
+        """From any thread. Raises DatabaseReplaced: what is open is not what the path names any more."""
+        self._identity.check()
 
     @contextmanager
     def tx(self, name: str) -> Iterator[Tx]:
@@ -100,6 +112,8 @@ class Database:
     def checkpoint(self) -> None:
         """Copy what readers allow from the WAL into the file. A failure costs nothing: the WAL still holds
         everything."""
+        if not self._identity.may_checkpoint:
+            return
         try:
             self.db.execute("PRAGMA wal_checkpoint(PASSIVE)").fetchone()
         except (sqlite3.Error, DatabaseUnavailable) as error:
@@ -112,6 +126,7 @@ class Database:
         if db is not None:
             with suppress(sqlite3.Error):
                 db.close()
+            self._identity.forget_log()
 
 
 def plain_connect(path: str) -> sqlite3.Connection:
@@ -173,7 +188,21 @@ def create_private(path: str) -> None:
     except FileExistsError:
         return
     except OSError as error:
-        raise DatabaseUnavailable(f"{path} can not be created: {error.strerror}") from error
+        kind = DatabaseFull if error.errno in FULL else DatabaseUnavailable
+        hint = full_hint(path) if kind is DatabaseFull else ""
+        raise kind(f"{path} can not be created: {error.strerror}", hint=hint) from error
+
+
+def full_hint(path: str) -> str:
+    return f"Make room on the disk of {os.path.dirname(os.path.abspath(path))}."
+
+
+def is_full(path: str) -> bool:
+    """Whether that is why SQLite could not write: it does not always say so."""
+    try:
+        return shutil.disk_usage(os.path.dirname(os.path.abspath(path))).free < ROOM_MIN_BYTES
+    except OSError:
+        return False
 
 
 def sync_directory(path: str) -> None:

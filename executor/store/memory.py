@@ -516,6 +516,9 @@ class MemoryStore(
     def hurry(self) -> None:
         pass
 
+    def check_file(self) -> None:
+        pass
+
     async def ping(self) -> None:
         pass
 

@@ -19,11 +19,16 @@ from importlib.resources import files
 
 from msgspec import Struct
 
-from executor.errors import DatabaseUnavailable, SchemaTooNew
+from executor.errors import DatabaseUnavailable, ForeignDatabase, SchemaTooNew
 from executor.store.connection import Database, check_log, create_private, sync_directory
 from executor.store.readers import plain_read_only
 
 log = logging.getLogger("weft.store")
+
+
+APPLICATION_ID = 0x77656674  # "weft"
+# What every schema has, from the first one on: files of before the id was set are known by it.
+TABLES = frozenset(("workflows", "plans", "runs", "events", "blobs", "waits", "inbox", "signals", "writers"))
 
 
 class Migration(Struct, frozen=True):
@@ -33,11 +38,13 @@ class Migration(Struct, frozen=True):
 
 
 def migrate(database: Database, migrations: Sequence[Migration]) -> int:
-    """Apply what is missing. Returns the version of the file now. Raises SchemaTooNew, DatabaseUnavailable (no copy
-    could be made, or there is a log but no database), sqlite3.Error: each leaves the file as it was."""
+    """Apply what is missing. Returns the version of the file now. Raises ForeignDatabase, SchemaTooNew,
+    DatabaseUnavailable (no copy could be made, or there is a log but no database), sqlite3.Error: each leaves the file
+    as it was."""
     newest = migrations[-1].number
     check_log(database.path)
     _refuse_newer(_glance(database.path), newest)
+    refuse_foreign(database.db, database.path)
     found = version_of(database.db)
     _refuse_newer(found, newest)
     if found < newest:
@@ -71,9 +78,25 @@ def _glance(path: str) -> int:
     closing it again copies a WAL that is there. 0 when it can not be read: opening it for writing will say why."""
     try:
         with closing(plain_read_only(path)) as db:
+            refuse_foreign(db, path)
             return version_of(db)
     except sqlite3.Error:
         return 0
+
+
+def refuse_foreign(db: sqlite3.Connection, path: str) -> None:
+    """An empty file may become a database of weft. Raises ForeignDatabase: this one is of another program."""
+    (application,) = db.execute("PRAGMA application_id").fetchone()
+    if application == APPLICATION_ID:
+        return
+    tables = {name for (name,) in db.execute("SELECT name FROM sqlite_master WHERE type = 'table'")}
+    version = version_of(db)
+    if application == 0 and (tables >= TABLES if version else not tables):
+        return
+    raise ForeignDatabase(
+        f"{path} is not a database of weft: another program made it",
+        hint="Name another file, with --db or WEFT_DB; one that is not there is made.",
+    )
 
 
 def _refuse_newer(found: int, newest: int) -> None:
@@ -97,7 +120,8 @@ def _apply(database: Database, migrations: Sequence[Migration]) -> None:
             if migration.number > found:
                 for statement in split(migration.sql):
                     tx.db.execute(statement)
-        tx.db.execute(f"PRAGMA user_version = {newest:d}")  # a pragma takes no parameters
+        tx.db.execute(f"PRAGMA application_id = {APPLICATION_ID:d}")  # a pragma takes no parameters
+        tx.db.execute(f"PRAGMA user_version = {newest:d}")
 
 
 def _keep(database: Database, found: int) -> str:

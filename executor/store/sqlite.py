@@ -73,7 +73,8 @@ class SQLiteStore(
     ) -> None:
         self.path = os.fspath(path)
         self.stats = Stats()
-        self._writer = Writer(Database(self.path, busy_timeout_ms, connect, fault), retry or Retry(), self.stats)
+        self._database = Database(self.path, busy_timeout_ms, connect, fault)
+        self._writer = Writer(self._database, retry or Retry(), self.stats)
         self._readers = Readers(self.path, readers, busy_timeout_ms, connect_reader)
 
     async def open(self) -> None:
@@ -308,6 +309,9 @@ class SQLiteStore(
 
     def hurry(self) -> None:
         self._writer.hurry()
+
+    def check_file(self) -> None:
+        self._database.check_file()
 
     async def ping(self) -> None:
         await self._readers.all(sql.PING_READ)

@@ -27,9 +27,19 @@ from typing import Any, Concatenate, NamedTuple, ParamSpec, TypeVar
 
 from msgspec import Struct
 
-from executor.errors import Conflict, DatabaseUnavailable, DatabaseWriteFailed, StoreError, WeftError
+from executor.errors import (
+    Conflict,
+    DatabaseDamaged,
+    DatabaseFull,
+    DatabaseReplaced,
+    DatabaseUnavailable,
+    DatabaseWriteFailed,
+    StoreError,
+    WeftError,
+)
+from executor.repeated import Repeated
 from executor.store import statements
-from executor.store.connection import CommitUncertain, Database, Tx
+from executor.store.connection import CommitUncertain, Database, Tx, full_hint, is_full
 from executor.store.migrate import migrate, packaged_migrations
 
 log = logging.getLogger("weft.store")
@@ -42,11 +52,9 @@ IDLE_S = 0.05  # this long without work, then checkpoint
 CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over again and again
 CHECKPOINT_ROWS = 8192
 
+RESTORE_HINT = "Stop the server and run `weft restore` with a backup; it keeps the damaged file beside the new one."
 UNAVAILABLE = (
-    sqlite3.SQLITE_FULL,
     sqlite3.SQLITE_IOERR,
-    sqlite3.SQLITE_CORRUPT,
-    sqlite3.SQLITE_NOTADB,
     sqlite3.SQLITE_CANTOPEN,
     sqlite3.SQLITE_READONLY,
     sqlite3.SQLITE_PERM,
@@ -106,6 +114,7 @@ class Writer:
         self._hurried = False
         self._id = uuid.uuid4().hex
         self._group = 0
+        self._failed = Repeated()
         self._commits = 0  # since the last checkpoint
         self._rows = 0
 
@@ -206,7 +215,7 @@ class Writer:
             try:
                 return self._commit(items)
             except Exception as error:
-                failure = as_weft_error(error)
+                failure = as_weft_error(error, path=self._database.path)
                 more = retries < self._retry.attempts and not self._hurried
                 if isinstance(failure, DatabaseWriteFailed) and more:
                     retries += 1
@@ -214,10 +223,12 @@ class Writer:
                     continue
             break
         if isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
-            log.error("%d writes failed: %s", len(items), failure)
-            self._database.drop()
+            if count := self._failed.due(failure.code, len(items)):
+                log.error("%d writes failed: %s", count, failure)
+            if not isinstance(failure, DatabaseReplaced):
+                self._database.drop()
             # one exception each: a traceback belongs to one waiter
-            return [Outcome(None, type(failure)(failure.message)) for _ in items]
+            return [Outcome(None, type(failure)(failure.message, hint=failure.hint)) for _ in items]
         if len(items) == 1:
             return [Outcome(None, failure)]
         return [outcome for item in items for outcome in self._settle([item])]
@@ -225,6 +236,7 @@ class Writer:
     def _commit(self, items: list[Item]) -> list[Outcome]:
         """One transaction. Raises sqlite3.Error, or what an item raised: then nothing is on disk. DatabaseUnavailable
         from a failed look at an uncertain commit is the one case in which nobody can tell."""
+        self._database.check_file()
         self._group += 1
         outcomes: list[Outcome] = []
         changes = 0
@@ -242,7 +254,7 @@ class Writer:
                     tx.db.execute(statements.MARK_GROUP, (self._group, self._id))
         except CommitUncertain as uncertain:
             if not self._is_on_disk(tx):
-                raise as_weft_error(uncertain, again=True) from uncertain
+                raise as_weft_error(uncertain, again=True, path=self._database.path) from uncertain
         stats = self._stats
         stats.items += len(items)
         if changes:
@@ -286,7 +298,7 @@ class Writer:
                 return None
             except Exception as error:
                 self._database.drop()
-                failure = as_weft_error(error)
+                failure = as_weft_error(error, path=self._database.path)
                 if not isinstance(failure, DatabaseWriteFailed) or retries == self._retry.attempts or self._hurried:
                     return failure
                 retries += 1
@@ -317,7 +329,7 @@ class Writer:
             log.debug("%d results came after the event loop had ended", len(settled))
 
 
-def as_weft_error(error: Exception, again: bool = False) -> Exception:
+def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exception:
     """What SQLite said, in our words; errors of our own, and bugs, stay as they are. DatabaseWriteFailed is worth
     another try; `again` makes an I/O error one: it hit a COMMIT that is known not to be on disk."""
     if isinstance(error, CommitUncertain) and isinstance(error.__cause__, sqlite3.Error):
@@ -329,6 +341,10 @@ def as_weft_error(error: Exception, again: bool = False) -> Exception:
         return DatabaseWriteFailed(f"the write did not succeed within its retries: {error}")
     if code == sqlite3.SQLITE_CONSTRAINT:
         return Conflict(f"the database refused a row: {error}")
+    if code == sqlite3.SQLITE_FULL or (code in UNAVAILABLE and path and is_full(path)):
+        return DatabaseFull(f"the disk is full: {error}", hint=full_hint(path))
+    if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
+        return DatabaseDamaged(f"the database is damaged, or is none: {error}", hint=RESTORE_HINT)
     if code in UNAVAILABLE:
         return DatabaseUnavailable(f"the database can not be used: {error}")
     return error

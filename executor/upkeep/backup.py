@@ -19,9 +19,9 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.errors import Conflict, DatabaseUnavailable, SchemaTooNew, StoreError
+from executor.errors import Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew, StoreError
 from executor.store.connection import check_log
-from executor.store.migrate import packaged_migrations, version_of
+from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
 from executor.upkeep.invariants import open_read_only
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
@@ -83,6 +83,7 @@ def inspect(path: Path) -> Backup:
             lines = [line for (line,) in db.execute("PRAGMA integrity_check(5)")]
             if lines != ["ok"]:
                 raise BackupUnusable(f"the file {path} is damaged: {lines[0]}", hint="use another backup")
+            refuse_foreign(db, str(path))
             schema = version_of(db)
             newest = packaged_migrations()[-1].number
             if schema > newest:
@@ -93,6 +94,8 @@ def inspect(path: Path) -> Backup:
             ended = "status IN ('succeeded', 'failed', 'cancelled')"
             query = f"SELECT count(*), count(*) FILTER (WHERE NOT {ended}) FROM runs"  # noqa: S608 - constants
             runs, still_open = db.execute(query).fetchone()
+    except ForeignDatabase as error:
+        raise BackupUnusable(error.message, hint="use another file") from error
     except sqlite3.Error as error:
         raise BackupUnusable(f"the file {path} is not a database of weft: {error}", hint="use another") from error
     return Backup(str(path), path.stat().st_size, schema, runs, still_open)

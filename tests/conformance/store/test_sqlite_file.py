@@ -15,6 +15,7 @@ import pytest
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
 from executor.store.base import EventFilter
 from executor.store.connection import plain_connect
+from executor.store.migrate import APPLICATION_ID
 from executor.store.sqlite import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
@@ -119,6 +120,7 @@ async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
 async def test_a_newer_file_is_refused_untouched(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     with contextlib.closing(sqlite3.connect(path)) as db:
+        db.execute(f"PRAGMA application_id = {APPLICATION_ID}")
         db.execute("PRAGMA user_version = 9999")
     with pytest.raises(SchemaTooNew):
         await SQLiteStore(path).open()

@@ -82,7 +82,7 @@ async def test_a_full_disk_is_told_and_survived(servers: Servers) -> None:
         for answer in answers.values():
             assert answer.status_code in (503, 507), answer.text
             assert answer.headers["content-type"] == "application/problem+json"
-            assert answer.json()["code"] in ("db_unavailable", "db_write_failed")
+            assert answer.json()["code"] in ("db_unavailable", "db_full", "db_write_failed")
         assert (await client.get("/healthz", timeout=60)).status_code in (503, 507)
         assert (await client.get(f"/api/runs/{acknowledged[0]}")).is_success  # what is there can be read
 
@@ -124,7 +124,7 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
             async def start(n: int) -> None:
                 async with gate:
                     while not (answer := await submit(client, n, PAD)).is_success:
-                        assert (answer.status_code, answer.json()["code"]) == (507, "db_unavailable"), answer.text
+                        assert (answer.status_code, answer.json()["code"]) == (507, "db_full"), answer.text
                         refused.append(n)
                         await asyncio.sleep(0.2)
                     acknowledged[n] = answer.json()["run"]

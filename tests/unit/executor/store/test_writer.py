@@ -4,7 +4,7 @@ import sqlite3
 
 import pytest
 
-from executor.errors import Conflict, DatabaseUnavailable, DatabaseWriteFailed
+from executor.errors import Conflict, DatabaseDamaged, DatabaseFull, DatabaseUnavailable, DatabaseWriteFailed
 from executor.store.connection import CommitUncertain
 from executor.store.writer import Retry, as_weft_error
 
@@ -29,9 +29,9 @@ def error(code: int, kind: type[sqlite3.Error] = sqlite3.OperationalError) -> sq
         (sqlite3.SQLITE_BUSY, DatabaseWriteFailed),
         (sqlite3.SQLITE_BUSY_SNAPSHOT, DatabaseWriteFailed),
         (sqlite3.SQLITE_LOCKED, DatabaseWriteFailed),
-        (sqlite3.SQLITE_FULL, DatabaseUnavailable),
+        (sqlite3.SQLITE_FULL, DatabaseFull),
         (sqlite3.SQLITE_IOERR_FSYNC, DatabaseUnavailable),
-        (sqlite3.SQLITE_CORRUPT, DatabaseUnavailable),
+        (sqlite3.SQLITE_CORRUPT, DatabaseDamaged),
         (sqlite3.SQLITE_CANTOPEN, DatabaseUnavailable),
         (sqlite3.SQLITE_CONSTRAINT_UNIQUE, Conflict),
         (sqlite3.SQLITE_ERROR, sqlite3.OperationalError),
@@ -47,7 +47,7 @@ def test_an_io_error_of_a_commit_that_did_not_happen_is_worth_another_try() -> N
     assert type(as_weft_error(uncertain)) is DatabaseUnavailable
     assert type(as_weft_error(uncertain, again=True)) is DatabaseWriteFailed
     uncertain.__cause__ = error(sqlite3.SQLITE_FULL)
-    assert type(as_weft_error(uncertain, again=True)) is DatabaseUnavailable
+    assert type(as_weft_error(uncertain, again=True)) is DatabaseFull
 
 
 def test_bugs_stay_what_they_are() -> None:

@@ -1,0 +1,67 @@
+"""Whether the file that a process has open is still the one that its path names.
+
+A file that was deleted or renamed stays open, and SQLite writes into it without a word: what was acknowledged then is
+gone with the process. So the device and inode of the path, and of the log beside it, are compared with those that were
+opened.
+"""
+
+from __future__ import annotations
+
+import os
+
+from executor.errors import DatabaseReplaced
+
+Inode = tuple[int, int]
+
+
+class Identity:
+    """Of the database at `path`. `note` when it was opened; from then on `check`, from any thread."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        self._log_path = f"{path}-wal"
+        self._file: Inode | None = None
+        self._log: Inode | None = None
+
+    def note(self) -> None:
+        """It was opened just now: what the path names is what is open."""
+        self._file = _inode(self._path)
+
+    def forget_log(self) -> None:
+        """No connection is open, so another process may delete the log and make a new one."""
+        self._log = None
+
+    def check(self) -> None:
+        """Raises DatabaseReplaced."""
+        if self._file is None:
+            return
+        if _inode(self._path) != self._file:
+            raise DatabaseReplaced(
+                f"the database {self._path} was deleted or replaced while weft had it open",
+                hint="Stop the server, put the file back in its place or run `weft restore` with a backup, then start.",
+            )
+        log = _inode(self._log_path)
+        if self._log is None:
+            self._log = log  # SQLite makes it at the first look into the file
+        elif log != self._log:
+            raise DatabaseReplaced(
+                f"{self._log_path}, the log of the database, was deleted or replaced while weft had it open",
+                hint="Stop the server with SIGTERM: it writes what it has into the database. Then start it again.",
+            )
+
+    @property
+    def may_checkpoint(self) -> bool:
+        """Whether writing the log back harms nobody: the file is the one that was opened, and so is its log, unless it
+        was deleted and nobody has made another one."""
+        if self._file is None:
+            return True
+        return _inode(self._path) == self._file and _inode(self._log_path) in (self._log, None)
+
+
+def _inode(path: str) -> Inode | None:
+    """None: nothing is there."""
+    try:
+        found = os.stat(path)
+    except OSError:
+        return None
+    return found.st_dev, found.st_ino
