@@ -15,7 +15,7 @@ from msgspec import Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.documents import as_ours
-from executor.errors import Conflict, NotFound
+from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.store.base import DraftHead, DraftRow
 from executor.views import SavedWorkflow, Submitted
 
@@ -50,7 +50,11 @@ class Drafts:
     async def create(
         self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
     ) -> DraftView:
-        """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost."""
+        """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost.
+        Raises NoWorkflow for JSON that has nothing of a workflow."""
+        if not any(name in document for name in ("format", "blocks", "state")):
+            hint = 'Import a workflow of weft ({"format": "weft/1", "blocks": {...}}) or one exported from Sim.'
+            raise NoWorkflow(pointer="/document", hint=hint)
         ours = as_ours(document, frozenset(self._engine.services.env))
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
         row, written = await self._store.put_draft(

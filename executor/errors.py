@@ -5,6 +5,7 @@ WeftError                      code, message; `status` is what HTTP says
 ├── Conflict                   idempotency key reused for another request, run already ended, ...
 │   └── AlreadyAnswered        a wait takes one answer
 ├── BadRequest                 the caller's fault, with a pointer
+│   ├── NoWorkflow             JSON that is not a workflow
 │   ├── AnswerInvalid          the answer does not fit the form; the wait is still open
 │   └── InputInvalid           run input does not fit the workflow's input schema
 ├── LimitExceeded              a bound of docs/reference/limits.md
@@ -72,6 +73,13 @@ class BadRequest(WeftError):
 
     code = "bad_request"
     status = 400
+
+
+class NoWorkflow(BadRequest):
+    """This JSON is not a workflow."""
+
+    code = "format_unknown"
+    status = 422
 
 
 class AnswerInvalid(BadRequest):

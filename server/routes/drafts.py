@@ -23,8 +23,8 @@ _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compr
 
 
 async def create(call: Call) -> Response:
-    """Any JSON object is taken, however wrong it is as a workflow; the diagnostics say how wrong. A workflow of Sim is
-    turned into one of ours, and they also say what was lost."""
+    """A workflow is accepted with errors; the diagnostics list them. A workflow of Sim is converted to one of ours, and
+    the diagnostics also list what was lost. JSON without `format` and `blocks` is not a workflow: 422."""
     body = await read_as(call.request, call.limits, wire.DraftRequest)
     draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
     return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})

@@ -67,11 +67,10 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
     ],
 )
 async def test_wrong_documents_are_kept_as_they_are(client: httpx.AsyncClient, document: Json) -> None:
-    draft = await begin(client, document)
-    assert draft["document"] == document
-    assert any(finding["severity"] == "error" for finding in draft["diagnostics"])
+    draft = await begin(client, {"format": "weft/1"})
     saved = await client.put(f"/api/drafts/{draft['id']}", json={"document": document, "name": "n"}, headers=at(1))
-    assert saved.status_code == 200 and saved.json()["diagnostics"] == draft["diagnostics"]
+    assert saved.status_code == 200
+    assert any(finding["severity"] == "error" for finding in saved.json()["diagnostics"])
     read = (await client.get(f"/api/drafts/{draft['id']}")).json()
     assert (read["document"], read["name"]) == (document, "n")
 
@@ -96,9 +95,9 @@ async def test_only_the_envelope_must_be_right(client: httpx.AsyncClient, body: 
 
 
 async def test_size_and_depth_are_bounded(client: httpx.AsyncClient) -> None:
-    draft = await begin(client, {"text": "x" * 1_500_000})
+    draft = await begin(client, {"format": "weft/1", "text": "x" * 1_500_000})
     assert len(draft["document"]["text"]) == 1_500_000
-    large = await client.post("/api/drafts", json={"document": {"text": "x" * 2_100_000}})
+    large = await client.post("/api/drafts", json={"document": {"format": "weft/1", "text": "x" * 2_100_000}})
     assert (large.status_code, large.json()["code"]) == (413, "body_too_large")
     deep: Any = {}
     for _ in range(70):
@@ -108,7 +107,7 @@ async def test_size_and_depth_are_bounded(client: httpx.AsyncClient) -> None:
 
 
 async def test_a_change_needs_the_revision_it_was_made_to(client: httpx.AsyncClient) -> None:
-    draft = await begin(client, {"n": 1})
+    draft = await begin(client, {"format": "weft/1", "n": 1})
     url = f"/api/drafts/{draft['id']}"
     missing = await client.put(url, json={"document": {"n": 2}})
     assert (missing.status_code, missing.json()["code"]) == (428, "if_match_required")
@@ -120,7 +119,7 @@ async def test_a_change_needs_the_revision_it_was_made_to(client: httpx.AsyncCli
 
 
 async def test_who_comes_late_gets_what_is_stored(client: httpx.AsyncClient) -> None:
-    draft = await begin(client, {"n": 1})
+    draft = await begin(client, {"format": "weft/1", "n": 1})
     url = f"/api/drafts/{draft['id']}"
     assert (await client.put(url, json={"document": {"mine": 1}}, headers=at(1))).status_code == 200
     late = await client.put(url, json={"document": {"yours": 1}}, headers=at(1))
@@ -138,7 +137,7 @@ async def test_who_comes_late_gets_what_is_stored(client: httpx.AsyncClient) -> 
 
 
 async def test_the_same_change_sent_twice_is_one_revision(client: httpx.AsyncClient) -> None:
-    draft = await begin(client, {"n": 1})
+    draft = await begin(client, {"format": "weft/1", "n": 1})
     url = f"/api/drafts/{draft['id']}"
     first = await client.put(url, json={"document": {"n": 2}}, headers=at(1))
     again = await client.put(url, json={"document": {"n": 2}}, headers=at(1))
@@ -147,7 +146,7 @@ async def test_the_same_change_sent_twice_is_one_revision(client: httpx.AsyncCli
 
 
 async def test_of_many_tabs_one_wins_and_the_others_know(client: httpx.AsyncClient) -> None:
-    draft = await begin(client, {})
+    draft = await begin(client, {"format": "weft/1"})
     url = f"/api/drafts/{draft['id']}"
     answers = await asyncio.gather(*(client.put(url, json={"document": {"tab": n}}, headers=at(1)) for n in range(10)))
     assert sorted(answer.status_code for answer in answers) == [200] + [409] * 9
