@@ -126,6 +126,7 @@ class Context:
     last_checkpoint  what an earlier attempt of this key in this run kept last, secrets redacted; None: nothing
     waiting          `with ctx.waiting():` around a wait for something that this server has too little of (a connection,
                      a thread): the time limit of the attempt does not run inside
+    queueing         the same around a wait for others of this server's runs, in which the time limit runs
     prepare_child    makes a run for Suspend.child, and stores nothing; raises BlockError. None: not available here
     """
 
@@ -153,6 +154,7 @@ class Context:
     broke: bool = False
     log: Callable[..., None] = lambda *values: None
     waiting: Callable[[], AbstractContextManager[Any]] = nullcontext
+    queueing: Callable[[], AbstractContextManager[Any]] = nullcontext
     prepare_child: Callable[[ChildRequest], Awaitable[NewRun]] | None = None
 
 

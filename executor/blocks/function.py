@@ -56,7 +56,12 @@ class Function:
         try:
             # The seed knows no attempt: a repeated attempt draws the same random numbers.
             result, stdout = await ctx.services.sandbox.run_code(
-                code, now_ms=ctx.now_ms, seed=ctx.idempotency_key, timeout_ms=round(limit_s * 1000)
+                code,
+                now_ms=ctx.now_ms,
+                seed=ctx.idempotency_key,
+                timeout_ms=round(limit_s * 1000),
+                owner=ctx.run_id,
+                waiting=ctx.queueing,
             )
         except BlockError as error:
             printed = str(error.extra.get("stdout") or "").strip()

@@ -29,7 +29,7 @@ from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.runtime.said import Said, Stream, unicode
-from executor.runtime.time_limit import TimeLimit
+from executor.runtime.time_limit import OutOfTime, TimeLimit
 from executor.services import Services
 from executor.store.base import NewRun
 from executor.store.cache import CacheRow
@@ -138,9 +138,10 @@ class Launcher:
             return self._erred(key, attempt, info, error.retry_at_ms, error.deferred)
         except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
-        except TimeoutError:
-            seconds = node.policy.timeout_ms / 1000
-            info = ErrorInfo("timeout", f"the block took longer than {seconds:g} s", True, node.block)
+        except TimeoutError as error:
+            queued = f", {error.queued_s:.0f} s of it in a queue" if isinstance(error, OutOfTime) else ""
+            message = f"the block took longer than {node.policy.timeout_ms / 1000:g} s{queued}"
+            info = ErrorInfo("timeout", message, True, node.block)
             return self._erred(key, attempt, info)
         except asyncio.CancelledError:
             if node.inline:
@@ -237,7 +238,7 @@ class Launcher:
             if node.inline:
                 return await handler.run(context), None
             limit = TimeLimit(node.policy.timeout_ms / 1000)
-            context.waiting = limit.waiting
+            context.waiting, context.queueing = limit.waiting, limit.queueing
             return await limit.around(handler.run(context)), cache_key
         finally:
             keeper.end()
@@ -268,7 +269,7 @@ class Launcher:
 
     async def _evaluate(self, key_text: str, attempt: int, calls: Sequence[Bound]) -> list[Any]:
         seed = f"{self._run_id}:{key_text}:{attempt}"
-        return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed)
+        return await self._services.sandbox.evaluate(calls, now_ms=self._clock.now_ms(), seed=seed, owner=self._run_id)
 
     async def _encoded(self, output: Any) -> bytes:
         """JSON without secrets. Each item of a large output may have to be looked at, which is done in a thread: other

@@ -13,10 +13,18 @@ from typing import Any, TypeVar
 T = TypeVar("T")
 
 
+class OutOfTime(TimeoutError):
+    """The time is over, and `queued_s` of it went by in a queue."""
+
+    def __init__(self, queued_s: float) -> None:
+        super().__init__()
+        self.queued_s = queued_s
+
+
 class TimeLimit:
     """`around` is called once. It is `asyncio.timeout` for one handler, at a third of its price."""
 
-    __slots__ = ("_late", "_left_s", "_loop", "_task", "_timer", "_waits")
+    __slots__ = ("_late", "_left_s", "_loop", "_queued_s", "_task", "_timer", "_waits")
 
     def __init__(self, seconds: float) -> None:
         self._left_s = seconds
@@ -24,10 +32,11 @@ class TimeLimit:
         self._timer: asyncio.TimerHandle | None = None
         self._task: asyncio.Task[Any] | None = None
         self._waits = 0
+        self._queued_s = 0.0
         self._late = False
 
     async def around(self, handler: Coroutine[Any, Any, T]) -> T:
-        """Raises TimeoutError."""
+        """Raises TimeoutError, and OutOfTime if a second of it or more went by in a queue."""
         task = self._task = asyncio.current_task()
         assert task is not None
         cancelling = task.cancelling()
@@ -36,7 +45,7 @@ class TimeLimit:
             return await handler
         except asyncio.CancelledError as cancelled:
             if self._late and task.cancelling() <= cancelling + 1:  # nobody else asked for it
-                raise TimeoutError from cancelled
+                raise (OutOfTime(self._queued_s) if self._queued_s >= 1 else TimeoutError()) from cancelled
             raise
         finally:
             self._timer.cancel()
@@ -57,6 +66,15 @@ class TimeLimit:
             self._waits -= 1
             if not self._waits and self._task is not None and not self._late:
                 self._timer = self._loop.call_later(max(0.0, self._left_s), self._expire)
+
+    @contextmanager
+    def queueing(self) -> Iterator[None]:
+        """Time passes inside, and an attempt that ends by its limit says how much of it that was."""
+        began = self._loop.time()
+        try:
+            yield
+        finally:
+            self._queued_s += self._loop.time() - began
 
     def _expire(self) -> None:
         self._late = True

@@ -16,6 +16,9 @@ from executor.sandbox.imports import Imports
 from executor.sandbox.instance import Instance, guest_image
 from executor.sandbox.ticker import ticker, ticks
 
+_PENDING = b"P"
+_JOBS_AT_A_TIME = 100_000  # by the guest
+
 Reason = Literal["timeout", "memory", "stack", "stopped", "output"]
 
 
@@ -60,8 +63,7 @@ class Guest:
             try:
                 answer = self._enter(instance, "run", request)
                 if jobs and answer.startswith(b"O"):
-                    instance.export("execute_pending_jobs")
-                    answer = self._enter(instance, "finish", b"")
+                    answer = self._finish(instance)
             except wasmtime.Trap as trap:
                 raise GuestStopped(_reason(trap.trap_code)) from None
             finally:
@@ -74,6 +76,16 @@ class Guest:
     def close(self) -> None:
         self._drop()
         self._imports.close()
+
+    def _finish(self, instance: Instance) -> bytes:
+        """Run promise jobs until the program has a result or there are none left; the guest does so many at a time."""
+        while True:
+            ran = instance.export("execute_pending_jobs")
+            answer = self._enter(instance, "finish", b"")
+            if not answer.startswith(_PENDING):
+                return answer
+            if ran < _JOBS_AT_A_TIME or self._imports.interrupted:
+                return answer.removeprefix(_PENDING)
 
     def _enter(self, instance: Instance, function: Literal["run", "finish"], text: bytes) -> bytes:
         answer = instance.call(function, guest_image(), text)

@@ -1,7 +1,8 @@
 """The part of the sandbox that is JavaScript: it runs once per process, before the memory image is taken.
 
 `PRELUDE` evaluates to `[run, finish]`. Both take a text and return a text: `O` + JSON for a result, `E` + JSON
-`{message, memory, index, stdout}` for an error. The request of `run` is JSON:
+`{message, memory, index, stdout}` for an error; `finish` puts a `P` in front of that while the program has no result
+and promise jobs may bring it one. The request of `run` is JSON:
 
     {"kind": "expressions", "calls": [{"s": source, "v": values, "t": texts, "p": it parsed before}], "seed": [4 x u32]}
         -> O[result, ...]
@@ -134,7 +135,7 @@ function run(request) {
 function finish() {
   if (failed) return failure(outcome, undefined, printed);
   if (outcome === null) {
-    return failure({ message: 'the code awaits a promise that nothing will resolve' }, undefined, printed);
+    return 'P' + failure({ message: 'the code awaits a promise that nothing will resolve' }, undefined, printed);
   }
   return 'O[' + outcome + ',' + stringify(printed) + ']';
 }

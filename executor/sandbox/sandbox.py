@@ -15,12 +15,13 @@ import orjson
 
 from executor.sandbox.guest import Guest, GuestStopped
 from executor.sandbox.limits import Limits, SandboxError
-from executor.sandbox.workers import Workers
+from executor.sandbox.workers import Waiting, Workers
 
 if TYPE_CHECKING:
     from executor.blocks.base import Bound
 
 _PARSED_MAX = 4096
+CODE_THREADS_MAX = 16  # each may hold the memory of a program
 _REPORTED = {"index": int, "stdout": str}
 _MATCH = """((pattern, text) => {
   let found
@@ -30,22 +31,26 @@ _MATCH = """((pattern, text) => {
 
 
 class Sandbox:
-    """`threads`: workers for expressions, and as many for programs, so that slow programs never delay a condition."""
+    """Programs have threads of their own, so that slow ones never delay a condition. The guest lets go of Python's
+    lock, so twice as many as there are cores keep the cores busy though one run gets half of them. `threads`: so many
+    of each kind instead."""
 
     def __init__(self, *, threads: int | None = None, limits: Limits | None = None) -> None:
         self.limits = limits or Limits()
-        count = threads or min(4, os.cpu_count() or 1)
-        self._expressions = Workers("weft-expression", count, self.limits.expression_memory, self.limits.output)
-        self._programs = Workers("weft-code", count, self.limits.code_memory, self.limits.output)
+        cores = os.cpu_count() or 1
+        quick, slow = threads or min(4, cores), threads or min(CODE_THREADS_MAX, 2 * cores)
+        self._expressions = Workers("weft-expression", quick, quick, self.limits.expression_memory, self.limits.output)
+        self._programs = Workers("weft-code", slow, max(1, slow // 2), self.limits.code_memory, self.limits.output)
         self._parsed: set[str] = set()  # expressions that came through once: their second parse is not needed again
         self._checking = threading.Lock()
         self._checker: Guest | None = None
 
-    async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str) -> list[Any]:
+    async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str, owner: str = "") -> list[Any]:
         """Evaluate expressions in order, all in one guest call and one time budget: one result for each.
 
         A result is what JSON.stringify makes of it: undefined, NaN and infinities are null; a function, a symbol or a
         BigInt as the result itself is an error. Numbers are doubles: integers beyond 2^53 lose digits on their way in.
+        `owner`: the run; runs take turns.
         Raises SandboxError: expression_failed, expression_timeout, expression_memory; `extra["index"]` says which one.
         """
         if not calls:
@@ -68,13 +73,24 @@ class Sandbox:
             self._parsed.update(call.source for call in calls)
             return results
 
-        return await self._expressions.run(work)
+        return await self._expressions.run(work, owner)
 
-    async def run_code(self, code: Bound, *, now_ms: int, seed: str, timeout_ms: int) -> tuple[Any, str]:
+    async def run_code(
+        self,
+        code: Bound,
+        *,
+        now_ms: int,
+        seed: str,
+        timeout_ms: int,
+        owner: str = "",
+        waiting: Waiting | None = None,
+    ) -> tuple[Any, str]:
         """Run a program (strict mode; `return` gives the result, `await` works) -> (JSON as above, console text).
 
         It has no timers, no network and no modules, so a promise that nothing settles is an error. `timeout_ms` is
-        capped at `limits.code_max_ms`. Cancelling the caller stops the program.
+        capped at `limits.code_max_ms` and begins with the program. Cancelling the caller stops the program.
+        `owner`: the run; runs take turns, and one run's programs get half of the threads at most. `waiting` is entered
+        until a thread takes the program.
         Raises SandboxError: code_failed, code_timeout, code_memory; `extra["stdout"]` has what was printed, if known.
         """
         limits = self.limits
@@ -95,7 +111,7 @@ class Sandbox:
             return pair[0], pair[1]
 
         try:
-            return await self._programs.run(work)
+            return await self._programs.run(work, owner, waiting)
         except asyncio.CancelledError:
             stop.set()
             raise

@@ -9,37 +9,57 @@ import asyncio
 import contextlib
 import threading
 from collections.abc import Callable
-from queue import SimpleQueue
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
+from executor.sandbox.fair import FairQueue
 from executor.sandbox.guest import Guest
 
 T = TypeVar("T")
-_Job = tuple[asyncio.AbstractEventLoop, "asyncio.Future[Any]", Callable[[Guest], Any]]
+Waiting = Callable[[], AbstractContextManager[Any]]
+
+
+@dataclass(slots=True)
+class _Job:
+    loop: asyncio.AbstractEventLoop
+    future: asyncio.Future[Any]
+    work: Callable[[Guest], Any]
+    begun: asyncio.Future[None] | None  # for a caller that wants to know
 
 
 class Workers:
-    """`threads` start at the first use. Jobs are taken in order; those whose caller has gone are dropped."""
+    """`threads` start at the first use; at most `threads_each` of them work for one owner. Owners take turns, the jobs
+    of one are taken in order, those whose caller has gone are dropped."""
 
-    def __init__(self, name: str, threads: int, memory_bytes: int, output_bytes: int) -> None:
+    def __init__(self, name: str, threads: int, threads_each: int, memory_bytes: int, output_bytes: int) -> None:
         self._name = name
         self._count = threads
         self._memory_bytes = memory_bytes
         self._output_bytes = output_bytes
-        self._jobs: SimpleQueue[_Job | None] = SimpleQueue()
+        self._jobs: FairQueue[_Job] = FairQueue(threads_each)
         self._threads: list[threading.Thread] = []
         self._starting = threading.Lock()
         self._closed = False
 
-    async def run(self, work: Callable[[Guest], T]) -> T:
-        """Call `work` in a worker thread, with its guest. Raises what it raises, and RuntimeError after `close`."""
+    async def run(self, work: Callable[[Guest], T], owner: str = "", waiting: Waiting | None = None) -> T:
+        """Call `work` in a worker thread, with its guest; `waiting` is entered until a thread takes it. Raises what it
+        raises, and RuntimeError after `close`."""
         if not self._threads:
             self._start()
         if self._closed:
             raise RuntimeError("the sandbox is closed")
         loop = asyncio.get_running_loop()
         future: asyncio.Future[T] = loop.create_future()
-        self._jobs.put((loop, future, work))
+        begun: asyncio.Future[None] | None = None if waiting is None else loop.create_future()
+        self._jobs.put(owner, _Job(loop, future, work, begun))
+        if waiting is not None and begun is not None:
+            try:
+                with waiting():
+                    await begun
+            except asyncio.CancelledError:
+                future.cancel()
+                raise
         return await future
 
     def close(self) -> None:
@@ -47,8 +67,7 @@ class Workers:
         with self._starting:
             if not self._closed:
                 self._closed = True
-                for _ in self._threads:
-                    self._jobs.put(None)
+                self._jobs.close()
         for thread in self._threads:
             thread.join()
 
@@ -63,20 +82,22 @@ class Workers:
 
     def _work(self) -> None:
         guest: Guest | None = None
-        while (job := self._jobs.get()) is not None:
-            loop, future, work = job
-            if future.cancelled():
-                continue
+        while (taken := self._jobs.take()) is not None:
+            owner, job = taken
             result, failure = None, None
-            try:
-                if guest is None:
-                    guest = Guest(memory_bytes=self._memory_bytes, output_bytes=self._output_bytes)
-                result = work(guest)
-            except Exception as error:
-                failure = error
-            with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: nobody waits
-                loop.call_soon_threadsafe(_deliver, future, result, failure)
-            del job, loop, future, work, result, failure  # an idle worker keeps no values alive
+            if not job.future.cancelled():
+                try:
+                    if job.begun is not None:
+                        job.loop.call_soon_threadsafe(_deliver, job.begun, None, None)
+                    if guest is None:
+                        guest = Guest(memory_bytes=self._memory_bytes, output_bytes=self._output_bytes)
+                    result = job.work(guest)
+                except Exception as error:
+                    failure = error
+                with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: the caller is gone
+                    job.loop.call_soon_threadsafe(_deliver, job.future, result, failure)
+            self._jobs.done(owner)
+            del taken, owner, job, result, failure  # an idle worker keeps no values alive
         if guest is not None:
             guest.close()
 
