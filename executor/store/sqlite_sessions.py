@@ -29,35 +29,35 @@ class SQLiteSessions:
     _readers: Readers
 
     async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
-        await self._writer.submit(_put, row, created_after_ms, seen_after_ms)
+        await self._writer.submit(_put_session, row, created_after_ms, seen_after_ms)
 
     async def get_session(self, hash: str) -> SessionRow | None:
         row = await self._readers.one(GET, (hash,))
         return None if row is None else SessionRow(*row)
 
     async def see_session(self, hash: str, seen_at_ms: int) -> None:
-        await self._writer.submit(_see, hash, seen_at_ms)
+        await self._writer.submit(_see_session, hash, seen_at_ms)
 
     async def delete_session(self, hash: str) -> bool:
-        return await self._writer.submit(_delete, hash)
+        return await self._writer.submit(_delete_session, hash)
 
     async def delete_sessions(self) -> int:
-        return await self._writer.submit(_delete_all)
+        return await self._writer.submit(_delete_sessions)
 
 
-def _put(tx: Tx, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
+def _put_session(tx: Tx, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
     tx.db.execute(DELETE_EXPIRED, (created_after_ms, seen_after_ms))
     tx.db.execute(DELETE_SURPLUS, (SESSIONS_MAX - 1,))
     tx.db.execute(PUT, msgspec.structs.astuple(row))
 
 
-def _see(tx: Tx, hash: str, seen_at_ms: int) -> None:
+def _see_session(tx: Tx, hash: str, seen_at_ms: int) -> None:
     tx.db.execute(SEE, (hash, seen_at_ms))
 
 
-def _delete(tx: Tx, hash: str) -> bool:
+def _delete_session(tx: Tx, hash: str) -> bool:
     return tx.db.execute(DELETE, (hash,)).rowcount == 1
 
 
-def _delete_all(tx: Tx) -> int:
+def _delete_sessions(tx: Tx) -> int:
     return tx.db.execute(DELETE_ALL).rowcount
