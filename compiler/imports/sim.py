@@ -8,7 +8,9 @@ Ids are kept. What has no counterpart is left out or changed with a warning (`im
 - a container's results hold the outputs of all its blocks (`results: all`), as in Sim; our own default is the end
 blocks;
 - `{{NAME}}` becomes `${NAME}` when NAME is a known environment name (any UPPER_CASE one when those are not known);
-- every trigger becomes a `start` block.
+- schedules and webhooks stay triggers of their kind; every other trigger becomes a `start` block;
+- code that is not JavaScript, models that routers ask, and settings without a counterpart are lost: it is said, by
+  block, with what to do.
 """
 
 from __future__ import annotations
@@ -19,7 +21,8 @@ from typing import Any, Literal
 from msgspec import Struct, field
 
 from compiler.diagnostics import Diagnostic
-from compiler.imports.sim_params import Texts, loop_params, parallel_params, parse_json, translate, typed_value
+from compiler.imports.sim_params import loop_params, notes_of, parallel_params, policy_of, translate
+from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
 from compiler.references import escape
 
 _HANDLES = {
@@ -30,9 +33,28 @@ _HANDLES = {
     "parallel-end-source": "out",
 }
 _STARTS = ("start", "starter", "start_trigger", "input_trigger", "manual_trigger", "api_trigger", "chat_trigger")
-_TRIGGERS = frozenset([*_STARTS, "schedule", "generic_webhook", "webhook", "webhook_request"])
+_KEPT = ("schedule", *WEBHOOKS)  # triggers with a counterpart
+_TRIGGERS = frozenset([*_STARTS, *_KEPT, "webhook_request"])
 # Blocks whose unlabelled edges stand for every way out.
 _BRANCHING = ("condition", "router", "router_v2")
+# What Sim calls its blocks.
+_TITLES = {
+    "api": "API",
+    "function": "Function",
+    "condition": "Condition",
+    "router": "Router",
+    "router_v2": "Router",
+    "human_in_the_loop": "Human in the Loop",
+    "wait": "Wait",
+    "variables": "Variables",
+    "response": "Response",
+    "schedule": "Schedule",
+    "generic_webhook": "Webhook",
+    "webhook": "Webhook",
+    "workflow": "Workflow",
+    "workflow_input": "Workflow",
+    "note": "Note",
+}
 
 
 class SimBlock(Struct):
@@ -111,8 +133,6 @@ class _Import:
         edges, before = self._edges()
         blocks: dict[str, Any] = {}
         for block in self._blocks.values():
-            if block.type == "note":
-                continue
             self._out.pointers[f"/blocks/{escape(block.id)}"] = block.pointer
             blocks[block.id] = self._block(block, texts, before.get(block.id))
         self._out.document = {
@@ -124,8 +144,13 @@ class _Import:
         }
         return self._out
 
-    def _warn(self, pointer: str, message: str, block: str | None = None) -> None:
-        self._out.diagnostics.append(Diagnostic("import_lossy", "warning", pointer, message, block=block))
+    def _warn(self, pointer: str, message: str, block: str | None = None, hint: str = "") -> None:
+        self._out.diagnostics.append(Diagnostic("import_lossy", "warning", pointer, message, hint, block))
+
+    def _lost(self, block: SimBlock, loss: Loss) -> None:
+        self._warn(
+            block.pointer, f'{_TITLES.get(block.type, block.type)} "{block.name}": {loss.message}', block.id, loss.hint
+        )
 
     # reading
 
@@ -139,7 +164,7 @@ class _Import:
         for pointer, raw in pairs:
             block = self._read_block(pointer, raw) if isinstance(raw, Mapping) else None
             if block is None:
-                self._warn(pointer, "this block can not be read; it is left out")
+                self._warn(pointer, "A block that cannot be read is left out.")
             else:
                 blocks.append(block)
         return blocks
@@ -192,7 +217,7 @@ class _Import:
                         block.parent = container
         for block in self._blocks.values():
             if block.parent is not None and block.parent not in self._blocks:
-                self._warn(block.pointer, f"its container {block.parent!r} is not there", block.id)
+                self._lost(block, Loss("Its container is missing.", "Drag it into the container again."))
                 block.parent = None
 
     def _read_variables(self) -> dict[str, Any]:
@@ -218,20 +243,18 @@ class _Import:
             source = self._find(raw, "source")
             target = self._find(raw, "target")
             if source is None or target is None:
-                self._warn(pointer, f"edge {i} joins a block that is not there; it is left out")
+                self._warn(pointer, "A connection to a missing block is left out.")
                 continue
             if "note" in (source.type, target.type):
                 continue
             handle = raw.get("sourceHandle")
             ways = self._ways(source, target, handle if isinstance(handle, str) else "")
             if not self._fits(source, target, ways):
-                message = (
-                    f"the edge from {source.name!r} to {target.name!r} crosses a container's border; it is left out"
-                )
-                self._warn(pointer, message, source.id)
+                message = f'The connection from "{source.name}" to "{target.name}" crosses a container and is left out.'
+                self._warn(pointer, message, source.id, "Connect the container instead.")
                 continue
             if target.trigger:
-                self._warn(pointer, f"the edge leads to the trigger {target.name!r}; it is left out", target.id)
+                self._warn(pointer, f'The connection to the trigger "{target.name}" is left out.', target.id)
                 continue
             if ways != ["body"]:
                 before.setdefault(target.id, source.id)
@@ -285,11 +308,13 @@ class _Import:
         elif kind == "parallel":
             params = parallel_params({**params, **_mapping(self._parallels.get(block.id))}, texts)
         else:
-            if block.trigger and kind not in _STARTS:
-                self._warn(block.pointer, f"trigger {block.name!r} ({kind}) becomes a start block", block.id)
-            kind, params, losses = translate("start_trigger" if block.trigger else kind, block.name, params, texts)
+            if block.trigger and kind not in (*_STARTS, *_KEPT):
+                hint = "Start the workflow through the API, or use a schedule or a webhook."
+                self._lost(block, Loss("This trigger becomes a start block.", hint))
+            as_start = block.trigger and kind not in _KEPT
+            kind, params, losses = translate("start_trigger" if as_start else kind, block.name, params, texts)
             for loss in losses:
-                self._warn(block.pointer, f"block {block.name!r}: {loss}", block.id)
+                self._lost(block, loss)
             if block.type == "router":
                 params["routes"] = self._targets(block)
             elif block.type == "condition":
@@ -308,6 +333,10 @@ class _Import:
         retry = _mapping(block.retry)
         if retry.get("enabled") is True:
             out["policy"] = {"retry": _retry(retry)}
+        elif policy := policy_of(block.type, block.params):
+            out["policy"] = policy
+        if notes := notes_of(block.type, block.params):
+            out["description"] = notes
         return out
 
     def _targets(self, router: SimBlock) -> list[dict[str, Any]]:

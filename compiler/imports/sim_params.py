@@ -4,98 +4,21 @@ params.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Callable, Collection, Mapping
 from typing import Any
 
-import orjson
+from compiler.imports.sim_text import WEBHOOKS, Loss, Texts, parse_json, typed_value
+from compiler.imports.sim_triggers import schedule, webhook
 
-from compiler.references import find, normalize, parse
-
-_ENV = re.compile(r"\{\{\s*([A-Za-z_][A-Za-z0-9_]*)\s*\}\}")
-_UPPER = re.compile(r"[A-Z_][A-Z0-9_]*")
 _UNITS = {"seconds": 1, "minutes": 60, "hours": 3600, "days": 86_400}
 _UNIT_DEFAULT = "seconds"
 # Sim's own switches, which mean nothing here.
 _INTERNAL = frozenset(["triggerMode", "advancedMode"])
-# Names that mean something here but may be block names there.
-_OURS = ("input", "workflow")
-# Output fields of another name: (block type, field) -> ours; None: the field is the whole output.
-_FIELDS: dict[tuple[str, str], str | None] = {
-    ("human_in_the_loop", "submission"): None,
-    ("human_in_the_loop", "resumeInput"): None,
-    ("api", "data"): "body",
-}
-
-Converted = tuple[str, dict[str, Any], list[str]]
-
-
-class Texts:
-    """Translates texts: environment names, and references whose block or field has another name here.
-
-    `blocks`: id -> (Sim's type, name). `env_names` None: every UPPER_CASE name counts as one.
-    """
-
-    def __init__(self, blocks: Mapping[str, tuple[str, str]], env_names: Collection[str] | None) -> None:
-        self._env_names = env_names
-        self._by_name: dict[str, str] = {}
-        for block_id, (_, name) in blocks.items():
-            self._by_name.setdefault(normalize(name), block_id)
-        for block_id in blocks:
-            self._by_name.setdefault(normalize(block_id), block_id)
-        self._types = {block_id: kind for block_id, (kind, _) in blocks.items()}
-        renamed = {kind for kind, _ in _FIELDS}
-        self._rename = any(kind in renamed for kind in self._types.values()) or any(n in self._by_name for n in _OURS)
-
-    def output_of(self, block_id: str) -> str:
-        """A reference to the whole output of a block; {} when it did not run."""
-        return f"<{block_id} ?? {{}}>"
-
-    def text(self, text: str) -> str:
-        if "{{" in text:
-            text = _ENV.sub(self._env, text)
-        return self._references(text) if self._rename and "<" in text else text
-
-    def value(self, value: Any) -> Any:
-        """All texts in a JSON value. Its depth is bounded by that of the document."""
-        if isinstance(value, str):
-            return self.text(value)
-        if isinstance(value, list):
-            return [self.value(item) for item in value]
-        if isinstance(value, Mapping):
-            return {key: self.value(item) for key, item in value.items()}
-        return value
-
-    def _env(self, match: re.Match[str]) -> str:
-        name = match[1]
-        known = bool(_UPPER.fullmatch(name)) if self._env_names is None else name in self._env_names
-        return f"${{{name}}}" if known else match[0]
-
-    def _references(self, text: str) -> str:
-        parts: list[str] = []
-        at = 0
-        for found in find(text):
-            moved = None if found.env else self._reference(found.text)
-            if moved is not None:
-                parts += (text[at : found.start], f"<{moved}>")
-                at = found.end
-        return "".join([*parts, text[at:]])
-
-    def _reference(self, text: str) -> str | None:
-        parsed = parse(text)
-        if parsed is None:
-            return None
-        first = str(parsed.segments[0])
-        block = self._by_name.get(normalize(first))
-        if block is None:
-            return None
-        head = block if normalize(first) in _OURS else first
-        rest = text[len(first) :]
-        field = str(parsed.segments[1]) if len(parsed.segments) > 1 else ""
-        if (self._types[block], field) in _FIELDS and rest.startswith(f".{field}"):
-            ours = _FIELDS[self._types[block], field]
-            rest = (f".{ours}" if ours else "") + rest[len(field) + 1 :]
-        return head + rest if head + rest != text else None
+_NOTHING: tuple[Any, ...] = (None, "", [], {}, False)
+_REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"])
+_PAUSE_MAX_MS = 86_400_000
+SETTINGS_SHOWN_MAX = 10
+Converted = tuple[str, dict[str, Any], list[Loss]]
 
 
 def translate(kind: str, name: str, params: Mapping[str, Any], texts: Texts) -> Converted:
@@ -104,8 +27,12 @@ def translate(kind: str, name: str, params: Mapping[str, Any], texts: Texts) -> 
     convert = _TABLE.get(kind)
     if convert is None:
         return kind, texts.value(given), []
-    losses: list[str] = []
+    losses: list[Loss] = []
     ours, converted = convert(name, given, texts, losses)
+    unread = [key for key, value in given.items() if key not in _READ.get(kind, given) and value not in _NOTHING]
+    if unread:
+        shown = ", ".join(sorted(unread)[:SETTINGS_SHOWN_MAX])
+        losses.append(Loss(f"These settings are not imported: {shown}.", "Check whether the block needs them."))
     return ours, converted, losses
 
 
@@ -142,33 +69,7 @@ def parallel_params(config: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
     return {**params, "results": "all"}
 
 
-def typed_value(kind: str, value: Any) -> Any:
-    """A value whose text has to be read as the type beside it; texts with references stay texts."""
-    if not isinstance(value, str) or find(value) or "{{" in value:
-        return value
-    match kind:
-        case "number":
-            number = parse_json(value)
-            return number if isinstance(number, int | float) and not isinstance(number, bool) else value
-        case "boolean":
-            return {"true": True, "false": False}.get(value.strip().lower(), value)
-        case "object" | "array" | "json":
-            return parse_json(value)
-        case _:
-            return value
-
-
-def parse_json(value: Any) -> Any:
-    """The value of a JSON text; what is no text, or no JSON, as it is."""
-    if not isinstance(value, str):
-        return value
-    try:
-        return orjson.loads(value)
-    except orjson.JSONDecodeError:
-        return value
-
-
-def _start(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _start(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     fields: list[dict[str, Any]] = []
     given = parse_json(params.get("inputFormat"))
     for item in given if isinstance(given, list) else ():
@@ -181,12 +82,12 @@ def _start(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -
     return "start", {"fields": fields} if fields else {}
 
 
-def _condition(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _condition(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     cases: list[dict[str, Any]] = []
     given = parse_json(params.get("conditions"))
     for item in given if isinstance(given, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
-            losses.append("a case that can not be read is left out")
+            losses.append(Loss("A case that cannot be read is left out.", "Add the case."))
             continue
         title, value = str(item.get("title") or ""), str(item.get("value") or "")
         case = {"id": item["id"], "title": title}
@@ -197,9 +98,11 @@ def _condition(name: str, params: dict[str, Any], texts: Texts, losses: list[str
     return "condition", {"cases": cases}
 
 
-def _router(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _router(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     """Sim's routers ask a model; ours go by rule: a route is taken when the value is its id."""
-    losses.append("routers here go by rule and ask no model; give its routes rules")
+    losses.append(
+        Loss("Routers do not ask a model.", "Set the value of the router, and what each route equals or its condition.")
+    )
     routes: list[dict[str, Any]] = []
     given = parse_json(params.get("routes"))
     for item in given if isinstance(given, list) else ():
@@ -209,7 +112,7 @@ def _router(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) 
     return "router", {"value": texts.value("" if value is None else value), "routes": routes}
 
 
-def _approval(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _approval(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     properties: dict[str, Any] = {}
     required: list[str] = []
     given = parse_json(params.get("inputFormat"))
@@ -236,22 +139,22 @@ def _approval(name: str, params: dict[str, Any], texts: Texts, losses: list[str]
     if show:
         out["show"] = texts.value(show) if isinstance(show, Mapping) else {"data": texts.value(show)}
     if params.get("notification"):
-        losses.append("its notifications are left out; the link of the pause is in the run's events")
+        losses.append(Loss("Its notifications are not imported.", "Set Notify, or use the list of approvals."))
     return "approval", out
 
 
-def _wait(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _wait(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     unit = params.get("timeUnitLong") if params.get("async") else params.get("timeUnit")
     unit = unit or params.get("timeUnit") or params.get("timeUnitLong") or _UNIT_DEFAULT
     amount = _number(params.get("timeValue", 10))
     if isinstance(amount, int | float):
         return "wait", {"seconds": amount * _UNITS.get(str(unit), 1)}
     if str(unit) != _UNIT_DEFAULT:
-        losses.append(f"the time is given by reference; it is read as seconds, not {unit}")
+        losses.append(Loss(f"Its time is a reference, which is read as seconds, not {unit}.", "Convert it to seconds."))
     return "wait", {"seconds": texts.value(amount)}
 
 
-def _variables(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _variables(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     assignments: list[dict[str, Any]] = []
     given = parse_json(params.get("variables"))
     for item in given if isinstance(given, list) else ():
@@ -265,16 +168,74 @@ def _variables(name: str, params: dict[str, Any], texts: Texts, losses: list[str
     return "variables", {"assign": assignments}
 
 
-def _function(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _function(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     code = params.get("code", "")
     if isinstance(code, list):  # older documents: one entry per cell
         code = "\n".join(str(cell.get("content", "")) for cell in code if isinstance(cell, Mapping))
-    if params.get("language") not in (None, "", "javascript"):
-        losses.append(f"its code is {params['language']}; only JavaScript runs here")
+    language = params.get("language")
+    if language not in (None, "", "javascript"):
+        losses.append(
+            Loss(
+                f"Its code is {str(language).capitalize()}, which does not run here. The code is kept in the notes.",
+                "Rewrite it in JavaScript, or register a Python function on the server.",
+            )
+        )
+        return "function", {"code": ""}
     return "function", {"code": texts.text(str(code))}
 
 
-def _http(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def notes_of(kind: str, params: Mapping[str, Any]) -> str:
+    """What is kept for people to read because it has no other place."""
+    lines: list[str] = []
+    if kind == "function" and params.get("language") not in (None, "", "javascript"):
+        code = params.get("code", "")
+        cells = code if isinstance(code, list) else [{"content": code}]
+        lines = [str(cell.get("content", "")) for cell in cells if isinstance(cell, Mapping)]
+    elif kind == "router_v2":
+        routes = parse_json(params.get("routes"))
+        for route in routes if isinstance(routes, list) else ():
+            if isinstance(route, Mapping) and route.get("value"):
+                lines.append(f"{route.get('title') or route.get('id')}: {route['value']}")
+    return "\n".join(lines)
+
+
+def policy_of(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
+    """Sim's `api` block repeats requests that failed, those that change something only if it is told to."""
+    retries = _number(params.get("retries"))
+    if kind != "api" or isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        return {}
+    repeats = str(params.get("method") or "GET").upper() in _REPEATABLE or params.get("retryNonIdempotent") is True
+    policy: dict[str, Any] = {"max_attempts": min(100, retries + 1) if repeats else 1}
+    for theirs, ours in (("retryDelayMs", "initial_ms"), ("retryMaxDelayMs", "max_ms")):
+        pause = _number(params.get(theirs))
+        if isinstance(pause, int | float) and not isinstance(pause, bool) and 0 <= pause <= _PAUSE_MAX_MS:
+            policy[ours] = round(pause)
+    return {"retry": policy}
+
+
+def _note(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+    return "note", {"text": str(params.get("content") or "")}
+
+
+def _workflow(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
+    """Sim names workflows by id; the name of the workflow here is not known."""
+    target = str(params.get("workflowId") or "")
+    losses.append(
+        Loss(
+            f'It runs the Sim workflow "{target}".' if target else "It runs no workflow.",
+            "Import that workflow, too, and choose it in this block.",
+        )
+    )
+    given = parse_json(params.get("inputMapping"))
+    if given in _NOTHING:
+        given = parse_json(params.get("input"))
+    out: dict[str, Any] = {"workflow": target}
+    if given not in _NOTHING:
+        out["input"] = texts.value(given)
+    return "run_workflow", out
+
+
+def _http(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     out: dict[str, Any] = {"url": texts.value(params.get("url", "")), "method": str(params.get("method") or "GET")}
     for theirs, ours in (("headers", "headers"), ("params", "query")):
         table = _table_of(params.get(theirs), texts)
@@ -289,7 +250,7 @@ def _http(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) ->
     return "http", out
 
 
-def _response(name: str, params: dict[str, Any], texts: Texts, losses: list[str]) -> tuple[str, dict[str, Any]]:
+def _response(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     out: dict[str, Any] = {}
     status = _number(params.get("status"))
     if status not in (None, ""):
@@ -351,8 +312,13 @@ def _number(value: Any) -> Any:
     return value
 
 
-_TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[str]], tuple[str, dict[str, Any]]]] = {
+_TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[Loss]], tuple[str, dict[str, Any]]]] = {
     "start_trigger": _start,
+    "schedule": schedule,
+    **dict.fromkeys(WEBHOOKS, webhook),
+    "note": _note,
+    "workflow": _workflow,
+    "workflow_input": _workflow,
     "condition": _condition,
     "router": _router,
     "router_v2": _router,
@@ -362,4 +328,29 @@ _TABLE: dict[str, Callable[[str, dict[str, Any], Texts, list[str]], tuple[str, d
     "function": _function,
     "api": _http,
     "response": _response,
+}
+# The params that are read, or mean nothing here; others that have a value are lost, which is said.
+_MODEL = ("model", "apiKey", "temperature", "systemPrompt", "azureEndpoint", "azureApiVersion")
+_READ: dict[str, Collection[str]] = {
+    "start_trigger": ("inputFormat",),
+    "schedule": (
+        *("scheduleType", "minutesInterval", "hourlyMinute", "dailyTime", "weeklyDay", "weeklyDayTime"),
+        *("monthlyDay", "monthlyTime", "cronExpression", "timezone"),
+    ),
+    **dict.fromkeys(WEBHOOKS, ("requireAuth", "token", "secretHeaderName", "webhookUrlDisplay", "webhookProvider")),
+    "note": ("content", "format"),
+    "workflow": ("workflowId", "inputMapping", "input"),
+    "workflow_input": ("workflowId", "inputMapping", "input"),
+    "condition": ("conditions",),
+    "router": ("context", "prompt", "routes", *_MODEL),
+    "router_v2": ("context", "prompt", "routes", *_MODEL),
+    "human_in_the_loop": ("inputFormat", "builderData", "data", "dataMode", "notification"),
+    "wait": ("timeValue", "timeUnit", "timeUnitLong", "async"),
+    "variables": ("variables",),
+    "function": ("code", "language"),
+    "api": (
+        *("url", "method", "headers", "params", "body", "timeout"),
+        *("retries", "retryDelayMs", "retryMaxDelayMs", "retryNonIdempotent"),
+    ),
+    "response": ("status", "headers", "builderData", "data", "dataMode"),
 }

@@ -143,7 +143,7 @@ class ScriptedBlock:
         if real is None:
             self.spec = BlockSpec(type, type, "scripted", "action", params={"type": "object"}, effect="write")
         else:  # cases leave out, or empty, what their script does not read
-            self.spec = structs.replace(real.spec, params=_without(real.spec.params, "required", "pattern"))
+            self.spec = structs.replace(real.spec, params=_without(real.spec.params, "required", "pattern"), check=None)
 
     async def run(self, ctx: Context) -> Outcome:
         if self._real is None or ctx.block in self._script.handlers:

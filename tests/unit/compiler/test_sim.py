@@ -235,7 +235,7 @@ def test_block_params() -> None:
             sim_block("w", "wait", timeValue="2", timeUnitLong="minutes", **{"async": True}),
             sim_block("v", "variables", variables=[{"variableName": "n", "type": "number", "value": "3"}]),
             sim_block(
-                "f", "function", code=[{"content": "const a = {{KEY}}"}, {"content": "return a"}], language="python"
+                "f", "function", code=[{"content": "const a = {{KEY}}"}, {"content": "return a"}], language="javascript"
             ),
             sim_block(
                 "h",
@@ -277,8 +277,8 @@ def test_block_params() -> None:
         "fields": {"type": "object", "properties": {"ok": {"type": "string", "title": "OK?"}}, "required": ["ok"]},
         "actions": [],
     }
-    assert "n" not in result.document["blocks"]
-    assert len(result.diagnostics) == 2
+    assert result.document["blocks"]["n"] == {"type": "note", "name": "n", "at": [1, 2], "params": {"text": ""}}
+    assert [d.block for d in result.diagnostics] == ["p"]
 
 
 def test_retry_and_disabled() -> None:
