@@ -36,7 +36,7 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
     editor.at("trigger-workflow").select_option("nightly")
     editor.at("schedule-tz").fill("Europe/Berlin")
     editor.at("schedule-cron").fill("0 25 * * *")
-    expect(editor.at("schedule-next")).to_contain_text("can not be read")
+    expect(editor.at("schedule-next")).to_contain_text("cannot be read")
     editor.at("schedule-cron").fill("30 2 * * *")
     expect(editor.at("schedule-next")).to_contain_text("At 02:30, Europe/Berlin.")
     expect(editor.at("schedule-next").locator("li")).to_have_count(3)

@@ -110,9 +110,10 @@ class TestKeys:
     def test_b22_letters_after_a_rename_that_found_no_block_change_nothing(self, editor: Editor) -> None:
         editor.open(document({"a": value(288, 0, name="A")}, [("start", "a")]))
         before = editor.doc()
-        editor.at("canvas").click(position={"x": 8, "y": 8})
+        editor.press("Control+a")
         editor.press("F2")
         editor.page.keyboard.type("nsdg")
+        editor.press("Backspace")
         expect(editor.at("block-picker")).to_have_count(0)
         assert editor.doc() == before
 
@@ -158,7 +159,7 @@ class TestArranging:
         blocks = {
             "loop": loop(288, 0, size=[288, 160]),
             "a": value(48, 48, parent="loop", name="A"),
-            "low": value(288, 208, name="Low"),
+            "low": value(288, 176, name="Low"),
         }
         editor.open(document(blocks, [("start", "loop"), ("loop", "body", "a"), ("start", "low")]))
         editor.select("a")
@@ -341,6 +342,14 @@ class TestCards:
         card = themed.block("a").evaluate(colour)
         ground = themed.at("canvas").evaluate(colour)
         assert contrast(card, ground) >= (1.15 if scheme == "dark" else 1.05), (card, ground)
+
+
+class TestDrawer:
+    def test_d08_problems_take_no_more_room_than_their_rows(self, editor: Editor) -> None:
+        editor.open(document({"a": value(288, 0)}, []))
+        editor.page.get_by_role("tab", name=re.compile("^Problems")).click()
+        expect(editor.at("problem-0")).to_be_visible()
+        assert box_of(editor.page.locator("#drawer-pane"))["height"] <= 120
 
 
 class TestIterations:

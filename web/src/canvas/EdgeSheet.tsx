@@ -1,5 +1,5 @@
 // All edges of a large document seen from far away: one line for each state that edges can be in, instead of an element for each
-// edge. They can not be taken hold of; nobody could at that size.
+// edge. They cannot be selected at that size.
 
 import { ViewportPortal } from '@xyflow/react'
 import { useMemo, type ReactElement } from 'react'

@@ -48,7 +48,7 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
       {mode === 'edit' && !far && (hovered || alone) ? (
         <EdgeLabelRenderer>
           <button
-            type="button" className="edge__plus nodrag nopan" data-id={id} data-testid={`insert-${id}`} aria-label={`Add a block between ${names}`} title="Add a block here"
+            type="button" className="edge__plus nodrag nopan" data-id={id} data-testid={`insert-${id}`} aria-label={`Add a block: ${names}`} title="Add a block here"
             style={{ transform: `translate(-50%, -50%) translate(${midX}px, ${midY}px)` }}
             onPointerEnter={() => overEdge(id)} onPointerLeave={leaveEdge}
             onClick={(event) => openPicker({ mode: 'add', screen: { x: event.clientX + 8, y: event.clientY + 8 }, edge: id })}

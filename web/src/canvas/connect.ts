@@ -11,7 +11,7 @@ export interface Connecting {
   from: { source: string; handle: string } | null
   /** Set while an end of this edge is being moved. */
   edge: string | null
-  /** Why an edge can not lead to a block, by block; those that are not in it are fine. */
+  /** Why an edge cannot lead to a block, by block; those that are not in it are fine. */
   reasons: ReadonlyMap<string, string>
   /** The block below the pointer. */
   over: string | null

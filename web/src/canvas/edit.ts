@@ -33,7 +33,7 @@ export interface AddRequest {
   parent?: string | undefined
 }
 
-/** Add a block of this type, join it, select it. Null (with the reason said) when it can not stand there. */
+/** Add a block of this type, join it, select it. Null (with the reason said) when it cannot stand there. */
 export function addBlock(type: string, request: AddRequest = {}): string | null {
   const { doc } = docStore.get()
   const specs = specsOf()

@@ -53,12 +53,13 @@ export function useCanvasKeys(mode: CanvasMode): void {
   }, [mode])
 }
 
-/** After a rename that found no block: the letters of the name that follows are no shortcuts. A pause ends that. */
+/** After a rename that found no block: the letters of the name that follows are no shortcuts, nor is a correction. A pause ends
+ * that. */
 const UNHEARD_MS = 1000
 let unheardUntil = 0
 
 function isUnheard(event: KeyboardEvent): boolean {
-  const letter = event.key.length === 1 && !event.ctrlKey && !event.metaKey
+  const letter = (event.key.length === 1 || event.key === 'Backspace') && !event.ctrlKey && !event.metaKey
   if (!letter || event.timeStamp > unheardUntil) {
     unheardUntil = 0
     return false

@@ -3,13 +3,13 @@
 
 import { createContext, useContext } from 'react'
 
-/** Below this zoom nobody could read a sentence. */
+/** Below this zoom a sentence cannot be read. */
 export const FAR_ZOOM = 0.45
-/** Below this zoom nobody could read a name. */
+/** Below this zoom a name cannot be read. */
 export const TINY_ZOOM = 0.16
 /** From this many blocks on only what is on the screen is mounted. */
 export const CULL_FROM = 150
-/** From this many blocks on the minimap is shown until somebody hides it. */
+/** From this many blocks on the minimap is shown until it is hidden. */
 export const MINIMAP_FROM = 30
 /** The smallest zoom at which sentences can be read. */
 export const READABLE = 0.75

@@ -33,7 +33,7 @@ function open(): Promise<IDBDatabase> {
     const request = indexedDB.open(NAME, 1)
     request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' })
     request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error ?? new Error('IndexedDB can not be opened'))
+    request.onerror = () => reject(request.error ?? new Error('IndexedDB cannot be opened'))
   })
   return opened
 }

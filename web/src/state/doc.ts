@@ -39,7 +39,7 @@ export interface DocState {
   redo: readonly Step[]
   saving: Saving
   savedAt: number | null
-  /** What the server has, when somebody else saved in between. */
+  /** What the server has, when it was saved elsewhere in between. */
   conflict: Draft | null
   /** Edits of this browser that never reached the server. */
   restorable: LocalDraft | null
@@ -55,7 +55,7 @@ export function specsOf(): Specs {
   return specsStore.get().specs
 }
 
-/** The open document as somebody would want to keep it: what is stored, with the parts that can not be drawn, until it is edited. */
+/** The open document as it is kept: what is stored, with the parts that cannot be drawn, until it is edited. */
 export function storedDocument(): unknown {
   const { doc, mended } = docStore.get()
   return mended?.document === doc ? mended.original : doc
@@ -119,7 +119,7 @@ export function redo(): string | null {
   return travel('redo', 'undo')
 }
 
-/** Send what is not sent yet. Resolves when the server has it, or can not have it. */
+/** Send what is not sent yet. Resolves when the server has it, or cannot have it. */
 export async function flush(): Promise<void> {
   if (timer !== null) clearTimeout(timer)
   timer = null

@@ -1,5 +1,5 @@
 // Questions about a document: who is in what, which edges there are, which handles a block has, what may be joined. Pure;
-// the document's own JSON is the state, so fields nobody here knows survive every edit.
+// the document's own JSON is the state, so fields that are unknown here survive every edit.
 
 import type { Block, BlockSpec, Document, Edge, JsonObject, Note, Point, UiHint } from '../net/types'
 
@@ -162,7 +162,7 @@ export function handlesOf(block: Block, specs: Specs = NO_SPECS): string[] {
   return isTrigger(block, specs) ? [...fixed, ...named] : [...fixed, ...named, 'error']
 }
 
-/** Why this edge can not be, in words; null when it can. `ignore`: the id of an edge that is being replaced. */
+/** Why this edge cannot be, in words; null when it can. `ignore`: the id of an edge that is being replaced. */
 export function checkEdge(doc: Document, edge: Edge, specs: Specs = NO_SPECS, ignore?: string): string | null {
   const source = doc.blocks[edge.source]
   const target = doc.blocks[edge.target]
@@ -186,7 +186,7 @@ export function checkEdge(doc: Document, edge: Edge, specs: Specs = NO_SPECS, ig
   return null
 }
 
-/** Why these blocks can not be put into `parent` ('' is the canvas), in words; null when they can. */
+/** Why these blocks cannot be put into `parent` ('' is the canvas), in words; null when they can. */
 export function checkParent(doc: Document, ids: readonly string[], parent: string, specs: Specs = NO_SPECS): string | null {
   if (parent && !kindOf(doc, parent, specs)) return `${nameOf(doc, parent)} is not a container.`
   for (const id of ids) {

@@ -1,5 +1,5 @@
 // Undo and redo of a draft, kept in this browser so that a reload does not forget them. The steps hold whole documents that
-// share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What can not be kept, or no
+// share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What cannot be kept, or no
 // longer belongs to what the server has, is let go: undo then begins anew.
 
 import type { Document } from '../net/types'
@@ -82,7 +82,7 @@ function open(): Promise<IDBDatabase> {
     const request = indexedDB.open(NAME, 1)
     request.onupgradeneeded = () => request.result.createObjectStore(STORE, { keyPath: 'id' }).createIndex('at', 'at')
     request.onsuccess = () => resolve(request.result)
-    request.onerror = () => reject(request.error ?? new Error('IndexedDB can not be opened'))
+    request.onerror = () => reject(request.error ?? new Error('IndexedDB cannot be opened'))
   })
   return opened
 }

@@ -1,4 +1,4 @@
-// How up to date the shown run is, and the clock that stops when it is not: without a connection nobody knows whether a block
+// How up to date the shown run is, and the clock that stops when it is not: without a connection it is unknown whether a block
 // is still running, so durations must not go on counting.
 
 import { serverNow } from '../net/clock'

@@ -1,5 +1,5 @@
 // Where edges run: orthogonal, around the boxes, apart from each other where there is room. Pure. First the plain ways (straight,
-// or with one turn up or down between the columns); what those can not do is searched for (A*) on the lines beside the boxes
+// or with one turn up or down between the columns); what those cannot do is searched for (A*) on the lines beside the boxes
 // between both ends. Ways that lead to one target, or that leave by one handle, may lie on each other.
 
 import type { Point } from '../../net/types'
@@ -171,7 +171,7 @@ function search(plan: Plan, wire: Wire, reach: number): Point[] | null {
       const next = (ny * wide + nx) * 2 + (dx ? 0 : 1)
       const bend = (dx ? 0 : 1) === way ? 0 : BEND
       if (spent + bend >= cost[next]!) continue
-      // The first step goes on as it left; the last one comes from the left.
+      // The first step continues as it left; the last one comes from the left.
       if (state === begin && (down ? dy < 0 : dx < 0)) continue
       if ((ny * wide + nx) === goal && dx < 0) continue
       const step = plan.stepCost(xs[ix]!, ys[iy]!, xs[nx]!, ys[ny]!, wire)

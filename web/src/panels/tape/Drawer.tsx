@@ -70,7 +70,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       </div>
       {hasRun ? <Tape axis={axis} strip={!phone && open === null} /> : null}
       {pane ? (
-        <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} style={{ height }}>
+        <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} data-fits={pane === 'problems' || undefined} style={pane === 'problems' ? { maxHeight: height } : { height }}>
           <Suspense fallback={null}>{pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}</Suspense>
         </div>
       ) : null}

@@ -1,4 +1,4 @@
-// The keys of a run, wherever the focus is on the page: step through it, jump to its first error. What somebody else has
+// The keys of a run, wherever the focus is on the page: step through it, jump to its first error. What another listener has
 // already taken (`preventDefault`) is left alone.
 
 import { useEffect } from 'react'

@@ -16,7 +16,7 @@ const WHOLE_MAX_MS = 60_000
 let frame = 0
 let last = 0
 let owed = 0
-/** Where playing put the cursor; when it is elsewhere, somebody took over. */
+/** Where playing put the cursor; when it is elsewhere, it was moved by hand. */
 let mine = 0
 
 /** Play from the cursor, or from the start when it is at the end. Again: pause. */

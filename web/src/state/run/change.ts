@@ -1,5 +1,5 @@
 // The changes a fold is made of: the record of a node, its counts, the scopes around it. All of them change a `Draft`, which
-// nobody but the fold has seen yet.
+// only the fold has seen so far.
 
 import type { ErrorInfo, WireEvent } from '../../net/types'
 import { LayeredMap } from './layered'

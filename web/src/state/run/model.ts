@@ -4,8 +4,8 @@ import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from 
 import { indexOf, kindOf, NO_SPECS, type Specs } from '../document'
 
 export type NodeStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
-/** What is shown: `handled` is a failure somebody caught, `restored` a result taken over from the run before,
- * `attention` a lost attempt that somebody has to look into. */
+/** What is shown: `handled` is a failure that was caught, `restored` a result taken over from the run before,
+ * `attention` a lost attempt that needs a decision. */
 export type BlockStatus = NodeStatus | 'idle' | 'queued' | 'handled' | 'restored' | 'attention'
 
 export interface Attempt {
@@ -41,7 +41,7 @@ export interface NodeState {
   reused: boolean
   /** An earlier output of the same params stands for its own. */
   cached: boolean
-  /** Attempts lost with their process: the run went on after a restart. */
+  /** Attempts lost with their process: the run continued after a restart. */
   lost: number
   wait: OpenWait | null
   logs: readonly string[]
@@ -70,7 +70,7 @@ export interface ScopeState {
   running: number
   waiting: number
   failed: number
-  /** Of the failed ones, those that nobody caught. */
+  /** Of the failed ones, those that were not caught. */
   uncaught: number
   decided: number
 }

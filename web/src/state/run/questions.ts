@@ -104,7 +104,7 @@ export function slowest(scopes: readonly (ScopeState | undefined)[], now: number
   return best
 }
 
-/** The node to jump to: the first failure nobody caught, else the first failure at all. Its innermost, not its container. */
+/** The node to jump to: the first failure that was not caught, else the first failure at all. Its innermost, not its container. */
 export function firstError(view: RunFold): NodeState | null {
   let found = firstErrors.get(view)
   if (found === undefined) firstErrors.set(view, (found = findFirstError(view)))
