@@ -7,7 +7,7 @@ draft as it stands, so neither text is lost.
 from __future__ import annotations
 
 import secrets
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import orjson
@@ -17,6 +17,7 @@ from compiler.diagnostics import Diagnostic
 from executor.documents import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.store.base import DraftHead, DraftRow
+from executor.store.workflows import LastRun
 from executor.views import SavedWorkflow, Submitted
 
 if TYPE_CHECKING:
@@ -69,6 +70,10 @@ class Drafts:
     async def list(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
         """Newest change first."""
         return await self._store.list_drafts(before, limit)
+
+    async def last_runs(self, ids: Sequence[str]) -> dict[str, LastRun]:
+        """The run of each draft that was created last; drafts without a run are left out."""
+        return await self._store.last_runs(ids)
 
     async def put(self, id: str, rev: int, document: Mapping[str, Any], name: str | None = None) -> DraftView:
         """The next revision. Raises NotFound, and Conflict (draft_changed, `current`) when `rev` is not the newest.

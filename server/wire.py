@@ -16,7 +16,7 @@ from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
 from executor.store.base import VERSION_MAX, DraftHead, Record, RunRow, WorkflowRow
-from executor.store.workflows import VersionRow, WorkflowHead
+from executor.store.workflows import LastRun, VersionRow, WorkflowHead
 from executor.views import SavedWorkflow, Submitted, WaitView
 
 SUMMARY_CHARS = 160
@@ -177,7 +177,7 @@ class RunResult(Struct, frozen=True):
 
 class DraftSummary(Struct, frozen=True):
     """A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
-    three are null until it was stored as one."""
+    three are null until it was stored as one. `last_run`: of the draft itself, the one that was created last."""
 
     id: str
     name: str
@@ -187,6 +187,7 @@ class DraftSummary(Struct, frozen=True):
     base_rev: int | None
     created_at: int
     updated_at: int
+    last_run: LastRun | None
 
 
 class DraftPage(Struct, frozen=True):
@@ -346,7 +347,7 @@ def accepted(submitted: Submitted) -> RunAccepted:
     )
 
 
-def draft_summary(head: DraftHead) -> DraftSummary:
+def draft_summary(head: DraftHead, last_run: LastRun | None) -> DraftSummary:
     return DraftSummary(
         id=head.id,
         name=head.name,
@@ -356,6 +357,7 @@ def draft_summary(head: DraftHead) -> DraftSummary:
         base_rev=head.base_rev,
         created_at=head.created_at_ms,
         updated_at=head.updated_at_ms,
+        last_run=last_run,
     )
 
 

@@ -31,7 +31,7 @@ from executor.store.notifications import NotificationRow, NotificationStore
 from executor.store.sessions import SessionStore
 from executor.store.triggers import TriggerStore
 from executor.store.upkeep import UpkeepStore
-from executor.store.workflows import WorkflowStore
+from executor.store.workflows import LastRun, WorkflowStore
 
 RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
@@ -287,6 +287,10 @@ class Store(
 
     async def list_drafts(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
         """Newest change first (updated_at, id). `before`: the draft id that ended the previous page."""
+
+    async def last_runs(self, drafts: Sequence[str]) -> dict[str, LastRun]:
+        """The run of each draft that was created last, by draft id. Drafts without a run are left out. Costs a look
+        into an index for each, however many runs there are."""
 
     async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
         """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. The draft as it is

@@ -40,6 +40,7 @@ from executor.store.memory_sessions import MemorySessions
 from executor.store.memory_triggers import MemoryTriggers
 from executor.store.memory_upkeep import MemoryUpkeep
 from executor.store.memory_workflows import MemoryWorkflows
+from executor.store.workflows import LastRun
 
 
 class _Run(Struct):
@@ -129,6 +130,13 @@ class MemoryStore(
         if before is not None:
             rows = [row for row in rows if _freshness(row) < _freshness(self._drafts[before])]
         return [_head(row) for row in rows[:limit]]
+
+    async def last_runs(self, drafts: Sequence[str]) -> dict[str, LastRun]:
+        found: dict[str, LastRun] = {}
+        for row in self._newest(None, None):
+            if row.draft_id is not None and row.draft_id in drafts and row.draft_id not in found:
+                found[row.draft_id] = LastRun(row.id, row.version, row.status, row.created_at_ms, row.finished_at_ms)
+        return found
 
     async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
         draft = self._drafts.get(id)

@@ -42,6 +42,7 @@ from executor.store.sqlite_sessions import SQLiteSessions
 from executor.store.sqlite_triggers import SQLiteTriggers
 from executor.store.sqlite_upkeep import SQLiteUpkeep
 from executor.store.sqlite_workflows import SQLiteWorkflows
+from executor.store.workflows import LastRun
 from executor.store.writer import Retry, Stats, Writer
 
 
@@ -124,6 +125,10 @@ class SQLiteStore(
         else:
             rows = await self._readers.all(sql.DRAFTS + sql.DRAFTS_BEFORE + sql.DRAFTS_PAGE, (before, limit))
         return [DraftHead(*row) for row in rows]
+
+    async def last_runs(self, drafts: Sequence[str]) -> dict[str, LastRun]:
+        wanted = msgspec.json.encode(list(drafts)).decode()
+        return {draft: LastRun(*run) for draft, *run in await self._readers.all(sql.LAST_RUNS_OF_DRAFTS, (wanted,))}
 
     async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
         return await self._writer.submit(writes.rebase_draft, id, rev, workflow, version)

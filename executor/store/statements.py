@@ -47,6 +47,13 @@ DRAFTS = f"SELECT {DRAFT_HEAD} FROM drafts WHERE true"
 DRAFTS_BEFORE = " AND (updated_at_ms, id) < (SELECT updated_at_ms, id FROM drafts WHERE id = ?)"
 DRAFTS_PAGE = " ORDER BY updated_at_ms DESC, id DESC LIMIT ?"
 
+# One step into the index `runs_by_draft` for each.
+LAST_RUNS_OF_DRAFTS = """
+SELECT d.value, r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
+  FROM json_each(?) AS d
+  JOIN runs AS r ON r.id = (SELECT id FROM runs INDEXED BY runs_by_draft WHERE draft_id = d.value
+                             ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
+
 # --- runs
 
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"

@@ -35,7 +35,8 @@ async def list_all(call: Call) -> Response:
     limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
     heads = await call.engine.drafts.list(call.query("before"), limit)
     following = heads[-1].id if len(heads) == limit else None
-    return json_response(wire.DraftPage([wire.draft_summary(head) for head in heads], following))
+    last = await call.engine.drafts.last_runs([head.id for head in heads])
+    return json_response(wire.DraftPage([wire.draft_summary(head, last.get(head.id)) for head in heads], following))
 
 
 async def read(call: Call) -> Response:

@@ -215,3 +215,17 @@ test('forks, moves to another version, cached outputs and hastened retries are t
   const cached = fold(view, [at(6, 'node.started', {}), at(7, 'node.succeeded', { output: 1, cached: true })])
   assert.equal(cached.nodes.get('a')!.cached, true)
 })
+
+test('a log is kept line by line, live text as a whole', () => {
+  const { document } = recorded(RUNS[0]!)
+  const block = Object.keys(document.blocks)[0]!
+  const event = (seq: number, type: string, data: WireEvent['data'] = {}): WireEvent => ({ run: 'r', seq, at: seq, type, node: block, block, path: '', key: block, attempt: 1, data })
+  const view = fold(emptyFold(shapeOf(document, specs)), [
+    event(1, 'node.started'), event(2, 'node.log', { message: 'one' }), event(3, 'node.log', { message: 'two\nthree' }),
+    event(4, 'node.log', { message: 'Hello', stream: 'text' }), event(5, 'node.succeeded', { output: 1 }),
+  ])
+  const node = view.nodes.get(block)
+  assert.deepEqual(node?.logs, ['one', 'two\nthree'])
+  assert.equal(node?.said, 'Hello')
+  assert.equal(node?.status, 'succeeded')
+})

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import asyncio
 
+import pytest
+
 from executor.store.base import Store, WorkflowRow
 from executor.store.sqlite import SQLiteStore
 from executor.store.sqlite_workflows import ALL_HEADS
+from executor.store.statements import LAST_RUNS_OF_DRAFTS
 from executor.store.workflows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead
 from tests.conformance.store.given import T0, finish, new_run, owned_run, row
 from tests.conformance.store.test_contract_triggers import schedule, webhook
@@ -89,12 +92,21 @@ async def test_each_head_has_the_run_that_was_created_last(store: Store) -> None
     assert await store.get_head("no workflow") is None
 
 
-async def test_last_runs_are_looked_up_in_an_index(sqlite: SQLiteStore) -> None:
-    """One step into an index for each workflow, whatever number of runs it has."""
-    plan = [str(line[3]) for line in await sqlite._readers.all(f"EXPLAIN QUERY PLAN {ALL_HEADS}")]
+@pytest.mark.parametrize(
+    ("query", "values", "index"),
+    [
+        (ALL_HEADS, (), "runs_by_workflow (workflow=?)"),
+        (LAST_RUNS_OF_DRAFTS, ('["d"]',), "runs_by_draft (draft_id=?)"),
+    ],
+)
+async def test_last_runs_are_looked_up_in_an_index(
+    sqlite: SQLiteStore, query: str, values: tuple[str, ...], index: str
+) -> None:
+    """One step into an index for each workflow or draft, whatever number of runs it has."""
+    plan = [str(line[3]) for line in await sqlite._readers.all(f"EXPLAIN QUERY PLAN {query}", values)]
     runs = [line for line in plan if "runs" in line or " r " in line]
     assert runs and not any(line.startswith("SCAN") for line in runs), plan
-    assert any("runs_by_workflow (workflow=?)" in line for line in runs), plan
+    assert any(index in line for line in runs), plan
     assert not any("TEMP B-TREE" in line for line in plan), plan
 
 
@@ -155,3 +167,13 @@ async def test_versions_of_a_deleted_workflow_go_with_its_last_run(store: Store)
     assert (await store.delete_orphans()).versions == 0
     assert await store.get_workflow("other", 1) is not None
     assert (await put(store, "expense", 1)).row.version == 1
+
+
+async def test_the_last_run_of_drafts(store: Store) -> None:
+    for n in range(3):
+        await store.create_run(new_run(f"a-{n}", T0 + n, draft_id="a", draft_rev=n))
+    await store.create_run(new_run("b-0", T0, draft_id="b", draft_rev=1))
+    await store.create_run(new_run("none", T0 + 9))
+    assert await store.last_runs(["a", "never"]) == {"a": LastRun("a-2", 1, "queued", T0 + 2, None)}
+    assert set(await store.last_runs(["b", "a"])) == {"a", "b"}
+    assert await store.last_runs([]) == {}

@@ -166,7 +166,7 @@ async def test_drafts_are_listed_without_documents(client: httpx.AsyncClient, he
     assert {draft["name"] for draft in listed} == {"n0", "n1", "n2"}
     assert all("document" not in draft for draft in listed)
     assert set(listed[0]) == {
-        "id", "name", "rev", "base_name", "base_version", "base_rev", "created_at", "updated_at",
+        "id", "name", "rev", "base_name", "base_version", "base_rev", "created_at", "updated_at", "last_run",
     }  # fmt: skip
     first = (await client.get("/api/drafts?limit=2")).json()
     rest = (await client.get(f"/api/drafts?limit=2&before={first['next']}")).json()

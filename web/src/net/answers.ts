@@ -4,8 +4,8 @@
 import { any, flag, list, maybe, Mismatch, number, record, shape, text, type Check } from './check'
 import { mend } from './mend'
 import type {
-  BlockSpec, ChildView, DeliveryView, Delta, Diagnostic, Document, Draft, DraftSaved, DraftSummary, EnvName, EventPage, Example, FireView, Json, Migrated, NodeDetail, NodeView,
-  Problem, RerunPreview, Retried, RunAccepted, RunPage, ScheduleDetail, ScheduleView, WebhookDetail, WebhookView, RunStatus, RunSummary, RunView, SavedWorkflow, Validation, WaitView, Why, WireEvent, WorkflowSummary, WorkflowVersion,
+  BlockSpec, ChildView, DeliveryView, Delta, Diagnostic, Document, Draft, DraftSaved, DraftSummary, EnvName, EventPage, Example, FireView, Json, LastRun, Migrated, NodeDetail, NodeView,
+  Problem, RerunPreview, Retried, RunAccepted, RunPage, ScheduleDetail, ScheduleView, WebhookDetail, WebhookView, RunStatus, RunSummary, RunView, SavedWorkflow, Validation, VersionPage, WaitView, Why, WireEvent, WorkflowSummary, WorkflowVersion,
 } from './types'
 
 /** What an answer holds, or Mismatch. */
@@ -19,14 +19,16 @@ export const validation = answer<Validation>({ valid: flag, diagnostics })
 export const examples = answer<{ examples: Example[] }>({ examples: list(shape<Example>({ name: text, title: text, description: text, document: record })) })
 export const env = answer<{ env: EnvName[] }>({ env: list(shape<EnvName>({ name: text, secret: flag, set: flag, used_by: list(record) })) })
 
-const workflow = { name: text, version: number, hash: text, created_at_ms: number }
-export const workflows = answer<{ workflows: WorkflowSummary[] }>({ workflows: list(shape<WorkflowSummary>(workflow)) })
-const storedVersion = shape<WorkflowVersion>({ ...workflow, document: any })
-export const saved = answer<SavedWorkflow>({ name: text, version: number, created: flag })
+const workflow = { name: text, version: number, newest: number, hash: text, created_at_ms: number }
+const lastRun = maybe(shape<LastRun>({ id: text, version: maybe(number), status: text, created_at_ms: number, finished_at_ms: maybe(number) }))
+export const workflows = answer<{ workflows: WorkflowSummary[] }>({ workflows: list(shape<WorkflowSummary>({ ...workflow, last_run: lastRun })) })
+const storedVersion = shape<WorkflowVersion>({ ...workflow, active: number, document: any })
+export const versions = answer<VersionPage>({ name: text, active: number, versions: list(shape<VersionPage['versions'][number]>({ version: number, hash: text, created_at_ms: number })), next: maybe(number) })
+export const saved = answer<SavedWorkflow>({ name: text, version: number, created: flag, activated: flag, replaced: maybe(number) })
 export const inputs = answer<{ inputs: Json[] }>({ inputs: list(any) })
 
 const draftHead = { id: text, name: text, rev: number, updated_at: number, base_version: maybe(number) }
-export const drafts = answer<{ drafts: DraftSummary[] }>({ drafts: list(shape<DraftSummary>(draftHead)) })
+export const drafts = answer<{ drafts: DraftSummary[] }>({ drafts: list(shape<DraftSummary>({ ...draftHead, last_run: lastRun })) })
 const draftView = shape<Draft>({ ...draftHead, document: any, diagnostics: maybe(diagnostics) })
 export const draftSaved = answer<DraftSaved>({ rev: number, updated_at: number, diagnostics })
 

@@ -161,22 +161,51 @@ export interface UiHint {
 
 // --- workflows and drafts --------------------------------------------------------------------------------------------
 
+/** The run of a workflow, or of a draft, that was created last. */
+export interface LastRun {
+  id: string
+  version: number | null
+  status: RunStatus
+  created_at_ms: number
+  finished_at_ms: number | null
+}
+
+/** `version` is the active one: what runs where no version is named. */
 export interface WorkflowSummary {
   name: string
   version: number
+  newest: number
   hash: string
   created_at_ms: number
+  last_run: LastRun | null
 }
 
-export interface WorkflowVersion extends WorkflowSummary {
+export interface WorkflowVersion {
+  name: string
+  version: number
+  active: number
+  newest: number
+  hash: string
+  created_at_ms: number
   document: Document
 }
 
+/** Newest first. */
+export interface VersionPage {
+  name: string
+  active: number
+  versions: { version: number; hash: string; created_at_ms: number }[]
+  next: number | null
+}
+
+/** The version is active from now on. `activated`: it was not before; `replaced` is the version that was. */
 export interface SavedWorkflow {
   name: string
   version: number
   hash: string
   created: boolean
+  activated: boolean
+  replaced: number | null
   diagnostics: Diagnostic[]
   /** Of a draft: the revision that is this version. */
   rev?: number
@@ -204,7 +233,8 @@ export interface Draft {
   mended?: Mended
 }
 
-export type DraftSummary = Omit<Draft, 'document' | 'mended'>
+/** `last_run` is of the draft itself, not of a workflow that it was saved as. */
+export type DraftSummary = Omit<Draft, 'document' | 'mended'> & { last_run: LastRun | null }
 
 export interface DraftSaved {
   rev: number
@@ -228,7 +258,7 @@ export interface EnvName {
   used_by: EnvUse[]
 }
 
-/** A document that reads a name: a draft (`id`, `rev`) or the newest version of a workflow. */
+/** A document that reads a name: a draft (`id`, `rev`) or the active version of a workflow. */
 export interface EnvUse {
   kind: 'workflow' | 'draft'
   id: string
@@ -452,7 +482,7 @@ export interface ScheduleView {
   upcoming: number[]
 }
 
-/** What a schedule of one's own is made with. Left out: UTC, the newest version, its first trigger, no input. */
+/** What a schedule of one's own is made with. Left out: UTC, the active version, its first trigger, no input. */
 export interface ScheduleSpec {
   workflow: string
   cron: string
@@ -605,6 +635,8 @@ export interface EventData {
   by?: string | null
   ops?: [string, string, Json][]
   message?: string
+  /** Of a log: the live text of the whole attempt, or lines of its log. */
+  stream?: 'log' | 'text'
   status?: 'succeeded' | 'failed' | 'cancelled'
   response?: JsonObject
   [other: string]: unknown

@@ -3,7 +3,7 @@
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { api } from '../net/api'
-import type { Document, DraftSummary, Example, RunSummary, WorkflowSummary } from '../net/types'
+import type { Document, DraftSummary, Example, LastRun, WorkflowSummary } from '../net/types'
 import { Link, navigate } from '../routes'
 import { loadSpecs, specsStore } from '../state/doc'
 import { emptyDocument } from '../state/document'
@@ -23,11 +23,13 @@ import { Thumb } from './Thumb'
 import './pages.css'
 import './home.css'
 
+const RECENT = 8
+
 export default function Home(): ReactElement {
-  const drafts = useData(() => api.drafts(), [])
-  const workflows = useData(() => api.workflows(), [])
+  const drafts = usePolled(() => api.drafts(), [])
+  const workflows = usePolled(() => api.workflows(), [])
   const examples = useData(() => api.examples(), [])
-  const runs = usePolled(() => api.runs({ limit: 50 }), [])
+  const runs = usePolled(() => api.runs({ limit: RECENT }), [])
   const waits = usePolled(() => api.waits(), [])
   const specs = useSelect(specsStore, (s) => s.specs)
   const file = useRef<HTMLInputElement>(null)
@@ -86,8 +88,8 @@ export default function Home(): ReactElement {
             <Stale data={drafts} />
             {drafts.value?.length || stored.length ? (
               <ul className="rows">
-                {(drafts.value ?? []).map((draft) => <DraftRow key={draft.id} draft={draft} runs={recent} onChange={drafts.reload} />)}
-                {stored.map((workflow) => <StoredRow key={workflow.name} workflow={workflow} runs={recent} onOpen={open} />)}
+                {(drafts.value ?? []).map((draft) => <DraftRow key={draft.id} draft={draft} last={lastRun(draft, workflows.value ?? [])} onChange={drafts.reload} />)}
+                {stored.map((workflow) => <StoredRow key={workflow.name} workflow={workflow} onOpen={open} />)}
               </ul>
             ) : (
               <ListState data={drafts} empty>
@@ -129,7 +131,7 @@ export default function Home(): ReactElement {
             <h2 id="home-runs"><Link to="/runs">Recent runs</Link></h2>
             {recent.length ? (
               <ul className="rows">
-                {recent.slice(0, 8).map((run) => (
+                {recent.map((run) => (
                   <li key={run.id}><Status status={run.status} /><Link className="home__run" to={`/runs/${run.id}`}>{run.workflow}</Link><span className="label"><Ago at={run.created_at_ms} /></span></li>
                 ))}
               </ul>
@@ -144,8 +146,14 @@ export default function Home(): ReactElement {
   )
 }
 
-function DraftRow({ draft, runs, onChange }: { draft: DraftSummary; runs: readonly RunSummary[]; onChange: () => void }): ReactElement {
-  const last = runs.find((run) => run.draft_id === draft.id)
+/** Of the draft, or of the workflow that it was saved as: the later one. */
+function lastRun(draft: DraftSummary, workflows: readonly WorkflowSummary[]): LastRun | null {
+  const saved = workflows.find((workflow) => workflow.name === draft.base_name)?.last_run ?? null
+  const own = draft.last_run
+  return saved && (!own || saved.created_at_ms > own.created_at_ms) ? saved : own
+}
+
+function DraftRow({ draft, last, onChange }: { draft: DraftSummary; last: LastRun | null; onChange: () => void }): ReactElement {
   const changed = draft.base_rev !== draft.rev
   const remove = async (): Promise<void> => {
     try {
@@ -183,8 +191,8 @@ function DraftRow({ draft, runs, onChange }: { draft: DraftSummary; runs: readon
   )
 }
 
-function StoredRow({ workflow, runs, onOpen }: { workflow: WorkflowSummary; runs: readonly RunSummary[]; onOpen: (document: Document, name: string, base: number) => Promise<void> }): ReactElement {
-  const last = runs.find((run) => run.workflow === workflow.name)
+function StoredRow({ workflow, onOpen }: { workflow: WorkflowSummary; onOpen: (document: Document, name: string, base: number) => Promise<void> }): ReactElement {
+  const last = workflow.last_run
   const edit = async (): Promise<void> => {
     try {
       const { document, name, version } = await api.workflow(workflow.name)

@@ -17,7 +17,7 @@ interface Misfit {
 }
 
 export function MigrateDialog({ run, version, onClose }: { run: RunView; version: number; onClose: () => void }): ReactElement {
-  const newest = useData(async () => (await api.workflow(run.workflow)).version, [run.workflow])
+  const newest = useData(async () => (await api.workflow(run.workflow)).newest, [run.workflow])
   const [chosen, setChosen] = useState<number | null>(null)
   const [trouble, setTrouble] = useState<{ message: string; hint: string; misfits: readonly Misfit[] } | null>(null)
   const [busy, setBusy] = useState(false)

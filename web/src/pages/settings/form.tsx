@@ -99,7 +99,7 @@ export function Part({ name, label, about, needed, found, error, children }: Par
 
 export interface Starts {
   workflow: string
-  /** Empty: the newest. */
+  /** Empty: the active one. */
   version: string
 }
 
@@ -107,7 +107,8 @@ export interface Starts {
 export function StartsPart({ value, onChange, found }: { value: Starts; onChange: (next: Starts) => void; found: Refusal | null }): ReactElement {
   const stored = useData(() => api.workflows(), [])
   const names = (stored.value ?? []).map((each) => each.name)
-  const newest = stored.value?.find((each) => each.name === value.workflow)?.version ?? 0
+  const chosen = stored.value?.find((each) => each.name === value.workflow)
+  const newest = chosen?.newest ?? 0
   const known = value.workflow === '' || names.includes(value.workflow)
   return (
     <div className="triggerform__pair">
@@ -123,7 +124,7 @@ export function StartsPart({ value, onChange, found }: { value: Starts; onChange
       <Part name="version" label="Version" found={found}>
         {(ids) => (
           <select id={ids.control} data-testid="trigger-version" value={value.version} disabled={!value.workflow} onChange={(event) => onChange({ ...value, version: event.target.value })}>
-            <option value="">the newest{newest ? ` (now ${newest})` : ''}</option>
+            <option value="">{chosen ? `Active version (now ${chosen.version})` : 'Active version'}</option>
             {value.version && Number(value.version) > newest ? <option value={value.version}>{value.version}</option> : null}
             {Array.from({ length: newest }, (_, i) => newest - i).map((each) => <option key={each} value={each}>{each}</option>)}
           </select>

@@ -91,7 +91,7 @@ function happened(event: WireEvent, doc: Document | null): string {
     case 'wait.opened': return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}`
     case 'wait.closed': return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
     case 'variables.patched': return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
-    case 'node.log': return `${name}: ${data.message ?? ''}`
+    case 'node.log': return data.stream === 'text' ? `${name} streamed: ${data.message ?? ''}` : `${name}: ${data.message ?? ''}`
     default: return name ? `${name} ${type}` : type
   }
 }

@@ -99,6 +99,7 @@ export function OutputTab({ id, node }: TabProps): ReactElement {
         : !shownError && node.status !== 'skipped' && node.status !== 'waiting' && text === undefined ? (
           <EmptyState title={isDecided(node) ? 'It put out nothing' : 'No output yet'}>{node.region ? `${nameOf(doc, id)} puts out its results when it is done.` : null}</EmptyState>
         ) : null}
+      {node.said !== null && text === undefined ? <Section label="live text"><pre className="rawvalue" tabIndex={0} aria-label="Live text">{node.said}</pre></Section> : null}
       {node.logs.length ? <Section label="log"><pre className="rawvalue" tabIndex={0} aria-label="Log">{node.logs.join('\n')}</pre></Section> : null}
     </>
   )

@@ -26,7 +26,7 @@ function Opened(): ReactElement {
   const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
   const base = useSelect(docStore, (s) => s.baseVersion)
   const draft = useSelect(docStore, (s) => s.doc)
-  const newest = useData(async () => (await api.workflow(name)).version, [name])
+  const newest = useData(async () => (await api.workflow(name)).newest, [name])
   const [left, setLeft] = useState<Side | null>(null)
   const [right, setRight] = useState<Side>('draft')
   const from: Side = left ?? base ?? newest.value ?? 'draft'

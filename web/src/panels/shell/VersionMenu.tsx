@@ -2,7 +2,7 @@
 
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
-import type { Diagnostic } from '../../net/types'
+import type { Diagnostic, SavedWorkflow } from '../../net/types'
 import { toastUndo } from '../../canvas/edit'
 import { keyText } from '../../keys'
 import { dispatch, docStore, flush } from '../../state/doc'
@@ -12,6 +12,7 @@ import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { toast } from '../../ui/Toast'
+import { useData } from '../../ui/useData'
 import DiffDialog from './DiffDialog'
 import { chooseFile, exportJson } from './files'
 
@@ -21,12 +22,14 @@ export function VersionMenu(): ReactElement {
   const base = useSelect(docStore, (s) => s.baseVersion)
   const edits = useSelect(docStore, (s) => (s.baseRev === null ? 0 : Math.max(0, s.rev - s.baseRev)))
   const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
-  const versions = base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i)
+  const stored = useData(async () => (base === null ? null : await api.versions(name, LISTED)), [name, base])
+  const versions = stored.value?.versions.map((each) => each.version) ?? (base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i))
+  const active = stored.value?.active
   const entries: MenuEntry[] = [
     { label: 'Save a version', keys: keyText('save'), onSelect: () => uiStore.set({ overlay: 'version' }) },
     { label: 'Compare versions', why: base === null ? 'No version is saved yet' : null, onSelect: () => uiStore.set({ overlay: 'diff' }) },
     ...(versions.length ? ['line' as const] : []),
-    ...versions.map((version): MenuEntry => ({ label: `Take over version ${version}`, onSelect: () => void takeOver(name, version) })),
+    ...versions.map((version): MenuEntry => ({ label: `Take over version ${version}${version === active ? ' (active)' : ''}`, onSelect: () => void takeOver(name, version) })),
     'line',
     { label: 'Import a file', onSelect: chooseFile },
     { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
@@ -52,6 +55,12 @@ async function takeOver(name: string, version: number): Promise<void> {
   }
 }
 
+function savedText({ name, version, created, activated, replaced }: SavedWorkflow): string {
+  if (created) return `Saved as version ${version} of ${name}.`
+  if (!activated) return `This is version ${version} of ${name}, which is active already.`
+  return replaced === null ? `Version ${version} of ${name} is active again.` : `Version ${version} of ${name} is active again instead of version ${replaced}.`
+}
+
 function SaveVersion(): ReactElement | null {
   const open = useSelect(uiStore, (s) => s.overlay === 'version')
   const name = useSelect(docStore, (s) => s.doc.name ?? '')
@@ -71,7 +80,7 @@ function SaveVersion(): ReactElement | null {
       if (id === null) return
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
       if (docStore.get().id === id) docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev ?? rev })
-      toast(saved.created ? `Saved as version ${saved.version} of ${saved.name}.` : `This is version ${saved.version} of ${saved.name} already.`, 'ok')
+      toast(savedText(saved), 'ok')
       close()
     } catch (error) {
       const list = error instanceof ApiError ? error.diagnostics.filter((found) => found.severity === 'error') : []
@@ -95,7 +104,7 @@ function SaveVersion(): ReactElement | null {
           <span className="label">workflow</span>
           <input type="text" value={typed ?? name} onChange={(event) => setTyped(event.target.value)} autoFocus spellCheck={false} />
         </label>
-        <p className="quiet">A version never changes again. Webhooks, schedules and calls by name use the newest one; the draft stays yours.</p>
+        <p className="quiet">A version never changes again. Webhooks, schedules and calls by name use the version saved last, also when you save an older one again; the draft stays yours.</p>
         {problems ? (
           <div role="alert" className="dialogform__refused">
             <p>{problems.text}</p>

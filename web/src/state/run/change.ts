@@ -70,7 +70,7 @@ export function outputOf(event: WireEvent): Partial<NodeState> {
 export function newNode(event: WireEvent): NodeState {
   return {
     key: keyOf(event.block!, event.path), block: event.block!, path: event.path, status: 'running', attempt: event.attempt, attempts: [],
-    startedAt: null, finishedAt: null, route: null, error: null, dueAt: null, handled: false, reused: false, cached: false, lost: 0, wait: null, logs: [],
+    startedAt: null, finishedAt: null, route: null, error: null, dueAt: null, handled: false, reused: false, cached: false, lost: 0, wait: null, logs: [], said: null,
     region: null, firstSeq: event.seq, lastSeq: event.seq,
   }
 }

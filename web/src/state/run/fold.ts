@@ -109,7 +109,7 @@ function apply(view: Draft, event: WireEvent): void {
       return put(view, node, event, { status: 'running', wait, dueAt: null })
     }
     case 'node.log':
-      return put(view, node, event, { logs: [...node.logs, data.message ?? ''] })
+      return put(view, node, event, data.stream === 'text' ? { said: data.message ?? '' } : { logs: [...node.logs, data.message ?? ''] })
   }
 }
 

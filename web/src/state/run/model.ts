@@ -45,6 +45,8 @@ export interface NodeState {
   lost: number
   wait: OpenWait | null
   logs: readonly string[]
+  /** Live text of the last attempt that has ended and had any. */
+  said: string | null
   /** Set for loops and parallels. */
   region: RegionState | null
   firstSeq: number

@@ -1,0 +1,64 @@
+"""Issue 9, section 2, as seen in the editor: logs after the run, older versions, last runs."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from playwright.sync_api import expect
+
+from tests.browser.editor import Editor, document
+
+
+def block(type: str, x: int, **params: Any) -> dict[str, Any]:
+    return {"type": type, "at": [x, 0], "params": params}
+
+
+def test_logs_and_live_text_are_shown_after_the_run(editor: Editor, tmp_path: Path) -> None:
+    go = tmp_path / "go"
+    blocks = {
+        "code": block("function", 288, code="console.log('first line'); console.log('second line'); return 1"),
+        "talk": block("speak", 576, text="one two three", until=str(go)),
+    }
+    doc = document(blocks, [("start", "code"), ("code", "talk")])
+    run = editor.api.run(doc)
+    while not any(event["block"] == "talk" for event in editor.api.events(run)):
+        editor.page.wait_for_timeout(50)
+    editor.page.wait_for_timeout(200)  # some words are said
+    go.touch()
+    editor.api.until(run, "succeeded")
+    editor.open_run(run)
+    editor.select("code")
+    editor.at("tab-output").click()
+    expect(editor.page.get_by_label("Log", exact=True)).to_have_text("first line\nsecond line")
+    editor.select("talk")
+    expect(editor.page.get_by_label("Live text", exact=True)).to_contain_text("one two three")
+
+
+def test_saving_an_older_document_makes_it_active(editor: Editor) -> None:
+    doc = {**document({"a": block("set", 288, value="one")}, [("start", "a")]), "name": "versions"}
+    draft = editor.open(doc)
+    editor.api.post(f"/api/drafts/{draft}/versions", {"name": "versions"})
+    newer = {**doc, "blocks": {**doc["blocks"], "a": block("set", 288, value="two")}}
+    editor.api.post("/api/workflows", newer)
+    editor.page.goto(f"/w/{draft}")
+    editor.is_ready("a")
+    editor.at("versions").click()
+    expect(editor.page.get_by_role("menuitem", name="version 2 (active)")).to_be_visible()
+    editor.page.get_by_role("menuitem", name="version 1").click()
+    editor.at("versions").click()
+    editor.page.get_by_role("menuitem", name="Save a version").click()
+    editor.at("save-version").click()
+    expect(editor.page.get_by_text("Version 1 of versions is active again instead of version 2.")).to_be_visible()
+    assert editor.api.get("/api/workflows/versions")["version"] == 1
+
+
+def test_home_shows_the_last_run_of_a_workflow_that_ran_long_ago(editor: Editor) -> None:
+    doc = {**document({"a": block("set", 288, value="one")}, [("start", "a")]), "name": "ran-long-ago"}
+    editor.api.post("/api/workflows", doc)
+    last = editor.api.post("/api/workflows/ran-long-ago/runs?wait=60")["run"]
+    for _ in range(51):
+        editor.api.run({**doc, "name": "often"})
+    editor.page.goto("/")
+    row = editor.page.locator(".home__row", has_text="ran-long-ago")
+    expect(row.locator(f"a[href='/runs/{last}']")).to_be_visible()
