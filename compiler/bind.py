@@ -6,7 +6,7 @@ text that names nothing known is no reference and stays as it is.
 
 How a block is read follows from where it stands. Seen from the innermost container that holds both reader and block:
 upstream of the reader, it is read in this scope (`current`), or, if it lies in a loop, in the loop's last iteration
-(`last`); otherwise feedback: the iteration before (`previous`), if there is a loop around; without one it can not be
+(`last`); otherwise feedback: the iteration before (`previous`), if there is a loop around; without one it cannot be
 read at all.
 """
 
@@ -88,7 +88,7 @@ class Binder:
         self._shared = any(len(set(blocks)) > 1 for blocks in self._names.values())
 
     def bind(self, found: Found, reader: Reader, pointer: str, guess: bool = True) -> Ref | None:
-        """What `found` reads, or None: it is no reference, or (reported) one that can not be bound. Without `guess`
+        """What `found` reads, or None: it is no reference, or (reported) one that cannot be bound. Without `guess`
         nothing is said about a name that nothing has."""
         if found.env:
             return self._env(found, reader, pointer)

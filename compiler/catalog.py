@@ -59,7 +59,7 @@ class BlockSpec(Struct, frozen=True):
     container   loop or parallel: has a body
     output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
-    check       params -> what their schema can not say, such as a time zone that does not exist. Pure; must not raise
+    check       params -> what their schema cannot say, such as a time zone that does not exist. Pure; must not raise
     attempts    default policy.retry.max_attempts
     sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
                 given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names

@@ -182,7 +182,7 @@ def _policy(block: BlockDoc, wiring: Wiring, report: Report) -> None:
 
 
 def _not_cached(block: BlockDoc, spec: BlockSpec) -> str | None:
-    """Why an earlier output can not stand for a new one; None when it can."""
+    """Why an earlier output cannot stand for a new one; None when it can."""
     if spec.trigger:
         return "a trigger returns the input of the run"
     if spec.container:

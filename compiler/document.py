@@ -207,7 +207,7 @@ def read(
 
 
 def decode(value: dict[str, Any], limits: Limits, report: Report) -> Document:
-    """Structs from plain JSON values. What can not be read is reported and left out."""
+    """Structs from plain JSON values. What cannot be read is reported and left out."""
     _unknown_fields(value, _ENVELOPE, "", report)
     if "format" not in value:
         report.add("format_missing", "/format", f"The document has no format. {FORMAT} is assumed.")

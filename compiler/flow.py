@@ -32,7 +32,7 @@ class Flow:
     def surely_ran(self, block: str, before: str) -> bool:
         """When `before` runs, did `block`, which is upstream of it, run too?
 
-        Yes if it always runs; or if it, or a block whose run entails its run, can not be passed by on the way.
+        Yes if it always runs; or if it, or a block whose run entails its run, cannot be passed by on the way.
         """
         if block in self._always or self.graph.dominates(block, before):
             return True

@@ -1,4 +1,4 @@
-"""The graph of one region: order, cycles, what lies upstream of what, what can not be passed by. The only importer of
+"""The graph of one region: order, cycles, what lies upstream of what, what cannot be passed by. The only importer of
 networkx, which is loaded with the first graph and not before.
 
 Blocks are vertices (a container is one), edges count once however many handles join two blocks. Never `simple_cycles`:

@@ -94,7 +94,7 @@ class Cache(Struct, frozen=True, omit_defaults=True):
 
 class Policy(Struct, frozen=True, omit_defaults=True):
     """How a node runs, all defaults filled in by the compiler. `group` indexes Plan.groups; 0 is "no group". `on_lost`:
-    what follows when the process of an attempt is gone and nobody knows how far it got; ask: a person says."""
+    what follows when the process of an attempt is gone and it is not known how far it got; ask: a person decides."""
 
     retry: Retry = Retry()
     timeout_ms: int = 300_000

@@ -60,7 +60,7 @@ def find(text: str) -> list[Found]:
 
 
 def parse(text: str) -> Parsed | None:
-    """The segments and the default of a reference text (without its brackets); None when it can not be one.
+    """The segments and the default of a reference text (without its brackets); None when it cannot be one.
 
     Segments are as written, blanks around them removed; `[0]` gives an int, `["k"]` a str. The default is any JSON
     value; a 'single-quoted' text is taken as JSON text.

@@ -104,7 +104,7 @@ def import_workflow(
     name: str | None = None,
 ) -> Imported:
     """Convert. `variables` (Sim's {id: {name, type, value}}, which the serialized form does not hold) and `name`
-    override what the document says. Never raises: parts that can not be read are left out with a warning."""
+    override what the document says. Never raises: parts that cannot be read are left out with a warning."""
     return _Import(document, env_names, variables, name).run()
 
 
@@ -290,7 +290,7 @@ class _Import:
         return target.parent == source.parent
 
     def _missing_body_edges(self, edges: list[dict[str, Any]]) -> list[dict[str, Any]]:
-        """For a container nobody wired inside: Sim begins with the blocks that follow no other."""
+        """For a container without a connection to its body: Sim begins with the blocks that follow no other."""
         wired = {edge["source"] for edge in edges if edge.get("handle") == "body"}
         followers = {edge["target"] for edge in edges}
         return [

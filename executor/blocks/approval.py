@@ -118,13 +118,13 @@ class Approval:
     )
 
     async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError(params_invalid): better now than when somebody has filled in the form."""
+        """Raises BlockError(params_invalid): better now than when a person has filled in the form."""
         actions = _actions(ctx.params)
         on_expire = text(ctx.params, "on_expire") or "fail"
         if on_expire not in (*_ENDS, *actions):
             raise invalid(
-                f"on_expire is neither an action nor fail, continue or skip: {on_expire[:80]!r}",
-                hint=f"the actions are {', '.join(actions) or 'none'}",
+                f'"{on_expire[:80]}" is not a button of this block, and not fail, continue or skip',
+                hint=f"The buttons are {', '.join(actions)}." if actions else "It has no buttons.",
             )
         fail_on = [action for action in _fail_on(ctx.params) if action in actions]
         if on_expire in fail_on:

@@ -1,6 +1,6 @@
 """`callback`: waits until another system posts to an address made for this one wait. `send` tells it the address.
 
-The address is sent after the wait is on disk, so an answer can not come too early.
+The address is sent after the wait is on disk, so an answer cannot come too early.
 """
 
 from __future__ import annotations

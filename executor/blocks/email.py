@@ -151,7 +151,7 @@ def compose(
         body = params.get("body")
         message.set_content("" if body is None else render(body))
     except (ValueError, HeaderParseError, *_TRIPS) as error:
-        raise invalid(f"this can not be written as a mail: {error}") from None
+        raise invalid(f"this cannot be written as a mail: {error}") from None
     return message, list(dict.fromkeys(address for _, address in [*to, *copies]))
 
 

@@ -41,7 +41,7 @@ class Form:
     )
 
     async def run(self, ctx: Context) -> Suspend:
-        """Raises BlockError(params_invalid): better now than when somebody has filled it in."""
+        """Raises BlockError(params_invalid): better now than when a person has filled it in."""
         schema = form_schema(ctx.params.get("fields"))
         if schema is None:
             raise invalid("Form fields are required", hint='such as {"properties": {"note": {"type": "string"}}}')

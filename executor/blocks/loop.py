@@ -11,7 +11,7 @@ from executor.errors import BlockError
 from executor.values.coerce import to_count, truthy
 from executor.values.items import to_items
 
-MAX_DEFAULT: Final = 1000  # a loop that nobody bounded; docs/reference/limits.md
+MAX_DEFAULT: Final = 1000  # a loop without a maximum; docs/reference/limits.md
 # Whatever `max` says, for it may be read from data: no run gets this far, so it need not be tried.
 ITERATIONS_MAX: Final = 1_000_000
 
@@ -136,7 +136,7 @@ async def _holds(ctx: Context) -> bool:
     if isinstance(condition, str) and condition.strip():
         condition = Bound(condition, {})
     if condition is None or isinstance(condition, str):
-        raise BlockError("the loop has no condition", code="params_invalid", retryable=False)
+        raise BlockError("Condition is required", code="params_invalid", retryable=False)
     if not isinstance(condition, Bound):
         return truthy(condition)
     try:
@@ -162,10 +162,10 @@ def _bounded(params: dict[str, Any], rounds: int) -> int:
     if rounds <= most:
         return rounds
     raise BlockError(
-        f"the loop reached its bound of {most} iterations",
+        f"The loop reached its maximum of {most} iterations",
         code="loop_limit",
         retryable=False,
-        hint="Raise `max`, or set `on_max` to `exit` to go on with the results so far.",
+        hint="Increase Max iterations, or end the loop there and keep the results so far.",
     )
 
 

@@ -1,5 +1,5 @@
-"""`python`: calls a Python function that whoever runs the server has registered by name. Documents choose one of the
-names and its arguments; they can not bring code. Without registered functions there is no such block type.
+"""`python`: calls a Python function that is registered by name when the server starts. Documents choose one of the
+names and its arguments; they cannot bring code. Without registered functions there is no such block type.
 """
 
 from __future__ import annotations
@@ -88,7 +88,7 @@ class Python:
 def _called(function: Function, given: Mapping[str, Any]) -> Any:
     try:
         return function(**given)
-    except StopIteration as error:  # no future carries it: nobody would hear that the function has ended
+    except StopIteration as error:  # no future carries it: the end of the function would be lost
         raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
 
 

@@ -40,7 +40,7 @@ class Registry:
         cls, extra: Iterable[Block] = (), sandbox: SyntaxChecker | Callable[[], SyntaxChecker] | None = None
     ) -> Registry:
         """Everything installed, then `extra`, which replaces installed blocks of the same type. A package whose block
-        can not be loaded is named in the log and left out."""
+        cannot be loaded is named in the log and left out."""
         return cls([*_installed(), *extra], sandbox)
 
     def get(self, type: str) -> BlockSpec | None:
@@ -113,7 +113,7 @@ def _load(point: EntryPoint, owner: str) -> Block | None:
         if not isinstance(block.spec, BlockSpec) or not callable(block.run):
             raise TypeError("it has no BlockSpec or no run")
     except Exception:
-        _log.exception("block %r of %s (%s) can not be loaded and is left out", point.name, owner, point.value)
+        _log.exception("block %r of %s (%s) cannot be loaded and is left out", point.name, owner, point.value)
         return None
     loaded: Block = block
     return loaded

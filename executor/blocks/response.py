@@ -1,4 +1,4 @@
-"""`response`: ends the run at once with an answer for whoever started it."""
+"""`response`: ends the run at once with a response."""
 
 from __future__ import annotations
 
@@ -90,9 +90,9 @@ def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
             raise invalid(f"header {name[:80]!r} must be text")
         shown = str(coerce("string", value)).strip()
         if not HEADER_NAME.fullmatch(name):
-            raise invalid(f"{name[:80]!r} can not be the name of a header")
+            raise invalid(f"{name[:80]!r} cannot be the name of a header")
         if not HEADER_VALUE.fullmatch(shown):
-            raise invalid(f"header {name!r} holds characters that headers can not have, such as a line break")
+            raise invalid(f"header {name!r} holds characters that headers cannot have, such as a line break")
         if name.lower() in forbidden:
             raise invalid(f"header {name!r} is set by weft itself")
         found[name] = shown

@@ -117,7 +117,7 @@ class Schedule:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Of a run that somebody started by hand the times are now."""
+        """The times of a run that was started by hand are now."""
         given = ctx.input if isinstance(ctx.input, dict) else {}
         own = ctx.params.get("input") or {}
         return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **given})

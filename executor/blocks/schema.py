@@ -148,7 +148,7 @@ def told(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
 
 
 def web_address(url: str, name: str) -> str:
-    """Raises BlockError(params_invalid): better at once than in a message nobody gets."""
+    """Raises BlockError(params_invalid): better at once than in a message that never arrives."""
     if not url.strip().lower().startswith(("http://", "https://")):
         raise invalid(f"{name} must begin with http:// or https://, it is {url.strip()[:20]!r}")
     return url.strip()

@@ -85,7 +85,7 @@ def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
     reserved = [name for name in RESERVED if name in given or any(f["name"] == name for f in fields)]
     if reserved:
         raise BlockError(
-            f"the start block can not use reserved input field names: {', '.join(reserved)}",
+            f"the start block cannot use reserved input field names: {', '.join(reserved)}",
             code="input_reserved",
             retryable=False,
             hint=f"Rename them. Reserved names are: {', '.join(RESERVED)}.",

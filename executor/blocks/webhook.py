@@ -135,7 +135,7 @@ class Webhook:
     )
 
     async def run(self, ctx: Context) -> Done:
-        """Of a run that somebody started by hand: what he gave, and nothing for the rest."""
+        """For a run that was started by hand: its input, and empty values for the rest."""
         given = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
         nothing: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
         return Done({**nothing, "received_at": ctx.now_ms, **given})

@@ -43,8 +43,8 @@ test('what was probably meant', () => {
 
 test('what does not run before, or is not there', () => {
   assert.match(check('<after.value>', 'calc')[0]!.message!, /does not run before/)
-  assert.match(check('<loop.index>')[0]!.message!, /no loop/)
-  assert.match(check('<nothing.like.it>')[0]!.message!, /Nothing is called/)
+  assert.match(check('<loop.index>')[0]!.message!, /not inside a loop/)
+  assert.match(check('<nothing.like.it>')[0]!.message!, /No block has the name/)
   assert.equal(check('${X}', 'after', null)[0]!.ok, true)
   assert.equal(check('${X}', 'after', [])[0]!.ok, false)
 })

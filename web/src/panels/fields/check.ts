@@ -1,4 +1,4 @@
-// What is wrong with the references of a text, while it is typed: names nobody has, blocks that do not run before, fields that
+// What is wrong with the references of a text, while it is typed: names that no block has, blocks that do not run before, fields that
 // are not there; each with what was probably meant. The server's findings are more; these are quick.
 
 import type { Document, Json, JsonSchema } from '../../net/types'
@@ -42,7 +42,7 @@ function checkOne(found: Found, context: CheckContext): Verdict | null {
   if (found.env) {
     if (!env || env.includes(found.text)) return OK
     const near = suggest(found.text, env)
-    return bad(`This server has no environment name ${found.text}.`, near && `\${${near}}`)
+    return bad(`\${${found.text}} is not set on this server.`, near && `\${${near}}`)
   }
   const target = resolve(doc, found, reader, specs)
   if (!target) return unknown(found, context)
@@ -53,7 +53,7 @@ function checkOne(found: Found, context: CheckContext): Verdict | null {
       const names = Object.keys(doc.variables ?? {})
       if (names.some((name) => normalize(name) === normalize(target.name))) return OK
       const near = suggest(target.name, names)
-      return bad(`The workflow has no variable ${target.name}.`, near && `<${withHead(found.text, 2, `workflow.${near}`)}>`)
+      return bad(`There is no variable "${target.name}".`, near && `<${withHead(found.text, 2, `workflow.${near}`)}>`)
     }
     case 'input':
       return field(found, target.path, { type: 'object', properties: doc.input?.properties ?? {} }, undefined, 1, 'The input', !doc.input?.properties)
@@ -66,7 +66,7 @@ function checkOne(found: Found, context: CheckContext): Verdict | null {
     case 'block': {
       const way = reachable(doc, reader, specs).find((each) => each.block === target.block)
       const name = nameOf(doc, target.block)
-      if (!way) return bad(target.block === reader.block ? `${name} can not read itself.` : `${name} does not run before this block.`, null)
+      if (!way) return bad(target.block === reader.block ? `${name} cannot read its own output.` : `${name} does not run before this block.`, null)
       const open = doc.blocks[target.block]?.type === 'start'
       const path = target.path[0] === 'output' ? target.path.slice(1) : target.path
       if (path[0] === 'error') return OK
@@ -92,7 +92,7 @@ function field(
       if (known === undefined) {
         const meant = near(found, used, part, names)
         const closed = schema.properties && Object.keys(schema.properties).length > 0 && !schema.additionalProperties && !open
-        return closed || meant ? bad(`${owner} puts out no ${part}.`, meant) : OK
+        return closed || meant ? bad(`${owner} has no field "${part}".`, meant) : OK
       }
       schema = schema.properties?.[part]
       value = seen?.[part]
@@ -109,15 +109,15 @@ function unknown(found: Found, { doc, reader, specs = NO_SPECS }: CheckContext):
   const word = normalize(first)
   if (word === 'loop' || word === 'parallel') {
     const other = aroundOf(doc, reader).length > 0
-    return bad(`There is no ${word} around this block.`, other ? `<${withHead(found.text, 1, word === 'loop' ? 'parallel' : 'loop')}>` : null)
+    return bad(`This block is not inside a ${word}.`, other ? `<${withHead(found.text, 1, word === 'loop' ? 'parallel' : 'loop')}>` : null)
   }
   const names = new Map<string, string>()
   for (const { block } of reachable(doc, reader, specs)) names.set(refName(doc, block), refName(doc, block))
   for (const other of ['input', 'workflow', 'loop', 'parallel']) names.set(other, other)
   const meant = suggest(first, names.keys())
-  if (meant) return bad(`Nothing is called ${first}.`, `<${withHead(found.text, 1, meant)}>`)
+  if (meant) return bad(`No block has the name "${first}".`, `<${withHead(found.text, 1, meant)}>`)
   const looksMeant = parsed.segments.length > 1 && !/^\s|\s$/.test(found.text) && !/\s\./.test(found.text)
-  return looksMeant ? bad(`Nothing is called ${first}.`, null) : null
+  return looksMeant ? bad(`No block has the name "${first}".`, null) : null
 }
 
 function near(found: Found, used: number, name: string, names: Iterable<string>): string | null {
