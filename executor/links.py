@@ -13,6 +13,7 @@ import hmac
 from typing import Literal
 
 Purpose = Literal["resume", "callback"]
+Signed = Literal["notifications", "requests"]
 PATHS: dict[Purpose, str] = {"resume": "resume", "callback": "callbacks"}
 
 
@@ -40,9 +41,11 @@ class Links:
     def url(self, run: str, wait: str, purpose: Purpose = "resume") -> str:
         return f"{self._base_url}/{PATHS[purpose]}/{self.token(run, wait, purpose)}"
 
-    def signing_key(self) -> bytes:
-        """What requests to webhooks are signed with: 32 bytes that say nothing about the secret they come from."""
-        return hmac.new(self._secret, b"notifications", hashlib.sha256).digest()
+    def signing_key(self, what: Signed = "notifications") -> bytes:
+        """What our requests are signed with: 32 bytes that say nothing about the secret they come from. `notifications`
+        are written by the server, `requests` by authors of workflows (`send` of a callback): the signature of one is
+        none of the other."""
+        return hmac.new(self._secret, what.encode(), hashlib.sha256).digest()
 
     def webhook_secret(self, id: str, generation: int) -> str:
         """What senders sign with. Another generation has another one, and nobody has to store any."""

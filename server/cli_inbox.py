@@ -9,6 +9,8 @@ from typing import Any
 
 import click
 
+from executor.links import Signed
+
 # What people and programs can do something about; there may be any number of timers and child runs besides.
 ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 
@@ -115,8 +117,16 @@ def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> i
 
 
 @click.command(name="signing-key")
-def signing_key() -> int:
-    """Print the key that notifications to webhooks are signed with.
+@click.option(
+    "--for",
+    "what",
+    type=click.Choice(["notifications", "requests"]),
+    default="notifications",
+    show_default=True,
+    help="notifications: webhooks of notify and WEFT_NOTIFY_WEBHOOK. requests: what a callback block sends.",
+)
+def signing_key(what: Signed) -> int:
+    """Print the key that notifications to webhooks, or the requests of callback blocks, are signed with.
 
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
     """
@@ -127,7 +137,7 @@ def signing_key() -> int:
 
     try:
         settings = load_settings(os.environ)
-        key = Links(read_secret(settings), settings.base_url).signing_key()
+        key = Links(read_secret(settings), settings.base_url).signing_key(what)
     except SettingsError as error:
         raise cli._Refused(str(error)) from None
     click.echo(key.hex())

@@ -184,12 +184,13 @@ class Notifications:
         self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
     ) -> None:
         content = orjson.dumps(body)
+        key = self._engine.links.signing_key("requests" if row.channel == "request" else "notifications")
         at_s = self._clock.now_ms() // 1000
         own = {
             "Content-Type": "application/json",
             "Idempotency-Key": f"{row.run_id}:{row.wait_id}",
             "X-Weft-Timestamp": str(at_s),
-            "X-Weft-Signature": sign(self._engine.links.signing_key(), at_s, content),
+            "X-Weft-Signature": sign(key, at_s, content),
         }
         given = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
         try:

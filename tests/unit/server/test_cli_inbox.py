@@ -107,4 +107,6 @@ def test_the_signing_key_is_that_of_the_server(tmp_path: Path, monkeypatch: pyte
     ran = CliRunner().invoke(cli.weft, ["signing-key"])
     secret = hashlib.sha256(b"a secret for tests only").digest()
     assert ran.stdout.strip() == hmac.new(secret, b"notifications", hashlib.sha256).hexdigest()
+    other = CliRunner().invoke(cli.weft, ["signing-key", "--for", "requests"])
+    assert other.stdout.strip() == hmac.new(secret, b"requests", hashlib.sha256).hexdigest()
     assert list(tmp_path.iterdir()) == []
