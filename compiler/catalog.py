@@ -60,6 +60,7 @@ class BlockSpec(Struct, frozen=True):
     output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
     check       params -> what their schema cannot say, such as a time zone that does not exist. Pure; must not raise
+    addresses   places of params (`/to`) that hold mail addresses: a comma separates them if the author wrote it
     attempts    default policy.retry.max_attempts
     sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
                 given counts as its default, a list shows its items, an object its keys, and `{fields[].name}` the names
@@ -85,6 +86,7 @@ class BlockSpec(Struct, frozen=True):
     output: dict[str, Any] | None = None
     output_from: Callable[[Params], dict[str, Any] | None] | None = None
     check: Callable[[Params], tuple[Finding, ...]] | None = None
+    addresses: tuple[str, ...] = ()
     attempts: int = 1
     timeout_ms: int = 300_000
     sentence: str = ""

@@ -7,17 +7,16 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Suspend
+from executor.blocks.notify import ADDRESSES, NOTIFY, told
 from executor.blocks.question import ANSWERED, QUESTION, answer_schema, shown
 from executor.blocks.schema import (
     EXPIRES_IN_S,
     HANDLE_PATTERN,
-    NOTIFY,
     ON_EXPIRE,
     expiry_ms,
     form_schema,
     invalid,
     text,
-    told,
 )
 
 _ACTIONS = ("approve", "reject")
@@ -113,6 +112,7 @@ class Approval:
         cases=_cases,
         check=_check,
         output_from=lambda params: answer_schema(params, _ANSWERED),
+        addresses=ADDRESSES,
         sentence="Ask: {title} | Ask a person",
         icon="person",
     )

@@ -9,11 +9,12 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
+import re
 from collections.abc import Mapping, Sequence
 from email.errors import HeaderParseError
 from email.message import EmailMessage
 from email.policy import SMTP
-from email.utils import formatdate, getaddresses
+from email.utils import formatdate
 from functools import partial
 from typing import Any
 
@@ -21,6 +22,7 @@ import aiosmtplib
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
+from executor.blocks.mailboxes import mailbox, mailboxes
 from executor.blocks.schema import FILLED, invalid, text
 from executor.errors import BlockError
 from executor.services import MailSettings, Services
@@ -33,6 +35,8 @@ _LOGGED_MAX = 64 * 1024  # characters of a body in the log
 _IMPLICIT_TLS_PORT = 465
 # What Python's reader of addresses raises for some that are none, beside what it says it raises.
 _TRIPS = (AttributeError, IndexError, TypeError)
+
+_SPECIALS = re.compile(r'[,;:<>()\[\]@"\\]+')
 
 _log = logging.getLogger(__name__)
 
@@ -90,6 +94,7 @@ class Email:
                 "refused": {"type": "array", "items": {"type": "string"}},
             },
         },
+        addresses=("/to", "/cc"),
         attempts=3,
         sentence="To {to}: {subject} | To {to} | Send an email",
         icon="mail",
@@ -127,13 +132,11 @@ def compose(
     params: Mapping[str, Any], sender: str, idempotency_key: str, now_ms: int
 ) -> tuple[EmailMessage, list[str]]:
     """The mail, and the bare addresses it goes to. Raises BlockError(params_invalid), also for line breaks in heads."""
-    senders = _addresses(text(params, "from") or sender, "from")
-    to, copies = _addresses(params.get("to"), "to"), _addresses(params.get("cc"), "cc")
+    senders = [mailbox(text(params, "from") or sender, "from")]
+    to, copies = mailboxes(params.get("to"), "to"), mailboxes(params.get("cc"), "cc")
     subject = text(params, "subject") or ""
     if "\r" in subject or "\n" in subject:
         raise invalid("subject must be one line")
-    if len(senders) != 1:
-        raise invalid("from must be one address")
     if not to:
         raise invalid("to has no address")
     if len(to) + len(copies) > _RECIPIENTS_MAX:
@@ -155,27 +158,17 @@ def compose(
     return message, list(dict.fromkeys(address for _, address in [*to, *copies]))
 
 
-def _addresses(given: Any, name: str) -> list[tuple[str, str]]:
-    """(name, address) pairs of a text with commas or a list of texts."""
-    items = given if isinstance(given, list) else [] if given is None or given == "" else [given]
-    if not all(isinstance(item, str) for item in items):
-        raise invalid(f"{name} must hold addresses as text")
-    for item in items:
-        if any(ord(character) < 0x20 or ord(character) == 0x7F for character in item):
-            raise invalid(f"{name} holds a line break or another control character")
-    found = [pair for pair in getaddresses(items) if pair != ("", "")]
-    for _, address in found:
-        local, at, domain = address.rpartition("@")
-        if not (local and at and domain) or any(character.isspace() for character in address):
-            raise invalid(f"{name} holds {address[:80]!r}, which is no mail address")
-    if items and not found and any(item.strip() for item in items):
-        raise invalid(f"{name} holds no mail address: {str(items[0])[:80]!r}")
-    return found
-
-
 def _joined(pairs: Sequence[tuple[str, str]]) -> str:
-    quoted = ((name.replace("\\", "\\\\").replace('"', '\\"'), address) for name, address in pairs)
+    quoted = ((_quotable(name), address) for name, address in pairs)
     return ", ".join(f'"{name}" <{address}>' if name else address for name, address in quoted)
+
+
+def _quotable(name: str) -> str:
+    """What stands in quotes. Python's writer of mails may drop the quotes of a name that is not ASCII; then its commas
+    and brackets would be read as those of the list."""
+    if not name.isascii():
+        name = _SPECIALS.sub(" ", name)
+    return name.replace("\\", "\\\\").replace('"', '\\"')
 
 
 def _heads(message: EmailMessage) -> str:

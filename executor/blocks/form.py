@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
+from executor.blocks.notify import ADDRESSES, NOTIFY, told
 from executor.blocks.question import ANSWERED, QUESTION, answer_schema, shown
-from executor.blocks.schema import EXPIRES_IN_S, NOTIFY, ON_EXPIRE, expiry_ms, form_schema, invalid, text, told
+from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, form_schema, invalid, text
 
 
 class Form:
@@ -36,6 +37,7 @@ class Form:
             },
         },
         output_from=lambda params: answer_schema(params, ANSWERED),
+        addresses=ADDRESSES,
         sentence="Ask: {title} | Ask a person to fill in a form",
         icon="person",
     )

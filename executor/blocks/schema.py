@@ -29,7 +29,6 @@ FIELD_TITLES: dict[str, str] = {
 }
 FILLED: dict[str, Any] = {"type": "string", "pattern": r"\S"}  # a text that must not be blank
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
-NOTIFIED_MAX = 50  # mail addresses of one wait
 _TEN_YEARS_S = 10 * 366 * 86_400
 
 EXPIRES_IN_S: dict[str, Any] = {
@@ -48,28 +47,6 @@ ON_EXPIRE: dict[str, Any] = {
     "default": "fail",
     "x-titles": {"fail": "Fail the block", "continue": "Continue with null", "skip": "Skip the block"},
     "x-ui": {"order": 9, "widget": "select"},
-}
-
-NOTIFY: dict[str, Any] = {
-    "type": "object",
-    "title": "Notify",
-    "description": 'Send the link: {"email": ["ada@example.org"], "webhook": "https://…"}.',
-    "additionalProperties": False,
-    "properties": {
-        "email": {
-            "anyOf": [{"type": "string"}, {"type": "array", "items": {"type": "string"}}],
-            "title": "Email",
-            "description": "One address, or a list of addresses.",
-            "x-ui": {"order": 1, "widget": "text"},
-        },
-        "webhook": {
-            "type": "string",
-            "title": "Webhook URL",
-            "description": "Receives a POST with JSON, signed with the key of the server.",
-            "x-ui": {"order": 2, "widget": "text"},
-        },
-    },
-    "x-ui": {"order": 10, "widget": "json", "rows": 4, "advanced": True},
 }
 
 
@@ -123,28 +100,6 @@ def form_schema(fields: Any) -> dict[str, Any] | None:
     if problem is not None:
         raise invalid(f"fields is no JSON Schema: {problem[:300]}")
     return schema
-
-
-def told(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
-    """The messages that `notify` asks for, as Suspend wants them. Raises BlockError(params_invalid)."""
-    notify = params.get("notify")
-    if notify in (None, "", {}):
-        return ()
-    if not isinstance(notify, dict):
-        raise invalid("notify must be an object", hint='such as {"email": ["ada@example.org"]}')
-    messages: list[tuple[str, bytes]] = []
-    given = notify.get("email")
-    addresses = [given] if isinstance(given, str) else given or []
-    if not isinstance(addresses, list) or not all(isinstance(address, str) for address in addresses):
-        raise invalid("notify.email must be a mail address or a list of them")
-    addresses = [address for address in addresses if address.strip()]
-    if len(addresses) > NOTIFIED_MAX:
-        raise invalid(f"notify.email may hold {NOTIFIED_MAX} addresses, it holds {len(addresses)}")
-    if addresses:
-        messages.append(("email", orjson.dumps({"to": addresses})))
-    if (url := text(notify, "webhook")) is not None:
-        messages.append(("webhook", orjson.dumps({"url": web_address(url, "notify.webhook")})))
-    return tuple(messages)
 
 
 def web_address(url: str, name: str) -> str:

@@ -84,8 +84,8 @@ class _Prepared:
 
     __slots__ = ("template", "wired")
 
-    def __init__(self, node: Node) -> None:
-        self.template: Template = compile_template(node)
+    def __init__(self, node: Node, addresses: Sequence[str]) -> None:
+        self.template: Template = compile_template(node, addresses)
         self.wired = frozenset(edge.handle for edge in node.out)
 
 
@@ -185,7 +185,8 @@ class Launcher:
         path = self._reader_path(key, node, turn)
         prepared = self._prepared.get(key[1])
         if prepared is None:
-            prepared = self._prepared[key[1]] = _Prepared(node)
+            addresses = self._registry.handler(node.type).spec.addresses
+            prepared = self._prepared[key[1]] = _Prepared(node, addresses)
         template = prepared.template
         key_text = self._key_text(key)
         said = Said(

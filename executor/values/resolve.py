@@ -21,6 +21,7 @@ from executor.blocks.base import Bound
 from executor.errors import BlockError
 from executor.values import variables as paths
 from executor.values.coerce import literal
+from executor.values.filled import Filled
 from executor.values.payload import MISSING, SIZE_MAX_BYTES, render
 from executor.values.scope import Values
 
@@ -29,9 +30,9 @@ _Place = tuple[str | int, ...]
 _SETTLED_AT_START: Final = ("items", "count")
 
 
-def compile_template(node: Node) -> Template:
-    """Raises BlockError(path_invalid) when a `{"$ref"}` is no variable path; plans that passed the compiler have
-    none."""
+def compile_template(node: Node, marked: Collection[str] = ()) -> Template:
+    """`marked`: places (`/to`) whose texts arrive as Filled. Raises BlockError(path_invalid) when a `{"$ref"}` is no
+    variable path; plans that passed the compiler have none."""
     params = orjson.loads(bytes(node.params))
     if not isinstance(params, dict):
         params = {}
@@ -39,9 +40,10 @@ def compile_template(node: Node) -> Template:
         params = {key: value for key, value in params.items() if key not in _SETTLED_AT_START}
     known = {ref.text: ref for ref in node.needs}
     skip, cache = node.policy.skip_if, node.policy.cache
+    slots = _slots(params, known, frozenset(node.code), frozenset(node.literal), frozenset(marked))
     return Template(
         orjson.dumps(params),
-        [(place, slot) for place, slot in _slots(params, known, frozenset(node.code), frozenset(node.literal))],
+        list(slots),
         _Code(skip, known) if skip else None,
         _Code(cache.key, known) if cache is not None and cache.key else None,
     )
@@ -122,6 +124,10 @@ class _Whole:
         self._ref = ref
         self._text = text
 
+    @property
+    def is_env(self) -> bool:
+        return self._ref.kind == "env"
+
     def fill(self, values: Values, path: Path, room: _Room) -> Any:
         value = values.lookup(self._ref, path)
         if value is MISSING:
@@ -144,6 +150,16 @@ class _Text:
             room.spend(len(text))
             filled.append(text)
         return "".join(filled)
+
+    def filled(self, values: Values, path: Path, room: _Room) -> Filled:
+        text, data = "", []
+        for part in self._parts:
+            added = part if isinstance(part, str) else _rendered(values.lookup(part[0], path), part[0], part[1])
+            room.spend(len(added))
+            if not isinstance(part, str) and part[0].kind != "env":
+                data.append((len(text), len(text) + len(added)))
+            text += added
+        return Filled(text, tuple(data))
 
 
 class _Code:
@@ -179,11 +195,32 @@ class _Variable:
         return None if value is MISSING else room.copy(value)
 
 
-_Slot = _Whole | _Text | _Code | _Variable
+class _Marked:
+    """A whole value, or a text with references in it: text comes as Filled. What the operator set is not data."""
+
+    __slots__ = ("_slot",)
+
+    def __init__(self, slot: _Whole | _Text | _Variable) -> None:
+        self._slot = slot
+
+    def fill(self, values: Values, path: Path, room: _Room) -> Any:
+        slot = self._slot
+        if isinstance(slot, _Text):
+            return slot.filled(values, path, room)
+        value = slot.fill(values, path, room)
+        is_data = isinstance(value, str) and not (isinstance(slot, _Whole) and slot.is_env)
+        return Filled(value, ((0, len(value)),)) if is_data else value
+
+
+_Slot = _Whole | _Text | _Code | _Variable | _Marked
 
 
 def _slots(
-    params: dict[str, Any], known: Mapping[str, Ref], code: Collection[str], literal: Collection[str]
+    params: dict[str, Any],
+    known: Mapping[str, Ref],
+    code: Collection[str],
+    literal: Collection[str],
+    marked: Collection[str],
 ) -> Iterator[tuple[_Place, _Slot]]:
     """Every place in `params` that has to be filled, depth first in document order."""
     stack: list[tuple[_Place, str, Any]] = [((), "", params)]
@@ -194,10 +231,11 @@ def _slots(
         if isinstance(value, str):
             slot = _slot(value, known, pointer in code)
             if slot is not None:
-                yield place, slot
+                yield place, _Marked(slot) if pointer in marked and not isinstance(slot, _Code) else slot
         elif isinstance(value, dict):
             if place and len(value) == 1 and _is_variable(value.get("$ref")):
-                yield place, _Variable(paths.parse_path(value["$ref"]))
+                variable = _Variable(paths.parse_path(value["$ref"]))
+                yield place, _Marked(variable) if pointer in marked else variable
             else:
                 stack.extend(((*place, key), f"{pointer}/{escape(key)}", value[key]) for key in reversed(value))
         elif isinstance(value, list):
@@ -209,7 +247,7 @@ def _is_variable(text: Any) -> bool:
     return isinstance(text, str) and (text == "$" or text.startswith(("$.", "$[")))
 
 
-def _slot(text: str, known: Mapping[str, Ref], is_code: bool) -> _Slot | None:
+def _slot(text: str, known: Mapping[str, Ref], is_code: bool) -> _Whole | _Text | _Code | None:
     if is_code:  # an empty expression is no expression: the handler sees ''
         return _Code(text, known) if text.strip() else None
     found = [f for f in find(text) if f.key in known]

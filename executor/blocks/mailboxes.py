@@ -1,0 +1,75 @@
+"""Mail addresses as params hold them: one mailbox an item, `ada@example.org` or `Ada Lovelace <ada@example.org>`.
+
+Only commas that the author of the document wrote separate items. What a reference puts in is part of one item, whatever
+is in it, so the data of a run never adds a recipient. Groups and routes of RFC 5322 do not exist here.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import Any
+
+from executor.blocks.schema import invalid
+from executor.values.filled import written
+
+_SPECIAL = r"\s<>()\[\],;:\\\"\x00-\x1f\x7f"
+_ADDRESS = re.compile(rf"[^@{_SPECIAL}]+@[^@{_SPECIAL}]+")
+_QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
+_SHOWN = 80
+HINT = "one address in each item; several addresses are a list, or a text with commas that the document itself holds"
+
+
+def items_of(given: Any, name: str) -> list[str]:
+    """The items of a text or of a list of texts; empty ones are left out. Raises BlockError(params_invalid)."""
+    if given is None or given == "":
+        return []
+    if isinstance(given, list):
+        if not all(isinstance(item, str) for item in given):
+            raise invalid(f"{name} must hold addresses as text")
+        found = given
+    elif isinstance(given, str):
+        found = _split(given)
+    else:
+        raise invalid(f"{name} must hold addresses as text")
+    for item in found:
+        if any(ord(character) < 0x20 or ord(character) == 0x7F for character in item):
+            raise invalid(f"{name} holds a line break or another control character")
+    return [str(item) for item in found if item.strip()]
+
+
+def mailbox(item: str, name: str) -> tuple[str, str]:
+    """(name, address). The address is what stands in the last angle brackets, or all of the item; what is before the
+    brackets is a name, commas and all. Raises BlockError(params_invalid)."""
+    text = item.strip()
+    shown, address = "", text
+    if text.endswith(">"):
+        shown, _, rest = text.rpartition("<")
+        address = rest[:-1].strip()
+    if _ADDRESS.fullmatch(address) is None or "=?" in address:
+        raise invalid(f"{name} holds {text[:_SHOWN]!r}, which is not one mail address", hint=HINT)
+    shown = shown.strip()
+    quoted = _QUOTED.fullmatch(shown)
+    return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else shown, address
+
+
+def mailboxes(given: Any, name: str) -> list[tuple[str, str]]:
+    """(name, address) of each. Raises BlockError(params_invalid), also when there is something and no address in it."""
+    found = [mailbox(item, name) for item in items_of(given, name)]
+    if not found and given and (not isinstance(given, str) or given.strip()):
+        raise invalid(f"{name} holds no mail address", hint=HINT)
+    return found
+
+
+def _split(text: str) -> list[str]:
+    """At commas that the author wrote, outside of quotes that the author wrote."""
+    mine, quoted, start = written(text), False, 0
+    items: list[str] = []
+    for at, character in enumerate(text):
+        if not mine[at]:
+            continue
+        if character == '"':
+            quoted = not quoted
+        elif character == "," and not quoted:
+            items.append(text[start:at])
+            start = at + 1
+    return [*items, text[start:]]
