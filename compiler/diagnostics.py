@@ -166,7 +166,7 @@ HINTS: Final[dict[str, str]] = {
     "trigger_has_input": "Delete the connection, or repeat the blocks in a loop.",
     "trigger_in_container": "Move it out of the container.",
     "block_unreachable": "Connect it, or delete it.",
-    "block_type_unknown": "GET /api/blocks lists the block types.",
+    "block_type_unknown": "Replace the block, for example with an HTTP request. GET /api/blocks lists the types.",
     "required": "GET /api/blocks lists the parameters of each block type.",
     "param_unknown": "GET /api/blocks lists the parameters of each block type.",
     "param_invalid": "GET /api/blocks has the schema of the parameters of each block type.",

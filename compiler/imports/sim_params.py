@@ -17,6 +17,7 @@ _INTERNAL = frozenset(["triggerMode", "advancedMode"])
 _NOTHING: tuple[Any, ...] = (None, "", [], {}, False)
 _REPEATABLE = frozenset(["GET", "HEAD", "OPTIONS", "PUT", "DELETE"])
 _PAUSE_MAX_MS = 86_400_000
+_TIMEOUT_MAX_S = 300  # of a request
 SETTINGS_SHOWN_MAX = 10
 Converted = tuple[str, dict[str, Any], list[Loss]]
 
@@ -201,9 +202,11 @@ def notes_of(kind: str, params: Mapping[str, Any]) -> str:
 
 def policy_of(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
     """Sim's `api` block repeats requests that failed, those that change something only if it is told to."""
-    retries = _number(params.get("retries"))
-    if kind != "api" or isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+    if kind != "api":
         return {}
+    retries = _number(params.get("retries") or 0)
+    if isinstance(retries, bool) or not isinstance(retries, int) or retries < 0:
+        retries = 0
     repeats = str(params.get("method") or "GET").upper() in _REPEATABLE or params.get("retryNonIdempotent") is True
     policy: dict[str, Any] = {"max_attempts": min(100, retries + 1) if repeats else 1}
     for theirs, ours in (("retryDelayMs", "initial_ms"), ("retryMaxDelayMs", "max_ms")):
@@ -246,7 +249,9 @@ def _http(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -
         out["body"] = texts.value(body)
     timeout = _number(params.get("timeout"))
     if isinstance(timeout, int | float) and timeout > 0:
-        out["timeout_s"] = timeout / 1000
+        out["timeout_s"] = min(timeout / 1000, _TIMEOUT_MAX_S)
+        if timeout / 1000 > _TIMEOUT_MAX_S:
+            losses.append(Loss(f"Its timeout is reduced to {_TIMEOUT_MAX_S} s.", "Use a callback for longer requests."))
     return "http", out
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 
+import httpx
 import pytest
 
 from compiler.compile import compile_document
@@ -40,3 +41,13 @@ def test_an_unknown_nickname_is_named_with_those_that_exist() -> None:
 def test_a_schedule_block_takes_a_nickname() -> None:
     document = {"format": "weft/1", "blocks": {"every": {"type": "schedule", "params": {"cron": "@daily"}}}}
     assert compile_document(document, Registry.load()).diagnostics == []
+
+
+async def test_the_api_takes_a_nickname(client: httpx.AsyncClient) -> None:
+    shown = await client.get("/api/cron", params={"expr": "@daily", "tz": "Europe/Berlin"})
+    assert shown.status_code == 200, shown.text
+    document = {"format": "weft/1", "name": "nightly", "blocks": {"start": {"type": "start"}}}
+    assert (await client.post("/api/workflows", json={"document": document})).status_code == 201
+    made = await client.put("/api/schedules/s1", json={"workflow": "nightly", "cron": "@daily"})
+    assert made.status_code == 201, made.text
+    assert made.json()["cron"] == "@daily"

@@ -99,6 +99,7 @@ def test_notes_are_kept() -> None:
             {"max_attempts": 5, "initial_ms": 200, "max_ms": 5000},
         ),
         ({"retries": 0}, {"max_attempts": 1}),
+        ({}, {"max_attempts": 1}),
         ({"retries": 3, "method": "POST"}, {"max_attempts": 1}),
         ({"retries": 3, "method": "POST", "retryNonIdempotent": True}, {"max_attempts": 4}),
     ],
@@ -107,6 +108,12 @@ def test_the_retries_of_a_request(params: Json, policy: Json) -> None:
     result = imported(block("start", "start_trigger"), block("h", "api", url="http://e.org", **params), wires="start h")
     assert result.document["blocks"]["h"]["policy"] == {"retry": policy}
     assert result.diagnostics == [] and errors(result) == []
+
+
+def test_a_timeout_that_is_too_long_is_reduced() -> None:
+    result = imported(block("start", "start_trigger"), block("h", "api", url="http://e.org", timeout="600000"))
+    assert result.document["blocks"]["h"]["params"]["timeout_s"] == 300
+    assert said(result) == [('API "h": Its timeout is reduced to 300 s.', "Use a callback for longer requests.")]
 
 
 def test_an_error_is_text_where_text_is_meant() -> None:
