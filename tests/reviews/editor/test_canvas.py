@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import itertools
 import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -273,6 +274,24 @@ class TestCards:
         said = editor.block("call").locator(".foot--error")
         expect(said).to_have_text(re.compile("^503 Service Unavailable: try later"))
         assert said.evaluate("(it) => it.clientHeight") <= 3 * 15 + 6
+
+    def test_d03_cards_that_wait_for_their_next_attempt_stay_apart(self, editor: Editor, tmp_path: Path) -> None:
+        slow = {"text": "on and on", "until": str(tmp_path / "never")}
+        policy = {"timeout_s": 0.05, "retry": {"max_attempts": 3, "backoff": "fixed", "initial_ms": 600_000}}
+        blocks = {
+            "one": block("speak", 288, 0, name="One", params=slow, policy=policy),
+            "two": block("speak", 288, 112, name="Two", params=slow, policy=policy),
+        }
+        run = editor.api.run(document(blocks, [("start", "one"), ("start", "two")]))
+        editor.open_run(run)
+        for name in blocks:
+            editor.has_status(name, "retrying")
+            said = editor.block(name).locator(".foot--error")
+            expect(said).to_be_visible()
+            assert said.evaluate("(it) => it.clientHeight") <= 16, "one line, and nothing of the next"
+        upper, lower = box_of(editor.block("one")), box_of(editor.block("two"))
+        assert lower["y"] - upper["y"] - upper["height"] >= 8
+        editor.api.post(f"/api/runs/{run}/cancel")
 
     def test_d05_one_ring_around_what_is_selected_and_has_the_keyboard(self, editor: Editor) -> None:
         editor.open(document({"a": value(288, 0)}, [("start", "a")]))
