@@ -11,6 +11,7 @@ import asyncio
 import errno
 import gc
 import logging
+import shutil
 import signal
 import socket
 import sys
@@ -212,12 +213,14 @@ class Server(uvicorn.Server):
 
     def _say_ready(self) -> None:
         link = self._auth.link() if self._auth.required and (self._settings.token_file or self._show) else None
-        print(f"weft is ready: {self._settings.base_url}/", flush=True)
+        page = f"{self._settings.base_url}/"
         if link is not None and self._settings.token_file:
-            print(f"Sign in with: {link}", flush=True)
-            print("  The link works once, within 10 minutes; `weft link` prints a new one.", flush=True)
+            print(f"weft is ready: {link}", flush=True)
+            print(f"  It signs a browser in, once, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
+        else:
+            print(f"weft is ready: {page}", flush=True)
         if self._show is not None:
-            self._show(link or f"{self._settings.base_url}/")
+            self._show(link or page)
 
     async def on_tick(self, counter: int) -> bool:
         if counter % TICKS_PER_S == 0:
@@ -293,6 +296,12 @@ async def _serve(
 async def _warm_up() -> None:
     """anyio imports its backend with the first call that needs it, and no descriptor may be left for that by then."""
     await anyio.lowlevel.checkpoint()
+
+
+def _command() -> str:
+    """What to type for `weft` here: `make serve` runs one that is not on the PATH."""
+    called = sys.argv[0]
+    return called if Path(called).name == "weft" and shutil.which("weft") is None else "weft"
 
 
 def _log_to_stderr(settings: Settings) -> None:
