@@ -216,7 +216,7 @@ class Server(uvicorn.Server):
         page = f"{self._settings.base_url}/"
         if link is not None and self._settings.token_file:
             print(f"weft is ready: {link}", flush=True)
-            print(f"  It signs a browser in, once, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
+            print(f"  It signs one browser in, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
         else:
             print(f"weft is ready: {page}", flush=True)
         if self._show is not None:
