@@ -51,6 +51,7 @@ GROUP_MAX = 1024  # items of one transaction; more only add latency (measured: n
 IDLE_S = 0.05  # this long without work, then checkpoint
 CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over again and again
 CHECKPOINT_ROWS = 8192
+LOOK_EVERY_S = 0.005  # whether the file is still the one that was opened
 
 RESTORE_HINT = "Stop the server and run `weft restore` with a backup; it keeps the damaged file beside the new one."
 UNAVAILABLE = (
@@ -115,6 +116,7 @@ class Writer:
         self._id = uuid.uuid4().hex
         self._group = 0
         self._failed = Repeated()
+        self._look_again_s = 0.0
         self._commits = 0  # since the last checkpoint
         self._rows = 0
 
@@ -236,7 +238,7 @@ class Writer:
     def _commit(self, items: list[Item]) -> list[Outcome]:
         """One transaction. Raises sqlite3.Error, or what an item raised: then nothing is on disk. DatabaseUnavailable
         from a failed look at an uncertain commit is the one case in which nobody can tell."""
-        self._database.check_file()
+        self._look_at_file()
         self._group += 1
         outcomes: list[Outcome] = []
         changes = 0
@@ -264,6 +266,13 @@ class Writer:
             self._commits += 1
             self._rows += changes
         return outcomes
+
+    def _look_at_file(self) -> None:
+        """Not for each of many small groups: a look takes 8 us. Raises DatabaseReplaced."""
+        now_s = time.monotonic()
+        if now_s >= self._look_again_s:
+            self._database.check_file()
+            self._look_again_s = now_s + LOOK_EVERY_S
 
     def _is_on_disk(self, tx: Tx) -> bool:
         """After a COMMIT that raised: look with a fresh connection. A group is there as a whole, so one of its events

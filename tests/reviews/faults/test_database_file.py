@@ -17,6 +17,7 @@ import pytest
 from executor.errors import DatabaseDamaged, DatabaseFull, DatabaseReplaced, ForeignDatabase, StoreError
 from executor.store import migrate
 from executor.store.sqlite import SQLiteStore
+from executor.store.writer import LOOK_EVERY_S
 from executor.upkeep.backup import BackupUnusable, backup, inspect
 from tests.conformance.store.given import T0, change, new_run, owned_run, record
 from tests.unit.executor.children.given import engine_on, value
@@ -48,6 +49,7 @@ async def test_v2_nothing_is_acknowledged_into_a_file_that_is_gone(
         first = await engine.submit(chain("a", a=value(1)))
         await engine.healthy()
         await asyncio.to_thread(lose, db)
+        await asyncio.sleep(2 * LOOK_EVERY_S)
         for _ in range(16):
             with pytest.raises(DatabaseReplaced) as refused:
                 await engine.submit(chain("a", a=value(1)))
@@ -66,6 +68,7 @@ async def test_v2_a_file_that_is_put_back_is_used_again(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
     async with engine_on(db) as engine:
         db.rename(tmp_path / "elsewhere")
+        await asyncio.sleep(2 * LOOK_EVERY_S)
         with pytest.raises(DatabaseReplaced):
             await engine.submit(chain("a", a=value(1)))
         (tmp_path / "elsewhere").rename(db)
