@@ -39,11 +39,12 @@ class NotifySettings:
 
 class RunLimits(Struct, frozen=True):
     """Bounds of what runs leave behind: runs below one run; bytes of the outputs of a run, and of a run with all below
-    it."""
+    it; of the outputs that runs in memory hold."""
 
     family: FamilyMax = FamilyMax()
     run_bytes: int = 256 * 1024 * 1024
     family_bytes: int = 1024 * 1024 * 1024
+    memory_bytes: int = 128 * 1024 * 1024
 
 
 @dataclass(slots=True)

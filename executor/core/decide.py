@@ -49,6 +49,8 @@ from executor.core.state import RunPhase, State
 PARK_MIN_MS = 2_000
 # A block that takes its process down with it must not do so for ever: after so many losses a person is asked.
 LOST_ATTEMPTS_MAX = 10
+# Losses that other runs had part in, such as a machine that runs out of memory, count for this limit alone.
+LOST_TOGETHER_MAX = 100
 
 # A name of this module costs a tenth of a look-up in the enum (CPython 3.11: 0.01 and 0.1 us).
 _RUNNING, _STOPPING, _FAILING, _CANCELLING, _FINISHED = (
@@ -179,7 +181,7 @@ class _Turn:
             case f.NodeErred():
                 self._erred(key, attempt, fact.error, fact.retry_at_ms, fact.deferred)
             case f.AttemptLost():
-                self._lost(key, attempt)
+                self._lost(key, attempt, fact.together)
             case f.NodeSuspended():
                 if draining or self.state.phase is _FAILING:
                     self._fail(key, attempt, CANCELLED)
@@ -272,15 +274,19 @@ class _Turn:
         else:
             self._fail(key, attempt, error)
 
-    def _lost(self, key: NodeKey, attempt: int) -> None:
+    def _lost(self, key: NodeKey, attempt: int, together: bool) -> None:
         on_lost = self.plan.nodes[key[1]].policy.on_lost
         dead = self.state.phase not in (_RUNNING, _STOPPING) or self.state.scopes[key[0]].dead
         if dead or on_lost == "fail":
             self._fail(key, attempt, LOST_ERROR)
-        elif on_lost == "retry" and self._may_go_on(key) and self.state.lost.get(key, 0) < LOST_ATTEMPTS_MAX:
-            self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR))
+        elif on_lost == "retry" and self._may_go_on(key) and self._may_be_lost_again(key, together):
+            self.emit(RetryScheduled(key, attempt, self.at_ms, LOST_ERROR, together=together))
         else:
             self.emit(WaitOpened(key, attempt, "attention"))
+
+    def _may_be_lost_again(self, key: NodeKey, together: bool) -> bool:
+        lost, with_others = self.state.lost.get(key, 0), self.state.together.get(key, 0)
+        return lost < LOST_TOGETHER_MAX and (together or lost - with_others < LOST_ATTEMPTS_MAX)
 
     def _may_go_on(self, key: NodeKey) -> bool:
         return self.state.phase is _RUNNING and not self.state.scopes[key[0]].dead

@@ -114,7 +114,8 @@ class NodeSkipped(Struct, frozen=True, tag="node.skipped", omit_defaults=True):
 
 class RetryScheduled(Struct, frozen=True, tag="retry.scheduled", omit_defaults=True):
     """Attempt `attempt` failed with `error`; the next one may start at `due_ms`. `deferred`: the attempt does not
-    count against max_attempts, and `pause_ms` is how long the node waits for that."""
+    count against max_attempts, and `pause_ms` is how long the node waits for that. `together`: the attempt was
+    lost with those of other runs."""
 
     key: NodeKey
     attempt: int
@@ -122,6 +123,7 @@ class RetryScheduled(Struct, frozen=True, tag="retry.scheduled", omit_defaults=T
     error: ErrorInfo
     deferred: Deferred | None = None
     pause_ms: int = 0
+    together: bool = False
 
 
 class RetryHastened(Struct, frozen=True, tag="retry.hastened"):

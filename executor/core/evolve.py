@@ -264,6 +264,8 @@ def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pr
     _leave(plan, state, event.key)
     if event.error.code in (LOST, FORKED):
         state.lost[event.key] = state.lost.get(event.key, 0) + 1
+        if event.together:
+            state.together[event.key] = state.together.get(event.key, 0) + 1
     if event.deferred is not None:
         times, waited_ms = state.deferred.get(event.key, (0, 0))
         state.deferred[event.key] = (times + 1, waited_ms + event.pause_ms)
@@ -339,6 +341,7 @@ def _decide_node(
     scope.status[number - first] = status
     if state.lost:
         state.lost.pop(key, None)
+        state.together.pop(key, None)
     if state.deferred:
         state.deferred.pop(key, None)
     if state.stop_after == number and state.phase is _RUNNING:
@@ -489,6 +492,7 @@ def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
         del state.containers[key]
     for lost in [lost for lost in state.lost if _within(lost[0], abort)]:
         del state.lost[lost]
+        state.together.pop(lost, None)
     for deferred in [deferred for deferred in state.deferred if _within(deferred[0], abort)]:
         del state.deferred[deferred]
     outer, body, index = abort

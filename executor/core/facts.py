@@ -129,11 +129,13 @@ class TimerFired(Struct, frozen=True):
 
 
 class AttemptLost(Struct, frozen=True):
-    """The process that ran this attempt is gone; nobody knows how far it got."""
+    """The process that ran this attempt is gone; nobody knows how far it got. `together`: it had other runs as well, so
+    this one need not be the cause."""
 
     at_ms: int
     key: NodeKey
     attempt: int
+    together: bool = False
 
 
 class ForkMade(Struct, frozen=True):

@@ -104,6 +104,7 @@ class State:
     retries: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)  # next attempt, due_ms
     lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: nobody knows how they ended
     # Attempts that do not count because they had to wait: how many, and milliseconds of waiting.
+    together: dict[NodeKey, int] = field(default_factory=dict)  # those of them that were lost with other runs
     deferred: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)
     opening: dict[ContainerKey, None] = field(default_factory=dict)  # may open more scopes now
     exits: dict[NodeKey, None] = field(default_factory=dict)  # end sentinels that leave without a test
@@ -159,6 +160,7 @@ def encode(state: State) -> bytes:
         "waits": sorted((key, w.attempt, w.kind, w.due_ms or 0, w.on_expire) for key, w in state.waits.items()),
         "retries": sorted(state.retries.items()),
         "lost": sorted(state.lost.items()),
+        "together": sorted(state.together.items()),
         "deferred": sorted(state.deferred.items()),
         "opening": sorted(state.opening),
         "exits": sorted(state.exits),

@@ -124,16 +124,16 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         wake=parts.wake,
         limits=parts.services.limits,
     )
-    return loop, _first_facts(parts, plan, state, loop)
+    return loop, _first_facts(parts, plan, state, loop, row.lost_together)
 
 
-def _first_facts(parts: Parts, plan: Plan, state: State, loop: RunLoop) -> list[f.Fact]:
+def _first_facts(parts: Parts, plan: Plan, state: State, loop: RunLoop, together: bool) -> list[f.Fact]:
     now_ms = parts.clock.now_ms()
     first: list[f.Fact] = [] if state.parked else [f.Recovered(now_ms)]
     for command in outstanding(plan, state):
         match command:
             case c.RunNode():
-                first.append(f.AttemptLost(now_ms, command.key, command.attempt))
+                first.append(f.AttemptLost(now_ms, command.key, command.attempt, together))
             case c.SetTimer():
                 loop.set_node_timer(command)
             case _:

@@ -30,6 +30,7 @@ from executor.core.state import RunPhase, State
 from executor.errors import CorruptJournal, Fenced, LimitExceeded, StoreError, Unheard
 from executor.runtime import bounds, lost
 from executor.runtime.absorb import Absorber
+from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.children import cancel_of_orphan, error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
 from executor.runtime.move import carried, fit, move_append, translator
@@ -89,6 +90,8 @@ class RunLoop:
         self._wake_other = wake
         self._limits = limits or RunLimits()
 
+        self._held_at = self._held_bytes = 0
+
         self._results: deque[Result] = deque()
         self._said: deque[tuple[NodeKey, int, str, Stream]] = deque()
         self._wake = asyncio.Event()
@@ -124,6 +127,16 @@ class RunLoop:
         self._stopping = True
         self._deciding = replace(self._plan, settings=replace(self._plan.settings, max_concurrency=0))
         self._wake.set()
+
+    @property
+    def held_bytes(self) -> int:
+        """Of the outputs that it holds. Looked at anew when it has put out much since."""
+        made = self._absorber.bytes
+        if made <= SMALL_BYTES:
+            return made
+        if made > self._held_at + SMALL_BYTES:
+            self._held_at, self._held_bytes = made, self._values.held_bytes()
+        return self._held_bytes
 
     @property
     def _ends_not_yet(self) -> bool:

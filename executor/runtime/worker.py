@@ -12,10 +12,13 @@ import logging
 import random
 import secrets
 
+from msgspec.structs import replace
+
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
 from executor.repeated import Repeated
+from executor.runtime.admission import Admission
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.recover import Parts, recover
 from executor.runtime.run import RunLoop
@@ -32,6 +35,7 @@ RUNS_MAX = 1_000
 CLAIM_BATCH = 64
 # Claims without a single append in between: the run takes its worker down each time.
 STALLS_MAX = 20
+OWNERS_KEPT = 100
 RETRY_AFTER_ERROR_S = 1.0
 # The wall clock went back by more than this: it was set, not slewed.
 CLOCK_STEP_MS = 1_000
@@ -59,6 +63,8 @@ class Worker:
         self._mend_at_s = 0.0  # of the event loop's clock, which nobody sets
         self._stopping = False
         self._failed = Repeated()
+        self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
+        self._taken_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were taken over here
         self._background: list[asyncio.Task[None]] = []
 
     def start(self) -> None:
@@ -74,6 +80,7 @@ class Worker:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
         self._stopping = True
         self._wake.set()
+        self._admission.close()
         for loop in self._loops.values():
             loop.stop()
         if self._background:
@@ -129,7 +136,10 @@ class Worker:
                 if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
                     # This process slept. It keeps what nobody took, instead of claiming its own runs from itself.
                     await self._renew()
+                self._admission.look()
                 room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
+                if self._admission.waiting > self._runs_max // 2:  # another process may have room
+                    room = 0
                 claimed_at_ms = clock.now_ms()
                 rows = await store.claim(self.name, claimed_at_ms, self._lease_ms, limit=room) if room > 0 else []
                 if rows:  # what was renewed while the claim was on its way did not have these
@@ -183,14 +193,20 @@ class Worker:
         if stale is not None:
             await asyncio.wait([stale])
         loop: RunLoop | None = None
+        store = self._parts.store
         try:
-            loop, first = await recover(self._parts, row)
+            # A run that begins has put out nothing.
+            if not await self._admission.enter(row.id, await store.output_bytes(row.id) if row.seq > 1 else 0):
+                await store.release(row.id, row.epoch, row.seq, self._parts.clock.now_ms(), "running")
+                return
+            loop, first = await recover(self._parts, self._taken_over(row))
             if row.stalls > STALLS_MAX:
                 message = f"{row.stalls} workers took this run and none got anywhere"
                 # What was under way is lost in any case; the run can not end before that is said.
                 lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
                 first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
             self._loops[row.id] = loop
+            self._admission.entered(row.id)
             if self._stopping:
                 loop.stop()
             if row.orphaned:
@@ -213,7 +229,22 @@ class Worker:
                 del self._tasks[row.id]
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._parts.left()
+            self._admission.entered(row.id)
             self._wake.set()
+
+    def _held_bytes(self) -> int:
+        return sum(loop.held_bytes for loop in self._loops.values())
+
+    def _taken_over(self, row: RunRow) -> RunRow:
+        """With `lost_together` as all claims of this process together say."""
+        owner = row.former_owner
+        if owner is None:
+            return row
+        before = self._taken_from.pop(owner, 0)
+        self._taken_from[owner] = before + 1
+        if len(self._taken_from) > OWNERS_KEPT:
+            del self._taken_from[next(iter(self._taken_from))]
+        return replace(row, lost_together=row.lost_together or before > 0)
 
     async def _move(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         """The same lease of a run that follows another plan now, or whose append was refused: recovered from what is

@@ -134,6 +134,8 @@ class RunRow(Struct, frozen=True):
     draft_id: str | None = None
     draft_rev: int | None = None
     root_id: str | None = None
+    former_owner: str | None = None  # whose lease had lapsed, says `claim`
+    lost_together: bool = False  # `claim` says so when that owner had other runs as well
     orphaned: bool = False  # `claim` says so of a run below one that was told to cancel, or has ended
 
 
@@ -334,6 +336,9 @@ class Store(
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
         """Extend the leases this owner still holds, in one UPDATE. Returns those it still holds."""
+
+    async def output_bytes(self, run_id: str) -> int:
+        """Of all outputs in its journal."""
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         """Free the lease. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its

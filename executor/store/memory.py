@@ -40,6 +40,7 @@ from executor.store.memory_sessions import MemorySessions
 from executor.store.memory_triggers import MemoryTriggers
 from executor.store.memory_upkeep import MemoryUpkeep
 from executor.store.memory_workflows import MemoryWorkflows
+from executor.store.upkeep import blobs_of
 from executor.store.workflows import LastRun
 
 
@@ -247,6 +248,7 @@ class MemoryStore(
             if claimable_at is not None and claimable_at <= now_ms and run_id in (None, run.row.id):
                 due.append((claimable_at, run.row.id, run))
         claimed = [run for _, _, run in sorted(due, key=lambda entry: entry[:2])[:limit]]
+        held = Counter(run.row.lease_owner for run in self._open.values() if run.row.lease_owner is not None)
         for run in claimed:
             run.row = replace(
                 run.row,
@@ -256,9 +258,14 @@ class MemoryStore(
                 stalls=run.row.stalls + 1,
                 status="running",
                 started_at_ms=now_ms if run.row.started_at_ms is None else run.row.started_at_ms,
+                former_owner=run.row.lease_owner,
+                lost_together=held[run.row.lease_owner or ""] > 1,
                 orphaned=self._is_orphaned(run.row),
             )
-        return [run.row for run in claimed]
+        rows = [run.row for run in claimed]
+        for run in claimed:  # what it says of this claim is not part of the run
+            run.row = replace(run.row, former_owner=None, lost_together=False, orphaned=False)
+        return rows
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
         held = [self._open[run_id] for run_id in set(run_ids) if run_id in self._open]
@@ -266,6 +273,13 @@ class MemoryStore(
         for run in held:
             run.row = replace(run.row, lease_until_ms=now_ms + lease_ms)
         return {run.row.id for run in held}
+
+    async def output_bytes(self, run_id: str) -> int:
+        run = self._runs.get(run_id)
+        if run is None:
+            return 0
+        blobs = sum(len(self._blobs.get(hash, b"")) for hash in blobs_of(run.events))
+        return blobs + sum(len(record.output or b"") for record in run.events)
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         run = self._open.get(run_id)

@@ -186,6 +186,10 @@ class SQLiteStore(
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
         return await self._writer.submit(writes.renew, owner, run_ids, now_ms, lease_ms)
 
+    async def output_bytes(self, run_id: str) -> int:
+        row = await self._readers.one(sql.OUTPUT_BYTES, (run_id, run_id))
+        return 0 if row is None else int(row[0])
+
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         return await self._writer.submit(writes.release, run_id, epoch, seq, next_run_at_ms, status)
 

@@ -89,7 +89,14 @@ ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
         SELECT r.parent_run_id, depth + 1 FROM above JOIN runs AS r ON r.id = above.id
          WHERE r.parent_run_id IS NOT NULL AND depth < 100)
     SELECT 1 FROM above JOIN runs AS r ON r.id = above.id WHERE r.cancel_n IS NOT NULL OR r.{ENDED})"""
-CLAIMABLE = f"SELECT {RUN}, {ORPHANED} FROM runs"
+# How many runs each of these owners holds.
+COUNT_HELD = f"""
+SELECT lease_owner, count(*) FROM runs
+ WHERE {OPEN} AND lease_owner IN (SELECT value FROM json_each(?)) GROUP BY lease_owner"""
+OUTPUT_BYTES = """
+SELECT (SELECT coalesce(sum(length(output)), 0) FROM events WHERE run_id = ?)
+     + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash) WHERE run_id = ?)"""
+CLAIMABLE = f"SELECT {RUN}, lease_owner, 0, {ORPHANED} FROM runs"
 FIND_CLAIMABLE = f"{CLAIMABLE} WHERE {OPEN} AND {CLAIMABLE_AT} <= ? ORDER BY {CLAIMABLE_AT}, id LIMIT ?"
 FIND_CLAIMABLE_RUN = f"{CLAIMABLE} WHERE id = ? AND {OPEN} AND {CLAIMABLE_AT} <= ?"
 TAKE_LEASE = """

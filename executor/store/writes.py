@@ -183,10 +183,15 @@ def claim(tx: Tx, owner: str, now_ms: int, lease_ms: int, limit: int, run_id: st
         found = tx.db.execute(sql.FIND_CLAIMABLE, (now_ms, limit)).fetchall()
     else:
         found = tx.db.execute(sql.FIND_CLAIMABLE_RUN, (run_id, now_ms)).fetchall()[:limit]
-    return [_take_lease(tx, RunRow(*row), owner, now_ms, lease_ms) for row in found]
+    rows = [RunRow(*row) for row in found]
+    gone = {row.former_owner for row in rows if row.former_owner is not None}
+    held: dict[str | None, int] = {}
+    if gone:
+        held = dict(tx.db.execute(sql.COUNT_HELD, (msgspec.json.encode(sorted(gone)).decode(),)).fetchall())
+    return [_take_lease(tx, row, owner, now_ms, lease_ms, held.get(row.former_owner, 0) > 1) for row in rows]
 
 
-def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int) -> RunRow:
+def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int, together: bool) -> RunRow:
     run = msgspec.structs.replace(
         run,
         lease_owner=owner,
@@ -195,6 +200,7 @@ def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int) -> 
         stalls=run.stalls + 1,
         status="running",
         started_at_ms=now_ms if run.started_at_ms is None else run.started_at_ms,
+        lost_together=together,
         orphaned=bool(run.orphaned),
     )
     tx.db.execute(

@@ -267,6 +267,10 @@ class Values:
             output[node.block if node.name in output else node.name] = orjson.loads(cell.data)
         return output
 
+    def held_bytes(self) -> int:
+        """Of the outputs that can still be read. Takes time with their number."""
+        return _held(self._root)
+
     # references
 
     def _block(self, ref: Ref, path: Path) -> Any:
@@ -401,6 +405,15 @@ class Values:
             if cell is not None and node.sentinel != "start":
                 outputs[node.block if node.name in outputs else node.name] = cell.data
         return b"{" + b",".join(orjson.dumps(name) + b":" + data for name, data in outputs.items()) + b"}"
+
+
+def _held(scope: _Scope) -> int:
+    total = sum(len(cell.data) for cell in scope.cells.values())
+    for container in scope.containers.values():
+        total += sum(map(len, container.results.values())) + len(container.items_data or b"")
+        scopes = [*container.open.values(), *container.kept.values(), *([container.last] if container.last else [])]
+        total += sum(map(_held, scopes))
+    return total
 
 
 def _chains(plan: Plan) -> tuple[tuple[int, ...], ...]:

@@ -302,10 +302,11 @@ class Drive:
         self._stop_and_fold()
         lost, self.attempts = self.attempts, {}
         self.stopped.clear()
+        together = self.rng.random() < 0.5
         for key, attempt in lost.items():
             if self.state.running.get(key) == attempt:  # an earlier loss may have ended the run
                 self.watch.lost(key)
-                self.feed(f.AttemptLost(self.now_ms, key, attempt))
+                self.feed(f.AttemptLost(self.now_ms, key, attempt, together))
 
     def _nothing_more(self) -> None:
         """After its end a run takes nothing in any more."""

@@ -257,3 +257,27 @@ async def test_a_clock_set_back_keeps_no_run_from_being_claimed(store: Store) ->
 
 async def test_ping(store: Store) -> None:
     await store.ping()
+
+
+async def test_a_claim_says_whose_run_it_was_and_whether_that_one_had_more(store: Store) -> None:
+    for id in ("a", "b"):
+        await owned_run(store, id, owner="gone")
+    await owned_run(store, "c", owner="gone as well")
+    later = T0 + 2 * LEASE_MS
+    [first] = await store.claim("w2", later, LEASE_MS, run_id="a")
+    assert (first.lease_owner, first.former_owner, first.lost_together) == ("w2", "gone", True)
+    rest = {run.id: run for run in await store.claim("w2", later, LEASE_MS, limit=10)}
+    assert (rest["b"].former_owner, rest["b"].lost_together) == ("gone", False)  # the last of its runs
+    assert (rest["c"].former_owner, rest["c"].lost_together) == ("gone as well", False)
+    assert (await row(store, "a")).former_owner is None
+    await store.release("a", first.epoch, first.seq, later, "running")
+    [again] = await store.claim("w3", later, LEASE_MS, run_id="a")
+    assert (again.former_owner, again.lost_together) == (None, False)
+
+
+async def test_the_outputs_of_a_run_have_a_size(store: Store) -> None:
+    run = await owned_run(store)
+    assert await store.output_bytes(run.id) == await store.output_bytes("none") == 0
+    big = record(data=b'{"blob":"sha","size":1000}')
+    await store.append(change(run, record(output=b"x" * 7), big, record(), blobs=(("sha", b"y" * 1000),)))
+    assert await store.output_bytes(run.id) == 1007

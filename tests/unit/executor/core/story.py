@@ -110,8 +110,8 @@ class Story:
         error = e.ErrorInfo("boom", "it broke", retryable)
         return self.feed(f.NodeErred(self.at_ms, *self.attempt(name), error, retry_at_ms, deferred))
 
-    def lost(self, name: str) -> list[str]:
-        return self.feed(f.AttemptLost(self.at_ms, *self.attempt(name)))
+    def lost(self, name: str, together: bool = False) -> list[str]:
+        return self.feed(f.AttemptLost(self.at_ms, *self.attempt(name), together))
 
     def suspended(
         self, name: str, kind: e.WaitKind = "approval", due_ms: int | None = None, on_expire: str = "fail"

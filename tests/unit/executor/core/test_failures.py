@@ -7,7 +7,7 @@ from typing import Any
 import pytest
 
 from executor.core import events as e
-from executor.core.decide import LOST_ATTEMPTS_MAX
+from executor.core.decide import LOST_ATTEMPTS_MAX, LOST_TOGETHER_MAX
 from executor.core.retry import DEFERRED_MAX, DEFERRED_PAUSE_MIN_MS, DEFERRED_TOTAL_MS
 from tests.simulation.generator import Block
 from tests.unit.executor.core.story import T0, Story, block, loop, parallel
@@ -256,6 +256,24 @@ def test_a_lost_attempt_runs_again_and_does_not_count_as_a_failure() -> None:
     assert s.why("a") == ("needs_attention", ("waits for somebody to say what became of its lost attempt", lost))
     assert s.wait_retried("a") == ["a wait answered", "a will retry", f"a starts again ({LOST_ATTEMPTS_MAX + 2})"]
     assert s.lost("a") == ["a waits", "run parks"]
+
+
+def test_what_is_lost_with_other_runs_is_repeated_for_longer() -> None:
+    s = Story({"a": ""})
+    s.start()
+    for _ in range(LOST_ATTEMPTS_MAX + 1):
+        assert s.lost("a", together=True)[0] == "a will retry"
+    for _ in range(LOST_ATTEMPTS_MAX):
+        assert s.lost("a")[0] == "a will retry"
+    assert s.lost("a") == ["a waits", "run parks"]
+
+
+def test_what_is_lost_again_and_again_is_asked_about_whoever_had_part_in_it() -> None:
+    s = Story({"a": ""})
+    s.start()
+    for _ in range(LOST_TOGETHER_MAX):
+        assert s.lost("a", together=True)[0] == "a will retry"
+    assert s.lost("a", together=True) == ["a waits", "run parks"]
 
 
 def asking(out: str = "", **more: Any) -> Block:

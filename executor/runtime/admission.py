@@ -1,0 +1,61 @@
+"""Which claimed runs are taken into memory: as many as fit by the bytes of the outputs that they hold.
+
+What a run will hold is guessed from all that it has put out, before it is read; what it does hold is known afterwards,
+and less when loops let go of their iterations. A small run never waits: their number is bounded elsewhere. A large one
+waits its turn, and is taken in any case when no other is there.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable
+
+SMALL_BYTES = 64 * 1024
+
+
+class Admission:
+    """Of one process. `held`: bytes of the outputs of the runs in memory."""
+
+    def __init__(self, most_bytes: int, held: Callable[[], int]) -> None:
+        self._most_bytes = most_bytes
+        self._held = held
+        self._entering: dict[str, int] = {}  # taken, and not read yet
+        self._waiting: deque[tuple[str, int, asyncio.Future[bool]]] = deque()
+        self._closed = False
+
+    @property
+    def waiting(self) -> int:
+        """Runs that were claimed and wait for room."""
+        return len(self._waiting)
+
+    async def enter(self, run: str, bytes: int) -> bool:
+        """Until there is room. False: the process goes down, the run stays out."""
+        if bytes <= SMALL_BYTES:
+            return not self._closed
+        turn: asyncio.Future[bool] = asyncio.get_running_loop().create_future()
+        self._waiting.append((run, bytes, turn))
+        self.look()
+        return await turn
+
+    def entered(self, run: str) -> None:
+        """It is in memory now, or will not come: the guess is not needed any more."""
+        self._entering.pop(run, None)
+        self.look()
+
+    def look(self) -> None:
+        """Let in who fits by now, in order."""
+        while self._waiting:
+            run, bytes, turn = self._waiting[0]
+            used = self._held() + sum(self._entering.values())
+            if not turn.done():  # else whoever waited was cancelled
+                if used and used + bytes > self._most_bytes and not self._closed:
+                    return
+                if not self._closed:
+                    self._entering[run] = bytes
+                turn.set_result(not self._closed)
+            self._waiting.popleft()
+
+    def close(self) -> None:
+        self._closed = True
+        self.look()
