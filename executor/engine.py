@@ -231,7 +231,7 @@ class Engine:
             )
         if len(name) > WORKFLOW_NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
             raise BadRequest(
-                f"the workflow can not be stored as {name[:80]!r}",
+                f"the workflow cannot be stored as {name[:80]!r}",
                 code="name_invalid",
                 pointer="/name",
                 hint=f"names are part of addresses: at most {WORKFLOW_NAME_MAX} characters, no slash, no controls",

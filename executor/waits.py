@@ -112,7 +112,7 @@ class Waits:
             raise answered_before(await self.view(row))
         if row.kind not in CANCELLABLE:
             raise Conflict(
-                f"a wait for a {row.kind} can not be cancelled by itself",
+                f"a wait for a {row.kind} cannot be cancelled by itself",
                 code="wait_not_cancellable",
                 hint="send the signal, cancel the child run, or cancel the whole run",
             )
@@ -209,11 +209,11 @@ def _no_such_wait(run: str, wait: str) -> NotFound:
 
 def answered_before(view: WaitView) -> AlreadyAnswered:
     if view.status == "answered":
-        message = f"this was answered before by {view.answered_by or 'somebody who left no name'}"
+        message = f"this was already answered{f' by {view.answered_by}' if view.answered_by else ''}"
     elif view.status == "pending":
-        message = f"a wait for a {view.kind} takes no answer by a link"
+        message = f"a wait for a {view.kind} cannot be answered by a link"
     else:
-        message = f"this wait is {view.status}: it takes no answer any more"
+        message = f"this wait is {view.status}: it can no longer be answered"
     return AlreadyAnswered(
         message, code="already_answered" if view.status == "answered" else f"wait_{view.status}", wait=view
     )

@@ -262,7 +262,7 @@ async def _serve(
     except asyncio.CancelledError:
         return 0
     except (WeftError, SettingsError, OSError) as error:
-        print(f"weft: can not open {settings.db_path}: {error}", file=sys.stderr)
+        print(f"weft: cannot open {settings.db_path}: {error}", file=sys.stderr)
         full = isinstance(error, OSError) and error.errno in FULL
         hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
         print(f"  {hint or NO_DATABASE_HINT}", file=sys.stderr)
@@ -355,5 +355,5 @@ def _bind(settings: Settings) -> socket.socket:
             if error.errno == errno.EADDRINUSE
             else ""
         )
-        raise OSError(f"can not listen on {settings.host}:{settings.port}: {error.strerror or error}{hint}") from None
+        raise OSError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}{hint}") from None
     return listener

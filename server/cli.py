@@ -1,8 +1,9 @@
 """The `weft` command: start the server, check and draw plans without it, and drive runs through its HTTP API.
 
-Exit codes: 0 done; 1 the run failed, or the document has errors; 2 the run was cancelled; 3 the run waits for somebody;
-4 the arguments are wrong, or the server refused them; 5 no server answers. Results go to stdout, everything said about
-them to stderr, so a pipe gets data only. Heavy imports are inside the commands: `weft --help` answers at once.
+Exit codes: 0 done; 1 the run failed, or the document has errors; 2 the run was cancelled; 3 the run waits for an
+answer or a signal; 4 the arguments are wrong, or the server refused them; 5 no server answers. Results go to stdout,
+everything said about them to stderr, so a pipe gets data only. Heavy imports are inside the commands:
+`weft --help` answers at once.
 """
 
 from __future__ import annotations
@@ -110,7 +111,7 @@ def weft(ctx: click.Context, url: str | None) -> None:
 )
 @click.option("--open", "open_browser", is_flag=True, help="Show it in the browser, signed in.")
 def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
-    """Start the server and go on with the runs that were under way.
+    """Start the server and resume the runs that were open.
 
     It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
     """
@@ -129,7 +130,7 @@ def serve(host: str | None, port: int | None, db: str | None, open_browser: bool
 
 @weft.command()
 @click.argument("file")
-@click.option("--trigger", help="Id of the block the run starts at, when there are several.")
+@click.option("--trigger", help="Block to start at, if there are several triggers.")
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
 def validate(file: str, trigger: str | None, as_json: bool) -> int:
     """Check the workflow in FILE (- for stdin). Exit code 1 when it has errors."""
@@ -148,9 +149,9 @@ def validate(file: str, trigger: str | None, as_json: bool) -> int:
 
 @weft.command()
 @click.argument("workflow", metavar="NAME|FILE")
-@click.option("--trigger", help="Id of the block the run starts at, when there are several.")
+@click.option("--trigger", help="Block to start at, if there are several triggers.")
 @click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
-@click.option("--expanded", is_flag=True, help="Draw the branches of parallels one by one where their number is known.")
+@click.option("--expanded", is_flag=True, help="Draw each branch of a parallel whose count is known.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]), default="text", show_default=True
 )
@@ -185,7 +186,7 @@ def plan(url: str, workflow: str, trigger: str | None, version: int | None, expa
 
 @weft.command()
 @click.argument("file")
-@click.option("--name", help="Name to store it under; the document's own without it.")
+@click.option("--name", help="Name of the workflow. Default: the name in the document.")
 @click.pass_obj
 def deploy(url: str, file: str, name: str | None) -> int:
     """Store the workflow in FILE as the active version of NAME."""
@@ -198,16 +199,14 @@ def deploy(url: str, file: str, name: str | None) -> int:
 
 @weft.command()
 @click.argument("workflow", metavar="NAME|FILE")
-@click.option(
-    "--input", "input_text", metavar="JSON|@FILE", help="Input of the run: JSON, or @ and a file that holds it."
-)
-@click.option("--trigger", help="Id of the block to start at, when there are several.")
+@click.option("--input", "input_text", metavar="JSON|@FILE", help="Input of the run, as JSON or @FILE.")
+@click.option("--trigger", help="Block to start at, if there are several triggers.")
 @click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
-@click.option("--stop-after", metavar="BLOCK", help="Start nothing more once this block is done.")
-@click.option("--key", help="Idempotency key: the same key again gives the same run.")
-@click.option("--follow", is_flag=True, help="Stay until it has ended or waits for somebody; print its output.")
+@click.option("--stop-after", metavar="BLOCK", help="Stop after this block.")
+@click.option("--key", help="Idempotency key: the same key returns the same run.")
+@click.option("--follow", is_flag=True, help="Wait until it ends or needs an answer, and print its output.")
 @click.option(
-    "--json", "as_json", is_flag=True, help="The server's answer as JSON; with --follow, the events as JSON lines."
+    "--json", "as_json", is_flag=True, help="Print JSON: the answer, or with --follow the events, one per line."
 )
 @click.pass_obj
 def run(
@@ -223,7 +222,8 @@ def run(
 ) -> int:
     """Run a stored workflow, or the document in a file.
 
-    With --follow the exit code tells how it went: 0 succeeded, 1 failed, 2 cancelled, 3 waits for somebody.
+    With --follow the exit code tells the result: 0 succeeded, 1 failed, 2 cancelled, 3 waiting for an answer or a
+    signal.
     """
     from server import follow_cli
 
@@ -254,9 +254,9 @@ def run(
 
 @weft.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--after", type=click.IntRange(0), default=0, help="Only events behind this sequence number.")
-@click.option("--follow", is_flag=True, help="Go on as they happen, until the run has ended.")
-@click.option("--json", "as_json", is_flag=True, help="One JSON object a line.")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only events after this number.")
+@click.option("--follow", is_flag=True, help="Show new events until the run ends.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
 @click.pass_obj
 def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> int:
     """Print the journal of RUN."""
@@ -269,10 +269,10 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 @weft.command()
 @click.argument("run_id", metavar="RUN")
 @click.argument("node", required=False)
-@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N; without it as it stands.")
+@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N. Default: now.")
 @click.pass_obj
 def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
-    """Say why the nodes of RUN (or NODE alone) are where they are."""
+    """Explain the state of RUN's nodes, or of NODE alone."""
     from server.render_cli import error_text, plain, styled_status, with_clock
 
     async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any] | None]:
@@ -305,12 +305,12 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
 
 @weft.command()
 @click.argument("token", metavar="TOKEN|LINK")
-@click.option("--action", help="Which of the offered actions, e.g. approve.")
-@click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the form; repeat for more.")
-@click.option("--by", default=None, help="Name the answer is recorded under; your login name without it.")
+@click.option("--action", help="One of the actions, such as approve.")
+@click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the form. Repeatable.")
+@click.option("--by", default=None, help="Name to record. Default: your login name.")
 @click.pass_obj
 def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by: str | None) -> int:
-    """Answer a wait, by its token or its resume link. The first answer counts."""
+    """Answer a wait by its link or token. The first answer counts."""
     origin, token = _split_link(token)
     pairs = [_split_field(text) for text in fields]
 
@@ -326,19 +326,19 @@ def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by
 
 @weft.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--reason", default="", help="Kept in the journal.")
+@click.option("--reason", default="", help="Recorded in the journal.")
 @click.pass_obj
 def cancel(url: str, run_id: str, reason: str) -> int:
-    """Cancel RUN and all runs below it. Nothing new starts, what runs is stopped, what waits is closed."""
+    """Cancel RUN and the runs it has started. Running blocks are stopped and waits are closed."""
     if _call(url, lambda client: client.cancel(run_id, reason)):
         click.echo(f"{run_id} is being cancelled.")
         return OK
-    raise _Refused(f"Run {run_id} had ended already.", f"See `weft events {run_id}`.")
+    raise _Refused(f"Run {run_id} has already ended.", f"See `weft events {run_id}`.")
 
 
 @weft.command()
 @click.option("--workflow", help="Only runs of this workflow.")
-@click.option("--parent", help="Only runs that this run started.")
+@click.option("--parent", help="Only runs started by this run.")
 @click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
 @click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
 @click.option("--json", "as_json", is_flag=True)
@@ -355,7 +355,7 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
         click.echo(line)
     if not found:
         narrowed = workflow or parent or status
-        click.echo("No such runs." if narrowed else "No runs yet. Start one with `weft run NAME`.", err=True)
+        click.echo("No runs match." if narrowed else "No runs yet. Start one with `weft run NAME`.", err=True)
     return OK
 
 
@@ -389,7 +389,9 @@ def _call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token:
     except SettingsError as error:
         raise _Refused(f"{error}") from None
     if token and not is_token(token):
-        raise _Refused("WEFT_TOKEN holds characters that no token has.", "Set it to the token of the server.")
+        raise _Refused(
+            "WEFT_TOKEN contains characters that are not allowed in a token.", "Set it to the token of the server."
+        )
 
     async def go() -> T:
         async with WeftClient(url, token or None) as client:
@@ -445,7 +447,7 @@ def _refused(error: ClientError) -> _Refused:
     )
     if error.status == 401:
         if os.environ.get("WEFT_TOKEN"):
-            message = "The server does not take the token in WEFT_TOKEN."
+            message = "The server refused the token in WEFT_TOKEN."
         hint = (
             "The token is beside the database: run this in the folder where `weft serve` runs, or with its WEFT_DB or "
             "WEFT_DATA. Elsewhere set WEFT_TOKEN to what `weft token` prints there."
@@ -520,7 +522,7 @@ def _read(path: str) -> str:
     except FileNotFoundError:
         raise _Refused(f"There is no file {path!r}.") from None
     except (OSError, UnicodeDecodeError) as error:
-        raise _Refused(f"{path} can not be read: {error}") from None
+        raise _Refused(f"{path} cannot be read: {error}") from None
 
 
 def _parse(text: str, where: str) -> Any:
@@ -553,7 +555,7 @@ def _split_link(text: str) -> tuple[str | None, str]:
 def _split_field(text: str) -> tuple[str, str]:
     name, found, value = text.partition("=")
     if not found or not name:
-        raise _Refused(f"--field wants NAME=VALUE, not {text!r}.")
+        raise _Refused(f"--field must be NAME=VALUE, not {text!r}.")
     return name, value
 
 

@@ -7,16 +7,16 @@ import click
 
 @click.group()
 def cache() -> None:
-    """Cached results of blocks."""
+    """Manage cached results of blocks."""
 
 
 @cache.command()
-@click.option("--workflow", help="Only what runs of this workflow left.")
+@click.option("--workflow", help="Only results of this workflow.")
 @click.pass_obj
 def clear(url: str, workflow: str | None) -> int:
-    """Forget cached results: the blocks run again the next time."""
+    """Delete cached results, so that the blocks run again next time."""
     from server.cli import OK, _call, _count
 
     cleared = _call(url, lambda client: client.clear_cache(workflow))
-    click.echo(f"{_count(cleared, 'result')} forgotten.")
+    click.echo(f"{_count(cleared, 'result')} deleted.")
     return OK

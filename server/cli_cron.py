@@ -26,11 +26,11 @@ def cron() -> None:
 @click.argument("workflow", metavar="NAME")
 @click.option("--cron", "expression", required=True, help="Minute, hour, day, month, weekday: '0 9 * * MON-FRI'.")
 @click.option("--tz", default="UTC", show_default=True, help="Time zone, such as Europe/Berlin.")
-@click.option("--input", "input_text", metavar="JSON|@FILE", help="Input of each run: JSON, or @ and a file.")
-@click.option("--trigger", help="Id of the block the runs start at, when there are several.")
-@click.option("--overlap", type=click.Choice(["skip", "queue", "allow"]), help="While a run of it is open; skip.")
-@click.option("--catch-up", type=click.Choice(["one", "none", "all"]), help="Of the times that were missed; one.")
-@click.option("--id", "schedule", help="Name of the schedule; that of the workflow without it.")
+@click.option("--input", "input_text", metavar="JSON|@FILE", help="Input of each run, as JSON or @FILE.")
+@click.option("--trigger", help="Block to start at, if there are several triggers.")
+@click.option("--overlap", type=click.Choice(["skip", "queue", "allow"]), help="If a run is still open. Default: skip.")
+@click.option("--catch-up", type=click.Choice(["one", "none", "all"]), help="Which missed times to run. Default: one.")
+@click.option("--id", "schedule", help="Id of the schedule. Default: the workflow's name.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def add(
@@ -45,7 +45,7 @@ def add(
     schedule: str | None,
     as_json: bool,
 ) -> int:
-    """Run the stored workflow NAME at certain times. The same id again changes the schedule."""
+    """Run the workflow NAME on a schedule. An existing id is changed."""
     from server import cli
 
     spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": cli._read_input(input_text)}
@@ -57,17 +57,17 @@ def add(
 
 
 @cron.command(name="ls")
-@click.option("--workflow", help="Only those of this workflow.")
+@click.option("--workflow", help="Only for this workflow.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
-    """List schedules with their next time."""
+    """List schedules with their next run."""
     from server import cli
 
     found = cli._call(url, lambda client: client.schedules(workflow))
     _show(found, as_json, (_schedule_line(one) for one in found))
     if not found:
-        click.echo("No schedules. Make one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
+        click.echo("No schedules. Create one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
     return cli.OK
 
 
@@ -76,7 +76,7 @@ def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def show_schedule(url: str, schedule: str, as_json: bool) -> int:
-    """Show a schedule, its next times and what became of its last ones."""
+    """Show a schedule with its next and last runs."""
     from server import cli
 
     found = cli._call(url, lambda client: client.schedule(schedule))
@@ -88,11 +88,11 @@ def show_schedule(url: str, schedule: str, as_json: bool) -> int:
 @click.argument("schedule", metavar="ID")
 @click.pass_obj
 def remove_schedule(url: str, schedule: str) -> int:
-    """Delete a schedule. Its runs stay."""
+    """Delete a schedule. Its runs are kept."""
     from server import cli
 
     cli._call(url, lambda client: client.delete_schedule(schedule))
-    click.echo(f"{schedule} is deleted.")
+    click.echo(f"Deleted schedule {schedule}.")
     return cli.OK
 
 
@@ -100,7 +100,7 @@ def remove_schedule(url: str, schedule: str) -> int:
 @click.argument("schedule", metavar="ID")
 @click.pass_obj
 def enable(url: str, schedule: str) -> int:
-    """Switch a schedule on: its next time is the first from now."""
+    """Enable a schedule. Its next run is the first from now."""
     return _switch(url, schedule, "enable")
 
 
@@ -108,7 +108,7 @@ def enable(url: str, schedule: str) -> int:
 @click.argument("schedule", metavar="ID")
 @click.pass_obj
 def disable(url: str, schedule: str) -> int:
-    """Switch a schedule off. Nothing is made up for later."""
+    """Disable a schedule. Times that pass meanwhile are not made up for."""
     return _switch(url, schedule, "disable")
 
 
@@ -116,7 +116,7 @@ def disable(url: str, schedule: str) -> int:
 @click.argument("schedule", metavar="ID")
 @click.pass_obj
 def run_now(url: str, schedule: str) -> int:
-    """Start a run of a schedule now, beside its times."""
+    """Start a run of a schedule now."""
     from server import cli
 
     started = cli._call(url, lambda client: client.run_schedule(schedule))
@@ -133,7 +133,7 @@ def hooks() -> None:
 
 
 @hooks.command(name="ls")
-@click.option("--workflow", help="Only those of this workflow.")
+@click.option("--workflow", help="Only for this workflow.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
@@ -145,7 +145,7 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     lines = (f"{_id(one):<{width}}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
     _show(found, as_json, lines)
     if not found:
-        click.echo("No webhooks. A workflow with a `webhook` block brings one when it is stored.", err=True)
+        click.echo("No webhooks. Deploy a workflow with a `webhook` block to create one.", err=True)
     return cli.OK
 
 
@@ -154,7 +154,7 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def show_hook(url: str, hook: str, as_json: bool) -> int:
-    """Show a webhook with its secret and what came in lately."""
+    """Show a webhook with its secret and its last deliveries."""
     from server import cli
 
     found = cli._call(url, lambda client: client.webhook(hook))
@@ -166,7 +166,7 @@ def show_hook(url: str, hook: str, as_json: bool) -> int:
 @click.argument("hook", metavar="ID")
 @click.pass_obj
 def rotate(url: str, hook: str) -> int:
-    """Print a new secret. The old one counts no more."""
+    """Replace the secret of a webhook and print the new one."""
     from server import cli
 
     click.echo(cli._call(url, lambda client: client.rotate_webhook(hook))["secret"])

@@ -19,10 +19,10 @@ if TYPE_CHECKING:
 
 @click.command()
 @click.argument("workflow")
-@click.option("--node", "block", metavar="BLOCK", help="Of this block alone; CSV is always of one.")
+@click.option("--node", "block", metavar="BLOCK", help="Only this block. Required for CSV.")
 @click.option("--format", "form", type=click.Choice(["csv", "sqlite"]), default="csv", show_default=True)
-@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), help="Write to this file.")
-@click.option("--force", is_flag=True, help="Replace the file.")
+@click.option("--to", "target", type=click.Path(dir_okay=False, path_type=Path), help="File to write.")
+@click.option("--force", is_flag=True, help="Replace the file if it exists.")
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0.1, 86_400), default=600, show_default=True, help="Seconds."
 )
@@ -42,11 +42,13 @@ def export(
     from server import cli
 
     if form == "csv" and block is None:
-        raise cli._Refused("Of which block?", f"weft export {workflow} --node BLOCK, or --format sqlite for all")
+        raise cli._Refused(
+            "CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks"
+        )
     if form == "sqlite" and target is None:
-        raise cli._Refused("Into which file?", "--to FILE")
+        raise cli._Refused("SQLite needs a file.", "Add --to FILE.")
     if target is not None and target.exists() and not force:
-        raise cli._Refused(f"{target} is there already.", "--force replaces it.")
+        raise cli._Refused(f"{target} exists already.", "Use --force to replace it.")
     path = existing(db)
     if target is not None and target.exists() and target.samefile(path):
         raise cli._Refused(f"{target} is the database itself.")
@@ -66,9 +68,9 @@ def export(
     except WeftError as error:
         raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
     except sqlite3.Error as error:
-        raise cli._Refused(f"{path} can not be read, or {target} not be written: {error}.") from None
+        raise cli._Refused(f"{path} cannot be read, or {target} cannot be written: {error}.") from None
     except OSError as error:
-        raise cli._Refused(f"{target} can not be written: {error.strerror}.") from None
+        raise cli._Refused(f"{target} cannot be written: {error.strerror}.") from None
     return cli.OK
 
 

@@ -14,11 +14,14 @@ Json = Mapping[str, Any]
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N; without it as it stands.")
+@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N. Default: now.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
-    """Show RUN as it stood after an event. What was done, under way, waited for, and the variables."""
+    """Show the state of RUN after an event.
+
+    Its nodes, waits and variables.
+    """
     from server import cli
 
     found = cli._call(url, lambda client: client.state(run_id, seq))
@@ -54,7 +57,7 @@ def diff(url: str, a: str, b: str, as_json: bool) -> int:
 
 def say_if_past_the_end(asked: int | None, last: int) -> None:
     if asked is not None and asked > last:
-        click.echo(f"There is no event {asked}: this is after event {last}, the last one so far.", err=True)
+        click.echo(f"There is no event {asked}. This is the state after event {last}, the last one.", err=True)
 
 
 def _state_lines(found: Json) -> Iterator[str]:

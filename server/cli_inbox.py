@@ -23,7 +23,7 @@ ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
-    """List what waits for an answer, oldest first. The links answer it. Timers and child runs only with --kind."""
+    """List open waits with their links, oldest first. Timers and child runs only with --kind."""
     from server import cli
     from server.client import WeftClient
     from server.render_cli import inbox_lines
@@ -42,21 +42,19 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
     for line in inbox_lines(waits):
         click.echo(line)
     if not waits:
-        click.echo("Nothing waits for an answer.", err=True)
+        click.echo("No open waits.", err=True)
     elif in_all > len(waits):
-        click.echo(f"There are more: {in_all} wait in all. Narrow it down, or raise --limit.", err=True)
+        click.echo(f"There are {in_all} open waits. Use filters or a higher --limit to see more.", err=True)
     return cli.OK
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.argument("name")
-@click.option(
-    "--payload", metavar="JSON|@FILE", help="What the signal brings along: JSON, or @ and a file that has it."
-)
-@click.option("--correlation", help="Only a wait with the same correlation, or with none, takes it.")
-@click.option("--key", help="Dedupe key: the same key again is the same signal.")
-@click.option("--by", default=None, help="Name it is recorded under; your login name without it.")
+@click.option("--payload", metavar="JSON|@FILE", help="Data of the signal, as JSON or @FILE.")
+@click.option("--correlation", help="Only waits with this correlation, or with none, receive it.")
+@click.option("--key", help="Dedupe key: the same key counts once.")
+@click.option("--by", default=None, help="Name to record. Default: your login name.")
 @click.pass_obj
 def signal(
     url: str, run_id: str, name: str, payload: str | None, correlation: str | None, key: str | None, by: str | None
@@ -83,7 +81,7 @@ def signal(
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
-    """List the signals that RUN was sent, and what took them."""
+    """List signals sent to RUN and what received them."""
     from server import cli
     from server.render_cli import signal_lines
 
@@ -101,8 +99,8 @@ def signals(url: str, run_id: str, name: str | None, correlation: str | None, as
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.argument("wait")
-@click.option("--by", default=None, help="Name it is recorded under; your login name without it.")
-@click.option("--reason", default="", help="Kept in the error that the block fails with.")
+@click.option("--by", default=None, help="Name to record. Default: your login name.")
+@click.option("--reason", default="", help="Recorded in the error of the block.")
 @click.pass_obj
 def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> int:
     """Take back what RUN asks. WAIT is the node that waits, such as ask@review#2, or the id of the wait.
@@ -112,7 +110,7 @@ def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> i
     from server import cli
 
     done = cli._call(url, lambda client: client.withdraw(run_id, wait, by=by or cli._login(), reason=reason))
-    click.echo(f"Took back {done['label']!r} of run {run_id}.")
+    click.echo(f"Withdrew {done['label']!r} of run {run_id}.")
     return cli.OK
 
 

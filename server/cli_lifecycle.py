@@ -1,4 +1,4 @@
-"""`weft fork`, `weft retry`, `weft migrate`: mending runs."""
+"""`weft fork`, `weft retry`, `weft migrate`: repairing runs."""
 
 from __future__ import annotations
 
@@ -10,15 +10,15 @@ import click
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--at", "seq", type=click.IntRange(1), required=True, help="Take over the events up to this number.")
+@click.option("--at", "seq", type=click.IntRange(1), required=True, help="Last event to take over.")
 @click.option(
-    "--set", "edits", metavar="KEY=JSON", multiple=True, help="Put out this instead of what was recorded; repeatable."
+    "--set", "edits", metavar="KEY=JSON", multiple=True, help="Replace the recorded output of a node. Repeatable."
 )
-@click.option("--key", help="Idempotency key: the same key again gives the same run.")
+@click.option("--key", help="Idempotency key: the same key returns the same run.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | None, as_json: bool) -> int:
-    """Start a new run that goes on from an event of RUN. `weft events RUN` numbers them."""
+    """Start a new run from an event of RUN. `weft events RUN` shows their numbers."""
     from server import cli
 
     outputs: dict[str, Any] = {}
@@ -33,14 +33,14 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
     if as_json:
         click.echo(json.dumps(made, indent=2))
         return cli.OK
-    click.echo(f"run {made['run']} goes on from event {made['seq']} of {run_id}")
+    click.echo(f"run {made['run']} continues from event {made['seq']} of {run_id}")
     return cli.OK
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
 @click.argument("node")
-@click.option("--key", help="Idempotency key: the same key again gives the same run.")
+@click.option("--key", help="Idempotency key: the same key returns the same run.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> int:
@@ -52,19 +52,19 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
     if as_json:
         click.echo(json.dumps(made, indent=2))
         return cli.OK
-    told = {
+    lines = {
         "now": f"run {run_id}: the next attempt of {node} is due now",
         "from_block": f"run {made['run']} runs {made['block']} and what follows it again",
         "from_node": f"run {made['run']} runs {node} and what follows it again",
-        "whole_container": f"run {made['run']} runs all of {made['block']} again: more than {node} had gone on in it",
+        "whole_container": f"run {made['run']} runs all of {made['block']} again: more than {node} had run in it",
     }
-    click.echo(told[made["how"]])
+    click.echo(lines[made["how"]])
     return cli.OK
 
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--version", type=click.IntRange(1), required=True, help="Of the workflow that it is a run of.")
+@click.option("--version", type=click.IntRange(1), required=True, help="Version of its workflow.")
 @click.option("--json", "as_json", is_flag=True)
 @click.pass_obj
 def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
@@ -87,7 +87,7 @@ def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
     elif answer["moved"]:
         click.echo(f"run {run_id} follows version {version} now")
     else:
-        click.echo(f"run {run_id} will move to version {version} when a worker has it, if it still fits", err=True)
+        click.echo(f"run {run_id} moves to version {version} when its worker responds, if it still fits", err=True)
     return cli.OK
 
 

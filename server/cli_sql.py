@@ -31,7 +31,9 @@ LAST_RESORT_S = 1.0
 @click.argument("query", required=False)
 @DATABASE
 @click.option("--format", "form", type=click.Choice(["table", "csv", "json"]), default="table", show_default=True)
-@click.option("--limit", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Rows at most.")
+@click.option(
+    "--limit", type=click.IntRange(1, 1_000_000), default=1000, show_default=True, help="Maximum number of rows."
+)
 @click.option(
     "--timeout", "timeout_s", type=click.FloatRange(0.1, 3600), default=10, show_default=True, help="Seconds."
 )
@@ -48,7 +50,7 @@ def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: fl
     from server import cli
 
     if query is None and not list_views:
-        raise cli._Refused("Which query?", "weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
+        raise cli._Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
     path = existing(db)
     try:
         connection, views = reading.open_for_reading(path, Registry.load())
@@ -63,9 +65,9 @@ def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: fl
     except WeftError as error:
         raise _shown(error) from None
     except sqlite3.Error as error:
-        raise cli._Refused(f"{path} can not be read: {error}.") from None
+        raise cli._Refused(f"{path} cannot be read: {error}.") from None
     if found.more:
-        click.echo(f"There are more than {limit} rows; --limit shows more.", err=True)
+        click.echo(f"Only the first {limit} rows are shown. Use --limit for more.", err=True)
     return cli.OK
 
 
@@ -103,7 +105,7 @@ def _print_views(views: list[View], form: str) -> None:
     for view in views:
         click.echo(f"{view.name}  ({', '.join(view.columns)})")
     if not views:
-        click.echo("No stored workflow has a block whose output is known.", err=True)
+        click.echo("No views: no stored workflow has a block with a known output.", err=True)
 
 
 def _print_table(found: Query) -> None:

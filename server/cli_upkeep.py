@@ -43,7 +43,7 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
 
 @click.command()
 @DATABASE
-@click.option("--run", "run_id", help="Look at one run alone.")
+@click.option("--run", "run_id", help="Check this run only.")
 @click.option("--json", "as_json", is_flag=True, help="The whole report as JSON.")
 def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     """Check a database: does it hold what weft promises?
@@ -63,7 +63,7 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     try:
         report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
     except sqlite3.Error as error:
-        raise cli._Refused(f"{path} can not be read: {error}.", "Restore a backup: weft restore FILE") from None
+        raise cli._Refused(f"{path} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
     except DatabaseUnavailable as error:
         raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
     except LookupError:
@@ -77,12 +77,12 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
 
 
 @click.command()
-@click.option("--older-than", "older_than_s", callback=span, metavar="SPAN", help="Runs that ended longer ago, as 30d.")
+@click.option("--older-than", "older_than_s", callback=span, metavar="SPAN", help="Minimum age, such as 30d.")
 @click.option("--keep", type=click.IntRange(0), default=0, metavar="N", help="Keep the N newest of each workflow.")
-@click.option("--dry-run", is_flag=True, help="Say what would go.")
-@click.option("--vacuum", is_flag=True, help="Give the room back to the disk; with --db only.")
+@click.option("--dry-run", is_flag=True, help="Only show what would be deleted.")
+@click.option("--vacuum", is_flag=True, help="Return free space to the disk. Only with --db.")
 @click.option("--json", "as_json", is_flag=True)
-@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), help="Work on this file, with no server on it.")
+@click.option("--db", type=click.Path(dir_okay=False, path_type=Path), help="Database file, without a running server.")
 @click.pass_obj
 def gc(
     url: str, older_than_s: float | None, keep: int, dry_run: bool, vacuum: bool, as_json: bool, db: Path | None
@@ -97,7 +97,7 @@ def gc(
     from server import cli
 
     if vacuum and db is None:
-        raise cli._Refused("--vacuum needs the file for itself.", "Stop the server and name the file: --db PATH")
+        raise cli._Refused("--vacuum needs --db.", "Stop the server and name the file: --db PATH")
     older_than_ms = None if older_than_s is None else round(older_than_s * 1000)
     if older_than_ms is None and keep:
         older_than_ms = 0
@@ -108,7 +108,7 @@ def gc(
     if as_json:
         click.echo(json.dumps(gone, indent=2))
         return cli.OK
-    verb = "would go" if dry_run else "deleted"
+    verb = "would be deleted" if dry_run else "deleted"
     click.echo(f"{cli._count(gone['runs'], 'run')} with {cli._count(gone['events'], 'event')} {verb}.")
     rest = [
         cli._count(gone[name], noun)
@@ -122,7 +122,7 @@ def gc(
         if gone[name]
     ]
     if rest:
-        click.echo(f"{', '.join(rest)} that nothing refers to {verb}.")
+        click.echo(f"{', '.join(rest)} that nothing uses {verb}.")
     return cli.OK
 
 
@@ -148,11 +148,11 @@ def backup(file: Path, db: Path | None, force: bool) -> int:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @DATABASE
-@click.option("--force", is_flag=True, help="Replace the present database; it is kept beside the new one.")
+@click.option("--force", is_flag=True, help="Replace the current database, which is kept beside the new one.")
 def restore(file: Path, db: Path | None, force: bool) -> int:
     """Make FILE, a backup, the database. The server must be stopped.
 
-    Runs that were open when the copy was made go on when the server starts: what they did after it, they do again.
+    Runs that were open when the backup was made resume when the server starts, and repeat what they did after it.
     """
     from executor.upkeep import backup as copies
     from server import cli
@@ -163,7 +163,7 @@ def restore(file: Path, db: Path | None, force: bool) -> int:
     found, kept = _told(lambda: copies.restore(file, path, replace=force))
     click.echo(f"{path}: {cli._count(found.runs, 'run')}, {found.open_runs} of them open.")
     if kept is not None:
-        click.echo(f"What was there before is {kept}.", err=True)
+        click.echo(f"The previous database is {kept}.", err=True)
     key = path.with_suffix(".key")
     if not key.exists() and not os.environ.get("WEFT_SECRET_KEY"):
         click.echo(
@@ -205,7 +205,7 @@ def _secrets(database: Path) -> list[str]:
         kept = token_path(str(database))
         own = [read(kept)] if os.access(kept, os.R_OK) else []
     except SettingsError as error:
-        click.echo(f"Secrets are not looked for: {error}", err=True)
+        click.echo(f"Not searching for secrets: {error}", err=True)
         return []
     return [value for value in (*settings.unloggable, *own) if len(value) >= LENGTH_MIN]
 
@@ -217,7 +217,7 @@ def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, va
     from server import cli
 
     if _told(lambda: copies.in_use(path)):
-        raise cli._Refused(f"A process has {path} open.", "Leave --db away, so that the server does it, or stop it.")
+        raise cli._Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
     gone = _told(lambda: cli._run(_collect(path, older_than_ms, keep, dry_run)))
     if vacuum and not dry_run:
         _told(lambda: copies.vacuum(path))
@@ -248,13 +248,13 @@ def _told(work: Callable[[], T]) -> T:
         raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
     except OSError as error:
         if error.filename is None or error.errno not in (errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EROFS):
-            raise cli._Refused(f"It did not work: {error}.") from None
+            raise cli._Refused(f"Failed: {error}.") from None
         raise cli._Refused(
-            f"{Path(error.filename).parent} can not be written to: {error.strerror}.",
+            f"{Path(error.filename).parent} cannot be written to: {error.strerror}.",
             "Name a file in a folder that exists and that you may write to.",
         ) from None
     except sqlite3.Error as error:
-        raise cli._Refused(f"It did not work: {error}.") from None
+        raise cli._Refused(f"Failed: {error}.") from None
 
 
 def _about_key(key: Path) -> str:

@@ -285,7 +285,7 @@ class WeftClient:
     async def answer(
         self, token: str, fields: Mapping[str, Any], *, action: str | None = None, by: str | None = None
     ) -> dict[str, Any]:
-        """Answer a wait, once. ApiError 409: somebody did before. 422: the fields do not fit, the wait stays open."""
+        """Answer a wait, once. ApiError 409: already answered. 422: the fields do not fit, the wait stays open."""
         return await self._send(
             "POST", f"/api/resume/{_part(token)}", _present(fields=dict(fields), action=action, by=by)
         )

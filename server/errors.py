@@ -40,7 +40,7 @@ class BodyInvalid(BadRequest):
 
 
 class BodyTooLarge(LimitExceeded):
-    """The body is larger than this server takes."""
+    """The body is larger than this server allows."""
 
     code = "body_too_large"
 
@@ -74,7 +74,7 @@ class CrossSite(WeftError):
 
 
 class Misdirected(WeftError):
-    """This server does not answer to that Host name."""
+    """This server does not serve that host name."""
 
     code = "host_not_allowed"
     status = 421

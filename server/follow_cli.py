@@ -214,5 +214,5 @@ def _report(run: dict[str, Any]) -> str:
             actions = f" ({', '.join(wait['actions'])})" if wait.get("actions") else ""
             click.echo(f"  {plain(question(wait))}{actions}: {wait.get('link') or wait['kind']}", err=True)
     if status == "waiting":
-        click.echo(f"  It goes on by itself after an answer. Watch it with: weft events {run['id']} --follow", err=True)
+        click.echo(f"  It resumes after an answer. Watch it with: weft events {run['id']} --follow", err=True)
     return status

@@ -45,7 +45,7 @@ def styled_status(status: str) -> str:
 
 
 def diagnostic_lines(found: Iterable[Json]) -> list[str]:
-    """`error /blocks/ask/params/title: needs a title` and, indented, how to mend it."""
+    """`error /blocks/ask/params/title: needs a title` and, indented, how to fix it."""
     lines = []
     for item in found:
         colour = "red" if item["severity"] == "error" else "yellow"
@@ -84,7 +84,7 @@ def _detail(event: Event) -> str:
             return _error(data)
         case "node.succeeded":
             route = data.get("route", "out")
-            told = "" if route == "out" else f"-> {route or 'nowhere'}"
+            told = "" if route == "out" else f"-> {route or 'none'}"
             return " ".join(part for part in (told, short(data["output"]) if "output" in data else "") if part)
         case "node.skipped":
             because = f" because of {data['because']}" if data.get("because") else ""
@@ -108,7 +108,7 @@ def _detail(event: Event) -> str:
 
 
 def inbox_lines(waits: Sequence[Json]) -> list[str]:
-    """A table, and under each row the link that answers it, or how else it goes on."""
+    """A table, and under each row the link that answers it, or what else ends the wait."""
     head = ("AGE", "KIND", "WORKFLOW", "NODE", "QUESTION")
     rows = [
         (age(wait["age_s"]), str(wait["kind"]), plain(wait["workflow"]), str(wait["key"]), _asked(wait))

@@ -236,7 +236,7 @@ def read_secret(settings: Settings) -> bytes:
     try:
         key = bytes.fromhex(path.read_text(encoding="ascii").strip())
     except (OSError, ValueError) as error:
-        raise SettingsError(f"the key file {path} can not be read: {error}") from None
+        raise SettingsError(f"the key file {path} cannot be read: {error}") from None
     if len(key) != 32:
         raise SettingsError(f"the key file {path} is damaged: it must hold 64 hexadecimal digits")
     return key

@@ -137,9 +137,9 @@ def body_of(request: Received) -> Any:
 def header_problem(name: str) -> str | None:
     """Why runs can not see this header; None when they can."""
     if not HEADER_NAME.fullmatch(name):
-        return f"{name[:80]!r} can not be the name of a header"
+        return f"{name[:80]!r} cannot be the name of a header"
     if _SECRETIVE.search(name.lower()):
-        return f"header {name!r} lets somebody in: it is not passed on to runs, whose input is stored and shown"
+        return f"header {name!r} holds a credential: it is not passed on to runs, whose input is stored and shown"
     return None
 
 

@@ -102,7 +102,7 @@ class Schedules:
         InputInvalid, and Conflict for one that a document declares."""
         if not API_ID.fullmatch(id) and ":" not in id:
             raise BadRequest(
-                f"{id[:80]!r} can not be the id of a schedule", code="id_invalid", hint="letters, digits, _ . - only"
+                f"{id[:80]!r} cannot be the id of a schedule", code="id_invalid", hint="letters, digits, _ . - only"
             )
         old = await self._store.get_schedule(id)
         if ":" in id or (old is not None and old.origin == "document"):

@@ -48,7 +48,7 @@ class SwitchedOff(WeftError):
 
 
 class NotReady(WeftError):
-    """What this webhook starts can not be started now."""
+    """What this webhook starts cannot be started now."""
 
     code = "webhook_not_ready"
     status = 503
@@ -167,7 +167,7 @@ class Webhooks:
             raise _of_document(id)
         if not API_ID.fullmatch(id):
             raise BadRequest(
-                f"{id[:80]!r} can not be the id of a webhook", code="id_invalid", hint="letters, digits, _ . - only"
+                f"{id[:80]!r} cannot be the id of a webhook", code="id_invalid", hint="letters, digits, _ . - only"
             )
         _check(spec)
         old = await self._store.get_webhook(id)
@@ -341,7 +341,7 @@ def _check(spec: WebhookSpec) -> None:
         if problem is not None:
             raise BadRequest(problem, code="param_invalid", pointer=f"/headers/{i}")
     if spec.secret_env is not None and (spec.auth == "none" or not ENV_NAME.fullmatch(spec.secret_env)):
-        what = "without auth there is no secret" if spec.auth == "none" else "this can not be the name of a value"
+        what = "without auth there is no secret" if spec.auth == "none" else "this cannot be the name of a value"
         raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="leave it out")
 
 

@@ -19,8 +19,8 @@ TABLE = (
         "DELETE",
         "/api/cache",
         clear,
-        "Forget cached results",
+        "Delete cached results",
         answer=wire.CacheCleared,
-        params=(Param("workflow", "Only what runs of this workflow left."),),
+        params=(Param("workflow", "Only results of this workflow."),),
     ),
 )

@@ -58,7 +58,7 @@ async def change(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Runs and versions of the draft stay. With If-Match only at that revision, else 409."""
+    """Runs and versions of the draft are kept. With If-Match only at that revision, else 409."""
     await call.engine.drafts.delete(call.path("id"), _if_match(call))
     return json_response(wire.DraftDeleted(call.path("id"), True))
 
@@ -128,7 +128,7 @@ TABLE = (
         "POST",
         "/api/drafts",
         create,
-        "Begin a draft",
+        "Create a draft",
         "drafts",
         body=wire.DraftRequest,
         answer=DraftView,

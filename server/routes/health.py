@@ -50,7 +50,7 @@ _DOCUMENT = {"type": "object"}
 
 TABLE = (
     RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=_HEALTH, statuses=(503, 507)),
-    RouteSpec("GET", "/api/version", version, "Which weft this is", "server", answer=Version),
+    RouteSpec("GET", "/api/version", version, "Version of the server", "server", answer=Version),
     RouteSpec("GET", "/openapi.json", openapi, "This description", "server", public=True, answer=_DOCUMENT),
     RouteSpec("GET", "/api/openapi.json", openapi, "This description", "server", answer=_DOCUMENT),
 )

@@ -10,7 +10,7 @@ from server.routes.params import integer
 from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
-AT = Param("seq", "As it stood after this event; without it as it stands.", {"type": "integer", "minimum": 1})
+AT = Param("seq", "The state after this event. Default: now.", {"type": "integer", "minimum": 1})
 
 
 async def state(call: Call) -> Response:

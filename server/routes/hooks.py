@@ -132,7 +132,7 @@ TABLE = (
         "POST",
         "/hooks/{id}",
         receive,
-        "Start what a webhook starts",
+        "Receive a webhook request",
         "triggers",
         public=True,
         body={},

@@ -1,4 +1,4 @@
-"""Mending runs: a fork from any event, one node again, another version of the workflow."""
+"""Repairing runs: a fork from any event, one node again, another version of the workflow."""
 
 from __future__ import annotations
 
@@ -21,9 +21,9 @@ from server.wire_lifecycle import (
 
 
 async def fork(call: Call) -> Response:
-    """A new run that goes on from event `seq`: all up to it is taken over, with the given outputs in place of recorded
-    ones. The run it is made from stays as it is, ended or not. 409: the run was failing at that event; `seq` is then
-    the last one that can go on."""
+    """A new run that continues from event `seq`: all up to it is taken over, with the given outputs in place of
+    recorded ones. The run it is made from stays as it is, ended or not. 409: the run was failing at that event;
+    `seq` is then the last one that can continue."""
     body = await read_as(call.request, call.limits, ForkRequest)
     source = call.path("id")
     forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
@@ -61,7 +61,7 @@ TABLE = (
         "POST",
         "/api/runs/{id}/fork",
         fork,
-        "A new run from any event of this one",
+        "Fork a run at an event",
         body=ForkRequest,
         answer=ForkAccepted,
         status=202,

@@ -122,7 +122,7 @@ def _decode(data: bytes) -> dict[str, str]:
     try:
         return dict(parse_qsl(data.decode("utf-8"), keep_blank_values=True, max_num_fields=FORM_FIELDS_MAX))
     except ValueError as error:
-        raise BodyInvalid(f"The form can not be read: {error}", pointer="", hint=FORM_HINT) from None
+        raise BodyInvalid(f"The form cannot be read: {error}", pointer="", hint=FORM_HINT) from None
 
 
 def too_late(error: AlreadyAnswered) -> Conflict:

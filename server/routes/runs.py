@@ -76,8 +76,8 @@ async def read(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """With all that is its own: events, waits, outputs. The runs that it has started go with it. 409 while one of them
-    is open, and for a run that another one has started: that one is to be deleted."""
+    """With all that is its own: events, waits, outputs. The runs that it has started are deleted with it. 409 while one
+    of them is open, and for a run that another one has started: delete that one instead."""
     run = call.path("id")
     return json_response(wire.RunDeleted(run, await call.engine.upkeep.delete_run(run)))
 
@@ -93,7 +93,7 @@ async def graph(call: Call) -> Response:
 
 
 async def why(call: Call) -> Response:
-    """Also of the past: `seq` is the event after which it stood so."""
+    """With `seq`: the state after that event."""
     run, seq = call.path("id"), integer(call, "seq", minimum=1)
     return json_response({"run": run, "why": await call.engine.history.why(run, call.query("node"), seq)})
 
@@ -321,7 +321,7 @@ TABLE = (
         "GET",
         "/api/runs/{id}/why",
         why,
-        "Why nodes are where they are",
+        "Why nodes are in their state",
         statuses=(404,),
         answer={
             "type": "object",

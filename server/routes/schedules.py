@@ -26,30 +26,30 @@ async def read(call: Call) -> Response:
 
 
 async def put(call: Call) -> Response:
-    """201 for a new one, 200 for a change. Those that a document declares are changed there: 409."""
+    """201 for a new one, 200 for a change. A schedule declared by a document is changed there: 409."""
     spec = await read_as(call.request, call.limits, ScheduleSpec)
     view, created = await call.engine.schedules.put(call.path("id"), spec)
     return json_response(await _detail(call, view), 201 if created else 200)
 
 
 async def delete(call: Call) -> Response:
-    """Its runs stay. Those that a document declares are taken out there: 409."""
+    """Its runs are kept. A schedule declared by a document is removed there: 409."""
     await call.engine.schedules.delete(call.path("id"))
     return json_response(TriggerDeleted(call.path("id"), True))
 
 
 async def enable(call: Call) -> Response:
-    """The next moment is the first from now."""
+    """The next run is the first from now."""
     return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), True)))
 
 
 async def disable(call: Call) -> Response:
-    """Nothing starts, and nothing is made up for later."""
+    """No run starts, and times that pass are not made up for."""
     return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), False)))
 
 
 async def run_now(call: Call) -> Response:
-    """A run beside its moments, whether it is switched on or not, and whatever else is open."""
+    """Starts a run whether the schedule is enabled or not, and whatever else is open."""
     run = await call.engine.schedules.run_now(call.path("id"))
     row = await call.engine.run_row(run)
     accepted = wire.RunAccepted(row.id, row.workflow, row.version, row.status, True, wire.run_urls(row.id))
@@ -57,7 +57,7 @@ async def run_now(call: Call) -> Response:
 
 
 async def preview(call: Call) -> Response:
-    """The next five moments of an expression."""
+    """The next five times of an expression."""
     expression, zone = call.query("expr"), call.query("tz") or "UTC"
     if expression is None:
         raise BadRequest("The query parameter expr is missing.", hint="GET /api/cron?expr=0+9+*+*+MON-FRI&tz=UTC")
@@ -69,7 +69,7 @@ async def _detail(call: Call, view: ScheduleView) -> dict[str, Any]:
     return {**asdict(view), "fires": [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]}
 
 
-WORKFLOW = Param("workflow", "Only those of this workflow.")
+WORKFLOW = Param("workflow", "Only for this workflow.")
 # What is made by this API is named so; those that documents declare have a colon in them.
 OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
 _EXPR = Param(
@@ -91,7 +91,7 @@ TABLE = (
         "PUT",
         _ONE,
         put,
-        "Make or change a schedule",
+        "Create or change a schedule",
         "triggers",
         body=ScheduleSpec,
         answer=ScheduleDetail,
@@ -126,7 +126,7 @@ TABLE = (
         "GET",
         "/api/cron",
         preview,
-        "When an expression would be due",
+        "The next times of an expression",
         "triggers",
         answer=CronPreview,
         statuses=(400, 422),

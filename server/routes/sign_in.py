@@ -46,7 +46,7 @@ async def log_out(call: Call) -> Response:
 
 
 async def end_all(call: Call) -> Response:
-    """Sign every browser out, this one too. Programs that send the token go on."""
+    """Sign every browser out, this one too. Programs that send the token are not affected."""
     ended = await call.engine.store.delete_sessions()
     call.streams.close_sessions()
     response = json_response(SessionsEnded(ended))

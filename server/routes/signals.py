@@ -27,7 +27,7 @@ TABLE = (
         "GET",
         "/api/runs/{id}/signals",
         list_signals,
-        "Signals that a run was sent",
+        "Signals sent to a run",
         "waits",
         answer=SignalList,
         statuses=(404,),

@@ -42,7 +42,7 @@ async def read(call: Call) -> Response:
 
 async def withdraw(call: Call) -> Response:
     """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: it was over before, or waits for
-    something that nobody can take back (a time, a signal, a child run)."""
+    something that cannot be taken back (a time, a signal, a child run)."""
     body = await read_as(call.request, call.limits, WithdrawRequest)
     wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
     return json_response(asdict(wait))
@@ -78,7 +78,7 @@ TABLE = (
         "GET",
         "/api/waits",
         list_waits,
-        "What runs wait for, with links",
+        "Open waits, with links",
         "waits",
         answer=_LIST,
         params=_LIST_PARAMS,
@@ -97,7 +97,7 @@ TABLE = (
         "DELETE",
         _ONE,
         withdraw,
-        "Take a question back",
+        "Withdraw a wait",
         "waits",
         body=WithdrawRequest,
         answer=WaitView,

@@ -25,14 +25,14 @@ async def read(call: Call) -> Response:
 
 
 async def put(call: Call) -> Response:
-    """201 for a new one, 200 for a change. Those that a document declares are changed there: 409."""
+    """201 for a new one, 200 for a change. A webhook declared by a document is changed there: 409."""
     spec = await read_as(call.request, call.limits, WebhookSpec)
     view, created = await call.engine.webhooks.put(call.path("id"), spec)
     return json_response(await _detail(call, view), 201 if created else 200)
 
 
 async def delete(call: Call) -> Response:
-    """Its runs stay. Those that a document declares are taken out there: 409."""
+    """Its runs are kept. A webhook declared by a document is removed there: 409."""
     await call.engine.webhooks.delete(call.path("id"))
     return json_response(TriggerDeleted(call.path("id"), True))
 
@@ -42,12 +42,12 @@ async def enable(call: Call) -> Response:
 
 
 async def disable(call: Call) -> Response:
-    """Whoever can prove who he is gets 410 from then on."""
+    """Requests that are authentic get 410 from then on."""
     return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), False)))
 
 
 async def rotate(call: Call) -> Response:
-    """A new secret; the old one counts no more. 409 when the secret is not weft's."""
+    """A new secret; the old one stops working. 409 when the secret is not weft's."""
     return json_response(WebhookRotated(call.path("id"), await call.engine.webhooks.rotate(call.path("id"))))
 
 
@@ -79,7 +79,7 @@ TABLE = (
         "PUT",
         _ONE,
         put,
-        "Make or change a webhook",
+        "Create or change a webhook",
         "triggers",
         body=WebhookSpec,
         answer=WebhookDetail,
@@ -105,7 +105,7 @@ TABLE = (
         "POST",
         f"{_ONE}/rotate",
         rotate,
-        "Give a webhook a new secret",
+        "Replace the secret of a webhook",
         "triggers",
         answer=WebhookRotated,
         statuses=(404, 409),

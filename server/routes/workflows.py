@@ -31,7 +31,7 @@ DOCUMENT_BODY = {
 
 
 async def validate(call: Call) -> Response:
-    """200 with all findings, also when there are errors: being asked is not a failure."""
+    """200 with all findings, also when there are errors: a document with errors is not a failed request."""
     document, envelope = await _document(call)
     trigger = envelope.get("trigger") or call.query("trigger")
     found = await call.engine.validate(document, trigger)
@@ -75,7 +75,7 @@ async def activate(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """With its versions, schedules and webhooks. Its runs stay. 409 while a run of it is open."""
+    """With its versions, schedules and webhooks. Its runs are kept. 409 while a run of it is open."""
     name = call.path("name")
     deleted = await call.engine.workflows.delete(name)
     return json_response(WorkflowDeleted(name, deleted.schedules, deleted.webhooks))
@@ -92,7 +92,7 @@ async def blocks(call: Call) -> Response:
 
 
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
-    """The document and what was around it. A document has `blocks` and an envelope has not, so the two can not be
+    """The document and what was around it. A document has `blocks` and an envelope has not, so the two cannot be
     confused."""
     body = await read_json(call.request, call.limits)
     if not isinstance(body, dict):

@@ -188,7 +188,7 @@ def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: di
         check=False,
     )
     assert done.returncode == 2
-    assert "WEFT_" in done.stderr or "can not listen" in done.stderr
+    assert "WEFT_" in done.stderr or "cannot listen" in done.stderr
     assert "Traceback" not in done.stderr
 
 
@@ -204,7 +204,7 @@ def test_a_file_that_is_no_database_is_told_with_the_next_step(tmp_path: Path) -
         check=False,
     )
     assert done.returncode == 1
-    assert "can not open" in done.stderr and "file is not a database" in done.stderr
+    assert "cannot open" in done.stderr and "file is not a database" in done.stderr
     assert "--db or WEFT_DB" in done.stderr and "weft restore" in done.stderr
     assert "Traceback" not in done.stderr
 

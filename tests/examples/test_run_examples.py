@@ -266,8 +266,8 @@ def test_clearing_the_cache(weft: Weft) -> None:
         "edges": [{"source": "start", "target": "work"}],
     }
     assert weft("run", "-", "--follow", input=json.dumps(cached)).returncode == 0
-    assert weft("cache", "clear", "--workflow", "other").stdout == "0 results forgotten.\n"
-    assert weft("cache", "clear").stdout == "1 result forgotten.\n"
+    assert weft("cache", "clear", "--workflow", "other").stdout == "0 results deleted.\n"
+    assert weft("cache", "clear").stdout == "1 result deleted.\n"
 
 
 def test_a_failing_run_exits_with_1_and_a_cancelled_one_with_2(weft: Weft, tmp_path: Path) -> None:

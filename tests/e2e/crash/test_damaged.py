@@ -42,7 +42,7 @@ async def test_damage_is_refused_or_named(tmp_path: Path, file: Literal["db", "w
                 found["refused"] += 1
                 assert server.exit_code == REFUSED, damage
                 said = log.read_text()
-                assert said.startswith(f"weft: can not open {db}: ") and "weft restore" in said, (damage, said)
+                assert said.startswith(f"weft: cannot open {db}: ") and "weft restore" in said, (damage, said)
                 assert "Traceback" not in said, (damage, said)
         finally:
             await server.clean_up()

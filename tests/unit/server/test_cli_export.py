@@ -48,7 +48,7 @@ def test_a_block_as_csv(weft: Weft, copy: Copy, tmp_path: Path) -> None:
     with target.open(newline="") as written:
         assert list(csv.reader(written)) == shown
     assert target.stat().st_mode & 0o777 == 0o600
-    assert "there already" in refusal(weft("export", "loops", "--node", "work", "--to", str(target)))
+    assert "exists already" in refusal(weft("export", "loops", "--node", "work", "--to", str(target)))
     assert weft("export", "loops", "--node", "work", "--to", str(target), "--force").return_value == 0
 
 
@@ -95,4 +95,4 @@ def test_what_is_refused(weft: Weft, copy: Copy, tmp_path: Path) -> None:
     own = weft("export", "loops", "--format", "sqlite", "--to", str(copy.path), "--force")
     assert "is the database itself" in refusal(own)
     nowhere = weft("export", "loops", "--node", "work", "--to", str(tmp_path / "nowhere" / "x.csv"))
-    assert "can not be written: No such file" in refusal(nowhere)
+    assert "cannot be written: No such file" in refusal(nowhere)

@@ -55,12 +55,12 @@ async def test_the_inbox_and_a_question_taken_back(
     assert "/resume/" in link
     (as_json,) = json.loads((await weft("inbox", "--json", "--workflow", "asking")).stdout)
     assert as_json["run"] == run
-    assert "Nothing waits" in (await weft("inbox", "--kind", "form")).stderr
+    assert "No open waits" in (await weft("inbox", "--kind", "form")).stderr
 
     refused = await weft("withdraw", run, "nothing")
     assert refused.exit_code != 0 and "no wait 'nothing'" in refused.stderr
     done = await weft("withdraw", run, "ask", "--by", "Ada", "--reason", "asked twice")
-    assert (done.exit_code, done.stdout) == (0, f"Took back 'Ask' of run {run}.\n")
+    assert (done.exit_code, done.stdout) == (0, f"Withdrew 'Ask' of run {run}.\n")
     again = await weft("withdraw", run, as_json["id"])
     assert again.exit_code != 0 and "cancelled" in again.stderr
 
@@ -75,7 +75,7 @@ async def test_the_inbox_shows_questions_behind_any_number_of_timers(
     runs = [(await started(asking))["run"] for _ in range(2)]
     shown = await weft("inbox", "--limit", "1", "--json")
     assert [wait["run"] for wait in json.loads(shown.stdout)] == runs[:1]
-    assert "2 wait in all" in (await weft("inbox", "--limit", "1")).stderr
+    assert "There are 2 open waits" in (await weft("inbox", "--limit", "1")).stderr
     both = await weft("inbox", "--limit", "2")
     assert both.stdout.count("/resume/") == 2 and both.stderr == ""
     assert len(json.loads((await weft("inbox", "--kind", "timer", "--json")).stdout)) == 2

@@ -36,7 +36,7 @@ def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **dat
         (event("node.succeeded", route="out", output={"x": 1}), '{"x": 1}'),
         (event("node.succeeded", output=None), "null"),
         (event("node.succeeded", route="large"), "-> large"),
-        (event("node.succeeded", route=None), "-> nowhere"),
+        (event("node.succeeded", route=None), "-> none"),
         (event("node.failed", error={"code": "http_500", "message": "broken"}), "http_500: broken"),
         (event("node.skipped", reason="pruned"), "pruned"),
         (event("node.skipped", reason="pruned", because="check"), "pruned because of check"),

@@ -80,7 +80,7 @@ def test_the_doctor_looks_for_the_secrets_of_the_environment(
 
 def test_a_folder_that_is_not_there_is_named(weft: Weft, tmp_path: Path) -> None:
     told = weft("backup", str(tmp_path / "nowhere" / "copy.db")).exception
-    assert str(told) == f"{tmp_path / 'nowhere'} can not be written to: No such file or directory."
+    assert str(told) == f"{tmp_path / 'nowhere'} cannot be written to: No such file or directory."
     assert isinstance(told, cli._Refused) and "folder" in told.hint
 
 
@@ -99,13 +99,13 @@ def test_runs_that_are_not_there_and_files_that_are_no_database(weft: Weft, tmp_
     assert isinstance(ran.exception, cli._Refused) and "no run 'nobody'" in ran.exception.message
     (tmp_path / "text").write_text("no database " * 100)
     ran = weft("doctor", "--db", str(tmp_path / "text"))
-    assert isinstance(ran.exception, cli._Refused) and "can not be read" in ran.exception.message
+    assert isinstance(ran.exception, cli._Refused) and "cannot be read" in ran.exception.message
 
 
 def test_gc_of_a_file(weft: Weft, copy: Copy) -> None:
     db = ("--db", str(copy.path))
     ran = weft("gc", *db, "--older-than", "0s", "--dry-run")
-    assert lines(ran)[0].startswith("6 runs with ") and lines(ran)[0].endswith(" would go.")
+    assert lines(ran)[0].startswith("6 runs with ") and lines(ran)[0].endswith(" would be deleted.")
     assert lines(weft("gc", *db))[0] == "0 runs with 0 events deleted."
     assert json.loads(weft("gc", *db, "--keep", "5", "--json").stdout)["runs"] == 0
     size = copy.path.stat().st_size
@@ -167,7 +167,7 @@ def test_sql_as_a_table_as_csv_and_as_json(weft: Weft, copy: Copy) -> None:
     objects = [json.loads(line) for line in weft("sql", query, "--format", "json").stdout.splitlines()]
     assert objects[0] == {"workflow": "asking", "long": 1, "missing": None}
     limited = weft("sql", query, "--limit", "2")
-    assert len(lines(limited)) == 4 and "more than 2 rows" in limited.stderr
+    assert len(lines(limited)) == 4 and "Only the first 2 rows" in limited.stderr
 
 
 def test_sql_keeps_control_characters_from_the_terminal_and_cells_short(weft: Weft) -> None:

@@ -142,7 +142,7 @@ async def test_the_commands(
     run = json.loads(made.stdout)["run"]
     assert (await result(client, run))["output"] == "moin"
     told = await weft("fork", source, "--at", str(at))
-    assert f"goes on from event {at} of {source}" in told.stdout
+    assert f"continues from event {at} of {source}" in told.stdout
     told = await weft("retry", source, "greet")
     assert "runs greet and what follows it again" in told.stdout
     assert json.loads((await weft("retry", source, "greet", "--json")).stdout)["how"] == "from_block"

@@ -18,6 +18,6 @@ def test_callers_queue_while_the_server_starts() -> None:
 
 
 def test_an_address_in_use_is_told() -> None:
-    told = r"can not listen on .* choose another --port"
+    told = r"cannot listen on .* choose another --port"
     with _bind(Settings(port=0)) as listener, pytest.raises(OSError, match=told):
         _bind(Settings(port=listener.getsockname()[1]))
