@@ -1,11 +1,12 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
+import { shortOf } from '../src/canvas/items'
 import { reasonOf } from '../src/canvas/reason'
 import { freePlace, roomAround } from '../src/canvas/room'
 import { sentenceText } from '../src/canvas/sentence'
 import { layout } from '../src/canvas/layout'
 import { edgePaint } from '../src/canvas/paint'
-import type { Document } from '../src/net/types'
+import type { Document, Json } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
 import { emptyFold, fold, shapeOf } from '../src/state/run'
 import { recorded, specs } from './help'
@@ -83,4 +84,10 @@ test('an edge that was not taken says which branch was, by its title', () => {
   const dead = document.edges.map((edge) => edgePaint({ doc: document, view }, edge.source, edge.handle ?? 'out', edge.target, {})).filter((paint) => paint.state === 'dead')
   assert.ok(dead.length)
   for (const { title } of dead) assert.match(title, /^Skipped: /)
+})
+
+test('f14: an item in a few letters: itself, its name, its key', () => {
+  assert.deepEqual(([7, true, 'green', { name: 'Ada', n: 1 }, { id: 4 }, ['de', { n: 1 }]] as Json[]).map(shortOf), ['7', 'true', 'green', 'Ada', '4', 'de'])
+  assert.deepEqual([null, undefined, { n: 1 }, [1, 2, 3]].map((item) => shortOf(item as Json)), ['', '', '', ''])
+  assert.equal(shortOf('a rather long text that does not fit into a header').length, 24)
 })

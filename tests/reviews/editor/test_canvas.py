@@ -391,6 +391,21 @@ class TestIterations:
         item.click()
         expect(editor.at("iter-each-count")).to_contain_text("20 / 24")
 
+    def test_f14_iterations_are_named_by_their_items(self, editor: Editor) -> None:
+        teams = {"mode": "each", "items": "<start.teams>"}
+        blocks = {
+            "each": {"type": "parallel", "name": "Teams", "at": [288, 0], "size": [528, 160], "params": teams},
+            "a": value(64, 64, parent="each"),
+        }
+        doc = document(blocks, [("start", "each"), ("each", "body", "a")])
+        run = editor.api.run(doc, {"teams": ["red", {"name": "green"}, "blue"]}, wait_s=20)
+        editor.open_run(run)
+        expect(editor.at("iter-each-count")).to_contain_text("3 / 3")
+        expect(editor.at("iter-each-item")).to_have_text("blue")
+        editor.at("iter-each-count").click()
+        editor.page.get_by_role("menuitem", name="Branch 2: green").click()
+        expect(editor.at("iter-each-item")).to_have_text("green")
+
     def test_f14_any_iteration_by_its_number(self, editor: Editor) -> None:
         self.rounds(editor)
         editor.at("iter-each-count").click()

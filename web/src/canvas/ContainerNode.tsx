@@ -2,7 +2,7 @@
 // choice drives the blocks inside, the inspector and the trace.
 
 import { NodeResizer, type NodeProps } from '@xyflow/react'
-import { memo, useState, type ReactElement } from 'react'
+import { memo, useMemo, useState, type ReactElement } from 'react'
 import { keyText } from '../keys'
 import { serverNow } from '../net/clock'
 import { docStore, specsOf } from '../state/doc'
@@ -18,6 +18,7 @@ import { stepIteration } from './commands'
 import { dropStore } from './connect'
 import { Footer } from './Footer'
 import type { ContainerFlow } from './flow'
+import { itemTexts } from './items'
 import { useDetail } from './lod'
 import { useMark, usePaint, useRounds, whySkipped, type Rounds } from './paint'
 import { ErrorPort, Ports, useAim } from './ports'
@@ -41,6 +42,8 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected, w
   const name = block.name?.trim() || id
   const sentence = sentenceText(block, spec)
   const stepper = !!rounds && rounds.count > 0 && !far
+  const textOf = useMemo(() => itemTexts(id), [id, rounds])
+  const roomy = stepper && textOf(rounds.index) !== '' && hasRoom(width - ITEM_W, name, 0, true, rounds.failed)
   const min = selected && mode === 'edit' ? leastSize(id) : CONTAINER_MIN
   return (
     <>
@@ -54,9 +57,9 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected, w
         <div className="container__head">
           <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
           <Name id={id} name={name} />
-          {far || !hasRoom(width, name, sentence.length, stepper, rounds?.failed ?? 0) ? <span className="container__fill" /> : <span className="container__sentence" title={sentence}><Sentence parts={sentenceOf(block, spec)} /></span>}
+          {far || !hasRoom(width - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? <span className="container__fill" /> : <span className="container__sentence" title={sentence}><Sentence parts={sentenceOf(block, spec)} /></span>}
           {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
-          {rounds && stepper ? <IterationStepper id={id} name={name} rounds={rounds} kind={spec?.container ?? block.type} /> : null}
+          {rounds && stepper ? <IterationStepper id={id} name={name} rounds={rounds} textOf={textOf} roomy={roomy} kind={spec?.container ?? block.type} /> : null}
           {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
         </div>
         {data.empty && mode === 'edit' && !far ? <p className="container__empty">Drop a block here or press {keyText('add')}</p> : null}
@@ -69,6 +72,9 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected, w
   )
 })
 
+/** Of the text of an item, in a header. */
+const ITEM_W = 96
+
 /** Can the sentence be read in a header, or enough of it? In pixels of the canvas, by the number of letters. */
 function hasRoom(width: number, name: string, letters: number, stepper: boolean, failed: number): boolean {
   const room = width - 96 - name.length * 7.6 - (stepper ? 112 : 0) - (failed ? 76 : 0)
@@ -78,7 +84,8 @@ function hasRoom(width: number, name: string, letters: number, stepper: boolean,
 /** Iterations that the menu lists at once: those around the one that is looked at. */
 const LISTED = 9
 
-function IterationStepper({ id, name, rounds, kind }: { id: string; name: string; rounds: Rounds; kind: string }): ReactElement {
+/** `textOf`: what an iteration is about. `roomy`: there is room for it in the header. */
+function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: string; name: string; rounds: Rounds; kind: string; textOf: (index: number) => string; roomy: boolean }): ReactElement {
   const [menu, setMenu] = useState<{ x: number; y: number } | null>(null)
   const [typing, setTyping] = useState(false)
   const goTo = (text: string): void => {
@@ -87,6 +94,7 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
     if (to >= 1) setIter(id, Math.min(to, opened) - 1)
   }
   const { index, count, opened, scopes } = rounds
+  const text = textOf(index)
   const word = kind === 'parallel' ? 'branch' : 'iteration'
   const failed = firstFailed(scopes)
   const slow = slowest(scopes, serverNow())
@@ -99,12 +107,13 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
     { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has started.' : null, onSelect: () => setIter(id, slow) },
     'line',
     ...near.map((at): MenuEntry => ({
-      label: `${word === 'branch' ? 'Branch' : 'Iteration'} ${at + 1}`, icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued', onSelect: () => setIter(id, at),
+      label: [`${word === 'branch' ? 'Branch' : 'Iteration'} ${at + 1}`, textOf(at)].filter(Boolean).join(': '), icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued', onSelect: () => setIter(id, at),
     })),
     ...(opened > LISTED ? ['line' as const, { label: `Go to ${word}`, icon: 'search' as const, onSelect: () => setTyping(true) }] : []),
   ]
   return (
     <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onClick={(event) => event.stopPropagation()} onDoubleClick={(event) => event.stopPropagation()}>
+      {text && roomy ? <span className="stepper__item" data-testid={`iter-${id}-item`} title={text}>{text}</span> : null}
       {failed >= 0 ? (
         <button type="button" className="stepper__failed" title={`First failed ${word}: ${failed + 1}`} data-testid={`iter-${id}-failed`} onClick={() => setIter(id, failed)}>
           <Icon name="failed" size={14} />{rounds.failed ? `${rounds.failed} failed` : ''}
@@ -123,12 +132,15 @@ function IterationStepper({ id, name, rounds, kind }: { id: string; name: string
           onKeyDown={(event) => {
             event.stopPropagation()
             if (event.key === 'Enter') goTo(event.currentTarget.value)
-            else if (event.key === 'Escape') setTyping(false)
+            else if (event.key === 'Escape') {
+              event.currentTarget.value = ''
+              setTyping(false)
+            }
           }}
         />
       ) : null}
       <button
-        type="button" hidden={typing} className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} / ${count}`}
+        type="button" hidden={typing} className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} / ${count}${text ? `: ${text}` : ''}`} title={text || undefined}
         onClick={(event) => {
           const box = event.currentTarget.getBoundingClientRect()
           setMenu({ x: box.left, y: box.bottom + 4 })

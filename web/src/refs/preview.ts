@@ -84,18 +84,24 @@ function readValue(found: Found, reader: Reader, values: Values): Previewed | nu
   }
 }
 
-function scopeValue(container: string, path: Segment[], reader: Reader, { view, doc, iter, specs = NO_SPECS, ...rest }: Values): [boolean, Json?] {
+/** What a container goes through, in the iteration around it that is shown; null when that is not known. */
+export function itemsOf(container: string, values: Values): Json[] | null {
+  const source = values.doc.blocks[container]?.params?.items
+  const items = typeof source === 'string' ? preview(source, { block: container }, values)?.value : source
+  const list = typeof items === 'string' ? parsed(items) : items
+  return Array.isArray(list) ? list : list && typeof list === 'object' ? Object.entries(list) : null
+}
+
+function scopeValue(container: string, path: Segment[], reader: Reader, values: Values): [boolean, Json?] {
+  const { view, doc, iter } = values
   const here = parsePath(pathFor(view, doc, firstChildOf(doc, container, reader), iter)).find((part) => part.container === container)
   if (!here || !view.nodes.has(keyOf(container, pathFor(view, doc, container, iter)))) return [false]
   const [field, ...more] = path
   if (field === 'index' || field === 'iteration') return [true, here.index]
   if (field !== 'item' && field !== 'items' && field !== 'currentItem') return [false]
-  const source = doc.blocks[container]?.params?.items
-  const items = typeof source === 'string' ? preview(source, { block: container }, { view, doc, iter, specs, ...rest })?.value : source
-  const list = typeof items === 'string' ? parsed(items) : items
-  const asList: Json | undefined = Array.isArray(list) ? list : list && typeof list === 'object' ? Object.entries(list) : undefined
-  if (asList === undefined) return [false]
-  return [true, at(field === 'items' ? asList : (asList as Json[])[here.index], more)]
+  const items = itemsOf(container, values)
+  if (items === null) return [false]
+  return [true, at(field === 'items' ? items : items[here.index], more)]
 }
 
 /** A block inside `container` on the way to the reader: its path tells the iteration. */
