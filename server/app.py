@@ -17,6 +17,7 @@ import socket
 import sys
 import time
 from collections.abc import AsyncIterator, Callable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import asynccontextmanager
 from pathlib import Path
 from types import FrameType
@@ -45,7 +46,7 @@ from server import errors, ui
 from server.auth import Auth
 from server.connections import Connection, Connections
 from server.descriptors import Descriptors, raise_limit
-from server.leave import StopSignals, leave_if_held
+from server.leave import StopSignals, leave
 from server.rates import LinkRates
 from server.routes import table_of
 from server.routes.demo import Calls
@@ -65,6 +66,7 @@ NO_DATABASE_HINT = (
 )
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal wakes nobody then
+POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
 KEEP_ALIVE_S = 15
 TICKS_PER_S = 10  # of uvicorn's main loop
 BACKLOG = 2048
@@ -248,6 +250,8 @@ async def _serve(
     settings: Settings, listener: socket.socket, told_to_stop: StopSignals, show: Show | None = None
 ) -> int:
     descriptors = raise_limit()
+    # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
+    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(POOL_THREADS, "weft-pool"))
     await _warm_up()
     warning = warn_of_open_bind(settings)
     if warning:
@@ -289,7 +293,7 @@ async def _serve(
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)
         except TimeoutError:
             logging.getLogger("weft").error("the engine did not drain in time; its runs go on at the next start")
-    leave_if_held(engine.services.functions, 0)
+    leave(engine.services.functions, 0)
     return 0
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import logging
 import os
 import sys
+import threading
 import time
 from types import FrameType
 from typing import Final
@@ -20,6 +21,7 @@ log = logging.getLogger("weft")
 # A terminal and `make` may each pass on the same Ctrl-C.
 SAME_SIGNAL_S: Final = 1.0
 EXIT_AT_ONCE: Final = 1
+LEAVE_S: Final = 5
 
 
 class StopSignals:
@@ -42,10 +44,12 @@ class StopSignals:
             os._exit(EXIT_AT_ONCE)
 
 
-def leave_if_held(functions: FunctionThreads, code: int) -> None:
-    """End the process here and now if a function still runs. Otherwise return."""
+def leave(functions: FunctionThreads, code: int) -> None:
+    """The engine is closed. End the process here and now if a function still runs, otherwise in LEAVE_S at the latest:
+    Python itself waits without a limit for threads of its pools, as those of `asyncio.to_thread` in a function."""
     held = functions.held()
     if not held:
+        threading.Thread(target=_leave_late, args=(code,), name="weft-leave", daemon=True).start()
         return
     for call in held:
         log.error(
@@ -54,6 +58,18 @@ def leave_if_held(functions: FunctionThreads, code: int) -> None:
             call.about,
             call.seconds,
         )
+    _end(code)
+
+
+def _leave_late(code: int) -> None:
+    time.sleep(LEAVE_S)
+    main = threading.main_thread()
+    names = ", ".join(sorted(one.name for one in threading.enumerate() if one is not main and not one.daemon))
+    log.error("threads have not ended after %d s (%s); the server stops without them", LEAVE_S, names)
+    _end(code)
+
+
+def _end(code: int) -> None:
     logging.shutdown()
     sys.stdout.flush()
     os._exit(code)

@@ -1,5 +1,6 @@
 """Python functions that a server of these tests offers."""
 
+import asyncio
 import time
 
 
@@ -15,6 +16,10 @@ def asleep(seconds: float) -> str:
 def spin() -> None:
     while True:
         pass
+
+
+async def aside() -> None:
+    await asyncio.to_thread(time.sleep, 600)
 
 
 async def block() -> None:

@@ -15,7 +15,7 @@ import pytest
 from tests.e2e.conftest import ServerProcess
 
 PLACE = "tests.reviews.faults.functions"
-FUNCTIONS = ",".join(f"{PLACE}:{name}" for name in ("quick", "asleep", "spin", "block"))
+FUNCTIONS = ",".join(f"{PLACE}:{name}" for name in ("quick", "asleep", "spin", "aside", "block"))
 
 
 @pytest.fixture
@@ -92,6 +92,14 @@ async def test_v04_a_stop_ends_and_names_what_holds_on(server: ServerProcess) ->
     assert re.search(
         rf"Python function spin \(run {failed['run']}, block call@fan\[0\]\) has not returned after \d+ s", log
     )
+
+
+async def test_v04_a_stop_ends_although_a_function_left_a_thread_of_its_own(server: ServerProcess) -> None:
+    async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
+        failed = await _run(client, _call("aside", 1))
+        assert failed["status"] == "failed" and failed["error"]["code"] == "timeout"
+    assert server.stop(timeout_s=100) == 0
+    assert "threads have not ended after 5 s" in (server.folder / "log").read_text()
 
 
 async def test_v04_a_second_signal_ends_a_server_whose_event_loop_is_held(server: ServerProcess) -> None:
