@@ -170,9 +170,11 @@ class Worker:
         await self._renew()  # own leases are of the new time then
         starts = not self._mend_at_s
         longest_ms = max(2 * self._lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
-        mended = await self._parts.store.mend_clock(self._parts.clock.now_ms(), longest_ms)
-        if mended:
-            log.warning("the clock was set back: %d runs had leases or due times in the future", mended)
+        clock = self._parts.clock
+        asked_ms = clock.now_ms()
+        mended = await self._parts.store.mend_clock(asked_ms, longest_ms)
+        if asked_ms + mended.ahead_ms > clock.now_ms():  # else others wrote what is of a later time while this waited
+            log.warning("the clock was set back: %d runs had leases or due times in the future", mended.runs)
 
     async def _sleep(self, seconds: float) -> None:
         try:

@@ -242,6 +242,13 @@ class EventFilter(Struct, frozen=True):
     since_ms: int | None = None
 
 
+class Mended(Struct, frozen=True):
+    """Outcome of `mend_clock`: how many runs, and how far ahead of the time given the furthest of their times was."""
+
+    runs: int
+    ahead_ms: int
+
+
 class Answered(Struct, frozen=True):
     """Outcome of `answer_wait`: `won` tells whether this call was the one; `wait` is the row as it stands now."""
 
@@ -348,9 +355,9 @@ class Store(
     async def next_due(self, now_ms: int) -> int | None:
         """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""
 
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
         """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
-        was due at a time that has not come yet, but for runs that wait. Returns how many runs were mended."""
+        was due at a time that has not come yet, but for runs that wait."""
 
     # the journal
     async def append(self, append: Append) -> Appended:

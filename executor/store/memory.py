@@ -23,6 +23,7 @@ from executor.store.base import (
     DraftRow,
     EventFilter,
     InboxRow,
+    Mended,
     NewRun,
     Record,
     RunRow,
@@ -288,11 +289,12 @@ class MemoryStore(
         run.row = replace(run.row, status=status, lease_owner=None, lease_until_ms=None, next_run_at_ms=next_run_at_ms)
         return True
 
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
-        mended = 0
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
+        mended = ahead_ms = 0
         for run in self._open.values():
             row = run.row
-            leased = row.lease_until_ms is not None and row.lease_until_ms > now_ms + lease_max_ms
+            until_ms = row.lease_until_ms
+            leased = until_ms is not None and until_ms > now_ms + lease_max_ms
             due_ms = row.next_run_at_ms
             late = due_ms is not None and due_ms > now_ms and (row.status != "waiting" or bool(run.inbox))
             if leased:
@@ -300,7 +302,11 @@ class MemoryStore(
             if leased or late:
                 run.row = replace(row, next_run_at_ms=now_ms if due_ms is None else min(due_ms, now_ms))
                 mended += 1
-        return mended
+                if leased and until_ms is not None:
+                    ahead_ms = max(ahead_ms, until_ms - now_ms - lease_max_ms)
+                if late and due_ms is not None:
+                    ahead_ms = max(ahead_ms, due_ms - now_ms)
+        return Mended(mended, ahead_ms)
 
     async def next_due(self, now_ms: int) -> int | None:
         times = [run.claimable_at_ms for run in self._open.values()]

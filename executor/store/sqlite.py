@@ -22,6 +22,7 @@ from executor.store.base import (
     DraftRow,
     EventFilter,
     InboxRow,
+    Mended,
     NewRun,
     Record,
     RunRow,
@@ -193,7 +194,7 @@ class SQLiteStore(
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         return await self._writer.submit(writes.release, run_id, epoch, seq, next_run_at_ms, status)
 
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> int:
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
         return await self._writer.submit(writes.mend_clock, now_ms, lease_max_ms)
 
     async def next_due(self, now_ms: int) -> int | None:

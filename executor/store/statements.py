@@ -115,12 +115,18 @@ NEXT_CLAIMABLE_AT = f"""
 SELECT {CLAIMABLE_AT} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} IS NOT NULL ORDER BY {CLAIMABLE_AT} LIMIT 1"""
 
 # A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
+_OF_ANOTHER_TIME = f"""
+ WHERE {OPEN} AND (lease_until_ms > :latest
+       OR (next_run_at_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id))))"""
+FIND_OTHER_TIMES = f"""
+SELECT count(*), coalesce(max(max(coalesce(lease_until_ms, 0) - :latest,
+                                  iif(status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id),
+                                      coalesce(next_run_at_ms, 0) - :now, 0))), 0)
+  FROM runs{_OF_ANOTHER_TIME}"""
 MEND_CLOCK = f"""
 UPDATE runs SET next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now),
        lease_owner = iif(lease_until_ms > :latest, NULL, lease_owner),
-       lease_until_ms = iif(lease_until_ms > :latest, NULL, lease_until_ms)
- WHERE {OPEN} AND (lease_until_ms > :latest
-       OR (next_run_at_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id))))"""
+       lease_until_ms = iif(lease_until_ms > :latest, NULL, lease_until_ms){_OF_ANOTHER_TIME}"""
 
 # --- the journal
 

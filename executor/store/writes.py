@@ -18,6 +18,7 @@ from executor.store.base import (
     Append,
     Appended,
     DraftRow,
+    Mended,
     NewRun,
     Record,
     RunRow,
@@ -209,8 +210,12 @@ def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int, tog
     return run
 
 
-def mend_clock(tx: Tx, now_ms: int, lease_max_ms: int) -> int:
-    return tx.db.execute(sql.MEND_CLOCK, {"now": now_ms, "latest": now_ms + lease_max_ms}).rowcount
+def mend_clock(tx: Tx, now_ms: int, lease_max_ms: int) -> Mended:
+    times = {"now": now_ms, "latest": now_ms + lease_max_ms}
+    mended = Mended(*tx.db.execute(sql.FIND_OTHER_TIMES, times).fetchone())
+    if mended.runs:
+        tx.db.execute(sql.MEND_CLOCK, times)
+    return mended
 
 
 def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:

@@ -11,6 +11,7 @@ shall not have them.
 from __future__ import annotations
 
 import os
+import re
 import secrets
 import sqlite3
 import time
@@ -26,6 +27,8 @@ from executor.upkeep.invariants import open_read_only
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002
+# A draft that nobody has written to for so long is of a process that was killed.
+PART_KEPT_S = 3600.0
 
 
 class BackupUnusable(StoreError):
@@ -208,9 +211,19 @@ def _copy(source: Path, draft: Path) -> None:
 
 def _create(target: Path) -> Path:
     """An empty file beside the target, for its owner only."""
+    _clear_away(target.parent)
     draft = target.with_name(f"{target.name}.{secrets.token_hex(4)}.part")
     os.close(os.open(draft, os.O_CREAT | os.O_EXCL | os.O_RDWR, 0o600))
     return draft
+
+
+def _clear_away(folder: Path) -> None:
+    """Drafts that killed processes left, in the names that `_create` gives."""
+    for path in folder.glob("*.part"):
+        with suppress(OSError):
+            old = path.stat().st_mtime < time.time() - PART_KEPT_S
+            if old and re.fullmatch(r".+\.[0-9a-f]{8}\.part", path.name) and path.is_file() and _is_copy(path):
+                _remove(path)
 
 
 def _remove(draft: Path) -> None:

@@ -7,7 +7,7 @@ import asyncio
 import pytest
 
 from executor.errors import Conflict
-from executor.store.base import RunRow, Store
+from executor.store.base import Mended, RunRow, Store
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 
@@ -247,12 +247,12 @@ async def test_a_clock_set_back_keeps_no_run_from_being_claimed(store: Store) ->
     held = await owned_run(store, "held")
     assert await store.claim("w2", T0, LEASE_MS, limit=9) == []
 
-    assert await store.mend_clock(T0, LEASE_MS) == 3
+    assert await store.mend_clock(T0, LEASE_MS) == Mended(3, ahead - T0)
     assert {run.id for run in await store.claim("w2", T0, LEASE_MS, limit=9)} == {"leased", "answered", "queued"}
     assert (await row(store, "leased")).epoch == leased.epoch + 1, "who held it is fenced"
     assert (await row(store, parked.id)).next_run_at_ms == ahead
     assert await row(store, held.id) == held, "a lease of now stays"
-    assert await store.mend_clock(T0, LEASE_MS) == 0
+    assert await store.mend_clock(T0, LEASE_MS) == Mended(0, 0)
 
 
 async def test_ping(store: Store) -> None:

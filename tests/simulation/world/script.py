@@ -209,7 +209,7 @@ class Expressions:
     def __init__(self, script: Script) -> None:
         self._script = script
 
-    async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str) -> list[Any]:
+    async def evaluate(self, calls: Sequence[Bound], *, now_ms: int, seed: str, owner: str = "") -> list[Any]:
         if (chance := self._script.rng.random()) < 0.2:
             await asyncio.sleep(5 * chance * self._script.disk.faults.sandbox_s)
         run, _, rest = seed.partition(":")
