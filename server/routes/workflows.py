@@ -6,7 +6,6 @@ from typing import Any
 
 from starlette.responses import Response
 
-from executor.store.base import VERSION_MAX
 from executor.views import SavedWorkflow
 from server.body import read_as, read_json
 from server.errors import BodyInvalid
@@ -116,8 +115,8 @@ INPUTS = {
     "required": ["inputs"],
     "properties": {"inputs": {"type": "array", "maxItems": 10, "items": {}}},
 }
-_BEFORE = Param("before", "The `next` of the page before.", {"type": "integer", "minimum": 1, "maximum": VERSION_MAX})
-_LIMIT = Param("limit", "200 without it.", {"type": "integer", "minimum": 1})
+_BEFORE = Param("before", "The `next` of the page before.", {"type": "integer", "minimum": 1})
+_LIMIT = Param("limit", "Versions on a page.", {"type": "integer", "minimum": 1, "maximum": 1000})
 
 TABLE = (
     RouteSpec(
