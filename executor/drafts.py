@@ -61,7 +61,7 @@ class Drafts:
         row, written = await self._store.put_draft(
             id, 0, _name(name, ours.document), data, self._engine.now_ms(), base_version
         )
-        assert written and row is not None, "two drafts can not have one random id"
+        assert written and row is not None, "two drafts cannot have one random id"
         return await self._view(row, ours.diagnostics)
 
     async def get(self, id: str) -> DraftView:

@@ -1,6 +1,6 @@
 """Block ids that a new version of a workflow lacks and open runs of older versions hold: said when it is stored.
 
-A run holds a block when its journal has a record of it. Such a run ends under the version it has; it can not be moved
+A run holds a block when its journal has a record of it. Such a run ends under the version it has; it cannot be moved
 to the new one, where a block under another id is another block.
 """
 

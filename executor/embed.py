@@ -49,7 +49,7 @@ async def open_engine(
     base_url       where resume links lead: the server on the same file, if there is one
     secret         keys those links, 16 bytes or more; without it they end with this program
 
-    Raises StoreError: the file can not be used.
+    Raises StoreError: the file cannot be used.
     """
     store: Store = MemoryStore() if database is None else SQLiteStore(str(database))
     if database is not None:

@@ -11,7 +11,7 @@ WeftError                      code, message; `status` is what HTTP says
 ├── LimitExceeded              a bound of docs/reference/limits.md
 ├── BlockError                 a block's attempt failed; retryable or not
 ├── Fenced                     another worker owns the run now: drop it, do nothing
-├── Unheard                    the run can not end: it was told to cancel and has not heard of it
+├── Unheard                    the run cannot end: it was told to cancel and has not heard of it
 ├── StoreError
 │   ├── DatabaseWriteFailed    retries are used up
 │   ├── DatabaseUnavailable    the file cannot be read or written
@@ -155,7 +155,7 @@ class DatabaseWriteFailed(StoreError):
 
 
 class DatabaseUnavailable(StoreError):
-    """The database can not be read or written."""
+    """The database cannot be read or written."""
 
     code = "db_unavailable"
 

@@ -91,7 +91,7 @@ async def fork(
     request_hash: str,
 ) -> NewRun:
     """The new run, to be created. `outputs`: by node key, in place of recorded ones. Raises BadRequest (nothing is
-    recorded under this key, or it can not put this out), Conflict (the run was failing)."""
+    recorded under this key, or it cannot put this out), Conflict (the run was failing)."""
     codec = Codec(plan)
     edits = await _checked(plan, copied, outputs, matches)
     records, blobs = await _edited(store, plan, row, copied, edits)

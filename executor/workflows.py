@@ -43,7 +43,7 @@ class Workflows:
 
     async def activate(self, name: str, version: int) -> SavedWorkflow:
         """Run this version from now on where none is named; its schedules and webhooks take the place of those of the
-        version before. Raises NotFound, and CompileError when it can not run any more."""
+        version before. Raises NotFound, and CompileError when it cannot run any more."""
         row = await self._engine.get_workflow(name, version)
         document = orjson.loads(row.document)
         compiled = await self._engine.compile(row.document)

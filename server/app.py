@@ -117,8 +117,8 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
 
 
 async def build_engine(settings: Settings) -> Engine:
-    """Open the database and start the workers. Raises StoreError when the file can not be used, SettingsError when a
-    function can not be imported."""
+    """Open the database and start the workers. Raises StoreError when the file cannot be used, SettingsError when a
+    function cannot be imported."""
     own = _own_blocks(settings)
     sandbox = Sandbox()
     services = Services(
@@ -145,7 +145,7 @@ async def build_engine(settings: Settings) -> Engine:
 def serve(settings: Settings | None = None, show: Show | None = None) -> int:
     """Run until SIGTERM or SIGINT. Once requests are taken it prints the URL, and a link that signs in when the token
     is one that was made here; `show` is called with the link, or the URL where none is needed. Without `settings` those
-    of the environment count. Returns the exit code: 0 stopped, 1 the database can not be used, 2 refused.
+    of the environment count. Returns the exit code: 0 stopped, 1 the database cannot be used, 2 refused.
     """
     try:
         settings = settings or load_settings()

@@ -124,7 +124,7 @@ def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> i
     help="notifications: webhooks of notify and WEFT_NOTIFY_WEBHOOK. requests: what a callback block sends.",
 )
 def signing_key(what: Signed) -> int:
-    """Print the key that notifications to webhooks, or the requests of callback blocks, are signed with.
+    """Print the key that signs outgoing webhooks.
 
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
     """

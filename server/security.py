@@ -6,7 +6,7 @@ Plain ASGI, because middleware that wraps responses would buffer event streams. 
 1. Host is one of ours, port included. A page that rebinds its own name to 127.0.0.1 sends its own name here: 421.
 2. A request a browser marks as coming from another site (Sec-Fetch-Site, Origin) is refused, except a top-level
    navigation by GET, which is how people follow links. Other ports of this host are other sites too.
-3. A body must be application/json, which a page of another site can not send without a preflight that is never
+3. A body must be application/json, which a page of another site cannot send without a preflight that is never
    granted (there are no CORS headers). Resume pages also take plain form posts, for browsers without JavaScript, and
    what other systems post to goes by other credentials than a browser would send along: there any body is taken.
 4. HTML gets a policy that allows scripts and styles of this server alone, no frames, no referrer, no sniffing.

@@ -33,7 +33,7 @@ from server.wire import encode_record
 _log = logging.getLogger("weft.server")
 RETRY_HINT = b"retry: 2000\n\n"  # milliseconds after which EventSource reconnects
 CLOSE_S = 1.0  # a stream that does not end by itself when the server stops is cut off after this long
-DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person can not see 20 ms
+DELTA_JOIN_S = 0.02  # tokens come at up to 100 a second; a person cannot see 20 ms
 
 
 class Streams:

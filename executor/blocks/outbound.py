@@ -288,7 +288,7 @@ async def _read(response: httpcore.Response, max_bytes: int) -> bytes:
             try:
                 chunk = unpack.feed(chunk, max_bytes - size + 1)
             except zlib.error as error:
-                message = f"the packed body can not be read: {error}"
+                message = f"the packed body cannot be read: {error}"
                 raise BlockError(message, code="http_connection") from error
         size += len(chunk)
         if size > max_bytes:
@@ -340,7 +340,7 @@ def _too_large(max_bytes: int, what: str = "body") -> BlockError:
 
 
 def _is_public_peer(response: httpcore.Response) -> bool:
-    """Is it a public address that answered? When the connection can not tell, yes."""
+    """Is it a public address that answered? When the connection cannot tell, yes."""
     stream = response.extensions.get("network_stream")
     peer = stream.get_extra_info("server_addr") if stream is not None else None
     return peer is None or addresses.is_public(ipaddress.ip_address(peer[0].partition("%")[0]))
@@ -381,7 +381,7 @@ def _can_be_dialled(url: httpx.URL) -> bool:
 
 
 def _url_invalid(why: str) -> BlockError:
-    return BlockError(f"the URL can not be used: {why}", code="url_invalid", retryable=False)
+    return BlockError(f"the URL cannot be used: {why}", code="url_invalid", retryable=False)
 
 
 def _without_fragment(url: httpx.URL) -> httpx.URL:

@@ -22,7 +22,7 @@ and `Abort.left`
 counts the attempts and waits that have yet to end. Events of dead scopes only drain. At zero the scopes are removed
 and the branch closes, or the container is put in `failed_ends` for `decide` to fail it.
 
-evolve raises CorruptJournal-like AssertionError on an event that can not follow: a bug of ours or a damaged file.
+evolve raises CorruptJournal-like AssertionError on an event that cannot follow: a bug of ours or a damaged file.
 """
 
 from __future__ import annotations

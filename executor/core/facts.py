@@ -120,7 +120,7 @@ class RetryWanted(Struct, frozen=True):
 
 
 class TimerFired(Struct, frozen=True):
-    """A retry, a timer wait or an expiry of `key` came due. `error`: why what a wait would put out can not be taken."""
+    """A retry, a timer wait or an expiry of `key` came due. `error`: why what a wait would put out cannot be taken."""
 
     at_ms: int
     key: NodeKey

@@ -2,7 +2,7 @@
 
 At least once: a message is claimed for LEASE_MS, sent, and settled. A process that dies in between leaves it to the
 next one, so the receiver may see it twice: mails with the same Message-ID, requests with the same Idempotency-Key. No
-run waits for a message, and a message that can not be sent fails nothing: it says so where its wait is shown.
+run waits for a message, and a message that cannot be sent fails nothing: it says so where its wait is shown.
 """
 
 from __future__ import annotations
@@ -81,10 +81,10 @@ class Notifications:
                 rows = await self._store.claim_notifications(self._clock.now_ms(), LEASE_MS, room) if room else []
                 due_ms = await self._store.next_notification_ms() if room and not rows else None
             except StoreError as error:
-                log.error("the outbox can not be read: %s", error)
+                log.error("the outbox cannot be read: %s", error)
                 rows, due_ms = [], None
             except Exception:  # a bug of ours; without this task nobody would be told anything any more
-                log.exception("the outbox can not be read; trying again")
+                log.exception("the outbox cannot be read; trying again")
                 rows, due_ms = [], None
             for row in rows:
                 task = asyncio.create_task(self._try(row), name=f"message {row.run_id}:{row.wait_id}:{row.n}")
@@ -151,7 +151,7 @@ class Notifications:
         except StoreError:
             raise
         except Exception as error:
-            log.exception("a message about %s of run %s can not be sent", row.wait_id, row.run_id)
+            log.exception("a message about %s of run %s cannot be sent", row.wait_id, row.run_id)
             return BlockError(f"{type(error).__name__}: {error}", retryable=True)
         return None
 

@@ -17,7 +17,7 @@ from executor.values.redact import LENGTH_MIN, Redactor
 
 
 def seal(content: bytes, env: Mapping[str, str], secrets: Iterable[str], redactor: Redactor) -> bytes:
-    """`content` is JSON. What a redactor would take out of the rest (a secret in base64, say) can not be put back, and
+    """`content` is JSON. What a redactor would take out of the rest (a secret in base64, say) cannot be put back, and
     is taken out."""
     by_text = {_written(env[name]): name for name in secrets if len(env.get(name, "")) >= LENGTH_MIN}
     parts = [content.decode()]

@@ -24,7 +24,7 @@ T = TypeVar("T")
 log = logging.getLogger("weft.checkpoints")
 
 SIZE_MAX_BYTES: Final = 1024 * 1024
-# A database that can not be used for a moment is no reason for a long attempt to fail.
+# A database that cannot be used for a moment is no reason for a long attempt to fail.
 AGAIN_S = (0.1, 1.0, 5.0)
 
 
@@ -39,7 +39,7 @@ class Checkpoints:
         self._redactor = redactor
 
     async def last(self, key: str) -> Any:
-        """What was kept last for this node key; None: nothing. Raises BlockError when the database can not be read."""
+        """What was kept last for this node key; None: nothing. Raises BlockError when the database cannot be read."""
         row = await self.surely(lambda: self._store.get_checkpoint(self._run_id, key))
         return None if row is None else orjson.loads(row.data)
 

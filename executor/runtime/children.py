@@ -1,7 +1,7 @@
 """Child runs: what a `run_workflow` block starts, and what its end means to the block.
 
 A child is made in the append that opens its parent's wait, so there is one for each wait whatever crashes in between;
-its own last append puts a fact into the parent's inbox, so its end can not be lost while the parent sleeps. Whatever
+its own last append puts a fact into the parent's inbox, so its end cannot be lost while the parent sleeps. Whatever
 else closes the wait (the parent is cancelled, fails, answers early) tells the child to stop, in the same append.
 """
 

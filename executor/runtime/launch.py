@@ -47,7 +47,7 @@ Keep = Callable[[NodeKey, int, str, Stream], None]
 
 # A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
 CANCEL_GRACE_S = 5.0
-# A database that can not be read for a moment is no reason for a block to fail.
+# A database that cannot be read for a moment is no reason for a block to fail.
 READ_AGAIN_S = (0.1, 1.0, 5.0)
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
 PLANS_MAX = 256
@@ -158,7 +158,7 @@ class Launcher:
             return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
 
     async def taken(self, key: NodeKey, output: Any) -> bytes | ErrorInfo:
-        """An output that came from outside (an answer, a signal, a child) as JSON, or why it can not be this node's. It
+        """An output that came from outside (an answer, a signal, a child) as JSON, or why it cannot be this node's. It
         may be over the bounds though all in it is not: with what is said around an answer, with all ends of a child."""
         try:
             data = encode_payload(output)
@@ -360,7 +360,7 @@ def _prepared_nodes(plan_hash: str) -> dict[int, _Prepared]:
 
 
 def _check_json(suspend: Suspend) -> None:
-    """Raises BlockError. What can not be written down would take the run out of memory, again and again."""
+    """Raises BlockError. What cannot be written down would take the run out of memory, again and again."""
     asked = [dict(suspend.request), suspend.schema, list(suspend.actions), suspend.name, suspend.correlation]
     try:
         orjson.dumps([*asked, suspend.on_expire, suspend.due_ms])

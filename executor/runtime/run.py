@@ -564,7 +564,7 @@ class RunLoop:
         try:
             plan = await load_plan(self._store, fact["plan"])
         except CorruptJournal as error:
-            log.error("run %s: can not move to version %s: %s", self.id, fact["version"], error)
+            log.error("run %s: cannot move to version %s: %s", self.id, fact["version"], error)
             self._consumed_inbox.append(inbox)
             return False
         fitted = await fit(self._store, row, self._plan, plan)

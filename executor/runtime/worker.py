@@ -204,7 +204,7 @@ class Worker:
             loop, first = await recover(self._parts, self._taken_over(row))
             if row.stalls > STALLS_MAX:
                 message = f"{row.stalls} workers took this run and none got anywhere"
-                # What was under way is lost in any case; the run can not end before that is said.
+                # What was under way is lost in any case; the run cannot end before that is said.
                 lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
                 first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
             self._loops[row.id] = loop

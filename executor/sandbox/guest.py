@@ -1,7 +1,7 @@
 """A text in, a text out, within time and memory, and nothing kept.
 
 Every call starts by restoring the memory image that was taken after the prelude ran, so nothing survives from one call
-to the next, whatever the last one did. WebAssembly memory can not shrink: an instance that grew is thrown away.
+to the next, whatever the last one did. WebAssembly memory cannot shrink: an instance that grew is thrown away.
 """
 
 from __future__ import annotations
@@ -111,4 +111,4 @@ def _reason(code: wasmtime.TrapCode | None) -> Reason:
         case wasmtime.TrapCode.STACK_OVERFLOW | wasmtime.TrapCode.MEMORY_OUT_OF_BOUNDS:
             return "stack"  # the guest's own stack begins at address 0 and grows down, out of bounds
         case _:
-            return "memory"  # an allocation that failed where the engine can not throw: it aborts
+            return "memory"  # an allocation that failed where the engine cannot throw: it aborts

@@ -9,7 +9,7 @@ and promise jobs may bring it one. The request of `run` is JSON:
     {"kind": "code", "calls": [one], "seed": [4 x u32], "console": characters}  -> O, then `finish` -> O[result, stdout]
     {"kind": "check", "source": text, "form": "expression" | "code"}  -> Onull | O"message"
 
-Why user text can not break out of its wrapping. An expression T must parse as `(T)` and as `[T]`: up to its first
+Why user text cannot break out of its wrapping. An expression T must parse as `(T)` and as `[T]`: up to its first
 unmatched bracket both read the same tokens, and that bracket would have to be `)` in one and `]` in the other. A body B
 must parse as the body of an arrow function in parentheses and as a method body in a class: if B closed its own brace
 early, the next token would have to be `,` or `)` for the first, and neither can start a class element.
@@ -37,7 +37,7 @@ function describe(error) {
       return text(error.name || 'Error') + ': ' + text(error.message);
     }
     return 'Error: ' + (typeof error === 'string' ? error : text(stringify(error)));
-  } catch (_) { return 'Error: something was thrown that can not be shown'; }
+  } catch (_) { return 'Error: something was thrown that cannot be shown'; }
 }
 
 function outOfMemory(error) {

@@ -6,7 +6,7 @@
    expects and the epoch it holds; if either differs nothing is written and `Fenced` is raised.
 4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
 5. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer
-   can not be lost while the owner goes to sleep.
+   cannot be lost while the owner goes to sleep.
    A run that was told to cancel (`cancel_run`, `Append.cancels`) ends only when its owner has taken that out of the
    inbox: else `append` writes nothing and raises Unheard.
 6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.

@@ -30,7 +30,7 @@ Connect = Callable[[str], sqlite3.Connection]
 FaultPoint = Callable[[str], None]
 
 WAL_KEPT_BYTES = 64 * 1024 * 1024  # after a burst the WAL file is cut back to this size at its next restart
-ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite can not even make its shared memory
+ROOM_MIN_BYTES = 64 * 1024  # with less, SQLite cannot even make its shared memory
 FULL = (errno.ENOSPC, errno.EDQUOT)
 FIXED_WAL_RESET = (3, 51, 3)  # older ones may corrupt the file when two processes write and checkpoint at once
 
@@ -145,7 +145,7 @@ def _open(path: str, busy_timeout_ms: int, connect: Connect) -> sqlite3.Connecti
         (mode,) = db.execute("PRAGMA journal_mode = WAL").fetchone()
         if mode != "wal":
             raise DatabaseUnavailable(
-                f"{path} can not use a write-ahead log (journal mode {mode!r})", hint="use a local disk"
+                f"{path} cannot use a write-ahead log (journal mode {mode!r})", hint="use a local disk"
             )
         db.execute("PRAGMA synchronous = FULL")
         db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
@@ -174,7 +174,7 @@ def _size(path: str) -> int:
     except FileNotFoundError:
         return 0
     except OSError as error:
-        raise DatabaseUnavailable(f"{path} can not be looked at: {error.strerror}") from error
+        raise DatabaseUnavailable(f"{path} cannot be looked at: {error.strerror}") from error
 
 
 def create_private(path: str) -> None:
@@ -190,7 +190,7 @@ def create_private(path: str) -> None:
     except OSError as error:
         kind = DatabaseFull if error.errno in FULL else DatabaseUnavailable
         hint = full_hint(path) if kind is DatabaseFull else ""
-        raise kind(f"{path} can not be created: {error.strerror}", hint=hint) from error
+        raise kind(f"{path} cannot be created: {error.strerror}", hint=hint) from error
 
 
 def full_hint(path: str) -> str:
@@ -208,7 +208,7 @@ def is_full(path: str) -> bool:
 def sync_directory(path: str) -> None:
     """Put the names in the directory of `path` on disk."""
     if os.name == "nt":
-        return  # directories can not be synced there
+        return  # directories cannot be synced there
     directory = os.open(os.path.dirname(os.path.abspath(path)), os.O_RDONLY)
     try:
         os.fsync(directory)

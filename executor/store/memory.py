@@ -316,7 +316,7 @@ class MemoryStore(
 
     async def append(self, append: Append) -> Appended:
         finished = append.finished or append.status in TERMINAL
-        assert not finished or append.status in TERMINAL, f"run {append.run_id} can not finish as {append.status}"
+        assert not finished or append.status in TERMINAL, f"run {append.run_id} cannot finish as {append.status}"
         self._check_family(append)
         run = self._open.get(append.run_id)
         if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):

@@ -75,7 +75,7 @@ def version_of(db: sqlite3.Connection) -> int:
 
 def _glance(path: str) -> int:
     """The version of the file, read without the right to write: opening it for writing switches it to the WAL, and
-    closing it again copies a WAL that is there. 0 when it can not be read: opening it for writing will say why."""
+    closing it again copies a WAL that is there. 0 when it cannot be read: opening it for writing will say why."""
     try:
         with closing(plain_read_only(path)) as db:
             refuse_foreign(db, path)
@@ -125,7 +125,7 @@ def _apply(database: Database, migrations: Sequence[Migration]) -> None:
 
 
 def _keep(database: Database, found: int) -> str:
-    """Copy the file as it is, by a connection of its own: one that is inside a transaction can not. Returns where. A
+    """Copy the file as it is, by a connection of its own: one that is inside a transaction cannot. Returns where. A
     copy of the same schema from an earlier try, or from before somebody went back to it, makes room."""
     target = f"{database.path}.schema-{found}"
     draft = f"{target}.part"

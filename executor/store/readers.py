@@ -50,7 +50,7 @@ class Readers:
                 # Proves that it works, and joins the WAL: see SQLiteStore.close.
                 await connection.execute_fetchall(PING_READ)
         except sqlite3.Error as error:
-            raise DatabaseUnavailable(f"the database can not be read: {error}") from error
+            raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
 
     async def close(self) -> None:
         connections, self._connections, self._busy = self._connections, [], []
@@ -66,7 +66,7 @@ class Readers:
         try:
             rows = await self._connections[i].execute_fetchall(sql, parameters)
         except sqlite3.Error as error:
-            raise DatabaseUnavailable(f"the database can not be read: {error}") from error
+            raise DatabaseUnavailable(f"the database cannot be read: {error}") from error
         finally:
             busy[i] -= 1  # of the list this query began with: `close` starts a new one
         return rows  # type: ignore[return-value]  # declared as Iterable[Row], is the list of tuples of fetchall()

@@ -355,7 +355,7 @@ def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exce
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         return DatabaseDamaged(f"the database is damaged, or is none: {error}", hint=RESTORE_HINT)
     if code in UNAVAILABLE:
-        return DatabaseUnavailable(f"the database can not be used: {error}")
+        return DatabaseUnavailable(f"the database cannot be used: {error}")
     return error
 
 

@@ -41,7 +41,7 @@ def append(tx: Tx, change: Append) -> Appended:
     run = change.run_id
     seq = change.expected_seq + len(change.records)
     finished = change.finished or change.status in TERMINAL
-    assert not finished or change.status in TERMINAL, f"run {run} can not finish as {change.status}"
+    assert not finished or change.status in TERMINAL, f"run {run} cannot finish as {change.status}"
     if change.children:
         check_family(tx, change)
     if change.status is None and change.output is None and change.error is None:

@@ -41,7 +41,7 @@ def trigger_id(workflow: str, block: str) -> str:
 
 
 async def declared_by(engine: Engine, workflow: str, document: Any) -> Declared:
-    """What `document` declares, stored as `workflow`. Raises CompileError when one of its triggers can not start runs,
+    """What `document` declares, stored as `workflow`. Raises CompileError when one of its triggers cannot start runs,
     InputInvalid when the input of a schedule does not fit: a schedule that can only fail is no version."""
     now_ms = engine.now_ms()
     schedules: list[ScheduleRow] = []

@@ -85,7 +85,7 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
                     "the header X-Weft-Timestamp is missing, or not in Unix seconds", code="signature_missing"
                 )
             _compare(signature, secret, stamp.encode() + b"." + request.body)
-            # Only now: who can not sign need not know our clock.
+            # Only now: who cannot sign need not know our clock.
             if abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
                 raise Refused(
                     f"the request was signed more than {SKEW_S_MAX} seconds from now",
@@ -135,7 +135,7 @@ def body_of(request: Received) -> Any:
 
 
 def header_problem(name: str) -> str | None:
-    """Why runs can not see this header; None when they can."""
+    """Why runs cannot see this header; None when they can."""
     if not HEADER_NAME.fullmatch(name):
         return f"{name[:80]!r} cannot be the name of a header"
     if _SECRETIVE.search(name.lower()):

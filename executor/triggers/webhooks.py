@@ -254,7 +254,7 @@ class Webhooks:
             start = await start_of(self._engine, row)
         except (NotFound, CompileError) as error:
             # A stranger need not know what is in the workflow.
-            log.error("webhook %s can not start its workflow: %s", row.id, error)
+            log.error("webhook %s cannot start its workflow: %s", row.id, error)
             raise NotReady() from error
         delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
         checked = self._input_of(row, start, request, delivery, now_ms)

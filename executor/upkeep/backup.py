@@ -234,7 +234,7 @@ def _remove(draft: Path) -> None:
 
 def _sync(path: Path) -> None:
     if os.name == "nt" and path.is_dir():
-        return  # directories can not be synced there
+        return  # directories cannot be synced there
     descriptor = os.open(path, os.O_RDONLY)
     try:
         os.fsync(descriptor)

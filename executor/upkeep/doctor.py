@@ -66,7 +66,7 @@ class Report(Struct, frozen=True):
 
 
 def examine(path: Path, now_ms: int, *, run: str | None = None, evidence: Evidence | None = None) -> Report:
-    """Everything about the file, or about one run of it. Raises sqlite3.Error when it can not be read at all,
+    """Everything about the file, or about one run of it. Raises sqlite3.Error when it cannot be read at all,
     LookupError when there is no such run."""
     evidence = evidence or Evidence()
     asked = [id for id in INVARIANTS if _can_be_asked(id, evidence, run)]

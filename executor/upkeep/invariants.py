@@ -106,7 +106,7 @@ def check(
     evidence: Evidence | None = None,
 ) -> Iterator[Finding]:
     """Every violation there is, as it is found. `run` narrows it to one run (and leaves out what is about the whole
-    file); `only` to some invariants. Raises sqlite3.Error when the file can not be read; that a part of it is damaged
+    file); `only` to some invariants. Raises sqlite3.Error when the file cannot be read; that a part of it is damaged
     is a finding, the last one."""
     try:
         for finding in _everything(db, run, frozenset(only), evidence or Evidence()):
@@ -342,7 +342,7 @@ class _Checker:
         inbox = [_object(fact) for (fact,) in self._db.execute(_INBOX, (run.id,))]
         facts = [fact for fact in inbox if fact is not None]
         if len(facts) < len(inbox):
-            yield Finding("I12", "a fact in its inbox can not be read", RESTORE, run.id)
+            yield Finding("I12", "a fact in its inbox cannot be read", RESTORE, run.id)
         if run.status == "waiting" and not state.parked:
             yield Finding("I4", "its row says waiting, its journal does not end with run.parked", OUR_BUG, run.id)
         if run.status in TERMINAL and facts:

@@ -69,7 +69,7 @@ class JournalCheck:
             reason = self._apply(event)
         if reason is not None:
             self.folds = False
-            yield self._finding("I4", record, f"event {record.seq} ({record.type}) can not follow: {reason}", OUR_BUG)
+            yield self._finding("I4", record, f"event {record.seq} ({record.type}) cannot follow: {reason}", OUR_BUG)
             return
         self._note(event)
 

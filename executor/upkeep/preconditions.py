@@ -30,7 +30,7 @@ from executor.core.state import RunPhase, State, Status
 
 
 def complaint(plan: Plan, state: State, event: Event) -> str | None:
-    """Why `event` can not follow in `state`; None when it can."""
+    """Why `event` cannot follow in `state`; None when it can."""
     if state.phase is RunPhase.FINISHED:
         return "it comes after run.finished"
     if isinstance(event, RunStarted):

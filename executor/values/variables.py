@@ -192,4 +192,4 @@ def _path_error(text: Any, why: str) -> BlockError:
 
 
 def _failed(op: str, text: str, why: str) -> BlockError:
-    return BlockError(f"can not {op} {text}: {why}", code="patch_failed", retryable=False)
+    return BlockError(f"cannot {op} {text}: {why}", code="patch_failed", retryable=False)

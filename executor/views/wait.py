@@ -76,4 +76,4 @@ def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
         url = httpx.URL((server.webhook or "") if target.get("server") else target["url"])
         return f"{url.scheme}://{url.netloc.decode()}"
     except (httpx.InvalidURL, ValueError):
-        return "an address that can not be read"
+        return "an address that cannot be read"

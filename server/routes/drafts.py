@@ -1,5 +1,5 @@
 """Drafts: what an editor saves while somebody works on it. A change names the revision it was made to (If-Match), so
-two tabs can not write over each other: the second gets a 409 with what is stored now."""
+two tabs cannot write over each other: the second gets a 409 with what is stored now."""
 
 from __future__ import annotations
 

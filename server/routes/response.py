@@ -2,7 +2,7 @@
 
 Workflow authors choose the headers and may copy data of others into the body, and this answer comes from the server's
 own address. So headers that would speak for the server are dropped, and a browser treats the body as a page of nowhere
-(CSP sandbox): it can not act as the signed-in user.
+(CSP sandbox): it cannot act as the signed-in user.
 """
 
 from __future__ import annotations

@@ -87,7 +87,7 @@ def test_an_answer_sent_again_because_nobody_heard_of_it_is_ones_own(
     page.route(WAITS, lambda route: route.abort() if sent else route.continue_())  # the page knows no more than it did
     card = open_card(editor, page, run)
     card.get_by_role("button", name="Approve").click()
-    expect(card.get_by_role("alert")).to_contain_text("can not be reached")
+    expect(card.get_by_role("alert")).to_contain_text("cannot be reached")
     card.get_by_role("button", name="Approve").click()
     expect(card).to_have_attribute("data-status", "answered")
     expect(card).not_to_contain_text("This is what counts")

@@ -110,7 +110,7 @@ def test_run_again_sent_twice_is_one_run(editor: Editor, page: Page, watched: Wa
     page.get_by_role("button", name="Run again").click()
     go = page.get_by_role("button", name="Run", exact=True)
     go.click()
-    expect(page.get_by_role("alert")).to_contain_text("can not be reached")
+    expect(page.get_by_role("alert")).to_contain_text("cannot be reached")
     before = editor.api.get("/api/runs", limit=1)["runs"][0]["id"]
     assert before != run
     go.click()

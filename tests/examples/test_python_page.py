@@ -93,7 +93,7 @@ async def test_the_import_goes_on_where_it_stopped(capsys: pytest.CaptureFixture
         if ctx.attempt == 2:
             return int(await names["import_mails"](files, ctx))
         await names["import_mails"](files[:2], ctx)
-        raise ValueError("the third can not be read")
+        raise ValueError("the third cannot be read")
 
     async with open_engine(functions={"import_mails": import_mails}) as engine:
         run = await engine.run(flow, {"files": ["a", "b", "c", "d"]}, timeout_s=60)

@@ -1,6 +1,6 @@
 """An apsw connection that looks like the part of `sqlite3.Connection` which the store uses.
 
-The store thus runs as it is over a VFS written in Python (`vfs.py`), which the standard library's module can not use.
+The store thus runs as it is over a VFS written in Python (`vfs.py`), which the standard library's module cannot use.
 Rows are tuples, errors are sqlite3's with their `sqlite_errorcode`.
 """
 

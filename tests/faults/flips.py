@@ -218,7 +218,7 @@ def _rows(db: sqlite3.Connection, table: str) -> list[tuple[object, ...]]:
 
 
 async def _read_all(db: Path) -> None:
-    """Everything that a server reads of its runs. Raises WeftError where it can not."""
+    """Everything that a server reads of its runs. Raises WeftError where it cannot."""
     store = SQLiteStore(db)
     await store.open()
     try:

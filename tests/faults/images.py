@@ -71,7 +71,7 @@ class Disk:
             if op.file == file or op.kind != "write":
                 if op.kind == "delete" and op.file in self.synced:
                     self.ghosts[op.file] = bytes(self.synced[op.file])
-                # What had been written before behind the new end, or into the file that went, can not come back.
+                # What had been written before behind the new end, or into the file that went, cannot come back.
                 kept = [
                     other for other in kept if other.file != op.file or (op.kind == "truncate" and other.at < op.at)
                 ]

@@ -69,7 +69,7 @@ ARCH = {"x86_64": (0xC000003E, 317), "aarch64": (0xC00000B7, 277)}
 
 def hold(work: Callable[[], None], folder: Path, files: Mapping[str, str], decide: Decide) -> int:
     """Do `work` in a child, and let `decide` see each of its calls that changes one of `files` (absolute path without
-    links: what to call it). As `in_child`. Raises OSError when calls can not be held here."""
+    links: what to call it). As `in_child`. Raises OSError when calls cannot be held here."""
     ours, theirs = socket.socketpair()
 
     def held() -> None:
@@ -104,7 +104,7 @@ def hold(work: Callable[[], None], folder: Path, files: Mapping[str, str], decid
 
 
 def forbidden() -> str | None:
-    """Why calls can not be held on this machine; None when they can. Tried out."""
+    """Why calls cannot be held on this machine; None when they can. Tried out."""
     system = f"{platform.system()} {platform.release()} on {platform.machine()}"
     linux = re.match(r"Linux (\d+)\.(\d+)", system)
     if linux is None or (int(linux[1]), int(linux[2])) < SINCE or platform.machine() not in CALLS:
@@ -163,7 +163,7 @@ def _attend(child: int, ends: int, listener: int, files: Mapping[str, str], deci
 
 
 def _path(name: str, thread: int, arguments: list[int]) -> str:
-    """What the call is about; "" when it can not be told, as of a closed descriptor."""
+    """What the call is about; "" when it cannot be told, as of a closed descriptor."""
     try:
         match name:
             case "unlink":

@@ -6,7 +6,7 @@ process is killed at the entry of the call, or the call fails.
 Two plays do not make the same number of calls: who commits together, and when a checkpoint comes, is a matter of
 timing. So there is no list of calls that would have to be met: there is a case for number 1, 2, 3, ..., behind the
 count of the first play as well, until plays end before they have come to the number of their case. Exit code 1 when
-there is a violation, or when kills do no harm to a client that is told too early; 2 where calls can not be held.
+there is a violation, or when kills do no harm to a client that is told too early; 2 where calls cannot be held.
 """
 
 from __future__ import annotations

@@ -105,7 +105,7 @@ async def refuse_for_a_while(world: World, client: httpx.AsyncClient, kind: Trou
         assert answer.json()["code"] in ("db_unavailable", "db_full", "db_write_failed")
     assert (await client.get("/healthz")).status_code in statuses
     assert (await client.get(f"/api/runs/{runs[0]}")).is_success  # what is there can be read
-    await asyncio.sleep(0.3)  # the runs are due, and can not write down that they go on
+    await asyncio.sleep(0.3)  # the runs are due, and cannot write down that they go on
     assert world.refused > 0
 
     world.refuses = None

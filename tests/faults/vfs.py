@@ -38,7 +38,7 @@ _EIO = {
 
 class Op(Struct, frozen=True, array_like=True):
     """`at` is the offset of a write or the new size of a truncation. `lasting`, of a delete: the folder was synced, so
-    that it can not come back."""
+    that it cannot come back."""
 
     kind: Kind
     file: File

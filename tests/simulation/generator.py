@@ -3,7 +3,7 @@
 A *description* is a tree of `Block`s in an order in which every edge points forward. What a block does is not part of
 it: `Table` derives that from (seed, block, scope) alone, so it is the same in every order of completion and after every
 crash.
-The plan is built here by hand, not by the compiler, so that a mistake there can not hide one in the core.
+The plan is built here by hand, not by the compiler, so that a mistake there cannot hide one in the core.
 """
 
 from __future__ import annotations

@@ -113,7 +113,7 @@ async def test_what_is_no_database_is_refused_untouched(tmp_path: Path) -> None:
 
 
 async def test_a_missing_directory_is_named(tmp_path: Path) -> None:
-    with pytest.raises(DatabaseUnavailable, match="can not be created"):
+    with pytest.raises(DatabaseUnavailable, match="cannot be created"):
         await SQLiteStore(tmp_path / "no" / "weft.db").open()
 
 
@@ -190,7 +190,7 @@ async def test_readers_never_see_half_an_append_and_never_wait(tmp_path: Path) -
     _, *reads = await asyncio.gather(write(), read(), read(), read())
     assert all(reads)
     with contextlib.closing(sqlite3.connect(store.path, isolation_level=None)) as other:
-        other.execute("BEGIN IMMEDIATE")  # the writer can not write now; readers do not notice
+        other.execute("BEGIN IMMEDIATE")  # the writer cannot write now; readers do not notice
         assert len(await asyncio.wait_for(store.read_events(run.id), 30)) == 400
     await store.close()
 

@@ -213,7 +213,7 @@ class People:
         self, method: str, path: str, body: Any = None, headers: dict[str, str] | None = None
     ) -> httpx.Response:
         """Again and again until something answers. Nothing but a lost connection is a reason to ask again, or 503: a
-        server that stops says so where it can not wait for the end of a request."""
+        server that stops says so where it cannot wait for the end of a request."""
         while True:
             try:
                 answer = await self._http.request(method, path, json=body, headers={**JSON, **(headers or {})})

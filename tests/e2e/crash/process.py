@@ -19,7 +19,7 @@ from pathlib import Path
 ROOT = Path(__file__).parents[3]
 READY = b"weft is ready: "
 # Below the range from which the kernel takes ports for outgoing connections (32768 and up): nobody else sits on ours
-# while its server is down, and a client that calls it then can not end up connected to itself.
+# while its server is down, and a client that calls it then cannot end up connected to itself.
 PORTS = range(20_000, 32_000)
 
 

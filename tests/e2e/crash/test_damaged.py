@@ -1,4 +1,4 @@
-"""A server on a file that a disk has damaged, at random places: it refuses to start and says why, or what it can not
+"""A server on a file that a disk has damaged, at random places: it refuses to start and says why, or what it cannot
 read is an error with a name, or all is as it was. Never a crash, never an answer that is a traceback.
 
 What of this the doctor and the store notice is judged for many more places in tests/faults/flips.py.

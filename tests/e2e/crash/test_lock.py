@@ -52,7 +52,7 @@ async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
             while time.monotonic() < began + SHORT_S:
                 await client.status("nap-0")  # who waited for the lock would not come back: it is let go after this
                 await asyncio.sleep(0.1)
-            assert not any(task.done() for task in tasks), "it was acknowledged and can not be on disk"
+            assert not any(task.done() for task in tasks), "it was acknowledged and cannot be on disk"
         for answer in await asyncio.gather(*tasks):
             assert answer.is_success, answer.text
         await client.ended()

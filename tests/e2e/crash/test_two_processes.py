@@ -1,4 +1,4 @@
-"""Two servers on one database: each run has one owner at a time, and who lost a run can not write to it any more."""
+"""Two servers on one database: each run has one owner at a time, and who lost a run cannot write to it any more."""
 
 from __future__ import annotations
 

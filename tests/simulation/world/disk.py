@@ -133,7 +133,7 @@ class _Writer(Writer):
         self._loop = asyncio.get_running_loop()
         await asyncio.sleep(self._disk.delay_s())
         self._disk.process = self._process
-        healthy, self._disk.faults = self._disk.faults, HEALTHY  # a process that can not open would only try again
+        healthy, self._disk.faults = self._disk.faults, HEALTHY  # a process that cannot open would only try again
         with self._database.tx("register") as tx:
             tx.db.execute(statements.ADD_WRITER, (self._id,))
             tx.db.execute(statements.FORGET_OLD_WRITERS)
@@ -201,7 +201,7 @@ class _Readers(Readers):
         await asyncio.sleep(self._disk.delay_s())
         if self._disk.rng.random() < self._disk.faults.unread:
             self._disk.sick(self._process)
-            raise DatabaseUnavailable("the simulation: the database can not be read")
+            raise DatabaseUnavailable("the simulation: the database cannot be read")
         rows: list[Row] = self._disk.db.execute(sql, parameters).fetchall()
         if self._disk.rng.random() < 0.3:
             await asyncio.sleep(self._disk.delay_s())

@@ -84,7 +84,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         self._numbers = count()
         self._tasks: list[_Task] = []
         self.steps = 0
-        self.broken: Broken | None = None  # whoever finds something wrong says so here: callbacks can not raise it
+        self.broken: Broken | None = None  # whoever finds something wrong says so here: callbacks cannot raise it
         _Future._numbers = count()
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:

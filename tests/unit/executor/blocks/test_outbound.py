@@ -56,7 +56,7 @@ async def test_private_addresses_are_refused_in_every_spelling() -> None:
                 "[::1]", "[::ffff:127.0.0.1]", "[64:ff9b::7f00:1]", "127.0.0.1.", "LOCALHOST",
             ):  # fmt: skip
                 error = await _refusal(client, f"http://{host}:{port}/")
-                # What the system can not read as an address is an unknown name; either way nothing is dialled.
+                # What the system cannot read as an address is an unknown name; either way nothing is dialled.
                 assert error.code in ("address_refused", "http_connection", "url_invalid"), host
             assert (await _refusal(client, f"http://127.0.0.1:{port}/")).code == "address_refused"
             assert not server.seen

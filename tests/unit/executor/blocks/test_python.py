@@ -68,7 +68,7 @@ async def test_what_fails_says_what() -> None:
 
 
 async def test_a_function_that_stops_an_iteration_has_ended() -> None:
-    """asyncio can not hand StopIteration over from a thread: the block would wait for its time to be over."""
+    """asyncio cannot hand StopIteration over from a thread: the block would wait for its time to be over."""
     assert await call("first", of=[1]) == 1
     async with asyncio.timeout(60):
         with pytest.raises(BlockError, match="first: RuntimeError: it raised StopIteration") as failed:

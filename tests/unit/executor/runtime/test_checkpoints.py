@@ -179,7 +179,7 @@ async def test_who_has_lost_the_run_is_told_and_records_nothing(tmp_path: Path) 
 
 
 async def test_a_thread_that_was_left_behind_keeps_nothing_more(tmp_path: Path) -> None:
-    """It can not be stopped when its time is over; what the next attempt keeps is safe from it."""
+    """It cannot be stopped when its time is over; what the next attempt keeps is safe from it."""
     left: list[Any] = []
     late: list[str] = []
     over: list[Callable[[], object]] = []

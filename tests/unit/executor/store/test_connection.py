@@ -21,7 +21,7 @@ async def test_a_new_file_whose_name_can_not_be_synced_is_an_error_of_the_databa
     store = SQLiteStore(tmp_path / "weft.db")
     with monkeypatch.context() as patch:
         patch.setattr(os, "fsync", broken)
-        with pytest.raises(DatabaseUnavailable, match=r"weft\.db can not be created: Input/output error"):
+        with pytest.raises(DatabaseUnavailable, match=r"weft\.db cannot be created: Input/output error"):
             await store.open()
     await store.open()  # the disk is well again
     await store.close()
