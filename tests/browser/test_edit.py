@@ -147,3 +147,14 @@ def test_check_16_the_second_save_is_asked(editor: Editor, contexts: Contexts) -
     drafts = other.api.get("/api/drafts")["drafts"]
     copies = [other.api.get(f"/api/drafts/{each['id']}")["document"]["blocks"] for each in drafts]
     assert any(each.get("b", {}).get("name") == "Theirs" for each in copies)
+
+
+def test_versions_are_compared_from_the_list_of_commands(editor: Editor) -> None:
+    """What compares them is fetched then."""
+    doc = {**document({"a": block("set", 288, 0, params={"value": 1})}, [("start", "a")]), "name": "compared"}
+    editor.api.post("/api/workflows", {"document": doc})
+    editor.open(doc)
+    editor.press("Control+k")
+    editor.page.keyboard.type("Compare versions")
+    editor.press("Enter")
+    expect(editor.page.get_by_role("dialog", name="Compare versions")).to_be_visible()

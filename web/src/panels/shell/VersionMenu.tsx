@@ -1,6 +1,6 @@
 // Versions: the draft is what autosave writes; a version is saved on purpose and never changes again.
 
-import { useState, type ReactElement } from 'react'
+import { lazy, Suspense, useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { Diagnostic, SavedWorkflow } from '../../net/types'
 import { toastUndo } from '../../canvas/edit'
@@ -13,8 +13,10 @@ import { Dialog } from '../../ui/Dialog'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
-import DiffDialog from './DiffDialog'
 import { chooseFile, exportJson } from './files'
+
+// Fetched when versions are compared.
+const DiffDialog = lazy(() => import('./DiffDialog'))
 
 const LISTED = 8
 
@@ -22,6 +24,7 @@ export function VersionMenu(): ReactElement {
   const base = useSelect(docStore, (s) => s.baseVersion)
   const edits = useSelect(docStore, (s) => (s.baseRev === null ? 0 : Math.max(0, s.rev - s.baseRev)))
   const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
+  const comparing = useSelect(uiStore, (s) => s.overlay === 'diff')
   const stored = useData(async () => (base === null ? null : await api.versions(name, LISTED)), [name, base])
   const versions = stored.value?.versions.map((each) => each.version) ?? (base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i))
   const active = stored.value?.active
@@ -38,7 +41,7 @@ export function VersionMenu(): ReactElement {
     <>
       <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'draft' : `draft · v${base}${edits ? `+${edits}` : ''}`}</MenuButton>
       <SaveVersion />
-      <DiffDialog />
+      {comparing ? <Suspense fallback={null}><DiffDialog /></Suspense> : null}
     </>
   )
 }
