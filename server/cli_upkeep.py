@@ -53,7 +53,7 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     """
     import msgspec
 
-    from executor.errors import DatabaseUnavailable
+    from executor.errors import StoreError
     from executor.upkeep.doctor import examine
     from executor.upkeep.findings import Evidence
     from server import cli
@@ -64,7 +64,7 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
         report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
     except sqlite3.Error as error:
         raise cli._Refused(f"{path} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
-    except DatabaseUnavailable as error:
+    except StoreError as error:
         raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
     except LookupError:
         raise cli._Refused(f"There is no run {run_id!r} in {path}.") from None

@@ -19,7 +19,7 @@ from typing import Literal
 from msgspec import Struct
 
 from executor.store.connection import FIXED_WAL_RESET, WAL_KEPT_BYTES
-from executor.store.migrate import packaged_migrations, version_of
+from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
 from executor.store.statements import OPEN
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.invariants import check, open_read_only
@@ -67,10 +67,11 @@ class Report(Struct, frozen=True):
 
 def examine(path: Path, now_ms: int, *, run: str | None = None, evidence: Evidence | None = None) -> Report:
     """Everything about the file, or about one run of it. Raises sqlite3.Error when it cannot be read at all,
-    LookupError when there is no such run."""
+    ForeignDatabase when it is of another program, LookupError when there is no such run."""
     evidence = evidence or Evidence()
     asked = [id for id in INVARIANTS if _can_be_asked(id, evidence, run)]
     with closing(open_read_only(path)) as db:
+        refuse_foreign(db, str(path))
         newest = packaged_migrations()[-1].number
         conditions = [*_machine(path), _schema(version_of(db), newest)]
         if version_of(db) != newest:  # the tables are not those this code knows

@@ -19,6 +19,7 @@ from executor.store import migrate
 from executor.store.sqlite import SQLiteStore
 from executor.store.writer import LOOK_EVERY_S
 from executor.upkeep.backup import BackupUnusable, backup, inspect
+from executor.upkeep.doctor import examine
 from tests.conformance.store.given import T0, change, new_run, owned_run, record
 from tests.unit.executor.children.given import engine_on, value
 from tests.unit.executor.lifecycle.given import chain
@@ -109,6 +110,8 @@ async def test_v9_a_file_of_another_program_is_refused_untouched(
     assert [path.name for path in tmp_path.iterdir()] == ["tracks.db"]
     with pytest.raises(BackupUnusable):
         inspect(db)
+    with pytest.raises(ForeignDatabase):
+        examine(db, T0)
 
 
 async def test_v9_a_new_database_says_whose_it_is(tmp_path: Path) -> None:
