@@ -324,11 +324,12 @@ class TestCards:
         cases = [{"id": "big", "title": "Big order", "when": "true"}, {"id": "no", "title": "Anything else"}]
         blocks = {
             "which": block("condition", 288, 0, params={"cases": cases}),
-            "a": value(608, -32),
-            "b": value(608, 160),
+            "a": value(592, -64),
+            "b": value(592, 160),
         }
         editor.open(document(blocks, [("start", "which"), ("which", "big", "a"), ("which", "no", "b")]))
         expect(editor.edge("which", "b", "no").locator(".edge__label")).to_have_text("Anything else")
+        expect(editor.edge("which", "a", "big").locator(".edge__label")).to_have_text("Big order")
         font = (
             editor.edge("which", "b", "no").locator(".edge__label").evaluate("(it) => getComputedStyle(it).fontFamily")
         )

@@ -15,7 +15,7 @@ import { useMode } from './mode'
 import { useEdgePaint } from './paint'
 import { lineOf } from './path'
 
-/** A label goes no further beyond a turn: other cards may stand there. */
+/** A long label extends beyond the first turn, but not far: other cards may stand there. */
 const BEYOND = 120
 
 export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): ReactElement {
@@ -27,13 +27,13 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const moving = useSelect(connectStore, (s) => s.edge === id)
   const hovered = useSelect(hoverStore, (s) => s.edge === id)
   const alone = useSelect(uiStore, ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length)
-  const { path, x: midX, y: midY, lead, falls, top } = useMemo(
+  const { path, x: midX, y: midY, lead, top } = useMemo(
     () => lineOf({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }, way), [sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, way],
   )
   const down = sourcePosition === Position.Bottom
   // What hangs below a card would hide a label there: it goes to the other end.
   const under = down && targetX - sourceX > 60
-  const room = down ? 16 : Math.floor(((falls ? Math.max(lead, Math.min(targetX - sourceX, lead + BEYOND)) : lead) - 14) / CHAR)
+  const room = down ? 16 : Math.floor((Math.max(lead, Math.min(targetX - sourceX, lead + BEYOND)) - 14) / CHAR)
   const full = state === 'dead' && label && handle !== 'error' ? `${label} · skipped` : label
   const shown = full.length <= room ? full : label.length <= room ? label : `${label.slice(0, Math.max(3, room - 1))}…`
   return (

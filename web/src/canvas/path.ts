@@ -19,8 +19,6 @@ export interface Line {
   y: number
   /** How far it runs before it first turns. */
   lead: number
-  /** It turns downwards then: what stands above it has room beyond that. */
-  falls: boolean
   /** How far above its beginning that part comes, in pixels; 0 or less. */
   top: number
 }
@@ -32,7 +30,7 @@ export function lineOf(ends: Ends, way: Way | undefined): Line {
   const fits = end && Math.abs(ends.sourceX + end[0] - ends.targetX) < 1 && Math.abs(ends.sourceY + end[1] - ends.targetY) < 1
   if (way && fits) return along(way, ends.sourceX, ends.sourceY)
   const [path, x, y] = plainPath(ends)
-  return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96, falls: false, top: 0 }
+  return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96, top: 0 }
 }
 
 /** Corners to a path. `x`, `y`: where the way begins. */
@@ -61,20 +59,18 @@ const STEP_UP = 4
 const STEP_DOWN = 8
 
 /** How far it goes before it turns away, and its highest point up to there: where its label has room. */
-function leadOf(way: Way): { lead: number; falls: boolean; top: number } {
+function leadOf(way: Way): { lead: number; top: number } {
   const first = way[1]
-  if (!first) return { lead: 0, falls: false, top: 0 }
-  let falls = false
+  if (!first) return { lead: 0, top: 0 }
   let lead = Math.abs(first[0]) + Math.abs(first[1])
   let top = 0
   for (let i = 2; first[1] === 0 && i < way.length; i++) {
     const [x, y] = way[i]!
-    falls = y > STEP_DOWN
-    if (y < -STEP_UP || falls || x < lead) break
+    if (y < -STEP_UP || y > STEP_DOWN || x < lead) break
     lead = x
     top = Math.min(top, y)
   }
-  return { lead, falls, top }
+  return { lead, top }
 }
 
 /** While an edge is drawn or dragged: turns just before its target. */

@@ -50,7 +50,7 @@ export async function send<T>(
     text = response.ok ? await response.text() : ''
   } catch (error) {
     if (signal?.aborted) throw error
-    throw new ApiError(plainProblem(0, 'unreachable', 'The server can not be reached.'))
+    throw new ApiError(plainProblem(0, 'unreachable', 'The server cannot be reached.'))
   }
   if (!response.ok) {
     noteStatus(response.status, path)

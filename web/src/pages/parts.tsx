@@ -57,7 +57,7 @@ export function ListState({ data, empty, children }: { data: Loaded<unknown>; em
 export function Unavailable({ error, onRetry }: { error: Error; onRetry?: () => void }): ReactElement {
   const offline = error instanceof ApiError && error.status === 0
   return (
-    <EmptyState icon="warning" title={offline ? 'The server can not be reached' : error.message}>
+    <EmptyState icon="warning" title={offline ? 'The server cannot be reached' : error.message}>
       {offline ? <p>It may be restarting. What ran goes on where it was.</p> : error instanceof ApiError && error.hint ? <p>{error.hint}</p> : null}
       {onRetry ? <Button onClick={onRetry}>Try again</Button> : null}
     </EmptyState>

@@ -132,7 +132,7 @@ function Duration(): ReactElement | null {
   const now = useClock(100)
   if (started === null) return null
   return (
-    <span className="mono runhead__took" data-testid="duration" title={offline && finished === null ? 'The clock stands still while the server can not be reached' : undefined}>
+    <span className="mono runhead__took" data-testid="duration" title={offline && finished === null ? 'The clock stands still while the server cannot be reached' : undefined}>
       {durationText((finished ?? now) - started)}
     </span>
   )

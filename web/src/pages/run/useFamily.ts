@@ -28,7 +28,7 @@ export function useFamily(): void {
         if (current && meta?.id === id) runStore.set({ meta: { ...meta, children: now.children ?? [], child_waits: now.child_waits ?? [], children_active: now.children_active ?? 0 } })
         again = (open !== '' && !over) || (now.children ?? []).some((child) => !isEnded(child.status))
       } catch {
-        // The chip says when the server can not be reached; what is shown stays.
+        // The chip says when the server cannot be reached; what is shown stays.
       }
       clearTimeout(timer)
       if (current && again) timer = setTimeout(() => void load(), EVERY_MS)

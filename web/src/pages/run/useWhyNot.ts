@@ -9,5 +9,5 @@ export function useWhyNot(): string | null {
   const live = useSelect(runStore, (s) => s.cursor === 'live')
   const offline = useSelect(netStore, (s) => s.mode === 'offline')
   if (!live) return 'Not in a replay: go back to live first'
-  return offline ? 'The server can not be reached' : null
+  return offline ? 'The server cannot be reached' : null
 }
