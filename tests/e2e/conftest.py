@@ -42,12 +42,13 @@ class ServerProcess:
         if not line.startswith(READY):
             self.kill()
             raise AssertionError(f"the server did not start: {line!r}")
-        self.url = line.removeprefix(READY).strip().rstrip("/")
+        self._printed = line.removeprefix(READY).strip()
+        self.url = self._printed.partition("/sign-in#")[0].rstrip("/")
 
     def sign_in_link(self) -> str:
         """What it printed for browsers; only a server whose token is its own (WEFT_TOKEN is empty) does."""
-        assert self._process.stdout
-        return self._process.stdout.readline().partition(": ")[2].strip()
+        assert "/sign-in#" in self._printed, self._printed
+        return self._printed
 
     def kill(self) -> None:
         self._process.kill()
