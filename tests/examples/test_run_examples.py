@@ -150,8 +150,8 @@ def test_orders_that_are_signed(weft: Weft) -> None:
         for amount in (12, 420)
     }
     assert answers == {
-        12: (201, {"item": "paper", "decision": "taken"}),
-        420: (202, {"item": "paper", "decision": "somebody will look at it"}),
+        12: (201, {"item": "paper", "decision": "accepted"}),
+        420: (202, {"item": "paper", "decision": "needs review"}),
     }
     status, problem = post_signed(weft.url, secret[1], '{"item": "paper"}')
     assert (status, problem["code"]) == (422, "input_invalid")
