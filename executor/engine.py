@@ -32,7 +32,7 @@ from executor.children import Children
 from executor.core import facts as f
 from executor.drafts import Drafts
 from executor.environment import Environment, EnvName
-from executor.errors import BadRequest, Conflict, NotFound
+from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, NotFound
 from executor.history import History
 from executor.lifecycle import Lifecycle
 from executor.links import Links
@@ -109,6 +109,7 @@ __all__ = [
 # Without a local signal look again: another process may own the run.
 WAIT_POLL_S = 1.0
 FOR_EVER_S = 1e9  # thirty years
+READY_S = 1.0
 # How often a view of a waiting run is built anew because the run moved on meanwhile.
 SAME_MOMENT_TRIES = 5
 WORKFLOW_NAME_MAX = 200
@@ -619,9 +620,18 @@ class Engine:
         self.store.check_file()
 
     async def healthy(self) -> None:
-        """Raises when the database does not work."""
+        """Raises when the database cannot be read. Does not wait for writes of this or another process."""
         self.check_file()
-        await self.store.ping()
+        await self.store.ping_read()
+
+    async def ready(self, within_s: float = READY_S) -> None:
+        """Raises when the database cannot be written to within this time."""
+        self.check_file()
+        try:
+            async with asyncio.timeout(within_s):
+                await self.store.ping()
+        except TimeoutError:
+            raise DatabaseWriteFailed(f"the database took no write within {within_s:g} s") from None
 
 
 def _plan_or_raise(compiled: Compiled) -> Plan:

@@ -28,8 +28,8 @@ from uvicorn.config import Config
 from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
+from executor.repeated import Repeated
 from server.errors import PROBLEM_JSON, problem
-from server.seldom import Seldom
 from server.settings import Limits
 from server.variables import is_loopback
 
@@ -50,7 +50,7 @@ class Connections(ServerState):
         self.requests_max = min(limits.requests, self.connections_max - self.connections_max // 10)
         self._waiting: dict[Connection, None] = {}  # without a whole request, longest first
         self._waiting_of: Counter[str] = Counter()
-        self._said = Seldom()
+        self._said = Repeated()
 
     def settle(self, connection: Connection) -> None:
         """To be called whenever the connection has got a whole request, or has answered one."""
@@ -101,7 +101,7 @@ class Connections(ServerState):
         self._warn(f"{why}; those that wait longest are closed")
 
     def _warn(self, message: str) -> None:
-        if self._said.due():
+        if self._said.due("full"):
             _log.warning("%s", message)
 
 

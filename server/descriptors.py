@@ -8,7 +8,7 @@ import logging
 import os
 import sys
 
-from server.seldom import Seldom
+from executor.repeated import Repeated
 
 _log = logging.getLogger("weft.server")
 
@@ -35,13 +35,13 @@ class Descriptors:
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._said = Seldom()
+        self._said = Repeated()
 
     def look(self) -> None:
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE) and self._said.due():
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._said.due("used up"):
                 _log.error(
                     "no file descriptor is left (limit %s): new connections are closed, and blocks that call out fail "
                     "or wait. Raise the limit (ulimit -n, LimitNOFILE=).",

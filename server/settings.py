@@ -76,6 +76,7 @@ class Limits(Struct, frozen=True):
     json_depth: int = 68  # documents and inputs may be 64 deep, and there is an envelope around them
     json_containers: int = 200_000  # arrays and objects
     body_s: float = 30.0
+    write_s: float = 4.0  # for a lock of another process; the answer comes within a second of it
     wait_s_max: float = 60.0
     streams: int = 2000
     streams_per_run: int = 100

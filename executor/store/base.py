@@ -450,5 +450,8 @@ class Store(
         """Waits for nothing. Raises DatabaseReplaced: the file is not the one that its path names any more, so nothing
         is written."""
 
+    async def ping_read(self) -> None:
+        """A read that waits for no writer proves that the database can be read; raises otherwise."""
+
     async def ping(self) -> None:
         """A read and a tiny write prove that the database works; raises otherwise."""

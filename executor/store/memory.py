@@ -547,6 +547,9 @@ class MemoryStore(
     def check_file(self) -> None:
         pass
 
+    async def ping_read(self) -> None:
+        pass
+
     async def ping(self) -> None:
         pass
 

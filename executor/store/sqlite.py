@@ -46,6 +46,8 @@ from executor.store.sqlite_workflows import SQLiteWorkflows
 from executor.store.workflows import LastRun
 from executor.store.writer import Retry, Stats, Writer
 
+READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or deleted
+
 
 class SQLiteStore(
     SQLiteWorkflows,
@@ -67,7 +69,7 @@ class SQLiteStore(
         path: str | os.PathLike[str],
         *,
         readers: int = 2,
-        busy_timeout_ms: int = 5_000,
+        busy_timeout_ms: int = 500,
         retry: Retry | None = None,
         connect: Connect = plain_connect,
         connect_reader: Connect = plain_read_only,
@@ -77,7 +79,7 @@ class SQLiteStore(
         self.stats = Stats()
         self._database = Database(self.path, busy_timeout_ms, connect, fault)
         self._writer = Writer(self._database, retry or Retry(), self.stats)
-        self._readers = Readers(self.path, readers, busy_timeout_ms, connect_reader)
+        self._readers = Readers(self.path, readers, READER_BUSY_MS, connect_reader)
 
     async def open(self) -> None:
         await self._writer.open()
@@ -323,8 +325,11 @@ class SQLiteStore(
     def check_file(self) -> None:
         self._database.check_file()
 
-    async def ping(self) -> None:
+    async def ping_read(self) -> None:
         await self._readers.all(sql.PING_READ)
+
+    async def ping(self) -> None:
+        await self.ping_read()
         await self._writer.submit(writes.ping)
 
 

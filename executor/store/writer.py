@@ -9,12 +9,17 @@ WeftError only before it has written anything, so a fenced append harms nobody a
 else it raises rolls the group back, and each item is then tried by itself: only the culprit fails.
 
 Whoever waits may be cancelled at any time: the item is committed all the same, its result is dropped.
+
+While another process holds the lock a group is tried again and again, with what has come meanwhile. An item is given up
+after as many tries as `Retry` has, or once it has waited as long as its caller wants to (`patience.py`), so that none
+waits for the turn of others.
 """
 
 from __future__ import annotations
 
 import asyncio
 import logging
+import math
 import random
 import sqlite3
 import threading
@@ -41,6 +46,7 @@ from executor.repeated import Repeated
 from executor.store import statements
 from executor.store.connection import CommitUncertain, Database, Tx, full_hint, is_full
 from executor.store.migrate import migrate, packaged_migrations
+from executor.store.patience import patience_s
 
 log = logging.getLogger("weft.store")
 
@@ -65,11 +71,12 @@ UNAVAILABLE = (
 
 
 class Retry(Struct, frozen=True):
-    """When another process holds the lock: the whole transaction again, after base * 2^n, capped, +- jitter."""
+    """When another process holds the lock: the whole transaction again, after base * 2^n, capped, +- jitter. With half
+    a second for each try (SQLiteStore) that is 38 seconds, and a caller's patience is looked at twice a second."""
 
-    attempts: int = 6
+    attempts: int = 50
     base_ms: int = 50
-    cap_ms: int = 2000
+    cap_ms: int = 250
     jitter: float = 0.25
 
     def delay_s(self, attempt: int, chance: float) -> float:
@@ -89,15 +96,22 @@ class Stats(Struct):
     checkpoints: int = 0
 
 
-class Item(NamedTuple):
+class Item(Struct, eq=False):
+    """`until_s`: monotonic; after that it is not tried again. `tries`: that failed."""
+
     future: asyncio.Future[Any]
     write: Callable[..., Any]
     args: tuple[Any, ...]
+    until_s: float = math.inf
+    tries: int = 0
 
 
 class Outcome(NamedTuple):
     result: Any
     error: BaseException | None = None
+
+
+Settled = tuple[Item, Outcome]
 
 
 class Writer:
@@ -109,7 +123,7 @@ class Writer:
         self._stats = stats
         self._gathered: list[Item] = []  # submitted in this turn of the event loop
         self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()
-        self._held: list[Item] = []  # taken, but too many for the group before
+        self._waiting: list[Item] = []  # taken from the queue, and not settled
         self._thread: threading.Thread | None = None
         self._closed = True
         self._hurried = False
@@ -160,7 +174,8 @@ class Writer:
         future: asyncio.Future[T] = self._loop.create_future()
         if not self._gathered:
             self._loop.call_soon(self._hand_over)
-        self._gathered.append(Item(future, write, args))
+        wait_s = patience_s()
+        self._gathered.append(Item(future, write, args, math.inf if wait_s is None else time.monotonic() + wait_s))
         return future
 
     def _hand_over(self) -> None:
@@ -184,56 +199,71 @@ class Writer:
 
     def _serve(self) -> None:
         more = True
-        while more:
-            items, more = self._take()
-            if items:
-                self._deliver(list(zip((item.future for item in items), self._settle(items), strict=True)))
-            if self._commits and (not items or self._commits >= CHECKPOINT_COMMITS or self._rows >= CHECKPOINT_ROWS):
+        while more or self._waiting:
+            more = self._take() and more
+            group, self._waiting = self._waiting[:GROUP_MAX], self._waiting[GROUP_MAX:]
+            if group:
+                settled, again = self._try(group)
+                if again:
+                    late, self._waiting = self._late([*again, *self._waiting])
+                    settled += late
+                self._deliver([(item.future, outcome) for item, outcome in settled])
+                if again:
+                    self._back_off(min(item.tries for item in again))
+            if self._commits and (not group or self._commits >= CHECKPOINT_COMMITS or self._rows >= CHECKPOINT_ROWS):
                 self._checkpoint()
 
-    def _take(self) -> tuple[list[Item], bool]:
-        """All that waits, at most GROUP_MAX; nothing when it was quiet for a while. Second value: False once closed."""
-        items, self._held = self._held, []
+    def _take(self) -> bool:
+        """Everything from the queue into `_waiting`; nothing when it was quiet for a while. False once closed."""
         try:
-            while (batch := self._queue.get(timeout=self._patience_s(items))) is not None:
-                if len(items) + len(batch) > GROUP_MAX:
-                    self._held = batch
-                    return items, True
-                items += batch
+            while (batch := self._queue.get(timeout=self._patience_s())) is not None:
+                self._waiting += batch
         except Empty:
-            return items, True
-        return items, False
+            return True
+        return False
 
-    def _patience_s(self, items: list[Item]) -> float | None:
+    def _patience_s(self) -> float | None:
         """How long to wait for a batch: not at all with something to do, else until it is time to checkpoint."""
-        if items:
+        if self._waiting:
             return 0.0
         return IDLE_S if self._commits else None
 
-    def _settle(self, items: list[Item]) -> list[Outcome]:
-        """Commit the items, one outcome each. Never raises."""
-        retries = 0
-        while True:
-            try:
-                return self._commit(items)
-            except Exception as error:
-                failure = as_weft_error(error, path=self._database.path)
-                more = retries < self._retry.attempts and not self._hurried
-                if isinstance(failure, DatabaseWriteFailed) and more:
-                    retries += 1
-                    self._back_off(retries)
-                    continue
-            break
-        if isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
-            if count := self._failed.due(failure.code, len(items)):
-                log.error("%d writes failed: %s", count, failure)
-            if not isinstance(failure, DatabaseReplaced):
-                self._database.drop()
-            # one exception each: a traceback belongs to one waiter
-            return [Outcome(None, type(failure)(failure.message, hint=failure.hint)) for _ in items]
-        if len(items) == 1:
-            return [Outcome(None, failure)]
-        return [outcome for item in items for outcome in self._settle([item])]
+    def _try(self, items: list[Item]) -> tuple[list[Settled], list[Item]]:
+        """Commit the items once: what is settled, and what is worth another try. Never raises."""
+        try:
+            return list(zip(items, self._commit(items), strict=True)), []
+        except Exception as error:
+            failure = as_weft_error(error, path=self._database.path)
+        if not isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
+            if len(items) == 1:
+                return [(items[0], Outcome(None, failure))], []
+            settled, again = [], []
+            for item in items:
+                of_one, again_of_one = self._try([item])
+                settled += of_one
+                again += again_of_one
+            return settled, again
+        for item in items:
+            item.tries += 1
+        worth_it = isinstance(failure, DatabaseWriteFailed) and not self._hurried
+        again = [item for item in items if worth_it and item.tries <= self._retry.attempts]
+        lost = [item for item in items if not worth_it or item.tries > self._retry.attempts]
+        if not again and not isinstance(failure, DatabaseReplaced):
+            self._database.drop()
+        return self._give_up(lost, failure), again
+
+    def _late(self, items: list[Item]) -> tuple[list[Settled], list[Item]]:
+        """Give up those that have waited for as long as they want to. Returns what is settled, and the others."""
+        now_s = time.monotonic()
+        late = [item for item in items if item.until_s <= now_s]
+        failure = DatabaseWriteFailed("another process holds the write lock of the database")
+        return self._give_up(late, failure), [item for item in items if item.until_s > now_s]
+
+    def _give_up(self, items: list[Item], failure: StoreError) -> list[Settled]:
+        if items and (count := self._failed.due(failure.code, len(items))):
+            log.error("%d writes failed: %s", count, failure)
+        # one exception each: a traceback belongs to one waiter
+        return [(item, Outcome(None, type(failure)(failure.message, hint=failure.hint))) for item in items]
 
     def _commit(self, items: list[Item]) -> list[Outcome]:
         """One transaction. Raises sqlite3.Error, or what an item raised: then nothing is on disk. DatabaseUnavailable
@@ -324,7 +354,7 @@ class Writer:
     def _refuse_waiting(self) -> None:
         """The thread ends: whoever still waits is told so. After a clean `close` nobody does."""
         self._closed = True
-        waiting = self._held
+        waiting = self._waiting
         with suppress(Empty):
             while True:
                 waiting += self._queue.get_nowait() or ()

@@ -15,8 +15,14 @@ from server.wire import json_response
 
 
 async def healthz(call: Call) -> Response:
-    """200 when the database can be read and written; else the store's own error (503, 507)."""
+    """200 when the database can be read; else the store's own error (503, 507). Waits for no write."""
     await call.engine.healthy()
+    return json_response({"status": "ok"})
+
+
+async def readyz(call: Call) -> Response:
+    """200 when the database takes a write within a second, else 503 or 507."""
+    await call.engine.ready()
     return json_response({"status": "ok"})
 
 
@@ -50,6 +56,7 @@ _DOCUMENT = {"type": "object"}
 
 TABLE = (
     RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=_HEALTH, statuses=(503, 507)),
+    RouteSpec("GET", "/readyz", readyz, "Readiness", "server", public=True, answer=_HEALTH, statuses=(503, 507)),
     RouteSpec("GET", "/api/version", version, "Version of the server", "server", answer=Version),
     RouteSpec("GET", "/openapi.json", openapi, "This description", "server", public=True, answer=_DOCUMENT),
     RouteSpec("GET", "/api/openapi.json", openapi, "This description", "server", answer=_DOCUMENT),

@@ -18,6 +18,7 @@ from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
+from executor.store.patience import patience
 from server.auth import Auth
 from server.settings import Limits, Settings
 from server.sse import Streams
@@ -142,8 +143,9 @@ def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Resp
         spec = specs["GET" if request.method == "HEAD" else request.method]
         limits: Limits = request.app.state.settings.limits
         call = Call(request, limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes))
-        if not spec.public:
-            call.session = await call.auth.require(request)
-        return await spec.handler(call)
+        with patience(limits.write_s):
+            if not spec.public:
+                call.session = await call.auth.require(request)
+            return await spec.handler(call)
 
     return endpoint

@@ -50,6 +50,7 @@ PUBLIC = {
     "/logout",
     "/sign-in",
     "/openapi.json",
+    "/readyz",
     "/resume/{token}",
     "/runs",
     "/runs/{id}",

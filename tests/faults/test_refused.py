@@ -96,20 +96,20 @@ async def test_it_says_so_and_goes_on_when_it_is_over(world: World, kind: Troubl
 async def refuse_for_a_while(world: World, client: httpx.AsyncClient, kind: Trouble, statuses: set[int]) -> list[str]:
     """Returns the runs that were acknowledged."""
     runs: dict[int, str] = {n: (await start(client, n)).raise_for_status().json()["run"] for n in range(5)}
-    assert (await client.get("/healthz")).status_code == 200
+    assert (await client.get("/readyz")).status_code == 200
 
     world.refuses = kind
     for n in range(5, 10):
         answer = await start(client, n)
         assert answer.status_code in statuses, answer.text
         assert answer.json()["code"] in ("db_unavailable", "db_full", "db_write_failed")
-    assert (await client.get("/healthz")).status_code in statuses
+    assert (await client.get("/readyz")).status_code in statuses
     assert (await client.get(f"/api/runs/{runs[0]}")).is_success  # what is there can be read
     await asyncio.sleep(0.3)  # the runs are due, and cannot write down that they go on
     assert world.refused > 0
 
     world.refuses = None
-    assert (await client.get("/healthz")).status_code == 200
+    assert (await client.get("/readyz")).status_code == 200
     for n in range(10):
         run = (await start(client, n)).raise_for_status().json()["run"]
         assert runs.setdefault(n, run) == run

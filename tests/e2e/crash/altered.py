@@ -2,6 +2,7 @@
 
     ALTERED_CLOCK    its wall clock is the `Wall` in this file, which the test sets while it runs
     ALTERED_BUSY_MS  how long one try to write waits for another process's lock
+  ALTERED_TRIES    how often a write is tried; belongs to the former
 
 The clock that only measures how long something takes (CLOCK_MONOTONIC) goes on, as it does when a machine's time is
 set. It is what the wall clock is reckoned from, so all processes with one file read the same time.
@@ -60,10 +61,12 @@ def _alter() -> None:
         time.time = lambda: wall.now_ns() / 1e9
     if busy_ms := os.environ.get("ALTERED_BUSY_MS"):
         from executor.store.sqlite import SQLiteStore
+        from executor.store.writer import Retry
 
         defaults = SQLiteStore.__init__.__kwdefaults__
         assert defaults is not None
         defaults["busy_timeout_ms"] = int(busy_ms)
+        defaults["retry"] = Retry(attempts=int(os.environ["ALTERED_TRIES"]) - 1)
 
 
 if __name__ == "__main__":

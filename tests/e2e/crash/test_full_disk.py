@@ -83,11 +83,11 @@ async def test_a_full_disk_is_told_and_survived(servers: Servers) -> None:
             assert answer.status_code in (503, 507), answer.text
             assert answer.headers["content-type"] == "application/problem+json"
             assert answer.json()["code"] in ("db_unavailable", "db_full", "db_write_failed")
-        assert (await client.get("/healthz", timeout=60)).status_code in (503, 507)
+        assert (await client.get("/readyz", timeout=60)).status_code in (503, 507)
         assert (await client.get(f"/api/runs/{acknowledged[0]}")).is_success  # what is there can be read
 
         resource.prlimit(server.pid, resource.RLIMIT_FSIZE, UNLIMITED)
-        assert (await client.get("/healthz", timeout=60)).status_code == 200
+        assert (await client.get("/readyz", timeout=60)).status_code == 200
         for n in range(ALL):
             again = (await submit(client, n)).raise_for_status().json()["run"]
             assert acknowledged.setdefault(n, again) == again
@@ -143,14 +143,14 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
             # It may well be 200 now and then: what is small fits into what the WAL has already.
             while time.monotonic() < full_at + FULL_S or 507 not in health:
                 assert time.monotonic() < full_at + 60, health
-                health.add((await client.get("/healthz", timeout=60)).status_code)
+                health.add((await client.get("/readyz", timeout=60)).status_code)
                 assert (await client.get(f"/api/runs/{before}", timeout=60)).is_success
                 await asyncio.sleep(0.05)
             assert health <= {200, 507}
             assert disk.free_bytes() < LEFT_BYTES
             disk.free()
             freed_at = time.monotonic()
-            assert (await client.get("/healthz", timeout=60)).status_code == 200
+            assert (await client.get("/readyz", timeout=60)).status_code == 200
             async with asyncio.timeout(120):
                 await asyncio.gather(*starting)
             for n, run in acknowledged.items():

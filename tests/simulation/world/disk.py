@@ -21,7 +21,7 @@ from executor.store.connection import Database
 from executor.store.migrate import packaged_migrations, split
 from executor.store.readers import Readers, Row
 from executor.store.sqlite import SQLiteStore
-from executor.store.writer import Item, Outcome, Retry, Stats, Writer, _resolve
+from executor.store.writer import Outcome, Retry, Settled, Stats, Writer, _resolve
 from tests.simulation.world.faults import HEALTHY
 
 
@@ -121,11 +121,10 @@ class _Writer(Writer):
     """The thread is a callback that comes again as long as there is something to do."""
 
     def __init__(self, disk: Disk, process: str, stats: Stats) -> None:
-        super().__init__(_Database(disk), Retry(), stats)
+        super().__init__(_Database(disk), Retry(attempts=6), stats)
         self._disk = disk
         self._process = process
         self._id = process
-        self._waiting: list[Item] = []
         self._at_work = False
         self._untold: deque[list[tuple[asyncio.Future[Any], Outcome]]] = deque()
 
@@ -167,11 +166,17 @@ class _Writer(Writer):
         group, self._waiting = self._waiting[:many], self._waiting[many:]
         self._disk.process = self._process
         self._disk.let_go = {item.args[0] for item in group if item.write is writes.release}
-        outcomes = self._settle(group)
-        for item, outcome in zip(group, outcomes, strict=True):
+        settled: list[Settled] = []
+        left = group
+        while left:
+            found, left = self._try(left)
+            settled += found
+            if left:
+                self._back_off(left[0].tries)
+        for item, outcome in settled:
             if item.write is writes.release and outcome.result is False:
                 self._disk.kept_awake(*item.args[:2])
-        self._untold.append([(item.future, outcome) for item, outcome in zip(group, outcomes, strict=True)])
+        self._untold.append([(item.future, outcome) for item, outcome in settled])
         self._loop.call_later(self._disk.delay_s(), self._tell)
         self._at_work = False
         self._go_on()

@@ -13,7 +13,6 @@ from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 
 from server.connections import LIVE, Connection, Connections, _network
-from server.seldom import Seldom
 from server.settings import Limits
 
 LIMITS = Limits(head_bytes=1000, connections=3, waiting_per_address=2, requests=3)
@@ -293,12 +292,3 @@ def test_connections_stay_below_the_descriptors(descriptors: int | None, connect
 )
 def test_networks(address: str, network: str) -> None:
     assert _network(address) == network
-
-
-def test_seldom() -> None:
-    now_s = [0.0]
-    said = Seldom(60, lambda: now_s[0])
-    heard = []
-    for now_s[0] in (0, 1, 59, 60, 61, 119, 500):
-        heard.append(said.due())
-    assert heard == [True, False, False, True, False, False, True]
