@@ -41,12 +41,12 @@ from executor.sandbox import Sandbox
 from executor.services import NotifySettings, Services
 from executor.store.connection import FULL, full_hint
 from executor.store.sqlite import SQLiteStore
-from executor.values.redact import Redactor
 from server import errors, ui
 from server.auth import Auth
 from server.connections import Connection, Connections
 from server.descriptors import Descriptors, raise_limit
 from server.leave import StopSignals, leave
+from server.logs import log_to_stderr
 from server.rates import LinkRates
 from server.routes import table_of
 from server.routes.demo import Calls
@@ -161,7 +161,7 @@ def serve(settings: Settings | None = None, show: Show | None = None) -> int:
         listener.close()
         print(f"weft: {error}", file=sys.stderr)
         return EXIT_USAGE
-    _log_to_stderr(settings)
+    log_to_stderr(settings.log_level, settings.unloggable)
     # uvicorn listens to signals only while it serves.
     told_to_stop = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
@@ -306,23 +306,6 @@ def _command() -> str:
     """What to type for `weft` here: `make serve` runs one that is not on the PATH."""
     called = sys.argv[0]
     return called if Path(called).name == "weft" and shutil.which("weft") is None else "weft"
-
-
-def _log_to_stderr(settings: Settings) -> None:
-    handler = logging.StreamHandler()
-    handler.setFormatter(_Formatter(settings.unloggable))
-    logging.basicConfig(level=settings.log_level.upper(), handlers=[handler])
-
-
-class _Formatter(logging.Formatter):
-    """Lines without secrets, tracebacks included: an exception of a library may quote what it was given."""
-
-    def __init__(self, secrets: list[str]) -> None:
-        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
-        self._redactor = Redactor(secrets)
-
-    def format(self, record: logging.LogRecord) -> str:
-        return self._redactor.redact(super().format(record))
 
 
 def _backlog(descriptors: int | None) -> int:

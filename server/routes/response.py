@@ -1,8 +1,8 @@
 """The answer a workflow's response block wrote, as a HTTP response: its status, its headers, its body.
 
 Workflow authors choose the headers and may copy data of others into the body, and this answer comes from the server's
-own address. So headers that would speak for the server are dropped, and a browser treats the body as a page of nowhere
-(CSP sandbox): it cannot act as the signed-in user.
+own address. So only headers that describe the body are kept, and those that begin with `x-`; and a browser treats the
+body as a page of nowhere (CSP sandbox): it cannot act as the signed-in user.
 """
 
 from __future__ import annotations
@@ -15,28 +15,20 @@ from starlette.responses import Response
 
 from server.wire import to_json
 
-_FORBIDDEN = frozenset(
+_ALLOWED = frozenset(
     {
-        "connection",
-        "content-length",
-        "content-security-policy",
-        "date",
-        "keep-alive",
-        "server",
-        "set-cookie",
-        "set-cookie2",
-        "strict-transport-security",
-        "te",
-        "trailer",
-        "transfer-encoding",
-        "upgrade",
-        "clear-site-data",
-        "service-worker-allowed",
-        "x-content-type-options",
-        "x-frame-options",
-        "refresh",
+        "content-disposition",
+        "content-language",
+        "content-type",
+        "etag",
+        "last-modified",
+        "location",
+        "retry-after",
+        "vary",
     }
 )
+# Browsers and proxies obey these.
+_FORBIDDEN = re.compile(r"x-(accel-|content-|dns-|frame-|permitted-|sendfile|ua-|webkit-|xss-)")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,4096}")
 _BODYLESS = frozenset({204, 205, 304})
@@ -47,6 +39,8 @@ def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Res
     given = _headers(answer.get("headers"))
     status = answer.get("status", 200)
     status = status if isinstance(status, int) and 200 <= status <= 599 else 200
+    if not 300 <= status <= 399:
+        given.pop("location", None)
     body = answer.get("body")
     if isinstance(body, str):
         content, media = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
@@ -67,11 +61,10 @@ def _headers(given: Any) -> dict[str, str]:
     for name, value in given.items():
         text = value if isinstance(value, str) else str(value)
         low = str(name).lower()
-        if (
-            _TOKEN.fullmatch(low)
-            and _VALUE.fullmatch(text)
-            and low not in _FORBIDDEN
-            and not low.startswith("access-control-")
-        ):
+        if _TOKEN.fullmatch(low) and _VALUE.fullmatch(text) and _is_allowed(low):
             safe[low] = text
     return safe
+
+
+def _is_allowed(name: str) -> bool:
+    return name in _ALLOWED or (name.startswith("x-") and not _FORBIDDEN.match(name))

@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from server.app import _Formatter, serve
+from server.app import serve
+from server.logs import Formatter
 from server.settings import Settings, load_settings, read_secret
 from server.variables import SettingsError
 
@@ -150,7 +151,7 @@ def test_a_name_is_either_secret_or_not() -> None:
 
 
 def test_no_line_of_the_log_holds_a_secret() -> None:
-    formatter = _Formatter(["a-secret-value"])
+    formatter = Formatter(["a-secret-value"])
     try:
         raise ValueError("given a-secret-value")
     except ValueError:
