@@ -56,12 +56,13 @@ def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
 
 
 def cache_folder() -> Path | None:
-    """`weft` below the user's cache folder; None when there is no home."""
+    """`weft/guest` below the user's cache folder, for nothing but this; None when there is no home. `weft` itself may be
+    open to readers: what else is kept there made it."""
     base = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
     if base and os.path.isabs(base):
-        return Path(base) / "weft"
+        return Path(base) / "weft" / "guest"
     try:
-        return Path.home() / ".cache" / "weft"
+        return Path.home() / ".cache" / "weft" / "guest"
     except RuntimeError:
         return None
 

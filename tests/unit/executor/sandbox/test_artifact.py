@@ -90,7 +90,17 @@ def test_without_a_place_to_keep_it_it_is_compiled(tmp_path: Path, compiled: lis
 
 def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
-    assert artifact.cache_folder() == tmp_path / "weft"
+    assert artifact.cache_folder() == tmp_path / "weft" / "guest"
     monkeypatch.setenv("XDG_CACHE_HOME", "relative")
     monkeypatch.setenv("HOME", str(tmp_path / "home"))
-    assert artifact.cache_folder() == tmp_path / "home" / ".cache" / "weft"
+    assert artifact.cache_folder() == tmp_path / "home" / ".cache" / "weft" / "guest"
+
+
+def test_a_cache_folder_that_others_have_made_is_no_hindrance(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """The browser that tests fetch lies in `weft` too. Each server compiled the guest again then: 0.5 s a start."""
+    (tmp_path / "weft").mkdir(mode=0o755)
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
+    folder = artifact.cache_folder()
+    assert folder is not None
+    artifact.load(artifact.engine(), folder)
+    assert [file.suffix for file in folder.iterdir()] == [".cwasm"]
