@@ -56,8 +56,8 @@ def load(target: wasmtime.Engine, folder: Path | None) -> wasmtime.Module:
 
 
 def cache_folder() -> Path | None:
-    """`weft/guest` below the user's cache folder, for nothing but this; None when there is no home. `weft` itself may be
-    open to readers: what else is kept there made it."""
+    """`weft/guest` below the user's cache folder, used for nothing else; None when there is no home. `weft` itself may
+    be readable to others: the browser of the tests is kept there too."""
     base = os.environ.get("LOCALAPPDATA") if sys.platform == "win32" else os.environ.get("XDG_CACHE_HOME")
     if base and os.path.isabs(base):
         return Path(base) / "weft" / "guest"

@@ -70,7 +70,12 @@ class MemoryChildren:
             self._families[root] = replace(self._families[root], over=True)
 
     def _is_orphaned(self, row: RunRow) -> bool:
-        while row.parent_run_id is not None and (run := self._runs.get(row.parent_run_id)) is not None:
+        seen: set[str] = set()  # ids of deleted runs may be used again, and then a run may be above itself
+        while row.parent_run_id is not None and row.parent_run_id not in seen:
+            seen.add(row.parent_run_id)
+            run = self._runs.get(row.parent_run_id)
+            if run is None:
+                return False
             row = run.row
             if run.cancel_n is not None or row.status in TERMINAL:
                 return True

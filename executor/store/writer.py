@@ -60,6 +60,7 @@ CHECKPOINT_ROWS = 8192
 LOOK_EVERY_S = 0.005  # whether the file is still the one that was opened
 
 RESTORE_HINT = "Stop the server and run `weft restore` with a backup; it keeps the damaged file beside the new one."
+NO_DATABASE_HINT = f"If it is another program's file, name weft's with --db or WEFT_DB. If it is weft's: {RESTORE_HINT}"
 UNAVAILABLE = (
     sqlite3.SQLITE_IOERR,
     sqlite3.SQLITE_CANTOPEN,
@@ -383,7 +384,9 @@ def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exce
     if code == sqlite3.SQLITE_FULL or (code in UNAVAILABLE and path and is_full(path)):
         return DatabaseFull(f"the disk is full: {error}", hint=full_hint(path))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
-        return DatabaseDamaged(f"the database is damaged, or is none: {error}", hint=RESTORE_HINT)
+        unknown = "not a database" in str(error)
+        hint = NO_DATABASE_HINT if unknown else RESTORE_HINT
+        return DatabaseDamaged(f"the database is damaged, or is not a database: {error}", hint=hint)
     if code in UNAVAILABLE:
         return DatabaseUnavailable(f"the database cannot be used: {error}")
     return error

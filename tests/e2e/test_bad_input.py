@@ -190,7 +190,8 @@ RAW = {
     "arrays as deep as the parser takes": (around(brackets(1_000)), 400),
     "arrays just too deep": (around(brackets(67)), 400),
     "arrays too deep for a document": (around(brackets(65)), 422),
-    "half a million lists": (around(b"[" + b"[]," * 300_000 + b"[]]"), 422),
+    "half a million lists": (around(b"[" + b"[]," * 500_000 + b"[]]"), 400),
+    "as many lists as are read": (around(b"[" + b"[]," * 190_000 + b"[]]"), 422),
     "many numbers": (around(b"[" + b"1," * 900_000 + b"1]"), 422),
     "a text of 5 MB": (around(b'"' + b"x" * 5_000_000 + b'"'), 413),
     "3 MiB of blanks": (b" " * (3 << 20), 413),
@@ -221,7 +222,8 @@ def test_every_way_in_refuses_what_is_no_object(send: Send, path: str, body: byt
     if path == "/api/workflows/x/runs" and body == b"":
         assert send("POST", path, content=body, headers=JSON).status_code == 404  # an empty request is a right one
         return
-    assert send("POST", path, content=body, headers=JSON).status_code in (400, 422)
+    too_long = (413,) if path == "/login" and len(body) > 4096 else ()
+    assert send("POST", path, content=body, headers=JSON).status_code in (400, 422, *too_long)
 
 
 @pytest.mark.parametrize(
@@ -705,7 +707,7 @@ REFUSED: list[tuple[str, str, dict[str, Any], int]] = [
     ("POST", "/api/workflows", {"json": {"document": one(), "name": "a\u0000"}}, 400),
     ("GET", "/healthz", {"headers": {"x": "y" * 40_000}}, 431),
     ("PUT", "/api/runs", {"json": {}}, 405),
-    ("DELETE", RUN, {}, 405),
+    ("PATCH", RUN, {}, 405),
     ("TRACE", "/api/runs", {}, 405),
     ("GET", "/no/such/thing", {}, 404),
     ("POST", "/demo/echo?delay_ms=1000000000", {"json": {}}, 400),
