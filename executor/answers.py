@@ -16,7 +16,7 @@ from executor.store.base import WaitRow
 from executor.values.payload import encode
 from executor.values.schema import Matches, violations
 
-BOUNDS_HINT: Final = "values nest at most 64 deep and take at most 16 MiB"
+BOUNDS_HINT: Final = "values can be nested 64 levels deep and have up to 16 MiB"
 # Kinds of waits that people answer, by their link. The row of these, and of webhook, decides who was first.
 ASK_PEOPLE: Final = frozenset({"approval", "form", "attention"})
 CANCELLABLE: Final = ASK_PEOPLE | {"webhook"}
@@ -43,7 +43,7 @@ def check_input(plan: Plan, input: Any, matches: Matches | None = None) -> Any:
             raise InputInvalid(
                 _sentence("the input", found),
                 pointer="/input" + found[0]["pointer"],
-                hint=f"{source} is the schema it is checked against",
+                hint=f"the schema is {source}",
                 errors=found,
             )
     if trigger.type == "start" and not trigger.needs:
@@ -74,12 +74,14 @@ def check_answer(
     actions = orjson.loads(row.request).get("actions") or []
     if actions and action not in actions:
         listed = ", ".join(repr(name) for name in actions)
-        what = "an action is missing" if action is None else f"there is no action {action!r}"
+        what = "`action` is required" if action is None else f"there is no action {action!r}"
         raise AnswerInvalid(
             f"{what}; choose one of {listed}", code="action_unknown", pointer="/action", actions=actions
         )
     if not actions and action is not None:
-        raise AnswerInvalid(f"this wait has no actions, got {action!r}", code="action_unknown", pointer="/action")
+        raise AnswerInvalid(
+            f"this wait has no actions, but the answer has action {action!r}", code="action_unknown", pointer="/action"
+        )
     value = dict(fields)
     if row.schema is not None:
         schema = orjson.loads(row.schema)
@@ -91,7 +93,7 @@ def check_answer(
             raise AnswerInvalid(
                 _sentence("the answer", found),
                 pointer="/fields" + found[0]["pointer"],
-                hint="GET this link as JSON: `schema` says what the fields are",
+                hint="GET this link as JSON; `schema` describes the fields",
                 errors=found,
             )
     try:
@@ -132,7 +134,9 @@ def fact_of_withdrawal(row: WaitRow, by: str | None, reason: str, at_ms: int) ->
 def refusal_error(fact: dict[str, Any]) -> ErrorInfo:
     """Why the block fails whose question was answered by one of the actions it fails on."""
     by = f" by {fact['by']}" if fact.get("by") else ""
-    return ErrorInfo("refused", f"the answer was {fact['action']!r}{by}", hint="`fail_on` of the block says so")
+    return ErrorInfo(
+        "refused", f"the answer was {fact['action']!r}{by}", hint="`fail_on` of the block lists this action"
+    )
 
 
 def withdrawal_error(fact: dict[str, Any]) -> ErrorInfo:
@@ -146,4 +150,4 @@ def _sentence(what: str, found: list[dict[str, str]]) -> str:
     first = found[0]
     where = f" at {first['pointer']}" if first["pointer"] else ""
     more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
-    return f"{what} does not fit its schema{where}: {first['message']}{more}"
+    return f"{what} does not match its schema{where}: {first['message']}{more}"

@@ -39,9 +39,9 @@ class Callbacks:
             found = violations(orjson.loads(row.schema), body, engine.services.sandbox.matches)
             if found:
                 raise AnswerInvalid(
-                    f"the body does not fit the schema{_at(found[0]['pointer'])}: {found[0]['message']}",
+                    f"the body does not match the schema{_at(found[0]['pointer'])}: {found[0]['message']}",
                     pointer=found[0]["pointer"],
-                    hint="the address stays open: post again",
+                    hint="the URL is still open: send a corrected body",
                     errors=found,
                 )
         now_ms = engine.now_ms()

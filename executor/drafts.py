@@ -54,7 +54,7 @@ class Drafts:
         """A document of another format is turned into ours, as far as it can be: the diagnostics say what was lost.
         Raises NoWorkflow for JSON that has nothing of a workflow."""
         if not any(name in document for name in ("format", "blocks", "state")):
-            hint = 'Import a workflow of weft ({"format": "weft/1", "blocks": {...}}) or one exported from Sim.'
+            hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
             raise NoWorkflow(pointer="/document", hint=hint)
         ours = as_ours(document, frozenset(self._engine.services.env))
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
@@ -153,9 +153,9 @@ class Drafts:
 
     async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:
         return Conflict(
-            f"the draft is at revision {row.rev} now, not {rev}",
+            f"the draft is at revision {row.rev}, not {rev}",
             code="draft_changed",
-            hint="`current` is what is stored; compare, then save for its revision",
+            hint="`current` is the stored draft; compare it with yours, then save with its revision",
             current=await self._view(row),
         )
 

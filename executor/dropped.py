@@ -46,6 +46,6 @@ def _said(holders: Mapping[str, int], more: bool = False) -> list[Diagnostic]:
     for block, count in sorted(holders.items()):
         runs = f"{count}{' or more' if more else ''} open run{'' if count == 1 and not more else 's'}"
         message = f'Block "{block}" was removed, and {runs} used it. They keep their version.'
-        hint = "If it is the same block as before, restore its id and change only its name."
+        hint = "If it is the same block, restore its id and change only its name."
         found.append(Diagnostic("block_dropped", "warning", "/blocks", message, hint))
     return found

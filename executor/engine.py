@@ -228,14 +228,14 @@ class Engine:
         name = name or plan.name
         if not name:
             raise BadRequest(
-                "the workflow has no name", pointer="/name", hint="give it a name, or name it in the request"
+                "the workflow has no name", pointer="/name", hint="add `name` to the document or to the request"
             )
         if len(name) > WORKFLOW_NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
             raise BadRequest(
                 f"the workflow cannot be stored as {name[:80]!r}",
                 code="name_invalid",
                 pointer="/name",
-                hint=f"names are part of addresses: at most {WORKFLOW_NAME_MAX} characters, no slash, no controls",
+                hint=f"names are part of URLs: at most {WORKFLOW_NAME_MAX} characters, no slash, no control characters",
             )
         # The hash ignores the order of keys, the stored document keeps it: forms show fields as their author wrote
         # them.
@@ -346,7 +346,7 @@ class Engine:
                 raise Conflict(
                     f"run {run} has not ended yet (it is {row.status})",
                     code="run_not_ended",
-                    hint="cancel it, or wait for its end",
+                    hint="cancel it, or wait until it ends",
                 )
             return row, await load_plan(self.store, row.plan_hash)
 
@@ -379,7 +379,7 @@ class Engine:
             raise Conflict(
                 f"idempotency key {new.idempotency_key!r} was used for another request (run {stored.id})",
                 code="idempotency_key_reused",
-                hint="use a new key for a new request",
+                hint="use a new key for each request",
                 run=stored.id,
             )
         if created:

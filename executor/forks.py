@@ -138,7 +138,7 @@ def _failing(plan: Plan, run: str, event: Event, seq: int) -> Conflict:
     assert isinstance(event, NodeFailed)
     name = format_key(plan, event.key)
     return Conflict(
-        f"run {run} was failing after event {seq}, where {name} failed: a fork there could only fail too",
+        f"run {run} was failing after event {seq}, where {name} failed: a fork there would fail too",
         code="fork_failing",
         hint=f"fork at {seq - 1} or before, or retry {name}",
         seq=seq - 1,
@@ -161,7 +161,7 @@ async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], match
                 f"{text!r} has no output in the first {len(copied.events)} events",
                 code="output_not_recorded",
                 pointer=pointer,
-                hint="name a node key that has succeeded by then, send@review#5",
+                hint="use the key of a node that has succeeded by then, such as send@review#5",
             )
         try:
             edits[key] = encode(value)
@@ -250,7 +250,7 @@ async def _waits(
     for id, is_open in opened.items():
         row = await store.get_wait(source, id)
         if row is None:
-            raise Conflict(f"run {source} has no wait '{id}' any more", code="wait_not_found")
+            raise Conflict(f"run {source} no longer has a wait '{id}'", code="wait_not_found")
         row = replace(row, run_id=run, token_hash=links.hash_of(run, id, row.kind))
         if is_open:
             row = replace(row, status="pending", response=None, answered_by=None, answered_at_ms=None)

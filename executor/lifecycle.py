@@ -79,7 +79,7 @@ class Lifecycle:
         row, plan = await self._run(run)
         if seq > row.seq:
             raise Conflict(
-                f"the last event of run {run} is {row.seq}, there is no event {seq}", code="seq_not_found", seq=row.seq
+                f"run {run} has no event {seq}; its last event is {row.seq}", code="seq_not_found", seq=row.seq
             )
         async with self._engine.whole(run):
             copied = await beginning(self._store, plan, row, seq)
@@ -115,9 +115,9 @@ class Lifecycle:
             started = await alone_again(self._store, plan, run, first)
         if started is None:
             raise Conflict(
-                f"{key} did not start in run {run}: there is nothing to run again",
+                f"{key} did not start in run {run}, so there is nothing to run again",
                 code="node_not_started",
-                hint=f"run again from '{outermost_block(plan, first)}'",
+                hint=f"run from '{outermost_block(plan, first)}' instead",
             )
         seq, alone = started
         if alone:
@@ -133,13 +133,13 @@ class Lifecycle:
         key = _first_node(plan, text)
         if key not in state.retries:
             raise Conflict(
-                f"run {row.id} is {row.status}, and {text} does not wait for its next attempt",
+                f"run {row.id} is {row.status}, and {text} is not waiting for its next attempt",
                 code="node_not_retrying",
                 hint=_instead(plan, state, key),
             )
         fact = orjson.dumps({"type": "retry", "key": format_key(plan, key)})
         if not await self._store.post_fact(row.id, fact, self._engine.now_ms()):
-            raise Conflict(f"run {row.id} has ended by now", code="run_ended", hint="retry again: it is a new run then")
+            raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
         self._engine.wake(row.id)
         block = plan.nodes[key[1]].block
         return Retried(row.id, row.workflow, row.version, row.status, False, how="now", block=block)
@@ -150,7 +150,9 @@ class Lifecycle:
         does not fit (`conflicts`)."""
         row, old = await self._run(run)
         if row.version is None:
-            raise Conflict(f"run {run} is of no stored workflow: there is no other version", code="run_has_no_version")
+            raise Conflict(
+                f"run {run} is not a run of a stored workflow, so there is no other version", code="run_has_no_version"
+            )
         target = await self._engine.get_workflow(row.workflow, version)
         compiled = await self._engine.compile(target.document, old.trigger)
         if compiled.plan is None:
@@ -160,7 +162,7 @@ class Lifecycle:
             raise _ended(row)
         if (row.plan_hash, row.version) == (new.hash, version):
             raise Conflict(
-                f"run {run} follows version {version} already",
+                f"run {run} already uses version {version}",
                 code="migration_same_version",
                 hint="choose another version; `weft workflows NAME` lists them",
             )
@@ -186,7 +188,7 @@ class Lifecycle:
                     return True
                 if not waiting:
                     await self._check(row, plan, new, version)
-                    raise Conflict(f"run {run} did not move, but could now: try again", code="migration_refused")
+                    raise Conflict(f"run {run} did not move in time: try again", code="migration_refused")
                 if clock() >= until:
                     return False
                 await asyncio.wait([signal], timeout=LOOK_S)
@@ -215,13 +217,13 @@ def _first_node(plan: Plan, text: str) -> NodeKey:
         except ValueError as error:
             if plan.node_index(name) is not None:
                 why = str(error)
-    raise NotFound(why, code="node_not_found", hint="keys look like send@review#5/fan[2]")
+    raise NotFound(why, code="node_not_found", hint="a key looks like send@review#5/fan[2]")
 
 
 def _instead(plan: Plan, state: State, key: NodeKey) -> str:
     wait = state.waits.get(key)
     if wait is not None and wait.kind == "attention":
-        return "an attempt of it was lost: answer its wait with retry, done or fail"
+        return "one of its attempts was lost: answer its wait with retry, done or fail"
     status = state.status_of(plan, key)
     if status is None or status is Status.PENDING:
         return "it has not started"
@@ -233,7 +235,7 @@ def _retried(new: Submitted, how: How, block: str) -> Retried:
 
 
 def _ended(row: RunRow) -> Conflict:
-    return Conflict(f"run {row.id} has ended ({row.status}): it keeps its version", code="run_ended")
+    return Conflict(f"run {row.id} has ended ({row.status}): its version cannot change", code="run_ended")
 
 
 def _conflict(row: RunRow, version: int, misfits: tuple[Misfit, ...]) -> Conflict:
@@ -243,6 +245,6 @@ def _conflict(row: RunRow, version: int, misfits: tuple[Misfit, ...]) -> Conflic
     return Conflict(
         f"run {row.id} does not fit version {version}: {about}{first.why}{more}",
         code="migration_conflict",
-        hint="let it end as it is, or fork it at an earlier event",
+        hint="wait until it ends, or fork it at an earlier event",
         conflicts=[{"node": misfit.node, "why": misfit.why} for misfit in misfits],
     )

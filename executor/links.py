@@ -19,7 +19,7 @@ PATHS: dict[Purpose, str] = {"resume": "resume", "callback": "callbacks"}
 
 class Links:
     def __init__(self, secret: bytes, base_url: str) -> None:
-        assert len(secret) >= 16, "a short secret makes guessable links"
+        assert len(secret) >= 16, "a short secret makes links guessable"
         self._secret = secret
         self._base_url = base_url.rstrip("/")
 

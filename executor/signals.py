@@ -46,7 +46,7 @@ class Signals:
         fact = orjson.dumps({"type": "signal", "name": name})
         posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, fact, engine.now_ms())
         if posted is None:
-            raise Conflict(f"run {run} has ended: it takes no more signals", code="run_ended")
+            raise Conflict(f"run {run} has ended and accepts no more signals", code="run_ended")
         row, new = posted
         engine.wake(run)
         return row.seq, new

@@ -112,9 +112,9 @@ class Waits:
             raise answered_before(await self.view(row))
         if row.kind not in CANCELLABLE:
             raise Conflict(
-                f"a wait for a {row.kind} cannot be cancelled by itself",
+                f"a wait for a {row.kind} cannot be withdrawn",
                 code="wait_not_cancellable",
-                hint="send the signal, cancel the child run, or cancel the whole run",
+                hint="send the signal, cancel the child run, or cancel this run",
             )
         now_ms = self._engine.now_ms()
         done = await self._store.cancel_wait(run, row.id, by, fact_of_withdrawal(row, by, reason, now_ms), now_ms)
@@ -196,14 +196,14 @@ def _attempt(row: WaitRow) -> int:
 
 
 def _no_such_link() -> NotFound:
-    return NotFound("this link is not valid", code="wait_not_found", hint="links are long: was it cut off?")
+    return NotFound("this link is not valid", code="wait_not_found", hint="the link may be incomplete: copy all of it")
 
 
 def _no_such_wait(run: str, wait: str) -> NotFound:
     return NotFound(
         f"run {run} has no wait {wait!r}",
         code="wait_not_found",
-        hint="name the node that waits, such as ask@review#2, or the id of the wait from GET /api/waits",
+        hint="use the key of the waiting node, such as ask@review#2, or the id of the wait from GET /api/waits",
     )
 
 

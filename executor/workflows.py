@@ -74,7 +74,7 @@ class Workflows:
             raise Conflict(
                 f"{runs} of workflow '{name}' {'has' if deleted.open_runs == 1 else 'have'} not ended yet",
                 code="workflow_has_open_runs",
-                hint="cancel them, or wait for their end",
+                hint="cancel them, or wait until they end",
                 open_runs=deleted.open_runs,
             )
         self._engine.schedules.scheduler.wake()

@@ -61,8 +61,9 @@ _RUNNING, _STOPPING, _FAILING, _CANCELLING, _FINISHED = (
     RunPhase.FINISHED,
 )
 
-CANCELLED = ErrorInfo("cancelled", "nobody needs this any more")
-LOST_ERROR = ErrorInfo(LOST, "the process that ran this attempt is gone", retryable=True)
+CANCELLED = ErrorInfo("cancelled", "the result is no longer needed")
+LOST_ERROR = ErrorInfo(LOST, "the process that ran this attempt has ended", retryable=True)
+_AWAITED = {"signal": "signal", "webhook": "callback"}  # by kind of wait; else an answer
 
 ATTEMPT_ENDED = (
     f.NodeDone,
@@ -141,7 +142,7 @@ class _Turn:
                 self.emit(RetryHastened(fact.key, attempt, self.at_ms))
             case f.ForkMade():
                 self.emit(RunForked(fact.source, fact.seq))
-                error = ErrorInfo(FORKED, "the run was forked while this attempt was under way", retryable=True)
+                error = ErrorInfo(FORKED, "the run was forked while this attempt was running", retryable=True)
                 for key, attempt in list(state.running.items()):
                     if state.scopes[key[0]].dead:  # it was only draining, and nobody needs it here either
                         self._fail(key, attempt, CANCELLED)
@@ -235,7 +236,8 @@ class _Turn:
             return True
         match wait.on_expire:
             case "fail":
-                self._fail(key, wait.attempt, ErrorInfo("wait_expired", f"nobody answered this {wait.kind} in time"))
+                message = f"no {_AWAITED.get(wait.kind, 'answer')} arrived in time"
+                self._fail(key, wait.attempt, ErrorInfo("wait_expired", message))
             case "skip":
                 self.emit(NodeSkipped(key, "expired", attempt=wait.attempt))
             case "continue":
@@ -405,7 +407,7 @@ class _Turn:
         """False when the run's budget of executions is used up: the run fails."""
         limit = self.plan.settings.max_executions
         if self.state.executed >= limit and self.plan.nodes[key[1]].sentinel is None:
-            message = f"the run may execute at most {limit} blocks (settings.max_executions)"
+            message = f"the run can execute at most {limit} blocks (settings.max_executions)"
             self.emit(NodeFailed(key, attempt, ErrorInfo("limit_executions", message)))
             return False
         self.emit(NodeStarted(key, attempt))
@@ -466,7 +468,7 @@ class _Turn:
                     self.emit(RunParked(due_ms))
             case RunPhase.RUNNING:
                 open_nodes = sum(scope.open for scope in state.scopes.values())
-                message = f"{open_nodes} nodes are undecided, but nothing runs, waits or is ready"
+                message = f"{open_nodes} nodes are undecided, but none is running, waiting or ready"
                 self._finish("failed", ErrorInfo("internal_undecided", message))
             case _:
                 pass

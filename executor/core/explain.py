@@ -32,10 +32,11 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
         case Status.READY:
             return "ready", _ready(plan, state, key)
         case Status.RUNNING:
-            return "running", (f"attempt {state.running[key]} is under way", *_losses(state, key))
+            return "running", (f"attempt {state.running[key]} is running", *_losses(state, key))
         case Status.WAITING:
             wait = state.waits[key]
-            until = "" if wait.due_ms is None else f"; it is due at {wait.due_ms} ms"
+            verb = "due" if wait.kind == "timer" else "expires"
+            until = "" if wait.due_ms is None else f"; {verb} at {wait.due_ms} ms"
             word = "needs_attention" if wait.kind == "attention" else "waiting"
             return word, (f"waits for {_ANSWER[wait.kind]}{until}", *_losses(state, key))
         case Status.RETRYING:
@@ -52,15 +53,15 @@ def ended(plan: Plan, event: Event) -> tuple[NodeKey, tuple[str, tuple[str, ...]
         case NodeSucceeded():
             return event.key, ("succeeded", _success(event))
         case RegionSized():
-            return event.key, ("succeeded", () if event.count else ("it found nothing to run",))
+            return event.key, ("succeeded", () if event.count else ("there was nothing to run",))
         case RegionExited():
-            return event.key, ("succeeded", ("it was taken over from an earlier run",) if event.reused else ())
+            return event.key, ("succeeded", ("its output is reused from an earlier run",) if event.reused else ())
         case NodeSkipped(reason="pruned"):
-            last = f"; the last to die came from '{format_key(plan, event.because)}'" if event.because else ""
-            return event.key, ("skipped", (f"no way led to it: every edge into it is dead{last}",))
+            last = f": the last possible path ended at '{format_key(plan, event.because)}'" if event.because else ""
+            return event.key, ("skipped", (f"no branch led here{last}",))
         case NodeSkipped():
-            why = "its skip_if was true" if event.reason == "skip_if" else "nobody answered in time"
-            return event.key, ("skipped", (f"{why}: it was passed over, with null as its output",))
+            why = "its skip_if was true" if event.reason == "skip_if" else "it expired without an answer"
+            return event.key, ("skipped", (f"{why}, so it was skipped and its output is null",))
         case NodeFailed():
             stopped = event.error.code == "cancelled" and event.route is None
             return event.key, ("cancelled" if stopped else "failed", _failure(plan, event))
@@ -73,7 +74,7 @@ def led_to(plan: Plan, event: Event) -> list[tuple[NodeKey, str]]:
     with a sentence that says so."""
     match event:
         case RunStarted():
-            return [(((), number), "the run started at it") for number in plan.regions[0].entries]
+            return [(((), number), "the run started here") for number in plan.regions[0].entries]
         case ScopesOpened():
             region = plan.regions[plan.nodes[event.key[1]].body]
             path = event.key[0]
@@ -93,22 +94,23 @@ def led_to(plan: Plan, event: Event) -> list[tuple[NodeKey, str]]:
             return []
     path, number = event.key
     name = format_key(plan, event.key)
-    via = "" if handle in ("out", "error") else f" with '{handle}'"
-    return [((path, edge.target), f"'{name}' {how}{via}") for edge in plan.nodes[number].out if edge.handle == handle]
+    if handle not in ("out", "error"):
+        how = f"took branch '{handle}'"
+    return [((path, edge.target), f"'{name}' {how}") for edge in plan.nodes[number].out if edge.handle == handle]
 
 
 def _success(event: NodeSucceeded) -> tuple[str, ...]:
     found = []
     if event.reused:
-        found.append("it was taken over from an earlier run")
+        found.append("its output is reused from an earlier run")
     if event.cached:
-        found.append("its output is an earlier one, from the cache")
+        found.append("its output comes from the cache")
     if not event.reused and not event.cached:
         found.append(f"attempt {event.attempt} succeeded")
     if event.route is None:
-        found.append("no case was true, so no path was taken")
+        found.append("no case was true, so no branch was taken")
     elif event.route != "out":
-        found.append(f"it continued with '{event.route}'")
+        found.append(f"it took branch '{event.route}'")
     return tuple(found)
 
 
@@ -116,13 +118,13 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
     said = f"{event.error.code}: {event.error.message}"
     match event.route, event.caught:
         case "error", _:
-            return said, "its error handle is wired: the run went on by it"
+            return said, "its error handle is connected, so the run continued there"
         case str(), _:
-            return said, "on_error is continue: the run went on with null as its output"
+            return said, "on_error is continue, so the run continued with null as its output"
         case _, (what, path):
             region = plan.regions[path[-1][0]]
             given_up = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
-            return said, f"{given_up} was given up for it, and the run went on"
+            return said, f"{given_up} was stopped because of it, and the run continued"
         case _:
             return (said,)
 
@@ -130,21 +132,21 @@ def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:
     lost = state.lost.get(key, 0)
     # Lost with its process, or under way in the run that this one was forked from.
-    said = [f"{lost} earlier attempt{'s' if lost > 1 else ''} left no result"] if lost else []
+    said = [f"{lost} earlier attempt{'s' if lost > 1 else ''} ended without a result"] if lost else []
     times, _ = state.deferred.get(key, (0, 0))
     if times:
-        said.append(f"{times} earlier attempt{'s' if times > 1 else ''} had to wait and did not count")
+        said.append(f"{times} earlier attempt{'s' if times > 1 else ''} was postponed and does not count")
     return tuple(said)
 
 
 _ANSWER = {
-    "approval": "a person's decision",
+    "approval": "a decision",
     "form": "a person to fill in the form",
-    "timer": "its time",
+    "timer": "its timer",
     "signal": "a signal",
-    "webhook": "a call from outside",
+    "webhook": "a callback",
     "child": "a child run to end",
-    "attention": "somebody to say what became of its lost attempt",
+    "attention": "a decision about its lost attempt",
 }
 
 
@@ -158,11 +160,11 @@ def _not_open(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, .
         name = plan.regions[region].id
         if container is None:
             start = (path[: depth - 1], plan.regions[region].start)
-            return "not opened", (f"'{format_key(plan, start)}' has not started, or is done",)
+            return "not opened", (f"'{format_key(plan, start)}' has not started or has ended",)
         if index >= container.opened:
             word = "iteration" if plan.regions[region].kind == "loop" else "branch"
             return "not opened", (f"{word} {index} of '{name}' is not open yet ({container.opened} opened so far)",)
-    return "closed", ("its scope has closed",)
+    return "closed", ("its iteration or branch has ended",)
 
 
 def _pending(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
@@ -191,7 +193,7 @@ def _container(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
 
 def _ready(plan: Plan, state: State, key: NodeKey) -> tuple[str, ...]:
     if state.phase is not RunPhase.RUNNING:
-        return (f"the run is {state.phase.name.lower()}: nothing new starts",)
+        return (f"the run is {state.phase.name.lower()}: no new blocks start",)
     group = plan.nodes[key[1]].policy.group
     if group and state.slots[group] >= plan.groups[group].limit:
         return (f"group '{plan.groups[group].name}' is full ({plan.groups[group].limit} running)",)

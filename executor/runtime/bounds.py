@@ -12,16 +12,16 @@ from executor.runtime.launch import Payload, Result
 from executor.services import RunLimits
 
 MIB = 1024 * 1024
-HINT = "Put out less, for example an address instead of a file, or do the work in several runs."
+HINT = "Return less data, for example a URL instead of a file, or split the work into several runs."
 
 
 def run_error(limits: RunLimits) -> ErrorInfo:
-    message = f"the outputs of the run are more than {_size(limits.run_bytes)} in all"
+    message = f"the outputs of this run are larger than {_size(limits.run_bytes)} in total"
     return ErrorInfo("limit_run_bytes", message, hint=HINT)
 
 
 def family_error(limits: RunLimits) -> ErrorInfo:
-    message = f"the outputs of this run and of all runs with the same root are more than {_size(limits.family_bytes)}"
+    message = f"the outputs of this run and of all runs with the same root are larger than {_size(limits.family_bytes)}"
     return ErrorInfo("limit_family_bytes", message, hint=HINT)
 
 

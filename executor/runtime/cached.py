@@ -49,7 +49,7 @@ class ResultCache:
         try:
             await check_output(node, row.output, self._matches)
         except BlockError as error:
-            log.warning("block %s: a cached output is passed over: %s", node.block, error)
+            log.warning("block %s: a cached output is ignored: %s", node.block, error)
             return None
         return row
 

@@ -51,10 +51,10 @@ class Checkpoints:
         data = self._redactor.redact_json(encode_payload(value))
         if len(data) > SIZE_MAX_BYTES:
             raise BlockError(
-                f"the checkpoint takes {len(data)} bytes, the limit is {SIZE_MAX_BYTES}",
+                f"the checkpoint has {len(data)} bytes; the limit is {SIZE_MAX_BYTES}",
                 code="checkpoint_too_large",
                 retryable=False,
-                hint="keep how far it came (a number, the name of a file), not all that it has done",
+                hint="store the position (a number, the name of a file), not all results so far",
             )
         return data
 
@@ -111,6 +111,6 @@ class Keeper:
 
     async def _put(self, data: bytes) -> None:
         if self._over:
-            message = f"attempt {self._attempt} of {self._key} is over: nothing more is kept of it"
+            message = f"attempt {self._attempt} of {self._key} has ended: its checkpoint was not stored"
             raise BlockError(message, code="attempt_over", retryable=False)
         await self._checkpoints.put(self._key, self._attempt, data)

@@ -49,10 +49,10 @@ class ChildRuns:
         above = await self._store.list_ancestors(parent, DEPTH_MAX)
         if len(above) >= DEPTH_MAX:
             raise BlockError(
-                f"runs call each other more than {DEPTH_MAX} deep",
+                f"runs are nested more than {DEPTH_MAX} levels deep",
                 code="limit_depth",
                 retryable=False,
-                hint="does the workflow call itself without an end? a loop repeats blocks without new runs",
+                hint="does the workflow run itself without end? use a loop to repeat blocks without new runs",
             )
         if request.workflow is not None:
             row = await self._store.get_workflow(request.workflow, request.version)
@@ -103,12 +103,12 @@ def fact_of_end(wait: str, run: str, status: str, output: bytes | None, error: b
 
 def fact_of_cancel(parent: str) -> bytes:
     """What a child finds in its inbox whose parent needs it no longer."""
-    return orjson.dumps({"type": "cancel", "reason": f"run {parent}, which started this one, needs it no longer"})
+    return orjson.dumps({"type": "cancel", "reason": f"run {parent}, which started this one, no longer needs it"})
 
 
 def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
     """What a run hears when a run above was cancelled, or has ended, and the runs between have not told it yet."""
-    return f.CancelRequested(now_ms, "a run above, for which this one was started, needs it no longer")
+    return f.CancelRequested(now_ms, "a run above this one no longer needs it")
 
 
 def error_of_end(fact: dict[str, Any]) -> ErrorInfo:
@@ -116,12 +116,12 @@ def error_of_end(fact: dict[str, Any]) -> ErrorInfo:
     says whether there is one, unless somebody cancelled the child by hand."""
     run = fact["run"]
     if fact["status"] == "cancelled":
-        return ErrorInfo("child_cancelled", f"child run {run} was cancelled", hint=f"look into run {run}")
+        return ErrorInfo("child_cancelled", f"child run {run} was cancelled", hint=f"see run {run}")
     error = fact.get("error") or {}
-    code, message = error.get("code", "failed"), str(error.get("message", "it does not say why"))
+    code, message = error.get("code", "failed"), str(error.get("message", "no reason was recorded"))
     told = message if code == "child_failed" else f"{code}: {message}"
     where = f" at block {error['block']!r}" if error.get("block") else ""
     text = f"child run {run} failed{where}: {told}"
     if len(text) > MESSAGE_MAX:
         text = f"{text[: MESSAGE_MAX // 2]} ... {text[-MESSAGE_MAX // 2 :]}"
-    return ErrorInfo("child_failed", text, retryable=True, hint=f"look into run {run}")
+    return ErrorInfo("child_failed", text, retryable=True, hint=f"see run {run}")

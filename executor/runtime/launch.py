@@ -139,7 +139,7 @@ class Launcher:
         except Fenced as error:  # of a checkpoint: what is said here is lost as well, for its append will be refused
             return self._erred(key, attempt, ErrorInfo(error.code, error.message, False, node.block))
         except TimeoutError as error:
-            queued = f", {error.queued_s:.0f} s of it in a queue" if isinstance(error, OutOfTime) else ""
+            queued = f", {error.queued_s:.0f} s of it in the queue" if isinstance(error, OutOfTime) else ""
             message = f"the block took longer than {node.policy.timeout_ms / 1000:g} s{queued}"
             info = ErrorInfo("timeout", message, True, node.block)
             return self._erred(key, attempt, info)
@@ -365,5 +365,5 @@ def _check_json(suspend: Suspend) -> None:
     try:
         orjson.dumps([*asked, suspend.on_expire, suspend.due_ms])
     except TypeError as error:
-        message = f"what the block asks for is not JSON: {error}"
+        message = f"the request of the block is not JSON: {error}"
         raise BlockError(message, code="payload_invalid", retryable=False) from error

@@ -20,13 +20,13 @@ Action = Literal["retry", "done", "fail"]
 ACTIONS: Final[tuple[str, ...]] = get_args(Action)
 
 _WHY: Final = {
-    "ask": "It may have done its work, or a part of it, or nothing: running it again may do it twice.",
-    "retry": "It was lost so often that it may be what takes its process down.",
+    "ask": "It may have done all, part or none of its work, so running it again may repeat that work.",
+    "retry": "This has happened several times, so the block itself may be what stops the process.",
     "fail": "",
 }
 _TEXT: Final = (
-    "The process that ran this attempt is gone. {why} Look what became of it, then say how to go on. "
-    "retry: the block runs again. done: it is taken as done, with the output given here. fail: it is taken as failed."
+    "The process that ran this attempt has ended. {why} Check what the block did, then choose how to continue. "
+    "retry: run the block again. done: mark it as succeeded, with the output below. fail: mark it as failed."
 )
 _FORM: Final[dict[str, Any]] = {
     "type": "object",
@@ -34,7 +34,7 @@ _FORM: Final[dict[str, Any]] = {
         "output": {
             "type": ["object", "array", "string", "number", "boolean", "null"],  # said, so that forms read JSON
             "title": "Output",
-            "description": "For done: what the block is taken to have put out, as JSON. Left empty: null.",
+            "description": "For done: the output of the block, as JSON. Default: null.",
         }
     },
     "additionalProperties": False,
@@ -58,7 +58,7 @@ def answer(
         case "done":
             return f.WaitAnswered(at_ms, key, attempt, "out", by), fields.get("output")
         case "fail":
-            error = ErrorInfo(LOST, f"the attempt was lost, and given up{f' by {by}' if by else ''}")
+            error = ErrorInfo(LOST, f"the attempt was lost and marked as failed{f' by {by}' if by else ''}")
             return f.WaitFailed(at_ms, key, attempt, error, by), None
         case never:
             assert_never(never)

@@ -96,11 +96,14 @@ class _Reader:
         block = self._old.nodes[before].block
         if after is None:
             gone = block not in {node.block for node in self._new.nodes}
-            return Misfit(block, "it has run, and is not there any more" if gone else "it is another kind of block now")
+            return Misfit(block, "it has run but was removed" if gone else "its block type has changed")
         if self._old.nodes[before].type != self._new.nodes[after].type:
-            return Misfit(block, f"it ran as {self._old.nodes[before].type}, and is {self._new.nodes[after].type} now")
+            return Misfit(
+                block,
+                f"its block type has changed from {self._old.nodes[before].type} to {self._new.nodes[after].type}",
+            )
         if _containers(self._old, before) != _containers(self._new, after):
-            return Misfit(block, "it has moved into or out of a loop or parallel")
+            return Misfit(block, "it was moved into or out of a loop or parallel")
         return None
 
     async def take(self, store: Store, record: Record) -> Misfit | None:
@@ -116,7 +119,7 @@ class _Reader:
                 self._absorber.replay(event, record, await output_of(store, record))
         except (AssertionError, KeyError, IndexError, ValueError, BlockError, CorruptJournal) as error:
             where = f"{record.node}@{record.path}" if record.path else record.node
-            return Misfit(where, f"event {record.seq} ({record.type}) could not have happened: {error}")
+            return Misfit(where, f"event {record.seq} ({record.type}) is not possible: {error}")
         return found
 
     def _may_follow(self, event: Event) -> Misfit | None:
@@ -128,9 +131,9 @@ class _Reader:
         if isinstance(event, NodeStarted) and key not in self.state.retries and status is not Status.READY:
             state, reasons = explain(self._new, self.state, key)
             why = f": {'; '.join(reasons)}" if reasons else ""
-            return Misfit(self._codec.key_text(key), f"it had started, where it would be {state} now{why}")
+            return Misfit(self._codec.key_text(key), f"it has already started, but would be {state} now{why}")
         if isinstance(event, NodeSkipped) and event.reason == "pruned" and status not in (Status.SKIPPED, None):
-            return Misfit(self._codec.key_text(key), "it was skipped, and would not be skipped now")
+            return Misfit(self._codec.key_text(key), "it was skipped, but would run now")
         return None
 
     def _numbers_kept(self, event: RunStarted) -> Misfit | None:
@@ -139,7 +142,7 @@ class _Reader:
         for number in numbers:
             same = number < len(self._new.nodes) and self._new.nodes[number].id == self._old.nodes[number].id
             if not same:
-                why = "the run was told at its start to take it over, or to stop after it: it must keep its place"
+                why = "the run reuses its output or stops after it, so its position cannot change"
                 return Misfit(self._old.nodes[number].block, why)
         return None
 

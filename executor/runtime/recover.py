@@ -93,7 +93,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         now = await parts.store.get_run(row.id)
         if now is None or now.epoch != row.epoch:
             raise Fenced
-        raise CorruptJournal(f"run {row.id}: the run row says {row.seq} events, the journal has {state.seq}")
+        raise CorruptJournal(f"run {row.id}: the run row has {row.seq} events, the journal has {state.seq}")
 
     launcher = Launcher(
         run_id=row.id,

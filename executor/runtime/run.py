@@ -352,7 +352,7 @@ class RunLoop:
             return
         del self._tasks[key]
         self._told_to_stop.discard(key)
-        error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was left behind")
+        error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was abandoned")
         self._results.append(Result(f.NodeErred(self._now_ms(), key, attempt, error), Payload()))
         self._wake.set()
 
@@ -445,7 +445,7 @@ class RunLoop:
                 case "signal":
                     signals = True
                 case other:
-                    log.error("run %s: inbox fact of unknown type %r is dropped", self.id, other)
+                    log.error("run %s: ignored an inbox fact of unknown type %r", self.id, other)
         if signals or any(wait.kind == "signal" for wait in self._state.waits.values()):
             await self._match_signals()
 

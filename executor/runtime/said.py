@@ -81,7 +81,7 @@ class Said:
             self._ended = True
             if self._left_out:
                 lines = f"{self._left_out} more line{'' if self._left_out == 1 else 's'}"
-                self._lines.append(f"({lines} left out: a log has at most {LINES_MAX} lines and 16 KiB per attempt)")
+                self._lines.append(f"({lines} omitted: a log has at most {LINES_MAX} lines and 16 KiB per attempt)")
         self._flush()
         if self._text:
             data = self._text.encode()

@@ -21,7 +21,7 @@ async def load_plan(store: Store, hash: str) -> Plan:
         if data is None:
             raise CorruptJournal(f"plan {hash} is missing")
         if hashlib.sha256(data).hexdigest() != hash:
-            raise CorruptJournal(f"plan {hash} is not what was written", hint=RESTORE)
+            raise CorruptJournal(f"plan {hash} does not match its checksum", hint=RESTORE)
         cached = plans.decode(data)
         keep_plan(cached)
     return cached
@@ -45,6 +45,6 @@ async def output_of(store: Store, record: Record) -> bytes | None:
         if blob is not None:
             output = await store.get_blob(blob)
             if output is not None and hashlib.sha256(output).hexdigest() != blob:
-                raise CorruptJournal(f"blob {blob} is not what was written", hint=RESTORE)
+                raise CorruptJournal(f"blob {blob} does not match its checksum", hint=RESTORE)
             return output
     return record.output

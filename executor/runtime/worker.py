@@ -95,7 +95,7 @@ class Worker:
         freed = await asyncio.gather(*(loop.abandon() for loop in left.values()), return_exceptions=True)
         for run_id, failure in zip(left, freed, strict=True):
             if isinstance(failure, StoreError):
-                log.warning("run %s: its lease could not be freed; it lapses by itself", run_id)
+                log.warning("run %s: its lease could not be released; it will expire", run_id)
             elif failure is not None:
                 raise failure
 
@@ -203,7 +203,7 @@ class Worker:
                 return
             loop, first = await recover(self._parts, self._taken_over(row))
             if row.stalls > STALLS_MAX:
-                message = f"{row.stalls} workers took this run and none got anywhere"
+                message = f"{row.stalls} workers claimed this run and none made progress"
                 # What was under way is lost in any case; the run cannot end before that is said.
                 lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
                 first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
@@ -217,13 +217,13 @@ class Worker:
                 loop, first = await self._move(loop, row)
                 self._loops[row.id] = loop
         except Fenced:
-            log.warning("run %s: the lease was lost, another worker has it", row.id)
+            log.warning("run %s: lost the lease to another worker", row.id)
         except StoreError as error:
-            log.error("run %s: the database failed (%s); the run goes on when its lease lapses", row.id, error)
+            log.error("run %s: the database failed (%s); the run continues after its lease expires", row.id, error)
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("run %s: dropped from memory; it recovers from its journal when its lease lapses", row.id)
+            log.exception("run %s: dropped from memory; it recovers from its journal after its lease expires", row.id)
         finally:
             if loop is not None and self._loops.get(row.id) is loop:
                 del self._loops[row.id]
@@ -282,7 +282,7 @@ class Worker:
             for run_id, task in held.items():
                 if run_id not in kept:
                     if not task.done():
-                        log.warning("run %s: the lease was lost, another worker has it", run_id)
+                        log.warning("run %s: lost the lease to another worker", run_id)
                         task.cancel()
                 elif run_id in self._loops:
                     self._loops[run_id].nudge()  # an answer may have been written by another process

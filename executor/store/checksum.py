@@ -28,6 +28,6 @@ def records(run: str, rows: Iterable[tuple[Any, ...]]) -> list[Record]:
     for row in rows:
         *values, stored = row
         if stored is not None and stored != checksum((run, *values)):
-            raise CorruptJournal(f"run {run}: event {row[0]} is not what was written", hint=RESTORE)
+            raise CorruptJournal(f"run {run}: event {row[0]} does not match its checksum", hint=RESTORE)
         found.append(Record(*values))
     return found

@@ -174,11 +174,11 @@ def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
     for table, column in _BY_HASH.items():
         for hash, data in db.execute(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
             if hashlib.sha256(data).hexdigest() != hash:
-                yield Finding("I12", f"the bytes of {hash} in {table} are not what was written", RESTORE)
+                yield Finding("I12", f"the bytes of {hash} in {table} do not match their checksum", RESTORE)
     yield from _families(db)
     for name, version, hash, document in db.execute("SELECT name, version, hash, document FROM workflows"):
         if _hash_of_workflow(document) != hash:
-            what = f"version {version} of workflow '{name}' is not what was written"
+            what = f"version {version} of workflow '{name}' does not match its checksum"
             yield Finding("I12", what, RESTORE)
 
 
@@ -244,7 +244,7 @@ class _Checker:
             for *values, stored in self._db.execute(_EVENTS, (id,)):
                 last = Record(*values)
                 if stored is not None and stored != checksum((id, *values)):
-                    what = f"event {last.seq} is not what was written"
+                    what = f"event {last.seq} does not match its checksum"
                     yield Finding("I12", what, RESTORE, id, _key(last.node, last.path))
                 yield from journal.see(last)
                 yield from self._blob(run, last)

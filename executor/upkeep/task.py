@@ -55,13 +55,13 @@ class Upkeep:
             raise Conflict(
                 f"run {run} has not ended yet (it is {row.status})",
                 code="run_not_ended",
-                hint="cancel it, or wait for its end",
+                hint="cancel it, or wait until it ends",
             )
         family = await self._family(row)
         for each in family:
             if each.status not in TERMINAL:
                 message = f"run {each.id}, which run {run} has started, has not ended yet (it is {each.status})"
-                raise Conflict(message, code="run_in_use", hint="cancel it, or wait for its end", child=each.id)
+                raise Conflict(message, code="run_in_use", hint="cancel it, or wait until it ends", child=each.id)
         gone = 0
         for batch in batches(family):
             gone += len(await self._store.delete_runs([each.id for each in batch]))

@@ -55,6 +55,6 @@ async def test_b13_runs_take_turns_and_a_late_block_says_that_it_queued(tmp_path
         async for _ in engine.follow(greedy):
             pass
         said = [event.data["error"]["message"] async for event in engine.stream(greedy) if event.type == "node.failed"]
-        assert any("longer than 4 s, " in text and "s of it in a queue" in text for text in said), said
+        assert any("longer than 4 s, " in text and "s of it in the queue" in text for text in said), said
     finally:
         await engine.close(grace_s=1)

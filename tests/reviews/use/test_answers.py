@@ -106,13 +106,13 @@ async def test_why_of_what_succeeded_says_what_made_it_run_and_how_it_ended(engi
         (found,) = await engine.why(run, node)
         return found
 
-    assert (await why("start")).reasons == ("it ran because the run started at it", "attempt 1 succeeded")
+    assert (await why("start")).reasons == ("it ran because the run started here", "attempt 1 succeeded")
     checked = await why("check")
     assert checked.state == "succeeded"
     assert checked.reasons[:2] == ("it ran because 'start' succeeded", "attempt 1 succeeded")
     assert set((await why("yes")).reasons[:2]) == {
         "it ran because 'start' succeeded",
-        "it ran because 'check' succeeded with 'big'",
+        "it ran because 'check' took branch 'big'",
     }
     assert (await why("join")).reasons == ("it ran because 'yes' succeeded", "attempt 1 succeeded")
     assert (await why("no")).state == "skipped"

@@ -141,7 +141,7 @@ async def test_the_log_of_an_attempt_is_bounded(tmp_path: Path) -> None:
     lines = "\n".join(message for _, message in found).split("\n")
     assert len(lines) == LINES_MAX + 1
     assert lines[LINES_MAX - 1] == f"line {LINES_MAX - 1}"
-    assert lines[-1].startswith("(7 more lines left out")
+    assert lines[-1].startswith("(7 more lines omitted")
 
 
 async def test_long_lines_and_long_texts_are_cut(tmp_path: Path) -> None:
@@ -156,7 +156,7 @@ async def test_long_lines_and_long_texts_are_cut(tmp_path: Path) -> None:
     logs = "\n".join(message for stream, message in found if stream == "log")
     line, said = logs.split("\n")
     assert len(line.encode()) <= LOG_BYTES_MAX + 3 and line.endswith("é…")
-    assert said.startswith("(1 more line left out")
+    assert said.startswith("(1 more line omitted")
     stream, text = found[-1]
     assert (stream, text[0], text[-7:]) == ("text", "…", "the end")
     assert len(text.encode()) <= TEXT_BYTES_MAX + 3

@@ -119,7 +119,7 @@ async def test_a_migration_over_http(client: httpx.AsyncClient, asking: Json) ->
     refused = await client.post(f"/api/runs/{run}/migrate", json={"version": 3})
     problem = refused.json()
     assert (refused.status_code, problem["code"]) == (409, "migration_conflict")
-    assert problem["conflicts"] == [{"node": "ask", "why": "it ran as approval, and is set now"}]
+    assert problem["conflicts"] == [{"node": "ask", "why": "its block type has changed from approval to set"}]
     assert (await client.post(f"/api/runs/{run}/migrate", json={"version": 9})).status_code == 404
     assert (await client.post(f"/api/runs/{run}/migrate", json={"version": 0})).status_code == 422
 
@@ -153,9 +153,9 @@ async def test_what_the_commands_refuse(weft: Callable[..., Any], started: Calla
     for arguments, text in (
         (("fork", source, "--at", "3", "--set", "greet"), "has no ="),
         (("fork", source, "--at", "3", "--set", "greet={"), "is not JSON"),
-        (("fork", source, "--at", "99"), "there is no event 99"),
+        (("fork", source, "--at", "99"), "has no event 99"),
         (("retry", source, "nobody"), "no node 'nobody'"),
-        (("migrate", source, "--version", "2"), "no stored workflow"),
+        (("migrate", source, "--version", "2"), "not a run of a stored workflow"),
     ):
         refused = await weft(*arguments)
         assert refused.exit_code != 0
@@ -174,14 +174,14 @@ async def test_migrate_says_what_does_not_fit(
     assert moved.exit_code == 0, moved.output
     assert f"run {run} follows version 2 now" in moved.stdout
     again = await weft("migrate", run, "--version", "2")
-    assert again.exit_code != 0 and "follows version 2 already" in again.stderr
+    assert again.exit_code != 0 and "already uses version 2" in again.stderr
     back = await weft("migrate", run, "--version", "1", "--json")
     assert json.loads(back.stdout)["moved"] is True
     less = asking | {"blocks": asking["blocks"] | {"ask": {"type": "set", "params": {"value": 1}}}}
     await client.post("/api/workflows", json={"document": less})
     refused = await weft("migrate", run, "--version", "3")
     assert refused.exit_code == 1
-    assert "ask: it ran as approval, and is set now" in refused.stderr
+    assert "ask: its block type has changed from approval to set" in refused.stderr
 
 
 async def test_stop_after_on_the_command_line(

@@ -363,23 +363,23 @@ async def test_a_failure_that_was_dealt_with_is_listed_and_explained(
 
     assert await why("lax") == (
         "failed",
-        ["code_failed: Error: a", "on_error is continue: the run went on with null as its output"],
+        ["code_failed: Error: a", "on_error is continue, so the run continued with null as its output"],
     )
     assert await why("bad") == (
         "failed",
-        ["code_failed: Error: b", "its error handle is wired: the run went on by it"],
+        ["code_failed: Error: b", "its error handle is connected, so the run continued there"],
     )
     assert await why("inner@fan[1]") == (
         "failed",
-        ["code_failed: Error: c", "branch 1 of 'fan' was given up for it, and the run went on"],
+        ["code_failed: Error: c", "branch 1 of 'fan' was stopped because of it, and the run continued"],
     )
     assert await why("dead") == (
         "skipped",
-        ["no way led to it: every edge into it is dead; the last to die came from 'bad'"],
+        ["no branch led here: the last possible path ended at 'bad'"],
     )
     assert await why("past") == (
         "skipped",
-        ["its skip_if was true: it was passed over, with null as its output"],
+        ["its skip_if was true, so it was skipped and its output is null"],
     )
     assert await why("saved") == ("succeeded", ["it ran because 'bad' failed", "attempt 1 succeeded"])
     both = (await client.get(f"{url}/why", params={"node": "inner"})).json()["why"]

@@ -93,7 +93,8 @@ async def test_a_damaged_journal_ends_the_stream_with_a_line_in_the_log(
     assert reader.chunks == [RETRY_HINT], "nothing of what is not known to be true"
     [said] = [record for record in caplog.records if record.name == "weft.server"]
     assert said.getMessage() == (
-        f"the event stream of run {waiting.id} ends: corrupt_journal: run {waiting.id}: event 2 is not what was written"
+        f"the event stream of run {waiting.id} ends: corrupt_journal: run {waiting.id}: "
+        "event 2 does not match its checksum"
     )
     assert said.exc_info is None
 

@@ -247,7 +247,7 @@ async def test_a_workflow_that_calls_itself_stops_at_the_limit(tmp_path: Path) -
         await engine.save_workflow(own)
         view = await ran(engine, "own")
         assert view.error is not None and view.error["code"] == "child_failed"
-        assert view.error["message"].endswith(f"limit_depth: runs call each other more than {DEPTH_MAX} deep")
+        assert view.error["message"].endswith(f"limit_depth: runs are nested more than {DEPTH_MAX} levels deep")
         assert len(view.error["message"]) < 1100
         assert len(await engine.list_runs("own")) == DEPTH_MAX + 1
 

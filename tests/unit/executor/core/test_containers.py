@@ -109,7 +109,7 @@ def test_a_closed_scope_leaves_no_trace_in_the_state() -> None:
         s.tested("l:end", again=True)
         sizes.append(len(encode(s.state)))
     assert max(sizes) - min(sizes) < 16  # numbers grow, nothing else does
-    assert s.why("a@l#3") == ("closed", ("its scope has closed",))
+    assert s.why("a@l#3") == ("closed", ("its iteration or branch has ended",))
 
 
 def test_lost_attempts_of_a_closed_scope_leave_no_trace_either() -> None:

@@ -29,12 +29,12 @@ def test_a_ready_block_names_the_limit_that_holds_it_back() -> None:
 def test_running_waiting_and_retrying_blocks_say_so() -> None:
     s = Story({"a": block(max_attempts=2)})
     s.start()
-    assert s.why("a") == ("running", ("attempt 1 is under way",))
+    assert s.why("a") == ("running", ("attempt 1 is running",))
     s.erred("a", retryable=True, retry_at_ms=T0 + 5000)
     assert s.why("a") == ("retrying", (f"attempt 2 starts at {T0 + 5000} ms",))
     s.timer("a", T0 + 5000)
     s.suspended("a", "approval")
-    assert s.why("a") == ("waiting", ("waits for a person's decision",))
+    assert s.why("a") == ("waiting", ("waits for a decision",))
 
 
 def test_a_container_counts_its_scopes() -> None:
@@ -43,7 +43,7 @@ def test_a_container_counts_its_scopes() -> None:
     s.sized("fan:start", 3)
     s.done("a@fan[0]")
     assert s.why("fan:end") == ("pending", ("1 of 3 branches done, 2 open",))
-    assert s.why("a@fan[0]") == ("closed", ("its scope has closed",))
+    assert s.why("a@fan[0]") == ("closed", ("its iteration or branch has ended",))
 
 
 def test_what_decided_a_node_says_how() -> None:
@@ -68,15 +68,15 @@ def test_what_decided_a_node_says_how() -> None:
             (
                 "succeeded",
                 (
-                    "it was taken over from an earlier run",
-                    "its output is an earlier one, from the cache",
-                    "it continued with 'yes'",
+                    "its output is reused from an earlier run",
+                    "its output comes from the cache",
+                    "it took branch 'yes'",
                 ),
             ),
         ),
-        (here, ("succeeded", ("attempt 1 succeeded", "no case was true, so no path was taken"))),
-        (here, ("skipped", ("nobody answered in time: it was passed over, with null as its output",))),
-        (here, ("skipped", ("no way led to it: every edge into it is dead; the last to die came from 'a'",))),
+        (here, ("succeeded", ("attempt 1 succeeded", "no case was true, so no branch was taken"))),
+        (here, ("skipped", ("it expired without an answer, so it was skipped and its output is null",))),
+        (here, ("skipped", ("no branch led here: the last possible path ended at 'a'",))),
         (here, ("failed", ("boom: it broke",))),
         (here, ("cancelled", ("cancelled: no",))),
         None,
@@ -86,7 +86,7 @@ def test_what_decided_a_node_says_how() -> None:
 def test_a_branch_that_is_not_open_yet_says_how_many_are() -> None:
     s = Story({"fan": parallel({"a": ""}, limit=1)})
     s.start()
-    assert s.why("a@fan[0]") == ("not opened", ("'fan:start' has not started, or is done",))
+    assert s.why("a@fan[0]") == ("not opened", ("'fan:start' has not started or has ended",))
     s.sized("fan:start", 3)
     assert s.why("a@fan[2]") == ("not opened", ("branch 2 of 'fan' is not open yet (1 opened so far)",))
 
@@ -96,7 +96,7 @@ def test_a_run_that_drains_says_that_nothing_starts() -> None:
     s.start()
     s.done("a")
     s.erred("b")
-    assert s.why("d") == ("ready", ("the run is failing: nothing new starts",))
+    assert s.why("d") == ("ready", ("the run is failing: no new blocks start",))
 
 
 def test_decided_blocks_need_no_reason() -> None:

@@ -252,8 +252,8 @@ def test_a_lost_attempt_runs_again_and_does_not_count_as_a_failure() -> None:
     for attempt in range(2, LOST_ATTEMPTS_MAX + 2):
         assert s.lost("a") == ["a will retry", f"a starts again ({attempt})"]
     assert s.lost("a") == ["a waits", "run parks"]
-    lost = f"{LOST_ATTEMPTS_MAX} earlier attempts left no result"
-    assert s.why("a") == ("needs_attention", ("waits for somebody to say what became of its lost attempt", lost))
+    lost = f"{LOST_ATTEMPTS_MAX} earlier attempts ended without a result"
+    assert s.why("a") == ("needs_attention", ("waits for a decision about its lost attempt", lost))
     assert s.wait_retried("a") == ["a wait answered", "a will retry", f"a starts again ({LOST_ATTEMPTS_MAX + 2})"]
     assert s.lost("a") == ["a waits", "run parks"]
 
@@ -425,7 +425,7 @@ def test_an_attempt_that_was_asked_to_wait_does_not_count() -> None:
         assert s.erred("a", retryable=True, retry_at_ms=asked, deferred="asked")[0] == "a will retry"
         assert s.state.due_ms() == asked
         assert s.timer("a", asked) == [f"a starts again ({attempt})"]
-    assert s.why("a")[1][-1] == "3 earlier attempts had to wait and did not count"
+    assert s.why("a")[1][-1] == "3 earlier attempts was postponed and does not count"
     assert s.erred("a", retryable=True, retry_at_ms=s.at_ms) == ["a will retry", "a starts again (5)"]
     assert s.erred("a", retryable=True) == ["a fails", "run failed"], "two of them counted"
 

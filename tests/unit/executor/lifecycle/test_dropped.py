@@ -61,7 +61,7 @@ async def test_a_damaged_plan_does_not_keep_a_version_from_being_stored(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     async def damaged(*_: object) -> None:
-        raise CorruptJournal("the plan is not what was written")
+        raise CorruptJournal("the plan does not match its checksum")
 
     async with engine_on(tmp_path / "weft.db") as engine:
         await engine.save_workflow(flow("ask"))

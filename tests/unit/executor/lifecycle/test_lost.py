@@ -59,7 +59,7 @@ async def test_a_lost_mail_is_asked_about_and_the_answer_is_what_counts(
         wait = await question(engine, run)
         assert (wait.kind, wait.key, wait.actions) == ("attention", "mail", ("retry", "done", "fail"))
         assert wait.request["title"] == "Attempt 1 of Tell them was lost"
-        assert "may do it twice" in wait.request["text"]
+        assert "may repeat that work" in wait.request["text"]
         view = await settled(engine, run)
         assert {node.key: (node.status, node.lost) for node in view.nodes}["mail"] == ("needs_attention", 1)
         assert [(why.key, why.state) for why in await engine.why(run, "mail")] == [("mail", "needs_attention")]
@@ -78,7 +78,7 @@ async def test_a_lost_mail_is_asked_about_and_the_answer_is_what_counts(
             assert node.error is not None
             assert (node.error["code"], node.error["message"]) == (
                 "attempt_lost",
-                "the attempt was lost, and given up by Ada",
+                "the attempt was lost and marked as failed by Ada",
             )
 
 
@@ -113,7 +113,7 @@ async def test_why_tells_of_losses_while_the_next_attempt_runs(tmp_path: Path) -
         [why] = await engine.why(run, "mail")
         assert (why.state, why.reasons) == (
             "running",
-            ("attempt 2 is under way", "1 earlier attempt left no result"),
+            ("attempt 2 is running", "1 earlier attempt ended without a result"),
         )
         mail.holding["mail"].set()
         await until(engine, run, "run.finished")

@@ -166,10 +166,10 @@ def _inside(document: Json) -> Json:
 @pytest.mark.parametrize(
     ("change", "node", "why"),
     [
-        (_retyped, "a", "it ran as step, and is set now"),
-        (_without, "a", "it has run, and is not there any more"),
-        (_swapped, "a", "it had started, where it would be pending now"),
-        (_inside, "a", "it has moved into or out of a loop or parallel"),
+        (_retyped, "a", "its block type has changed from step to set"),
+        (_without, "a", "it has run but was removed"),
+        (_swapped, "a", "it has already started, but would be pending now"),
+        (_inside, "a", "it was moved into or out of a loop or parallel"),
     ],
 )
 async def test_what_has_run_must_still_be_there(tmp_path: Path, change: Any, node: str, why: str) -> None:
@@ -209,9 +209,7 @@ async def test_what_was_skipped_must_stay_skipped(tmp_path: Path) -> None:
         )
         with pytest.raises(Conflict) as refused:
             await engine.lifecycle.migrate(run, 2)
-        assert refused.value.extra["conflicts"] == [
-            {"node": "b", "why": "it was skipped, and would not be skipped now"}
-        ]
+        assert refused.value.extra["conflicts"] == [{"node": "b", "why": "it was skipped, but would run now"}]
 
 
 async def test_what_the_new_version_has_skipped_by_now_is_told(tmp_path: Path) -> None:

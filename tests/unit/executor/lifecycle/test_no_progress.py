@@ -43,7 +43,7 @@ async def test_a_run_that_gets_nowhere_fails_with_the_reason(tmp_path: Path) -> 
         assert row.status == "failed"
         error = orjson.loads(row.error or b"null")
         assert error["code"] == "no_progress"
-        assert f"{STALLS_MAX + 1} workers took this run" in error["message"]
+        assert f"{STALLS_MAX + 1} workers claimed this run" in error["message"]
         view = await engine.get_run(run)
         assert [(node.key, node.status, node.lost) for node in view.nodes if node.key == "a"] == [("a", "failed", 1)]
         assert step.ran["a"] == 1

@@ -66,7 +66,7 @@ async def test_an_attempt_that_is_started_and_stopped_in_one_turn_does_not_begin
         assert sorted(gate.began) == ["a", "bad"]
         [stopped] = [node for node in view.nodes if node.key == "c"]
         assert stopped.error is not None
-        assert stopped.error["message"] == "nobody needs this any more"
+        assert stopped.error["message"] == "the result is no longer needed"
 
 
 async def test_an_attempt_is_told_to_stop_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

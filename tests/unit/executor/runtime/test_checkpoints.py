@@ -111,7 +111,7 @@ async def test_it_outlives_the_process_and_a_move_to_another_version(tmp_path: P
 @pytest.mark.parametrize(
     ("value", "said"),
     [
-        ("x" * (checkpoints.SIZE_MAX_BYTES - 1), "the checkpoint takes 1048577 bytes, the limit is 1048576"),
+        ("x" * (checkpoints.SIZE_MAX_BYTES - 1), "the checkpoint has 1048577 bytes; the limit is 1048576"),
         ({"when": {1, 2}}, "the value at $.when is not JSON: set is not a JSON type"),
     ],
 )
@@ -215,7 +215,7 @@ async def test_a_thread_that_was_left_behind_keeps_nothing_more(tmp_path: Path) 
         assert (await settled(engine, run)).status == "succeeded"
         kept = await engine.store.get_checkpoint(run, "a")
     assert left == [(1, None), (2, "of the first")]
-    assert late == ["attempt 1 of a is over: nothing more is kept of it"]
+    assert late == ["attempt 1 of a has ended: its checkpoint was not stored"]
     assert kept is not None and (kept.attempt, kept.data) == (2, b'"of the second"')
 
 

@@ -110,7 +110,7 @@ async def test_a_run_that_went_on_elsewhere_while_it_was_read_is_not_called_dama
         row = await engine.run_row(run)
         with pytest.raises(Fenced):
             await recover(engine._parts, replace(row, epoch=row.epoch - 1, seq=1))
-        with pytest.raises(CorruptJournal, match="the run row says 1 events"):
+        with pytest.raises(CorruptJournal, match="the run row has 1 events"):
             await recover(engine._parts, replace(row, seq=1))
         hold.free.set()
 

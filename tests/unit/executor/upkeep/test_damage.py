@@ -44,11 +44,11 @@ async def test_an_event_is_not_what_was_written(copy: Copy, change: str) -> None
         query = "SELECT seq FROM events WHERE run_id = ? AND type = 'node.succeeded' AND node = 'greet'"
         (seq,) = db.execute(query, (run,)).fetchone()
     damage(copy, f"UPDATE events SET {change} WHERE run_id = ? AND seq = ?", run, seq)
-    assert ("I12", f"event {seq} is not what was written") in findings(copy)
+    assert ("I12", f"event {seq} does not match its checksum") in findings(copy)
     store = SQLiteStore(copy.path)
     await store.open()
     try:
-        with pytest.raises(CorruptJournal, match=f"run {run}: event {seq} is not what was written") as raised:
+        with pytest.raises(CorruptJournal, match=f"run {run}: event {seq} does not match its checksum") as raised:
             await store.read_events(run)
         assert "weft restore" in raised.value.hint
         with pytest.raises(CorruptJournal):
@@ -68,9 +68,9 @@ def test_a_workflow_is_not_what_was_written(copy: Copy) -> None:
         name, version, document = db.execute("SELECT name, version, document FROM workflows LIMIT 1").fetchone()
     changed = orjson.dumps({**orjson.loads(document), "name": "another"})
     damage(copy, "UPDATE workflows SET document = ? WHERE name = ? AND version = ?", changed, name, version)
-    assert findings(copy) == [("I12", f"version {version} of workflow '{name}' is not what was written")]
+    assert findings(copy) == [("I12", f"version {version} of workflow '{name}' does not match its checksum")]
     damage(copy, "UPDATE workflows SET document = ? WHERE name = ? AND version = ?", b"{", name, version)
-    assert findings(copy) == [("I12", f"version {version} of workflow '{name}' is not what was written")]
+    assert findings(copy) == [("I12", f"version {version} of workflow '{name}' does not match its checksum")]
 
 
 def test_the_output_of_a_run_is_that_of_its_journal(copy: Copy) -> None:
@@ -93,17 +93,17 @@ async def test_a_plan_and_a_blob_are_what_their_hash_says(copy: Copy) -> None:
         assert (await stored.load_plan(store, row.plan_hash)).hash == row.plan_hash
         stored._plans.pop(row.plan_hash)
         damage(copy, "UPDATE plans SET ir = CAST(ir || ' ' AS BLOB) WHERE hash = ?", row.plan_hash)
-        with pytest.raises(CorruptJournal, match="is not what was written"):
+        with pytest.raises(CorruptJournal, match="does not match its checksum"):
             await stored.load_plan(store, row.plan_hash)
 
         damage(copy, "INSERT INTO blobs VALUES ('00', x'31')")
         record = Record(1, 0, "node.succeeded", "n", "", 1, b'{"blob":"00"}', None)
-        with pytest.raises(CorruptJournal, match="blob 00 is not what was written"):
+        with pytest.raises(CorruptJournal, match="blob 00 does not match its checksum"):
             await stored.output_of(store, record)
     finally:
         await store.close()
     found = findings(copy)
-    assert ("I12", "the bytes of 00 in blobs are not what was written") in found
+    assert ("I12", "the bytes of 00 in blobs do not match their checksum") in found
     assert ("I12", f"its plan {row.plan_hash} is missing or damaged") in found
 
 
