@@ -51,7 +51,7 @@ def read_form(schema: Any, given: Mapping[str, str]) -> tuple[dict[str, Any], di
             except ValueError as error:
                 errors[name] = str(error)
         elif name in _required(schema):
-            errors[name] = "Please fill this in."
+            errors[name] = "Required"
     return values, errors
 
 
@@ -68,7 +68,7 @@ def _read(kind: str, text: str) -> Any:
         try:
             number = int(text.strip())
         except ValueError:
-            raise ValueError("This must be a whole number.") from None
+            raise ValueError("Enter a whole number.") from None
         if abs(number) >= 2**53:
             raise ValueError("This number is too large.")
         return number
@@ -77,9 +77,7 @@ def _read(kind: str, text: str) -> Any:
     try:
         return orjson.loads(text)
     except orjson.JSONDecodeError as error:
-        raise ValueError(
-            "Please pick one of the choices." if kind == "enum" else f"This is not valid JSON: {error}"
-        ) from None
+        raise ValueError("Choose one of the options." if kind == "enum" else f"Enter valid JSON: {error}") from None
 
 
 def _number(text: str) -> int | float:
@@ -88,7 +86,7 @@ def _number(text: str) -> int | float:
     except orjson.JSONDecodeError:
         value = None
     if isinstance(value, bool) or not isinstance(value, (int, float)):
-        raise ValueError("This must be a number.")
+        raise ValueError("Enter a number.")
     return value
 
 

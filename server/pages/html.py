@@ -96,9 +96,9 @@ def value_view(value: Any, depth: int = 0) -> Html:
     if isinstance(value, str):
         return el("span", value, class_="text")
     if isinstance(value, bool):
-        return el("span", "yes" if value else "no")
+        return el("span", "Yes" if value else "No")
     if value is None:
-        return el("span", "none", class_="quiet")
+        return el("span", "None", class_="quiet")
     return el("code", as_json(value))
 
 

@@ -19,7 +19,7 @@ def front(
     """`signed_in`: with a session, which can be ended."""
     return page(
         "Home",
-        el("section", el("h2", "Waiting for people"), _waits(waits)),
+        el("section", el("h2", "Pending approvals"), _waits(waits)),
         el("section", el("h2", "Workflows"), _workflows(workflows)),
         el("section", el("h2", "Runs"), _runs(runs)),
         _sign_out() if signed_in else None,
@@ -70,7 +70,7 @@ def login(status: int = 401) -> Response:
 def _waits(waits: Sequence[WaitView]) -> Html:
     people = [wait for wait in waits if wait.link and wait.kind in ASK_PEOPLE]
     if not people:
-        return el("p", "Nobody is being asked anything right now.", class_="quiet")
+        return el("p", "No pending approvals.", class_="quiet")
     return el("ul", *[_wait(wait) for wait in people], class_="cards")
 
 
@@ -89,7 +89,7 @@ def _wait(wait: WaitView) -> Html:
 def _workflows(rows: Sequence[WorkflowRow]) -> Html:
     if not rows:
         example = el("code", 'curl -H "Content-Type: application/json" --data @workflow.json …/api/workflows')
-        return el("p", "No workflow is stored yet. Store one with ", example, ".", class_="quiet")
+        return el("p", "No workflows yet. Publish one with ", example, ".", class_="quiet")
     return el("ul", *[_workflow(row) for row in rows], class_="cards")
 
 
@@ -114,7 +114,7 @@ def _workflow(row: WorkflowRow) -> Html:
 
 def _runs(rows: Sequence[RunRow]) -> Html:
     if not rows:
-        return el("p", "Nothing has run yet.", class_="quiet")
+        return el("p", "No runs yet.", class_="quiet")
     head = el("tr", *[el("th", name, scope="col") for name in ("Status", "Workflow", "Run", "Created")])
     body = [
         el(

@@ -11,7 +11,7 @@ from executor.views import WaitView
 from server.pages.forms import form_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 
-_LOST: dict[str | None, str] = {"retry": "Run it again", "done": "It is done", "fail": "Take it as failed"}
+_LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done", "fail": "Mark as failed"}
 
 
 def ask(
@@ -26,11 +26,7 @@ def ask(
     of what makes the form nicer; it works without."""
     errors = errors or {}
     wrong = bool(errors or error)
-    trouble = (
-        el("p", error or "Please look at the marked fields again.", class_="notice err", role="alert")
-        if wrong
-        else None
-    )
+    trouble = el("p", error or "Check the marked fields.", class_="notice err", role="alert") if wrong else None
     name = el(
         "div",
         el("label", "Your name", el("span", " (optional)", class_="quiet"), for_="by"),
@@ -44,7 +40,7 @@ def ask(
         el("div", *_buttons(wait), class_="actions"),
         method="post",
     )
-    until = el("p", "Open until ", moment(wait.expires_at_ms), ".", class_="quiet") if wait.expires_at_ms else None
+    until = el("p", "Expires ", moment(wait.expires_at_ms), ".", class_="quiet") if wait.expires_at_ms else None
     return page(
         _title(wait),
         el("p", wait.workflow, class_="eyebrow"),
@@ -61,7 +57,8 @@ def ask(
 
 
 def thanks(wait: WaitView, action: str | None, script: str | None = None) -> Response:
-    said = f"Thank you, {action} was recorded." if action else "Thank you, your answer was recorded."
+    answer = f"answer “{_words(action)}”" if action else "answer"
+    said = f"Thank you. Your {answer} was recorded."
     return _closed(wait, said, 200, script)
 
 
@@ -72,15 +69,15 @@ def closed(wait: WaitView, status: int, script: str | None = None) -> Response:
         who = f"answered by {wait.answered_by}" if wait.answered_by else "answered"
         return _closed(wait, f"This was already {who}.", status, script)
     if wait.status == "expired":
-        return _closed(wait, "This link has expired: the time for an answer is over.", status, script)
-    return _closed(wait, "This question was withdrawn: the run was cancelled or has ended.", status, script)
+        return _closed(wait, "This question has expired.", status, script)
+    return _closed(wait, "This question was withdrawn because the run ended.", status, script)
 
 
 def unknown() -> Response:
     return page(
         "Unknown link",
-        el("h1", "This link is not known"),
-        el("p", "It may be incomplete, or belong to another server. Ask whoever sent it for a fresh one."),
+        el("h1", "Unknown link"),
+        el("p", "The link may be incomplete or belong to another server. Ask the sender for a new one."),
         status=404,
         chrome=False,
         live=False,

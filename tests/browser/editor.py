@@ -165,10 +165,12 @@ class Editor:
         expect(self.at("save-state")).to_have_attribute("data-saving", "saved")
 
     def run(self) -> str:
-        """Through the dialog, with what it offers. The run's id."""
+        """Through the dialog, with what it offers; a workflow without input has none. The run's id."""
         before = self.page.evaluate("window.__app.run.get().id")
         self.at("run").click()
-        self.at("run-start").click()
+        self.until("(old) => window.__app.ui.get().overlay === 'run' || window.__app.run.get().id !== old", arg=before)
+        if self.page.evaluate("window.__app.ui.get().overlay === 'run'"):
+            self.at("run-start").click()
         self.until("(old) => window.__app.run.get().id !== old && window.__app.run.get().id", arg=before)
         return self.run_id()
 

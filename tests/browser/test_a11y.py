@@ -74,7 +74,8 @@ def screens(editor: Editor, page: Page) -> Iterator[str]:
             page.get_by_test_id("block-ask").click(position={"x": 60, "y": 14})
             expect(page.get_by_test_id("block-name")).to_be_visible()
             yield f"{path}, a block is selected"
-            page.get_by_test_id("run").click()
+            page.get_by_test_id("bar-more").click()
+            page.get_by_role("menuitem", name="Run with options").click()
             expect(page.get_by_test_id("run-start")).to_be_visible()
             yield f"{path}, the form of a run"
 

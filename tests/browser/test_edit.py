@@ -116,7 +116,7 @@ def test_check_15_edits_survive_a_killed_tab(editor: Editor, watched: Watched) -
     again = Editor(watched.page(), editor.api.url)
     again.draft_id = draft
     again.page.goto(f"/w/{draft}")
-    again.at("restore-bar").get_by_role("button", name="Take them back").click()
+    again.at("restore-bar").get_by_role("button", name="Restore").click()
     expect(again.block("a")).to_contain_text("Unsaved")
     again.is_saved()
     assert again.stored()["blocks"]["a"]["name"] == "Unsaved"
@@ -140,7 +140,7 @@ def test_check_16_the_second_save_is_asked(editor: Editor, contexts: Contexts) -
     expect(dialog).to_be_visible()
     expect(dialog).to_contain_text("Mine")
     expect(dialog).to_contain_text("Theirs")
-    other.page.get_by_role("button", name="Keep mine as a copy").click()
+    other.page.get_by_role("button", name="Save mine as a copy").click()
     expect(dialog).to_have_count(0)
     names = [each["name"] for each in other.stored()["blocks"].values()]
     assert "Mine" in names

@@ -62,10 +62,10 @@ def test_a_run_is_one_row_and_an_ended_one_needs_nobody(editor: Editor, page: Pa
     page.route(re.compile(r"/api/runs\?.*status=(waiting|running)"), lambda route: route.fulfill(json=both))
     page.goto("/runs?status=attention")
     expect(editor.at(f"run-{waiting}")).to_have_count(1)
-    expect(editor.at(f"run-{waiting}")).to_contain_text("needs attention")
+    expect(editor.at(f"run-{waiting}")).to_contain_text("Needs attention")
     page.goto("/runs?status=succeeded")
-    expect(editor.at(f"run-{ended}")).to_contain_text("succeeded")
-    expect(editor.at(f"run-{ended}")).not_to_contain_text("needs attention")
+    expect(editor.at(f"run-{ended}")).to_contain_text("Succeeded")
+    expect(editor.at(f"run-{ended}")).not_to_contain_text("Needs attention")
 
 
 def test_an_answer_sent_again_because_nobody_heard_of_it_is_ones_own(
@@ -90,7 +90,7 @@ def test_an_answer_sent_again_because_nobody_heard_of_it_is_ones_own(
     expect(card.get_by_role("alert")).to_contain_text("cannot be reached")
     card.get_by_role("button", name="Approve").click()
     expect(card).to_have_attribute("data-status", "answered")
-    expect(card).not_to_contain_text("This is what counts")
+    expect(card).not_to_contain_text("Recorded answer")
     assert len(sent) == 2
 
 
@@ -105,8 +105,8 @@ def test_an_answer_to_a_question_that_was_withdrawn_hears_that_nobody_was_first(
     editor.api.until(run, "cancelled")
     card.get_by_role("button", name="Approve").click()
     expect(card).to_have_attribute("data-status", "cancelled")
-    expect(card).to_contain_text("The answer came too late")
-    expect(card).not_to_contain_text("was first")
+    expect(card).to_contain_text("This question is closed")
+    expect(card).not_to_contain_text("already answered")
 
 
 def test_what_ended_while_the_tab_was_hidden_asks_nobody(editor: Editor, page: Page) -> None:
@@ -140,7 +140,7 @@ def test_values_that_could_not_be_had_are_asked_for_again(editor: Editor, page: 
     editor.open_run(run)
     editor.select("done")
     editor.at("tab-input").click()
-    expect(page.get_by_text("input, references filled in")).to_be_visible()
+    expect(page.get_by_text("Resolved input")).to_be_visible()
     assert len(asked) == 2
 
 
@@ -155,7 +155,7 @@ def test_a_version_that_comes_late_is_not_taken_over_by_another_draft(editor: Ed
     page.route("**/api/workflows/late?version=1", hold(held))
     editor.at("versions").click()
     with page.expect_request("**/api/workflows/late?version=1"):
-        page.get_by_text("Take over version 1").click()
+        page.get_by_text("Restore version 1").click()
     page.evaluate("to => (history.pushState(null, '', to), dispatchEvent(new Event('weft:navigate')))", f"/w/{other}")
     editor.is_ready("done")
     with page.expect_response("**/api/workflows/late?version=1") as answer:
@@ -209,9 +209,9 @@ def open_card(editor: Editor, page: Page, run: str) -> Any:
 
 
 def press_save(editor: Editor) -> None:
-    """Save a version, so that the draft knows which there are."""
+    """Publish a version, so that the draft knows which there are."""
     editor.at("versions").click()
-    editor.page.get_by_text("Save a version").first.click()
+    editor.page.get_by_role("menuitem", name="Publish version").click()
     editor.at("save-version").click()
     expect(editor.at("versions")).to_contain_text("v1")
 

@@ -27,7 +27,7 @@ def test_check_28_a_thousand_blocks(editor: Editor) -> None:
     wanted = editor.block("b777")
     expect(wanted).to_have_count(0)  # only what is on the screen is there
     editor.press("Control+f")
-    editor.page.get_by_label("find", exact=True).fill("Block 777")
+    editor.page.get_by_label("Find", exact=True).fill("Block 777")
     editor.page.get_by_role("dialog").get_by_role("button", name="Block 777").first.click()
     expect(wanted).to_be_in_viewport()
     expect(wanted).to_have_attribute("data-selected", "true")
@@ -67,7 +67,7 @@ def test_check_29_five_megabytes(editor: Editor, tmp_path: Path) -> None:
     run = editor.api.run(measure.flood(), wait_s=30)
     assert measure.open_ms(editor, run) < measure.OPEN_MS * SLACK
     inspector = editor.at("inspector")
-    expect(inspector).to_contain_text("first 64 kB of 5.")
+    expect(inspector).to_contain_text("First 64 kB of 5.")
     expect(inspector.get_by_label("Output, beginning")).to_contain_text('"row":0')
     with editor.page.expect_download() as waiting:
         inspector.get_by_role("link", name="Download").click()

@@ -53,7 +53,7 @@ def test_from_start_to_stop(start_server: Start, asking: dict[str, Any]) -> None
         assert client.get("/healthz").json() == {"status": "ok"}
         run = start_run(client, asking)
         answered = client.post(link_of(client, run), data={"field.note": "go", "action": "approve", "by": "Ada"})
-        assert answered.status_code == 200 and "Thank you, approve was recorded." in answered.text
+        assert answered.status_code == 200 and "Thank you. Your answer “Approve” was recorded." in answered.text
         events = read_events(client, run)
         assert [event["seq"] for event in events] == list(range(1, len(events) + 1))
         assert [event["type"] for event in events if event["block"] == "call"].count("retry.scheduled") == 2

@@ -41,7 +41,7 @@ function enhance(form: HTMLFormElement, main: Element): void {
     if (wrong || sent || !navigator.onLine) {
       event.preventDefault()
       if (wrong) wrong.focus()
-      else if (!sent) say('There is no connection. What you typed stays here.', true)
+      else if (!sent) say('You are offline. Your answer is kept on this page.', true)
       return
     }
     sent = true
@@ -80,17 +80,17 @@ function check(control: Control): boolean {
 
 function wrongWith(control: Control): string {
   const { validity: v } = control
-  if (v.valueMissing) return 'Please fill this in.'
-  if (v.badInput) return 'This must be a number.'
-  if (v.stepMismatch) return 'This must be a whole number.'
+  if (v.valueMissing) return 'Required'
+  if (v.badInput) return 'Enter a number.'
+  if (v.stepMismatch) return 'Enter a whole number.'
   if (v.rangeUnderflow) return `At least ${(control as HTMLInputElement).min}.`
   if (v.rangeOverflow) return `At most ${(control as HTMLInputElement).max}.`
-  if (v.typeMismatch) return control.getAttribute('type') === 'email' ? 'This must be an email address.' : 'This must be an address.'
+  if (v.typeMismatch) return control.getAttribute('type') === 'email' ? 'Enter an email address.' : 'Enter a URL.'
   if (control.classList.contains('code') && control.value.trim()) {
     try {
       JSON.parse(control.value)
     } catch {
-      return 'This is not valid JSON.'
+      return 'Enter valid JSON.'
     }
   }
   return ''
@@ -112,17 +112,17 @@ function watch(form: HTMLFormElement, main: Element, say: (text: string, isError
         say('', false)
       }
     } catch {
-      say('There is no connection right now. What you typed stays here.', true)
+      say('Connection lost. Your answer is kept on this page.', true)
     }
     timer = setTimeout(() => void look(), POLL_MS)
   }
   const over = ({ status, answered_by }: { status: string; answered_by?: string | null }): void => {
-    const words = status === 'answered' ? `This was just answered${answered_by ? ` by ${answered_by}` : ''}.` : status === 'expired' ? 'The time for an answer is over.' : 'This question was withdrawn.'
+    const words = status === 'answered' ? `This was just answered${answered_by ? ` by ${answered_by}` : ''}.` : status === 'expired' ? 'This question has expired.' : 'This question was withdrawn.'
     say(words, false)
     for (const each of form.querySelectorAll<HTMLButtonElement | Control>('button, input, textarea, select')) each.disabled = true
     const link = document.createElement('a')
     link.href = location.pathname
-    link.textContent = 'Show what was decided'
+    link.textContent = 'Show the answer'
     main.querySelector('.notice:not([hidden])')?.append(' ', link)
   }
   document.addEventListener('visibilitychange', () => void look())

@@ -71,8 +71,8 @@ export function Routes(): ReactElement {
   }
   return (
     <main className="page">
-      <h1>There is nothing here</h1>
-      <p><Link to="/">To the front page</Link></p>
+      <h1>Page not found</h1>
+      <p><Link to="/">Go to workflows</Link></p>
     </main>
   )
 }

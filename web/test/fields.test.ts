@@ -65,10 +65,9 @@ test('the hints of a schema decide', () => {
   assert.equal(kindOf({ type: 'array', items: { type: 'object', properties: {} }, 'x-ui': { widget: 'list', handles: 'id' } }, { widget: 'list', handles: 'id' }), 'cases')
   assert.equal(kindOf({}, { widget: 'reference' }), 'value')
   assert.equal(kindOf({ type: 'object' }, { widget: 'keyvalues' }), 'pairs')
-  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: 'each' }, undefined), false)
-  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: 'each' }, 3), true)
-  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: '<start.mode>' }, undefined), true)
-  assert.equal(isShown({ when: { method: ['POST'] } }, {}, undefined, { method: 'GET' }), false)
+  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: 'each', count: 3 }), false)
+  assert.equal(isShown({ when: { mode: ['for'] } }, { mode: '<start.mode>' }), true)
+  assert.equal(isShown({ when: { method: ['POST'] } }, {}, { method: 'GET' }), false)
 })
 
 test('numbers, and text that stands for one', () => {
@@ -99,7 +98,7 @@ test('the run form: workflow input and start fields together', () => {
   assert.deepEqual(Object.keys(schema.properties!), ['amount', 'who'])
   assert.deepEqual(schema.required, ['amount'])
   assert.deepEqual(startValues(schema), { who: 'ada' })
-  assert.deepEqual(inputProblems(schema, {}), { amount: 'Amount is needed.' })
+  assert.deepEqual(inputProblems(schema, {}), { amount: 'Amount is required.' })
   assert.deepEqual(inputProblems(schema, { amount: 'x' }), { amount: 'Amount must be a number.' })
   assert.deepEqual(inputProblems(schema, { amount: 3 }), {})
   const limits = { type: 'object', properties: { n: { type: 'integer', minimum: 2 }, t: { type: 'string', pattern: '^a+$' } } }

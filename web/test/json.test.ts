@@ -53,8 +53,8 @@ test('places agree with JSON.parse on recorded documents', () => {
 
 test('the first error is where it is, and what is above it is known', () => {
   const errors: [string, number, RegExp][] = [
-    ['{"a": 1,}', 7, /comma/], ['{"a" 1}', 5, /colon/], ['{"a": tru}', 6, /tru/], ['[1 2]', 3, /comma or \]/], ['{"a": "x', 6, /quotes/], ['', 0, /ends/], ['{} x', 3, /behind/],
-    ['{"a": 1, "a": 2}', 9, /twice/], ['{a: 1}', 1, /double quotes/], ['[01]', 1, /01/], ['{"a": "\\q"}', 6, /backslash/],
+    ['{"a": 1,}', 7, /comma/], ['{"a" 1}', 5, /colon/], ['{"a": tru}', 6, /tru/], ['[1 2]', 3, /comma or \]/], ['{"a": "x', 6, /quotes/], ['', 0, /ends/], ['{} x', 3, /after the end/],
+    ['{"a": 1, "a": 2}', 9, /twice/], ['{a: 1}', 1, /double quotes/], ['[01]', 1, /01/], ['{"a": "\\q"}', 6, /escape/],
   ]
   for (const [text, from, message] of errors) {
     const { error } = locate(text)

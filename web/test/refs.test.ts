@@ -109,12 +109,27 @@ test('completing: only what can be reached, then its fields', () => {
   assert.deepEqual(labels('start.am', 'ask'), ['start.amount'])
   assert.deepEqual(labels('How much?.', 'ask'), ['How much?.case', 'How much?.title', 'How much?.result'])
   const seen = complete('Manager.', { doc, reader: { block: 'record' }, specs, lastOutput: () => ({ extra: 1 }) })
-  assert.equal(seen.find((o) => o.label === 'Manager.extra')?.detail, 'seen in the last run')
+  assert.equal(seen.find((o) => o.label === 'Manager.extra')?.detail, 'From the last run')
   assert.deepEqual(complete('we', { doc, reader: { block: 'pay' }, env: ['WEFT_BASE_URL', 'API_KEY'] }, true).map((o) => o.insert), ['${WEFT_BASE_URL}'])
   const loop = recorded('review-loop').document
   assert.ok(complete('', { doc: loop, reader: { block: 'draft' }, specs }).some((o) => o.insert === '<loop.index>'))
   assert.equal(suggest('Managr', ['Manager', 'Start']), 'Manager')
   assert.equal(suggest('xyz', ['Manager', 'Start']), null)
+})
+
+test('b04: the fields of a loop around are offered also when another block is called Loop', () => {
+  const at = { at: [0, 0] as [number, number] }
+  const doc = {
+    format: 'weft/1', edges: [{ source: 'loop', target: 'loop-2' }],
+    blocks: {
+      loop: { type: 'loop', name: 'Loop', params: { mode: 'for', count: 2 }, ...at }, 'loop-2': { type: 'loop', name: 'Loop 2', params: { mode: 'for', count: 2 }, ...at },
+      set: { type: 'set', name: 'Set', parent: 'loop-2', ...at },
+    },
+  }
+  const labels = (typed: string): string[] => complete(typed, { doc, reader: { block: 'set' }, specs }).map((o) => o.label)
+  assert.deepEqual(labels('loop.i'), ['loop.index', 'loop.item', 'loop.items'])
+  assert.ok(labels('Loop.ind').includes('Loop.index'))
+  assert.deepEqual(labels('Loop 2.ind'), ['Loop 2.index'])
 })
 
 test('previewing with the values of a run', () => {

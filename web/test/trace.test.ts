@@ -3,8 +3,9 @@ import { test } from 'node:test'
 import { defaultsOf, errorsOf, fieldsOf, readTyped } from '../src/pages/answer'
 import { sampleInput } from '../src/pages/importing'
 import { ApiError } from '../src/net/api'
+import type { WireEvent } from '../src/net/types'
 import { timeScale } from '../src/panels/tape/time'
-import { segmentsOf } from '../src/panels/trace/bars'
+import { fromFirstBlock, segmentsOf } from '../src/panels/trace/bars'
 import { parentRow, pathsTo, rowOf, traceIndex, traceRows } from '../src/panels/trace/rows'
 import { emptyFold, firstError, fold, shapeOf } from '../src/state/run'
 import { recorded, RUNS, specs } from './help'
@@ -76,7 +77,7 @@ test('a form is read as JSON, what is empty is left out', () => {
 test('each wrong field has its own words', () => {
   const { errors } = readTyped(fieldsOf(form), { amount: '0', count: '1.5', size: 'x', extra: '{' })
   assert.deepEqual(Object.keys(errors).sort(), ['amount', 'count', 'extra', 'size'])
-  assert.equal(readTyped(fieldsOf(form), {}).errors.amount, 'Please fill this in.')
+  assert.equal(readTyped(fieldsOf(form), {}).errors.amount, 'Required')
 })
 
 test('the messages of a refusal go to their fields', () => {
@@ -98,4 +99,13 @@ test('only rows in a state, and the way to them', () => {
   for (const [at, row] of rows.entries()) if (row.depth > 0) assert.ok(parentRow(rows, at) >= 0, row.id)
   assert.ok(rows.length < traceRows(traceIndex(view), document, new Map([...view.nodes.keys(), ...view.scopes.keys()].map((key) => [key, true])), new Set()).length)
   assert.deepEqual(traceRows(traceIndex(view), document, new Map(), new Set(), '', ['attention']), [])
+})
+
+test('b19: the axis begins with the first block, and some seconds of waiting are drawn to scale', () => {
+  const event = (seq: number, at: number, type: string): WireEvent => ({ run: 'r', seq, at, type, node: 'a', block: 'a', path: '', key: 'a', attempt: 1, data: {} })
+  const log = [event(1, 0, 'run.started'), event(2, 900, 'node.started'), event(3, 904, 'node.succeeded'), event(4, 904, 'node.started'), event(5, 6904, 'node.succeeded')]
+  const scale = timeScale(fromFirstBlock(log), 6904, 60_000)
+  assert.equal(scale.at(900), 0)
+  assert.deepEqual(scale.gaps, [])
+  assert.ok(scale.at(904) < 0.001, 'four milliseconds beside six seconds')
 })

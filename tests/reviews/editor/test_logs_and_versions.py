@@ -47,7 +47,7 @@ def test_saving_an_older_document_makes_it_active(editor: Editor) -> None:
     expect(editor.page.get_by_role("menuitem", name="version 2 (active)")).to_be_visible()
     editor.page.get_by_role("menuitem", name="version 1").click()
     editor.at("versions").click()
-    editor.page.get_by_role("menuitem", name="Save a version").click()
+    editor.page.get_by_role("menuitem", name="Publish version").click()
     editor.at("save-version").click()
     expect(editor.page.get_by_text("Version 1 of versions is active again instead of version 2.")).to_be_visible()
     assert editor.api.get("/api/workflows/versions")["version"] == 1

@@ -80,14 +80,14 @@ async def test_a_lost_attempt_is_settled_on_a_page(settings: Settings, tmp_path:
                 page = await client.get(wait.link, headers=HTML)
                 assert page.status_code == 200 and "<script" not in page.text
                 assert "<h1>Attempt 1 of Tell her was lost</h1>" in page.text
-                for words in ("Run it again", "It is done", "Take it as failed"):
+                for words in ("Run it again", "Mark as done", "Mark as failed"):
                     assert f">{words}</button>" in page.text
                 assert 'name="field.output"' in page.text and "(optional)" in page.text
                 assert 'class="primary"' not in page.text, "no answer is the usual one"
                 assert wait.link in (await client.get("/")).text, "it is on the front page"
 
                 wrong = await client.post(wait.link, data={"action": "done", "field.output": "{id: 7}"})
-                assert wrong.status_code == 422 and "not valid JSON" in wrong.text and "{id: 7}" in wrong.text
+                assert wrong.status_code == 422 and "valid JSON" in wrong.text and "{id: 7}" in wrong.text
                 right = {"action": "done", "field.output": '{"message_id": "<seen>"}', "by": "Ada"}
                 assert (await client.post(wait.link, data=right)).status_code == 200
                 async for _ in engine.follow(run):

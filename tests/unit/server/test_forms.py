@@ -61,13 +61,13 @@ def test_what_can_not_be_read_is_said_at_its_field() -> None:
     )
     assert values == {"sure": False}
     assert set(errors) == {"count", "rate", "extra", "size"}
-    assert read_form(SCHEMA, {})[1] == {"count": "Please fill this in."}
+    assert read_form(SCHEMA, {})[1] == {"count": "Required"}
     assert read_form(SCHEMA, {"field.count": "9" * 30})[1] == {"count": "This number is too large."}
 
 
 def test_what_was_typed_is_kept() -> None:
-    html = form_fields(SCHEMA, {"field.count": "many", "field.sure": "true"}, {"count": "This must be a whole number."})
-    assert 'value="many"' in html and "This must be a whole number." in html and 'aria-invalid="true"' in html
+    html = form_fields(SCHEMA, {"field.count": "many", "field.sure": "true"}, {"count": "Enter a whole number."})
+    assert 'value="many"' in html and "Enter a whole number." in html and 'aria-invalid="true"' in html
     assert "a@b" not in html, "an emptied field is not filled with its default again"
 
 

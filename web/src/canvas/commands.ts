@@ -8,7 +8,7 @@ import { runStore, seek, stepBy } from '../state/live'
 import { isEnded, scopesAt } from '../state/run'
 import { select, setIter, uiStore } from '../state/ui'
 import { openPicker } from '../panels/palette/picker'
-import { lastInputs, runDraft } from '../panels/run/start'
+import { lastInputs, run, runDraft } from '../panels/run/start'
 import { rerunStore } from '../panels/shell/rerun'
 import { goToFirstError } from '../panels/trace/jump'
 import { announce } from '../a11y'
@@ -55,7 +55,7 @@ const edits: Partial<Record<KeyId, Handler>> = {
   delete: deleteSelection,
   save: () => uiStore.set({ overlay: 'version' }),
   find: () => uiStore.set({ overlay: 'find' }),
-  run: () => uiStore.set({ overlay: 'run' }),
+  run: () => void run(),
   runAgain: () => void runAgain(),
 }
 

@@ -1,12 +1,14 @@
 // What the shown run says about a block, an edge or a container: everything here reads the fold at the Tape's cursor, in the
 // iteration that is looked at. The document that is edited may have moved on; then what is painted is marked stale.
 
+import { useMemo } from 'react'
 import type { Block, Diagnostic } from '../net/types'
 import { docStore, specsOf } from '../state/doc'
 import { namedHandles, nameOf } from '../state/document'
 import { runStore, type RunState } from '../state/live'
 import { edgeAt, isEnded, nodeAt, pathFor, scopesAt, statusAt, totalsOf, type BlockStatus, type EdgeView, type NodeState, type RunFold, type ScopeState } from '../state/run'
 import { shallow, useSelect } from '../state/store'
+import { unfinishedFindings, unfinishedStore } from '../state/unfinished'
 import { uiStore } from '../state/ui'
 
 export interface Paint {
@@ -154,7 +156,8 @@ const marks = new WeakMap<readonly Diagnostic[], Map<string, Diagnostic>>()
 
 /** The worst finding about a block. */
 export function useMark(id: string): Diagnostic | null {
-  return useSelect(docStore, ({ diagnostics }) => {
+  const unfinished = useSelect(unfinishedStore, ({ list }) => list.find((each) => each.block === id && each.draft === docStore.get().id))
+  const found = useSelect(docStore, ({ diagnostics }) => {
     let byBlock = marks.get(diagnostics)
     if (!byBlock) {
       marks.set(diagnostics, (byBlock = new Map()))
@@ -165,4 +168,5 @@ export function useMark(id: string): Diagnostic | null {
     }
     return byBlock.get(id) ?? null
   })
+  return useMemo(() => (unfinished ? unfinishedFindings([unfinished], unfinished.draft)[0]! : found), [unfinished, found])
 }

@@ -31,7 +31,7 @@ export const post = <T>(path: string, body: unknown, read: Read<T>) => send('POS
 
 export const enc = encodeURIComponent
 
-/** Raises ApiError, also when `read` can not make a `T` of the answer. */
+/** Raises ApiError, also when `read` cannot make a `T` of the answer. */
 export async function send<T>(
   method: string, path: string, read: Read<T>, body?: unknown, headers: Record<string, string> = {}, signal?: AbortSignal,
 ): Promise<T> {
@@ -66,7 +66,7 @@ export async function send<T>(
 
 /** An answer of another version of the server, or of something in between. */
 function unreadable(what: string, why: string): ApiError {
-  const problem = plainProblem(0, 'answer_unreadable', `The server's answer to ${what} can not be read: ${why}.`)
+  const problem = plainProblem(0, 'answer_unreadable', `The server's answer to ${what} cannot be read: ${why}.`)
   return new ApiError({ ...problem, hint: 'Reload the page; if that does not help, the server and this page are of different versions.' })
 }
 

@@ -22,7 +22,7 @@ export interface Mended {
 export const FAULTS_MAX = 200
 /** Schemas inside schemas: deeper ones are cut. The server refuses such depths too. */
 const SCHEMA_DEPTH_MAX = 32
-/** Beyond this a canvas can not place anything. */
+/** Beyond this a canvas cannot place anything. */
 const PLACE_MAX = 1e7
 
 /** The document in `raw`, whatever that is. Parts of a wrong shape are left out. */
@@ -159,8 +159,8 @@ function entries<T>(value: unknown, pointer: string, wrong: Wrong, part: Part<T>
   const kept: [string, T][] = []
   for (const [name, item] of Object.entries(value)) {
     const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    // The one name that an object literal can not be given by assignment.
-    const mended = name === '__proto__' ? void wrong(at, 'This name can not be used.') : part(item, at, wrong)
+    // The one name that an object literal cannot be given by assignment.
+    const mended = name === '__proto__' ? void wrong(at, 'This name cannot be used.') : part(item, at, wrong)
     changed ||= !Object.is(mended, item)
     if (mended !== undefined) kept.push([name, mended])
   }

@@ -71,7 +71,7 @@ export class RunStream {
       const delta = asDelta(parsed(message))
       if (delta) this.emit({ kind: 'delta', key: delta.key, text: delta.text })
     })
-    // What can not be read is left out here; the next event shows the gap, and the page that fills it says what is wrong.
+    // What cannot be read is left out here; the next event shows the gap, and the page that fills it says what is wrong.
     const take = (message: Event): void => {
       const event = asEvent(parsed(message))
       if (event) this.take(event)

@@ -229,7 +229,7 @@ export interface Draft {
   base_rev?: number | null
   created_at?: number
   diagnostics?: Diagnostic[]
-  /** What is stored has parts that can not be drawn: `document` is without them, and this says which. */
+  /** What is stored has parts that cannot be drawn: `document` is without them, and this says which. */
   mended?: Mended
 }
 

@@ -70,13 +70,13 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
         />
       ))}
       <div className="answer__field">
-        <label htmlFor={`${id}by`}>Your name <span className="quiet">(optional, is recorded)</span></label>
+        <label htmlFor={`${id}by`}>Your name <span className="quiet">(optional)</span></label>
         <input id={`${id}by`} type="text" autoComplete="name" maxLength={200} value={by} onChange={(event) => setBy(event.target.value)} />
       </div>
       {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
       <div className="answer__actions">
         {actions.map((action, i) => (
-          <Button key={action ?? ''} kind={i === 0 ? 'primary' : 'plain'} why={why ?? (sending !== null ? 'Being sent' : null)} onClick={() => void send(action)}>
+          <Button key={action ?? ''} kind={i === 0 ? 'primary' : 'plain'} why={why ?? (sending !== null ? 'Sending' : null)} onClick={() => void send(action)}>
             {sending === (action ?? '') ? 'Sending' : action ? wordsOf(action) : 'Send'}
           </Button>
         ))}
@@ -124,12 +124,12 @@ function Field({ id, field, value, error, onChange }: { id: string; field: FormF
 export function Outcome({ wait }: { wait: WaitView }): ReactElement {
   const answer = wait.response && typeof wait.response === 'object' && !Array.isArray(wait.response) ? wait.response : {}
   const { action, answered_by: _by, answered_at: _at, ...rest } = answer
-  const words = wait.status === 'answered' ? (typeof action === 'string' ? wordsOf(action) : 'Answered') : wait.status === 'expired' ? 'Expired without an answer' : 'Withdrawn: the run was cancelled or had ended'
+  const words = wait.status === 'answered' ? (typeof action === 'string' ? wordsOf(action) : 'Answered') : wait.status === 'expired' ? 'Expired without an answer' : 'Withdrawn because the run ended'
   return (
     <div className="outcome">
       <p>
         <b>{words}</b>
-        {wait.answered_by ? ` by ${wait.answered_by}` : wait.status === 'answered' ? ' by somebody who gave no name' : ''}
+        {wait.answered_by ? ` by ${wait.answered_by}` : wait.status === 'answered' ? '' : ''}
         {wait.answered_at_ms ? <span className="quiet">, {dateTime(wait.answered_at_ms)}</span> : null}
       </p>
       {Object.keys(rest).length ? <Readable value={rest as Json} /> : null}

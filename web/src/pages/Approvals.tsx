@@ -50,7 +50,7 @@ export default function Approvals(): ReactElement {
       <main className="page">
         <h1>Approvals</h1>
         <div className="filters" role="group" aria-label="Filter">
-          <button type="button" className="pill" aria-pressed={group === 'people'} onClick={() => setGroup('people')}>For people<span className="label">{count}</span></button>
+          <button type="button" className="pill" aria-pressed={group === 'people'} onClick={() => setGroup('people')}>Approvals and forms<span className="label">{count}</span></button>
           <button type="button" className="pill" aria-pressed={group === 'others'} onClick={() => setGroup('others')}>Other waits<span className="label">{others.length}</span></button>
         </div>
         <Stale data={data} />
@@ -68,8 +68,8 @@ export default function Approvals(): ReactElement {
           </ul>
         ) : (
           <ListState data={data} empty>
-            <EmptyState icon="approval" title="Nobody is waiting for you">
-              <p>Approval blocks ask here, and by the link in their message.</p>
+            <EmptyState icon="approval" title="No pending approvals">
+              <p>Runs that wait for a decision appear here.</p>
               <Link className="button" to="/">Try the expense approval example</Link>
             </EmptyState>
           </ListState>
@@ -80,11 +80,11 @@ export default function Approvals(): ReactElement {
   )
 }
 
-const KINDS: Record<WaitKind, string> = { approval: 'approval', form: 'form', attention: 'lost attempt', webhook: 'callback', signal: 'signal', timer: 'timer', child: 'child run' }
+const KINDS: Record<WaitKind, string> = { approval: 'Approval', form: 'Form', attention: 'Lost attempt', webhook: 'Callback', signal: 'Signal', timer: 'Timer', child: 'Run' }
 
 /** What runs wait for besides people: calls, signals, times, runs they started. */
 function Others({ waits, data }: { waits: readonly WaitView[]; data: Loaded<WaitView[]> }): ReactElement {
-  if (!waits.length) return <ListState data={data} empty><EmptyState title="No run waits for anything else"><p>Callbacks, signals, timers and runs that blocks started are listed here while they are open.</p></EmptyState></ListState>
+  if (!waits.length) return <ListState data={data} empty><EmptyState title="No other waits"><p>Runs that wait for a callback, a signal, a timer or another run appear here.</p></EmptyState></ListState>
   return (
     <ul className="rows waits__others">
       {waits.map((wait) => (
@@ -92,10 +92,10 @@ function Others({ waits, data }: { waits: readonly WaitView[]; data: Loaded<Wait
           <span className="label waits__kind">{KINDS[wait.kind] ?? wait.kind}</span>
           <span className="waits__what">
             <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>
-            <span>{` at ${wait.label}`}{wait.kind === 'signal' && wait.name ? `, for ${wait.name}` : ''}</span>
-            <span className="quiet">{' '}<Ago at={wait.opened_at_ms} />{wait.expires_at_ms ? <>, {wait.kind === 'timer' ? 'over' : 'expires'} <Ago at={wait.expires_at_ms} to /></> : null}</span>
+            <span>{`, ${wait.label}`}{wait.kind === 'signal' && wait.name ? `, for ${wait.name}` : ''}</span>
+            <span className="quiet">{' '}<Ago at={wait.opened_at_ms} />{wait.expires_at_ms ? <>, {wait.kind === 'timer' ? 'ends' : 'expires'} <Ago at={wait.expires_at_ms} to /></> : null}</span>
           </span>
-          {wait.kind === 'webhook' && wait.link ? <CopyLink link={wait.link} what="address" /> : null}
+          {wait.kind === 'webhook' && wait.link ? <CopyLink link={wait.link} what="URL" /> : null}
           {wait.kind === 'signal' && wait.name ? <SendSignal view={wait} /> : null}
         </li>
       ))}
@@ -115,7 +115,7 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
   return (
     <li className="waits__card" data-testid={`wait-${wait.id}`} data-status={settled?.wait.status ?? wait.status}>
       <button type="button" className="waits__head" aria-expanded={open} onClick={() => onToggle(!open)}>
-        <Icon name={settled ? 'succeeded' : 'waiting'} label={settled ? 'decided' : 'waiting'} />
+        <Icon name={settled ? 'succeeded' : 'waiting'} label={settled ? 'Answered' : 'Waiting'} />
         <span className="waits__title">{titleOf(wait)}</span>
         {wait.kind === 'approval' ? null : <span className="label">{KINDS[wait.kind]}</span>}
         <span className="label"><Ago at={wait.opened_at_ms} /></span>
@@ -125,16 +125,16 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
         <div className="waits__body">
           <p className="quiet">
             <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>
-            {` asks at ${wait.label}`}
-            {wait.expires_at_ms && !settled ? <>, runs out <Ago at={wait.expires_at_ms} to /></> : null}
+            {`, ${wait.label}`}
+            {wait.expires_at_ms && !settled ? <>, expires <Ago at={wait.expires_at_ms} to /></> : null}
           </p>
-          {wait.notifications?.length ? <p className="quiet">Told: {wait.notifications.map((each) => `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`).join('; ')}</p> : null}
+          {wait.notifications?.length ? <p className="quiet">Sent to {wait.notifications.map((each) => `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`).join('; ')}</p> : null}
           {settled ? (
             <>
-              {settled.mine ? null : <p className="notice" data-tone="wait" role="status">{tooLate(settled.wait)}. This is what counts:</p>}
+              {settled.mine ? null : <p className="notice" data-tone="wait" role="status">{tooLate(settled.wait)}. Recorded answer:</p>}
               <Outcome wait={settled.wait} />
             </>
-          ) : wait.link ? <AnswerForm wait={wait} onDone={onDone} /> : <p className="quiet">This server can not give out its link.</p>}
+          ) : wait.link ? <AnswerForm wait={wait} onDone={onDone} /> : <p className="quiet">The link to this question is not available.</p>}
         </div>
       ) : null}
     </li>
@@ -147,7 +147,7 @@ function Decided({ waits }: { waits: readonly WaitView[] }): ReactElement {
   const [all, setAll] = useState(false)
   return (
     <section aria-labelledby="decided">
-      <h2 id="decided">Decided</h2>
+      <h2 id="decided">Answered</h2>
       <ul className="rows">
         {(all ? waits : waits.slice(0, FIRST)).map((wait) => (
           <li key={idOf(wait)} className="waits__decided">

@@ -1,4 +1,4 @@
-// What is left when something can not be drawn: words instead of a white page, and ways out that lose nothing. `part` is for one
+// What is left when something cannot be drawn: words instead of a white page, and ways out that lose nothing. `part` is for one
 // panel of a page; the rest of the page goes on, and the panel tries again when `resetOn` changes.
 
 import { Component, type ErrorInfo, type ReactElement, type ReactNode } from 'react'
@@ -53,7 +53,7 @@ export class Boundary extends Component<BoundaryProps, { error: Error | null }> 
 
 function BrokenPart({ part, error, onAgain }: { part: string; error: Error; onAgain: () => void }): ReactElement {
   return (
-    <EmptyState icon="warning" title={`${part} can not be shown`}>
+    <EmptyState icon="warning" title={`${part} cannot be shown`}>
       <p className="mono" role="alert">{error.message}</p>
       <Button icon="redo" onClick={onAgain}>Try again</Button>
     </EmptyState>
@@ -64,14 +64,14 @@ function BrokenPage({ error, onAgain }: { error: Error; onAgain: () => void }): 
   const open = docStore.get().id !== null
   return (
     <main className="page" data-testid="broken-page">
-      <EmptyState icon="warning" title="This page has stopped">
+      <EmptyState icon="warning" title="This page stopped working">
         <p className="mono" role="alert">{error.message}</p>
-        <p className="quiet">{open ? 'What you edited is kept: on the server, or in this browser until the server has it.' : 'Runs go on without this page.'}</p>
+        <p className="quiet">{open ? 'Your changes are saved on the server, or in this browser until the server is available.' : 'Runs continue without this page.'}</p>
         <div className="broken__ways">
           <Button kind="primary" icon="redo" onClick={() => location.reload()}>Reload</Button>
           <Button onClick={onAgain}>Try again</Button>
-          {open ? <Button icon="copy" onClick={() => void copyDraft()}>Copy the draft as JSON</Button> : null}
-          <a className="button" href="/">To the workflows</a>
+          {open ? <Button icon="copy" onClick={() => void copyDraft()}>Copy draft as JSON</Button> : null}
+          <a className="button" href="/">Go to workflows</a>
         </div>
       </EmptyState>
     </main>
@@ -82,7 +82,7 @@ async function copyDraft(): Promise<void> {
   const text = JSON.stringify(storedDocument(), null, 2)
   try {
     await navigator.clipboard.writeText(text)
-    toast('Copied the draft as JSON', 'ok')
+    toast('Copied draft JSON', 'ok')
   } catch {
     // No clipboard on pages without TLS: a file will do.
     const link = document.createElement('a')

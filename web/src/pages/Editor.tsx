@@ -13,7 +13,8 @@ import Drawer from '../panels/tape/Drawer'
 import { keyText } from '../keys'
 import { setQuery, Link } from '../routes'
 import { closeDraft, docStore, openDraft } from '../state/doc'
-import { closeRun } from '../state/live'
+import { api } from '../net/api'
+import { closeRun, openRun, runStore } from '../state/live'
 import { useSelect } from '../state/store'
 import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
 import { EmptyState } from '../ui/EmptyState'
@@ -36,7 +37,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
   useEffect(() => {
     setError(null)
     uiStore.set({ selection: NOTHING, iter: {}, overlay: null })
-    openDraft(id).catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
+    openDraft(id).then(() => showLastRun(id)).catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
     return () => {
       closeRun()
       void closeDraft()
@@ -54,9 +55,9 @@ export default function Editor({ id }: { id: string }): ReactElement {
       <>
         <TopBar />
         <main className="page">
-          <EmptyState icon="warning" title="This draft can not be opened">
+          <EmptyState icon="warning" title="Cannot open this draft">
             <p role="alert">{error}</p>
-            <Link to="/" className="button">To the workflows</Link>
+            <Link to="/" className="button">Go to workflows</Link>
           </EmptyState>
         </main>
       </>
@@ -66,7 +67,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
     <div className="editor" data-small={small || undefined}>
       <EditorBar id={id} />
       <Notices />
-      <main className="editor__main">{open ? small ? <SmallPanels phone={phone} /> : <Panels /> : <p className="editor__loading quiet" role="status">Opening the draft</p>}</main>
+      <main className="editor__main">{open ? small ? <SmallPanels phone={phone} /> : <Panels /> : <p className="editor__loading quiet" role="status">Loading</p>}</main>
       <footer className="editor__drawer"><Drawer mode="edit" /></footer>
       <BlockPicker />
       <Suspense fallback={null}><RunDialog /><FindDialog /></Suspense>
@@ -91,6 +92,16 @@ function SmallPanels({ phone }: { phone: boolean }): ReactElement {
 function SafeInspector(): ReactElement {
   const selection = useSelect(uiStore, (s) => s.selection)
   return <Boundary part="The inspector" resetOn={selection}><Inspector mode="edit" /></Boundary>
+}
+
+/** The last run of the draft stays painted when one comes back to it. */
+async function showLastRun(draft: string): Promise<void> {
+  const mine = (): boolean => docStore.get().id === draft && runStore.get().id === null
+  if (!mine()) return
+  // Without it the editor is as useful: nothing is said when it cannot be had.
+  const page = await api.runs({ draft, limit: 1 }).catch(() => null)
+  const last = page?.runs[0]
+  if (last && mine()) await openRun(last.id)
 }
 
 function Panels(): ReactElement {

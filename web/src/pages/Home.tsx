@@ -51,7 +51,7 @@ export default function Home(): ReactElement {
       try {
         const { draft, name, findings } = await importText(await each.text(), each.name)
         last = draft.id
-        toast(findings.length ? `${name} is here, with ${findings.length} ${findings.length === 1 ? 'finding' : 'findings'}: see Problems` : `${name} is here`, findings.length ? 'wait' : 'ok')
+        toast(findings.length ? `Imported “${name}” with ${findings.length} ${findings.length === 1 ? 'problem' : 'problems'}` : `Imported “${name}”`, findings.length ? 'wait' : 'ok')
       } catch (error) {
         wrong.push(messageOf(error))
       }
@@ -94,9 +94,9 @@ export default function Home(): ReactElement {
             ) : (
               <ListState data={drafts} empty>
                 <div className="home__empty">
-                  <EmptyState icon="block" title="No workflow yet">
-                    <p>Drop a JSON file here (of weft or of Sim), paste one, or open an example below.</p>
-                    <div className="home__buttons"><Button onClick={choose}>Choose a file</Button><Button kind="primary" onClick={() => void open(emptyDocument())}>Start an empty one</Button></div>
+                  <EmptyState icon="block" title="No workflows yet">
+                    <p>Create one, drop a JSON file here, or open an example below. Workflows from Sim are converted.</p>
+                    <div className="home__buttons"><Button onClick={choose}>Import file</Button><Button kind="primary" onClick={() => void open(emptyDocument())}>New workflow</Button></div>
                   </EmptyState>
                 </div>
               </ListState>
@@ -104,7 +104,7 @@ export default function Home(): ReactElement {
           </section>
           <section aria-labelledby="home-examples">
             <h2 id="home-examples">Examples</h2>
-            <p className="quiet">Each teaches one thing, and needs no keys and no other server.</p>
+            <p className="quiet">Each shows one feature. They need no keys and no other services.</p>
             {examples.value ? (
               <ul className="home__examples">{examples.value.map((example) => <ExampleCard key={example.name} example={example} specs={specs} onOpen={open} />)}</ul>
             ) : <ListState data={examples} empty>{null}</ListState>}
@@ -112,7 +112,7 @@ export default function Home(): ReactElement {
         </div>
         <aside className="home__side">
           <section aria-labelledby="home-waits">
-            <h2 id="home-waits"><Link to="/approvals">Waiting for somebody</Link></h2>
+            <h2 id="home-waits"><Link to="/approvals">Pending approvals</Link></h2>
             {people.length ? (
               <ul className="rows">
                 {people.slice(0, 5).map((wait) => (
@@ -124,7 +124,7 @@ export default function Home(): ReactElement {
                 {people.length > 5 ? <li><Link to="/approvals">and {people.length - 5} more</Link></li> : null}
               </ul>
             ) : (
-              <ListState data={waits} empty><p className="quiet home__none">Nobody is being asked anything. Approval blocks ask here.</p></ListState>
+              <ListState data={waits} empty><p className="quiet home__none">No pending approvals.</p></ListState>
             )}
           </section>
           <section aria-labelledby="home-runs">
@@ -136,12 +136,12 @@ export default function Home(): ReactElement {
                 ))}
               </ul>
             ) : (
-              <ListState data={runs} empty><p className="quiet home__none">Nothing has run yet. “Run it” on an example takes seconds.</p></ListState>
+              <ListState data={runs} empty><p className="quiet home__none">No runs yet. Run an example to see one.</p></ListState>
             )}
           </section>
         </aside>
       </main>
-      {dropping ? <div className="home__drop" aria-hidden="true"><p>Drop to make a draft of it</p></div> : null}
+      {dropping ? <div className="home__drop" aria-hidden="true"><p>Drop to import</p></div> : null}
     </div>
   )
 }
@@ -172,7 +172,7 @@ function DraftRow({ draft, last, onChange }: { draft: DraftSummary; last: LastRu
   return (
     <li className="home__row">
       <Link className="home__name" to={`/w/${draft.id}`}>{draft.name}</Link>
-      <span className="label">{draft.base_version ? `v${draft.base_version}${changed ? ' + changes' : ''}` : 'draft'}</span>
+      <span className="label">{draft.base_version ? `v${draft.base_version}${changed ? ', edited' : ''}` : 'draft'}</span>
       <span className="home__fill" />
       {last ? <Link className="home__last" to={`/runs/${last.id}`}><Status status={last.status} /></Link> : null}
       <span className="label">saved <Ago at={draft.updated_at} /></span>

@@ -81,7 +81,7 @@ export default function Run({ id }: { id: string }): ReactElement {
       ) : (
         <main className="run__body">
           <div className="run__canvas">
-            {doc ? <Canvas mode="run" /> : meta ? <EmptyState title="The document of this run is not stored">The trace and the events below tell what happened.</EmptyState> : <p className="run__loading quiet" role="status">Loading the run</p>}
+            {doc ? <Canvas mode="run" /> : meta ? <EmptyState title="The workflow document of this run is not available">See the trace and the events below.</EmptyState> : <p className="run__loading quiet" role="status">Loading</p>}
           </div>
           {inspected && doc && !narrow ? (
             <>
@@ -150,14 +150,14 @@ function useSpoken(): void {
       head = now
       if (now === before || before.seq === 0 || now.seq < before.seq) return
       const name = (block: string): string => (doc ? nameOf(doc, block) : block)
-      if (now.status !== before.status && isEnded(now.status)) return announce(`The run has ${wordOf(now.status)}`)
+      if (now.status !== before.status && isEnded(now.status)) return announce(`Run ${wordOf(now.status).toLowerCase()}`)
       const failed = now.failures.length > before.failures.length ? now.nodes.get(now.failures.at(-1)!) : undefined
       if (failed) {
         const where = placeOf(failed.path, doc)
         return announce(`${name(failed.block)} failed${where ? ` in ${where}` : ''}`)
       }
       const opened = [...now.waits.values()].find((wait) => !before.waits.has(wait.key))
-      if (opened) announce(`${name(opened.block)} waits`)
+      if (opened) announce(`${name(opened.block)} is waiting`)
     })
   }, [])
 }

@@ -66,27 +66,27 @@ export default function Runs(): ReactElement {
             <option value="">All workflows</option>
             {names.map((name) => <option key={name} value={name}>{name}</option>)}
           </select>
-          {draft ? <Button icon="close" onClick={() => setQuery({ draft: null })}>Only of one draft</Button> : null}
-          {parent ? <Button icon="close" onClick={() => setQuery({ parent: null })}>Only those run {shortId(parent)} started</Button> : null}
+          {draft ? <Button icon="close" onClick={() => setQuery({ draft: null })}>Of one draft</Button> : null}
+          {parent ? <Button icon="close" onClick={() => setQuery({ parent: null })}>Started by run {shortId(parent)}</Button> : null}
         </div>
         <Stale data={first} />
         {runs.length ? (
           <div className="runs" role="table" aria-label="Runs">
             <div role="row" className="runs__row runs__head label">
-              {['Status', 'Workflow', 'Input', 'Started', 'Took', 'Run'].map((name) => <span key={name} role="columnheader">{name}</span>)}
+              {['Status', 'Workflow', 'Input', 'Started', 'Duration', 'Run'].map((name) => <span key={name} role="columnheader">{name}</span>)}
             </div>
             {runs.map((run) => <Row key={run.id} run={run} lost={lost.value?.has(run.id) ?? false} />)}
           </div>
         ) : (
           <ListState data={first} empty>
             {status || workflow || draft || parent || attention ? (
-              <EmptyState title="No run is like that"><Button onClick={() => setQuery({ status: null, workflow: null, draft: null, parent: null })}>Show all runs</Button></EmptyState>
+              <EmptyState title="No runs match"><Button onClick={() => setQuery({ status: null, workflow: null, draft: null, parent: null })}>Show all runs</Button></EmptyState>
             ) : (
-              <EmptyState icon="play" title="Nothing has run yet"><Button kind="primary" onClick={() => navigate('/')}>Run an example</Button></EmptyState>
+              <EmptyState icon="play" title="No runs yet"><Button kind="primary" onClick={() => navigate('/')}>Run an example</Button></EmptyState>
             )}
           </ListState>
         )}
-        {next !== null && runs.length ? <p className="runs__more"><Button why={first.loading && runs.length < pages * PAGE ? 'They are being fetched' : null} onClick={more}>Older runs</Button></p> : null}
+        {next !== null && runs.length ? <p className="runs__more"><Button why={first.loading && runs.length < pages * PAGE ? 'Loading' : null} onClick={more}>Older runs</Button></p> : null}
       </main>
     </div>
   )
@@ -114,7 +114,7 @@ async function openRuns(where: RunQuery): Promise<RunPage> {
 
 function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
   const began = run.started_at_ms ?? run.created_at_ms
-  const version = run.version ? `v${run.version}` : run.draft_rev ? `draft r${run.draft_rev}` : ''
+  const version = run.version ? `v${run.version}` : run.draft_rev ? `Draft r${run.draft_rev}` : ''
   const input = run.input_summary && run.input_summary !== '{}' && run.input_summary !== 'null' ? run.input_summary : ''
   return (
     <div

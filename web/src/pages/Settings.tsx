@@ -17,7 +17,7 @@ import { Webhooks } from './settings/Webhooks'
 import './pages.css'
 import './settings.css'
 
-const THEMES: readonly { id: Theme; label: string }[] = [{ id: 'system', label: 'As the system' }, { id: 'light', label: 'Light' }, { id: 'dark', label: 'Dark' }]
+const THEMES: readonly { id: Theme; label: string }[] = [{ id: 'system', label: 'Match system' }, { id: 'light', label: 'Light' }, { id: 'dark', label: 'Dark' }]
 
 export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
@@ -41,7 +41,7 @@ export default function Settings(): ReactElement {
           <p className="quiet">Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as <code>WEFT_ENV_NAME</code>, and never leave it.</p>
           {env.value?.length ? (
             <div className="settings__env" role="table" aria-label="Environment names">
-              <div role="row" className="settings__row label">{['Name', 'Value', 'Read by'].map((name) => <span key={name} role="columnheader">{name}</span>)}</div>
+              <div role="row" className="settings__row label">{['Name', 'Value', 'Used by'].map((name) => <span key={name} role="columnheader">{name}</span>)}</div>
               {env.value.map((each) => <Env key={each.name} env={each} />)}
             </div>
           ) : (
@@ -76,9 +76,9 @@ function Env({ env }: { env: EnvName }): ReactElement {
     <div role="row" className="settings__row">
       <span role="cell"><code>{env.name}</code></span>
       <span role="cell" className="status" data-tone={env.set ? 'ok' : env.used_by.length ? 'err' : 'quiet'}>
-        <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />{env.set ? (env.secret ? 'set, secret' : 'set') : 'not set'}
+        <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />{env.set ? (env.secret ? 'Set (secret)' : 'Set') : 'Not set'}
       </span>
-      <span role="cell">{env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">nothing reads it</span>}</span>
+      <span role="cell">{env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">Not used</span>}</span>
     </div>
   )
 }

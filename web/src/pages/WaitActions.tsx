@@ -8,12 +8,12 @@ import { Dialog } from '../ui/Dialog'
 import { toast } from '../ui/Toast'
 import { messageOf } from './parts'
 
-export function CopyLink({ link, what }: { link: string; what: 'link' | 'address' }): ReactElement {
+export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' }): ReactElement {
   const copy = async (): Promise<void> => {
     const whole = new URL(link, location.origin).href
     try {
       await navigator.clipboard.writeText(whole)
-      toast(`Copied the ${what}`, 'ok')
+      toast(`Copied ${what}`, 'ok')
     } catch {
       toast(whole)
     }
@@ -41,9 +41,9 @@ export function SendSignal({ view, why }: { view: WaitView; why?: string | null 
   }
   return (
     <>
-      <Button why={why} onClick={() => setOpen(true)}>Send the signal</Button>
+      <Button why={why} onClick={() => setOpen(true)}>Send signal</Button>
       <Dialog title={`Send ${view.name}`} open={open} onClose={() => setOpen(false)} foot={<Button kind="primary" onClick={() => void send()}>Send</Button>}>
-        <label htmlFor="signal-payload">Payload, as JSON</label>
+        <label htmlFor="signal-payload">Payload (JSON)</label>
         <textarea id="signal-payload" className="mono" rows={5} spellCheck={false} value={text} aria-invalid={trouble ? true : undefined} onChange={(event) => setText(event.target.value)} />
         {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
       </Dialog>

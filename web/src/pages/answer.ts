@@ -40,7 +40,7 @@ export function readTyped(fields: readonly FormField[], typed: Typed): { values:
       const [value, error] = read(field, text)
       if (error !== null) errors[field.name] = error
       else values[field.name] = value
-    } else if (field.required) errors[field.name] = 'Please fill this in.'
+    } else if (field.required) errors[field.name] = 'Required'
   }
   return { values, errors }
 }
@@ -68,7 +68,7 @@ export function isOurs(wait: WaitView, action: string | null, fields: Record<str
 }
 
 /** What is said to somebody whose answer does not count. */
-export const tooLate = (wait: WaitView): string => (wait.status === 'answered' ? 'Somebody was first' : 'The answer came too late')
+export const tooLate = (wait: WaitView): string => (wait.status === 'answered' ? 'This was already answered' : 'This question is closed')
 
 export function titleOf(wait: WaitView): string {
   if (wait.title) return wait.title
@@ -95,8 +95,8 @@ function read({ kind, schema }: FormField, text: string): [Json, null] | [null, 
   if (kind === 'string' || kind === 'long') return [text, null]
   if (kind === 'integer' || kind === 'number') {
     const value = Number(text.trim().replace(',', '.'))
-    if (!Number.isFinite(value)) return [null, 'This must be a number.']
-    if (kind === 'integer' && !Number.isSafeInteger(value)) return [null, 'This must be a whole number.']
+    if (!Number.isFinite(value)) return [null, 'Enter a number.']
+    if (kind === 'integer' && !Number.isSafeInteger(value)) return [null, 'Enter a whole number.']
     if (schema.minimum !== undefined && value < schema.minimum) return [null, `At least ${schema.minimum}.`]
     if (schema.maximum !== undefined && value > schema.maximum) return [null, `At most ${schema.maximum}.`]
     return [value, null]
@@ -104,6 +104,6 @@ function read({ kind, schema }: FormField, text: string): [Json, null] | [null, 
   try {
     return [JSON.parse(text) as Json, null]
   } catch {
-    return [null, kind === 'enum' ? 'Please pick one of the choices.' : 'This is not valid JSON.']
+    return [null, kind === 'enum' ? 'Choose one of the options.' : 'Enter valid JSON.']
   }
 }

@@ -47,7 +47,7 @@ export function usePolled<T>(load: () => Promise<T>, deps: readonly unknown[], e
   return data
 }
 
-/** What stands in place of a list: nothing yet while it loads, why it can not be had, or what to do when it is empty. */
+/** What stands in place of a list: nothing yet while it loads, why it cannot be had, or what to do when it is empty. */
 export function ListState({ data, empty, children }: { data: Loaded<unknown>; empty: boolean; children: ReactNode }): ReactElement | null {
   if (data.value === null && data.error) return <Unavailable error={data.error} onRetry={data.reload} />
   if (data.value === null) return <p className="loading quiet" role="status">Loading</p>
@@ -58,7 +58,7 @@ export function Unavailable({ error, onRetry }: { error: Error; onRetry?: () => 
   const offline = error instanceof ApiError && error.status === 0
   return (
     <EmptyState icon="warning" title={offline ? 'The server cannot be reached' : error.message}>
-      {offline ? <p>It may be restarting. What ran goes on where it was.</p> : error instanceof ApiError && error.hint ? <p>{error.hint}</p> : null}
+      {offline ? <p>It may be restarting. Runs continue after the restart.</p> : error instanceof ApiError && error.hint ? <p>{error.hint}</p> : null}
       {onRetry ? <Button onClick={onRetry}>Try again</Button> : null}
     </EmptyState>
   )
@@ -67,7 +67,7 @@ export function Unavailable({ error, onRetry }: { error: Error; onRetry?: () => 
 /** What is on the page is older than it looks: shown above a list whose last reload failed. */
 export function Stale({ data }: { data: Loaded<unknown> }): ReactElement | null {
   if (!data.error || data.value === null) return null
-  return <p className="notice" data-tone="err" role="status">{data.error.message} What you see may be old. <Button onClick={data.reload}>Try again</Button></p>
+  return <p className="notice" data-tone="err" role="status">{data.error.message} This page may be out of date. <Button onClick={data.reload}>Try again</Button></p>
 }
 
 const DEPTH_MAX = 3
@@ -78,7 +78,7 @@ export function Readable({ value, depth = 0 }: { value: Json; depth?: number }):
   if (value !== null && typeof value === 'object' && depth < DEPTH_MAX) {
     const entries = Object.entries(value)
     const more = entries.length > ITEMS_MAX ? <p className="quiet">and {entries.length - ITEMS_MAX} more</p> : null
-    if (!entries.length) return <span className="quiet">empty</span>
+    if (!entries.length) return <span className="quiet">Empty</span>
     if (Array.isArray(value)) return <><ol className="readable-list">{value.slice(0, ITEMS_MAX).map((item, i) => <li key={i}><Readable value={item} depth={depth + 1} /></li>)}</ol>{more}</>
     return (
       <>
@@ -89,9 +89,9 @@ export function Readable({ value, depth = 0 }: { value: Json; depth?: number }):
       </>
     )
   }
-  if (typeof value === 'string') return value ? <span className="readable-text">{value}</span> : <span className="quiet">empty</span>
-  if (typeof value === 'boolean') return <span>{value ? 'yes' : 'no'}</span>
-  if (value === null) return <span className="quiet">none</span>
+  if (typeof value === 'string') return value ? <span className="readable-text">{value}</span> : <span className="quiet">Empty</span>
+  if (typeof value === 'boolean') return <span>{value ? 'Yes' : 'No'}</span>
+  if (value === null) return <span className="quiet">None</span>
   return <code>{JSON.stringify(value)}</code>
 }
 

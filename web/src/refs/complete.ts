@@ -44,14 +44,26 @@ export function typedAt(text: string, caret: number): { start: number; end: numb
 
 /** Options for what is typed. "" gives everything one level deep; `Draft.` gives the fields of Draft. */
 export function complete(typed: string, context: CompleteContext, env = false): Option[] {
-  if (env) return (context.env ?? []).filter((name) => matches(name, typed)).map((name) => option(`\${${name}}`, name, 'environment', 'environment', null))
+  if (env) return (context.env ?? []).filter((name) => matches(name, typed)).map((name) => option(`\${${name}}`, name, 'Environment', 'environment', null))
   const cut = Math.max(typed.lastIndexOf('.'), typed.lastIndexOf('['))
   if (cut > 0) {
     const base = typed.slice(0, cut)
-    const fields = fieldsBelow(base, context)
-    if (fields.length) return fields.filter((field) => matches(field.label.slice(base.length + 1), typed.slice(cut + 1)))
+    const scope = scopeFields(base, context)
+    const fields = scope.length ? scope : fieldsBelow(base, context)
+    const found = fields.filter((field) => matches(field.label.slice(base.length + 1), typed.slice(cut + 1)))
+    if (found.length) return found
   }
   return roots(context).filter((root) => matches(root.label, typed))
+}
+
+/** Fields of a container around the reader, by `loop`, `parallel` or its own name. Around it, they hide a block of that name. */
+function scopeFields(base: string, { doc, reader, specs = NO_SPECS }: CompleteContext): Option[] {
+  const around = aroundOf(doc, reader)
+  const wanted = normalize(base)
+  const container = around.find((each) => kindOf(doc, each, specs) === wanted) ?? around.find((each) => normalize(refName(doc, each)) === wanted)
+  if (container === undefined) return []
+  const fields: readonly string[] = kindOf(doc, container, specs) === 'parallel' ? PARALLEL_FIELDS : LOOP_FIELDS
+  return fields.filter((field) => field !== 'iteration').map((field) => option(`<${base}.${field}>`, `${base}.${field}`, SCOPE_WORDS[field] ?? '', 'scope', container))
 }
 
 /** Everything a block can read, flat to depth one: for menus and for "did you mean". */
@@ -70,7 +82,7 @@ export function roots(context: CompleteContext): Option[] {
   for (const { block, mode } of reachable(doc, reader, specs)) {
     const name = refName(doc, block)
     const group: Group = mode === 'current' ? 'upstream' : mode === 'last' ? 'loop' : 'earlier'
-    const detail = mode === 'previous' ? 'of the iteration before' : mode === 'last' ? 'of the last iteration' : (doc.blocks[block]?.type ?? '')
+    const detail = mode === 'previous' ? 'Previous iteration' : mode === 'last' ? 'Last iteration' : (doc.blocks[block]?.type ?? '')
     const more = fieldNames(outputSchema(doc, block, specs), lastOutput?.(block)).length > 0
     const value = lastOutput?.(block)
     options.push({ ...option(`<${name}>`, name, detail, group, block, more), ...(value === undefined ? {} : { value }) })
@@ -113,14 +125,14 @@ function fieldsBelow(base: string, context: CompleteContext): Option[] {
     const inner = isObject(value) ? (value as Record<string, Json>)[name] : undefined
     const declared = schema?.properties?.[name]
     const more = fieldNames(declared, inner).length > 0
-    const detail = declared ? typeOf(declared) : 'seen in the last run'
+    const detail = declared ? typeOf(declared) : 'From the last run'
     options.push({ ...option(`<${label}>`, label, detail, root.group, root.block, more), ...(inner === undefined ? {} : { value: inner }) })
   }
   return options
 }
 
 const SCOPE_WORDS: Record<string, string> = {
-  index: 'number, from 0', item: 'of this round', items: 'the whole list', results: 'so far', break: 'true after a break',
+  index: 'Number, from 0', item: 'Current item', items: 'All items', results: 'Results so far', break: 'True after a break',
 }
 
 function fieldNames(schema: JsonSchema | null | undefined, value: Json | undefined): string[] {

@@ -41,7 +41,7 @@ export function find(text: string): Found[] {
   return found
 }
 
-/** null when the text (without its brackets) can not be a reference. */
+/** null when the text (without its brackets) cannot be a reference. */
 export function parse(text: string): Parsed | null {
   const mark = text.indexOf('??')
   const head = mark < 0 ? text : text.slice(0, mark)

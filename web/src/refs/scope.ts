@@ -142,7 +142,7 @@ export function outputSchema(doc: Document, id: string, specs: Specs = NO_SPECS)
   }
 }
 
-/** How `block` should be written in a reference: its name, or its id when the name is shared or can not be written. */
+/** How `block` should be written in a reference: its name, or its id when the name is shared or cannot be written. */
 export function refName(doc: Document, block: string): string {
   const name = nameOf(doc, block)
   const plain = isWritable(name) && !RESERVED.has(normalize(name)) && lookup(doc, parse(name)!.segments)

@@ -151,6 +151,20 @@ function hintedHandles(params: JsonObject, spec: BlockSpec | undefined): NamedHa
   return found.filter((handle, i) => found.findIndex((other) => other.id === handle.id) === i)
 }
 
+/** What a branch of a block is called: the title of a case, route or button, else a word for the fixed ones. */
+export function handleTitle(block: Block, handle: string, spec?: BlockSpec): string {
+  const named = namedHandles(block, spec).find((each) => each.id === handle)
+  if (named) return named.title
+  const inside = containerKind(block, spec) !== null
+  return { body: 'Each iteration', out: inside ? 'When done' : 'Next', error: 'On error' }[handle] ?? handle
+}
+
+/** The same of a block of a document, which may be gone. */
+export function routeTitle(doc: Document, id: string, route: string, specs: Specs = NO_SPECS): string {
+  const block = doc.blocks[id]
+  return block ? handleTitle(block, route, specs.get(block.type)) : route
+}
+
 /** All handles an edge may leave this block by. Unknown types have `out` and `error`. */
 export function handlesOf(block: Block, specs: Specs = NO_SPECS): string[] {
   const spec = specs.get(block.type)

@@ -1,4 +1,4 @@
-// A button that can say why it can not be pressed: `why` disables it, is its tooltip, and is read out. It stays focusable.
+// A button that can say why it cannot be pressed: `why` disables it, is its tooltip, and is read out. It stays focusable.
 
 import type { ButtonHTMLAttributes, ReactElement, ReactNode } from 'react'
 import { Icon, type IconName } from './icons'

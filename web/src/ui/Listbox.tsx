@@ -69,7 +69,7 @@ export function Listbox({ label, placeholder, options, query, onQuery, onChoose,
             </div>
           </div>
         ))}
-        {options.length ? null : <div className="listbox__group quiet">{empty ?? 'Nothing fits.'}</div>}
+        {options.length ? null : <div className="listbox__group quiet">{empty ?? 'No results'}</div>}
       </div>
     </div>
   )

@@ -8,7 +8,7 @@ export interface MenuItem {
   label: string
   icon?: IconName
   keys?: string
-  /** Why it can not be chosen. */
+  /** Why it cannot be chosen. */
   why?: string | null | undefined
   onSelect: () => void
 }
@@ -44,6 +44,8 @@ export function Menu({ entries, at, label, onClose }: MenuProps): ReactElement {
     return () => removeEventListener('pointerdown', outside, true)
   }, [onClose])
 
+  // With some icons every label begins behind one.
+  const icons = entries.some((entry) => entry !== 'line' && entry.icon)
   const move = (event: KeyboardEvent): void => {
     const items = [...ref.current!.querySelectorAll<HTMLElement>('[role=menuitem]')]
     const now = items.indexOf(document.activeElement as HTMLElement)
@@ -73,7 +75,7 @@ export function Menu({ entries, at, label, onClose }: MenuProps): ReactElement {
               entry.onSelect()
             }}
           >
-            {entry.icon ? <Icon name={entry.icon} /> : null}
+            {entry.icon ? <Icon name={entry.icon} /> : icons ? <span className="menu__blank" /> : null}
             {entry.label}
             {entry.keys ? <kbd>{entry.keys}</kbd> : null}
           </button>

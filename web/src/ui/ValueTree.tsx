@@ -10,6 +10,8 @@ import { rowsOf, sizeOfJson, PREVIEW_BYTES, type Row } from './tree'
 
 const ROW_H = 20
 const TEXT_MAX = 200
+/** From here on a number called `..._at` is a moment in Unix ms: 2001. */
+const MOMENT_MIN = 1e12
 
 export interface ValueTreeProps {
   value: Json
@@ -25,7 +27,8 @@ export function ValueTree({ value, base, name = 'value', height = 240, label = '
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
   const [query, setQuery] = useState('')
   const [top, setTop] = useState(0)
-  const [active, setActive] = useState(0)
+  // Nothing is selected until the tree has the keyboard.
+  const [active, setActive] = useState(-1)
   const ref = useRef<HTMLDivElement>(null)
   const size = useMemo(() => sizeOfJson(value), [value])
   const { rows, cut } = useMemo(() => rowsOf(value, closed, query), [value, closed, query])
@@ -67,12 +70,12 @@ export function ValueTree({ value, base, name = 'value', height = 240, label = '
       {rows.length > 8 || query || cut ? (
         <div className="tree__bar">
           <input type="search" aria-label={`Search in ${label.toLowerCase()}`} placeholder="Search" value={query} onChange={(e) => setQuery(e.target.value)} />
-          {cut ? <span className="label">first {PREVIEW_BYTES / 1024} kB of {Math.ceil(size / 1024)} kB</span> : null}
+          {cut ? <span className="label">First {PREVIEW_BYTES / 1024} kB of {Math.ceil(size / 1024)} kB</span> : null}
           <Button icon="download" onClick={() => download(value, name)}>Download</Button>
         </div>
       ) : null}
       <div
-        ref={ref} role="tree" aria-label={label} tabIndex={0} className="tree" style={{ height: shown }} onKeyDown={onKey}
+        ref={ref} role="tree" aria-label={label} tabIndex={0} className="tree" style={{ height: shown }} onKeyDown={onKey} onFocus={() => now < 0 && setActive(0)}
         aria-activedescendant={rows[now] ? `${label}-${now}` : undefined} onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       >
         <div style={{ height: rows.length * ROW_H }} role="presentation">
@@ -84,7 +87,7 @@ export function ValueTree({ value, base, name = 'value', height = 240, label = '
                 setActive(from + i)
                 if (row.size) fold(row, !row.closed)
               }}
-              onDoubleClick={() => void copyPath(row, base)} title={base ? 'Enter or double click copies the path' : undefined}
+              onDoubleClick={() => void copyPath(row, base)} title={base ? 'Press Enter or double-click to copy the path' : undefined}
             >
               <span className="tree__twist">{row.size ? <Icon name={row.closed ? 'chevron' : 'down'} size={12} /> : null}</span>
               {row.key === null ? null : <span className="tree__key">{row.key}: </span>}
@@ -104,6 +107,9 @@ function Shown({ row }: { row: Row }): ReactElement {
   if (typeof value === 'string') {
     const text = JSON.stringify(value.length > TEXT_MAX ? value.slice(0, TEXT_MAX) : value)
     return <><span className="tree__text">{text}</span>{value.length > TEXT_MAX ? <span className="tree__note"> +{value.length - TEXT_MAX}</span> : null}</>
+  }
+  if (typeof value === 'number' && value > MOMENT_MIN && /(^|_)(at|at_ms|due_ms)$/.test(row.key ?? '')) {
+    return <><span className="tree__number">{value}</span><span className="tree__note"> {new Date(value).toLocaleString()}</span></>
   }
   return <span className={typeof value === 'number' ? 'tree__number' : 'tree__word'}>{String(value)}</span>
 }

@@ -39,6 +39,7 @@ const PATHS = {
   restored: 'M3.5 7.5l3 3 6-7M3 13.5h2M7 13.5h2M11 13.5h2',
   // actions
   plus: 'M8 3v10M3 8h10',
+  minus: 'M3 8h10',
   close: 'M4 4l8 8M12 4l-8 8',
   search: 'M7 3a4 4 0 1 0 0 8 4 4 0 0 0 0-8M10 10l3 3',
   chevron: 'M6 4l4 4-4 4',

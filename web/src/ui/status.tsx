@@ -8,22 +8,22 @@ export type Tone = 'run' | 'ok' | 'err' | 'wait' | 'quiet'
 type AnyStatus = BlockStatus | RunFold['status'] | 'pending' | 'answered' | 'expired'
 
 const STATUS: Record<AnyStatus, { word: string; tone: Tone; icon: IconName | null }> = {
-  idle: { word: 'not started', tone: 'quiet', icon: null },
-  queued: { word: 'queued', tone: 'quiet', icon: 'queued' },
-  running: { word: 'running', tone: 'run', icon: 'running' },
-  retrying: { word: 'retrying', tone: 'run', icon: 'running' },
-  succeeded: { word: 'succeeded', tone: 'ok', icon: 'succeeded' },
-  failed: { word: 'failed', tone: 'err', icon: 'failed' },
-  handled: { word: 'failed, handled', tone: 'err', icon: 'failed' },
-  waiting: { word: 'waiting', tone: 'wait', icon: 'waiting' },
-  attention: { word: 'needs attention', tone: 'wait', icon: 'warning' },
-  skipped: { word: 'skipped', tone: 'quiet', icon: 'skipped' },
-  cancelled: { word: 'cancelled', tone: 'quiet', icon: 'cancelled' },
-  cancelling: { word: 'cancelling', tone: 'quiet', icon: 'cancelled' },
-  restored: { word: 'restored', tone: 'ok', icon: 'restored' },
-  pending: { word: 'waiting', tone: 'wait', icon: 'waiting' },
-  answered: { word: 'answered', tone: 'ok', icon: 'succeeded' },
-  expired: { word: 'expired', tone: 'quiet', icon: 'cancelled' },
+  idle: { word: 'Not started', tone: 'quiet', icon: null },
+  queued: { word: 'Queued', tone: 'quiet', icon: 'queued' },
+  running: { word: 'Running', tone: 'run', icon: 'running' },
+  retrying: { word: 'Retrying', tone: 'run', icon: 'running' },
+  succeeded: { word: 'Succeeded', tone: 'ok', icon: 'succeeded' },
+  failed: { word: 'Failed', tone: 'err', icon: 'failed' },
+  handled: { word: 'Failed, handled', tone: 'err', icon: 'failed' },
+  waiting: { word: 'Waiting', tone: 'wait', icon: 'waiting' },
+  attention: { word: 'Needs attention', tone: 'wait', icon: 'warning' },
+  skipped: { word: 'Skipped', tone: 'quiet', icon: 'skipped' },
+  cancelled: { word: 'Cancelled', tone: 'quiet', icon: 'cancelled' },
+  cancelling: { word: 'Cancelling', tone: 'quiet', icon: 'cancelled' },
+  restored: { word: 'Restored', tone: 'ok', icon: 'restored' },
+  pending: { word: 'Waiting', tone: 'wait', icon: 'waiting' },
+  answered: { word: 'Answered', tone: 'ok', icon: 'succeeded' },
+  expired: { word: 'Expired', tone: 'quiet', icon: 'cancelled' },
 }
 
 export const wordOf = (status: AnyStatus): string => STATUS[status].word

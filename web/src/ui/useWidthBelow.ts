@@ -1,4 +1,4 @@
-// Whether the window is narrow, for what CSS alone can not leave out.
+// Whether the window is narrow, for what CSS alone cannot leave out.
 
 import { useSyncExternalStore } from 'react'
 

@@ -27,7 +27,7 @@ export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Docu
     return [...timeline.seek(at).nodes.values()].filter((node) => node.status === 'succeeded' && !node.region).sort((a, b) => b.lastSeq - a.lastSeq).slice(0, NODES_MAX)
   }, [at])
   const read = readJson(text)
-  const why = busy ? 'It is being started' : key && !read.ok ? `The output is not finished: ${read.why}` : null
+  const why = busy ? 'Starting' : key && !read.ok ? `Invalid JSON: ${read.why}` : null
   const choose = (next: string): void => {
     setKey(next)
     const node = done.find((each) => each.key === next)
@@ -50,15 +50,15 @@ export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Docu
   }
   return (
     <Dialog
-      title="Fork the run" open onClose={onClose}
-      foot={<><Button onClick={onClose}>Close</Button><Button kind="primary" icon="play" data-testid="fork" why={why} onClick={() => void go()}>Fork at event {at}</Button></>}
+      title="Fork run" open onClose={onClose}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" icon="play" data-testid="fork" why={why} onClick={() => void go()}>Fork at event {at}</Button></>}
     >
       <div className="rerun">
-        <p>A new run begins as a copy of this one up to event {at} and goes on from there. This run stays as it is.</p>
+        <p>Starts a new run that continues from event {at} of this one. This run does not change.</p>
         <label className="rerun__field">
-          <span className="label">give another output to</span>
+          <span className="label">Override output</span>
           <select value={key} data-testid="fork-node" onChange={(event) => choose(event.target.value)}>
-            <option value="">nothing, take all over</option>
+            <option value="">None</option>
             {done.map((node) => {
               const where = placeOf(node.path, doc)
               return <option key={node.key} value={node.key}>{`${doc ? nameOf(doc, node.block) : node.block}${where ? ` in ${where}` : ''}`}</option>
@@ -67,7 +67,7 @@ export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Docu
         </label>
         {key ? (
           <label className="rerun__field">
-            <span className="label">its output, as JSON</span>
+            <span className="label">Output (JSON)</span>
             <textarea className="mono" rows={8} spellCheck={false} data-testid="fork-output" value={text} aria-invalid={read.ok ? undefined : true} onChange={(event) => setText(event.target.value)} />
           </label>
         ) : null}

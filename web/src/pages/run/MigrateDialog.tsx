@@ -29,7 +29,7 @@ export function MigrateDialog({ run, version, onClose }: { run: RunView; version
     setTrouble(null)
     try {
       const { moved } = await api.migrate(run.id, to)
-      toast(moved ? `The run follows version ${to} now.` : `The run moves to version ${to} as soon as whoever runs it answers.`, moved ? 'ok' : 'wait')
+      toast(moved ? `The run now uses version ${to}.` : `The run moves to version ${to} as soon as whoever runs it answers.`, moved ? 'ok' : 'wait')
       onClose()
     } catch (error) {
       setTrouble({ message: messageOf(error), hint: error instanceof ApiError ? error.hint : '', misfits: error instanceof ApiError ? misfitsOf(error.problem.conflicts) : [] })
@@ -37,20 +37,20 @@ export function MigrateDialog({ run, version, onClose }: { run: RunView; version
       setBusy(false)
     }
   }
-  const why = busy ? 'It is being moved' : newest.loading ? 'Looking up the versions' : !others.length ? 'There is no other version' : to === version ? 'Choose another version' : null
+  const why = busy ? 'Moving' : newest.loading ? 'Loading versions' : !others.length ? 'There is no other version' : to === version ? 'Choose another version' : null
   return (
     <Dialog
       title="Move to another version" open onClose={onClose}
-      foot={<><Button onClick={onClose}>Close</Button><Button kind="primary" data-testid="migrate" why={why} onClick={() => void go()}>{to === null ? 'Move' : `Move to version ${to}`}</Button></>}
+      foot={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" data-testid="migrate" why={why} onClick={() => void go()}>{to === null ? 'Move' : `Move to version ${to}`}</Button></>}
     >
       <div className="rerun">
-        <p>This run follows version {version} of {run.workflow}. It goes on with the other one from where it is; everything it has done must fit that version.</p>
+        <p>This run uses version {version} of {run.workflow}. It continues with the other version; the steps it has completed must match that version.</p>
         {others.length ? (
           <label className="rerun__field">
-            <span className="label">version</span>
+            <span className="label">Version</span>
             <select value={to ?? ''} onChange={(event) => setChosen(Number(event.target.value))}>
-              {to === version ? <option value={version}>{`${version}, as now`}</option> : null}
-              {others.map((each) => <option key={each} value={each}>{each === newest.value ? `${each}, the newest` : each}</option>)}
+              {to === version ? <option value={version}>{`${version} (current)`}</option> : null}
+              {others.map((each) => <option key={each} value={each}>{each === newest.value ? `${each} (newest)` : each}</option>)}
             </select>
           </label>
         ) : null}

@@ -44,21 +44,21 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
       title="Run again" open onClose={onClose}
       foot={
         <>
-          <Button onClick={onClose}>Close</Button>
-          <Button kind="primary" icon="play" why={busy ? 'Starting' : start !== null && plan.error ? plan.error.message : start !== null && plan.loading ? 'Looking up what would run' : null} onClick={() => void go()}>Run</Button>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" icon="play" why={busy ? 'Starting' : start !== null && plan.error ? plan.error.message : start !== null && plan.loading ? 'Loading' : null} onClick={() => void go()}>Run</Button>
         </>
       }
     >
       <div className="rerun">
         {from !== null ? (
           <fieldset className="rerun__choice">
-            <legend className="visually-hidden">Where to begin</legend>
-            <label><input type="radio" name="rerun" checked={start === from} onChange={() => setStart(from)} />from {nameOf(doc, from)} on</label>
-            <label><input type="radio" name="rerun" checked={start === null} onChange={() => setStart(null)} />from the start</label>
+            <legend className="visually-hidden">Run again from</legend>
+            <label><input type="radio" name="rerun" checked={start === from} onChange={() => setStart(from)} />From {nameOf(doc, from)}</label>
+            <label><input type="radio" name="rerun" checked={start === null} onChange={() => setStart(null)} />From the start</label>
           </fieldset>
         ) : null}
-        {start === null ? <p>The same document runs once more, with the same input. Nothing is taken over.</p> : null}
-        {start !== null && plan.value ? <dl className="readable">{list('Runs again', plan.value.again)}{list('Taken over', plan.value.reused)}{list('Stays skipped', plan.value.skipped)}</dl> : null}
+        {start === null ? <p>Starts a new run of the same workflow with the same input.</p> : null}
+        {start !== null && plan.value ? <dl className="readable">{list('Runs again', plan.value.again)}{list('Reused', plan.value.reused)}{list('Stays skipped', plan.value.skipped)}</dl> : null}
         {start !== null && plan.error ? <p className="notice" data-tone="err" role="alert">{plan.error.message}</p> : null}
         {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
       </div>

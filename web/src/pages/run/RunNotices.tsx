@@ -60,7 +60,7 @@ export function RunNotices(): ReactElement | null {
       <ChildWaits why={why} onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })} />
       <Dialog title={asked ? titleOf(asked.wait) : ''} open={asked !== null} onClose={() => setAsked(null)}>
         {asked?.done ? (
-          <>{asked.mine ? null : <p className="notice" data-tone="wait">{tooLate(asked.done)}. This is what counts:</p>}<Outcome wait={asked.done} /></>
+          <>{asked.mine ? null : <p className="notice" data-tone="wait">{tooLate(asked.done)}. Recorded answer:</p>}<Outcome wait={asked.done} /></>
         ) : asked ? (
           <AnswerForm
             wait={asked.wait} why={why}
@@ -85,18 +85,18 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
   const now = useClock(1000)
   const left = wait.dueAt === null ? null : Math.max(0, wait.dueAt - now)
   const asks = view ? titleOf(view) : wait.title
-  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${leftText(left)}` : `, open for another ${leftText(left)}`
+  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${leftText(left)}` : `, expires in ${leftText(left)}`
   return (
     <div className="runnote" data-tone="wait" data-testid={`runwait-${wait.key}`}>
       <Icon name="waiting" />
       <p className="runnote__text">
         <button type="button" className="runnote__name" onClick={() => selectNode({ block: wait.block, path: pathOf(wait.key) })}>{name}</button>
-        {where ? ` in ${where}` : ''} {SENTENCE[wait.kind] ?? 'waits'}{view?.kind === 'signal' && view.name ? ` ${view.name}` : ''}{rest}
+        {where ? ` in ${where}` : ''} {SENTENCE[wait.kind] ?? 'is waiting'}{view?.kind === 'signal' && view.name ? ` ${view.name}` : ''}{rest}
         {asks && asks !== name && wait.kind !== 'timer' ? <span className="quiet">: {asks}</span> : null}
       </p>
       {view && isForPeople(view) && view.link ? <Button kind="primary" why={why} onClick={() => onAnswer(view)}>Answer</Button> : null}
       {view && view.kind === 'signal' && view.name ? <SendSignal view={view} why={why} /> : null}
-      {view && view.link && wait.kind !== 'timer' ? <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'address' : 'link'} /> : null}
+      {view && view.link && wait.kind !== 'timer' ? <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'URL' : 'link'} /> : null}
       {wait.kind === 'child' ? <ChildLink nodeKey={wait.key} /> : null}
     </div>
   )
@@ -105,7 +105,7 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
 /** To the run that a block waits for. */
 function ChildLink({ nodeKey }: { nodeKey: string }): ReactElement | null {
   const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === nodeKey))
-  return child ? <Link className="button" to={`/runs/${child.run}`}>Show the run</Link> : null
+  return child ? <Link className="button" to={`/runs/${child.run}`}>Open run</Link> : null
 }
 
 /** What runs that this one started wait for, to be answered here as well. */
@@ -117,11 +117,11 @@ function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: Wa
       {people.slice(0, SHOWN).map((wait) => (
         <div key={`${wait.run} ${wait.id}`} className="runnote" data-tone="wait" data-testid={`childwait-${wait.id}`}>
           <Icon name="waiting" />
-          <p className="runnote__text"><Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>, a run it started, {SENTENCE[wait.kind]}<span className="quiet">: {titleOf(wait)}</span></p>
+          <p className="runnote__text"><Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>, a child run, {SENTENCE[wait.kind]}<span className="quiet">: {titleOf(wait)}</span></p>
           {wait.link ? <Button kind="primary" why={why} onClick={() => onAnswer(wait)}>Answer</Button> : null}
         </div>
       ))}
-      {people.length > SHOWN ? <div className="runnote" data-tone="wait"><Link to="/approvals">and {people.length - SHOWN} more waits in runs it started</Link></div> : null}
+      {people.length > SHOWN ? <div className="runnote" data-tone="wait"><Link to="/approvals">and {people.length - SHOWN} more in child runs</Link></div> : null}
     </>
   )
 }
@@ -157,5 +157,5 @@ const leftText = (ms: number): string => (ms < 60_000 ? `${Math.ceil(ms / 1000)}
 const pathOf = (key: string): string => (key.includes('@') ? key.slice(key.indexOf('@') + 1) : '')
 
 const SENTENCE: Record<string, string> = {
-  approval: 'waits for a decision', form: 'waits for an answer', timer: 'sleeps', signal: 'waits for the signal', webhook: 'waits for a call to its link', child: 'waits for the run it started', attention: 'needs attention: its attempt was lost',
+  approval: 'is waiting for approval', form: 'is waiting for an answer', timer: 'is waiting', signal: 'is waiting for the signal', webhook: 'is waiting for a callback', child: 'is waiting for another run', attention: 'needs attention: an attempt was lost',
 }

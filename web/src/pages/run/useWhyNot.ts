@@ -1,4 +1,4 @@
-// Why a run can not be changed at this moment.
+// Why a run cannot be changed at this moment.
 
 import { runStore } from '../../state/live'
 import { netStore } from '../../state/net'
@@ -8,6 +8,6 @@ import { useSelect } from '../../state/store'
 export function useWhyNot(): string | null {
   const live = useSelect(runStore, (s) => s.cursor === 'live')
   const offline = useSelect(netStore, (s) => s.mode === 'offline')
-  if (!live) return 'Not in a replay: go back to live first'
+  if (!live) return 'Go back to live first'
   return offline ? 'The server cannot be reached' : null
 }

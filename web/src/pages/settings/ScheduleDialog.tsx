@@ -11,8 +11,8 @@ import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { idFor, Part, refusalOf, StartsPart, TriggerForm, type Starts } from './form'
 
-const OVERLAPS: Record<string, string> = { skip: 'starts nothing', queue: 'starts one when that run ends', allow: 'starts one all the same' }
-const CATCH_UPS: Record<string, string> = { one: 'one run makes up for them', none: 'they are let go', all: 'each is made up for (the last 100)' }
+const OVERLAPS: Record<string, string> = { skip: 'Skip this time', queue: 'Start after it ends', allow: 'Start another run' }
+const CATCH_UPS: Record<string, string> = { one: 'Run once', none: 'Skip all', all: 'Run all, at most the last 100' }
 const COMMON: readonly string[] = ['*/15 * * * *', '0 * * * *', '0 9 * * MON-FRI', '0 7 * * MON', '0 0 1 * *']
 
 /** `schedule` null: a new one. `taken`: the ids there are. */
@@ -26,9 +26,9 @@ export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule:
   const [catchUp, setCatchUp] = useState(schedule?.catch_up ?? 'one')
   const id = named ?? (starts.workflow ? idFor(starts.workflow, taken) : '')
   const read = readJson(input)
-  const inputWrong = !read.ok ? `Not JSON yet: ${read.why}` : read.value !== undefined && !isObject(read.value) ? 'It must be an object, such as {"amount": 5}.' : null
-  const idWrong = schedule === null && taken.has(id) ? 'There is a schedule of this name. Change that one, or choose another name.' : null
-  const why = !starts.workflow ? 'Choose a workflow' : !cron.trim() ? 'Say when it is due' : !id ? 'Give it a name' : idWrong ?? inputWrong
+  const inputWrong = !read.ok ? `Invalid JSON: ${read.why}` : read.value !== undefined && !isObject(read.value) ? 'It must be an object, such as {"amount": 5}.' : null
+  const idWrong = schedule === null && taken.has(id) ? 'Another schedule has this name.' : null
+  const why = !starts.workflow ? 'Choose a workflow' : !cron.trim() ? 'Enter a cron expression' : !id ? 'Enter a name' : idWrong ?? inputWrong
   const send = async (): Promise<void> => {
     await triggers.putSchedule(id, {
       workflow: starts.workflow, version: starts.version ? Number(starts.version) : null, trigger: schedule && schedule.workflow === starts.workflow ? schedule.trigger : null,
@@ -37,12 +37,12 @@ export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule:
     onDone()
   }
   return (
-    <TriggerForm title={schedule ? `Change ${schedule.id}` : 'New schedule'} act={schedule ? 'Save' : 'Make the schedule'} testId="schedule-form" why={why} fields={['id', 'workflow', 'version', 'cron', 'tz', 'input']} onSend={send} onClose={onClose}>
+    <TriggerForm title={schedule ? `Edit ${schedule.id}` : 'New schedule'} act={schedule ? 'Save' : 'Create schedule'} testId="schedule-form" why={why} fields={['id', 'workflow', 'version', 'cron', 'tz', 'input']} onSend={send} onClose={onClose}>
       {(found) => (
         <>
           <StartsPart value={starts} onChange={setStarts} found={found} />
           <div className="triggerform__pair">
-            <Part name="cron" label="Times" needed found={found} about="Minute, hour, day of the month, month, day of the week.">
+            <Part name="cron" label="Cron expression" needed found={found} about="Minute, hour, day of the month, month, day of the week.">
               {(ids) => <input type="text" id={ids.control} className="mono" list="schedule-common" data-testid="schedule-cron" value={cron} spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setCron(event.target.value)} />}
             </Part>
             <Part name="tz" label="Time zone" found={found}>
@@ -52,15 +52,15 @@ export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule:
           <datalist id="schedule-common">{COMMON.map((each) => <option key={each} value={each}>{cronWords(each) ?? ''}</option>)}</datalist>
           <datalist id="schedule-zones">{zones().map((each) => <option key={each} value={each} />)}</datalist>
           <NextTimes cron={cron} tz={tz} />
-          <Part name="input" label="Input" found={found} error={inputWrong} about="What each run is given, as JSON. Left empty: nothing.">
+          <Part name="input" label="Input" found={found} error={inputWrong} about="JSON object. Leave empty for no input.">
             {(ids) => <textarea id={ids.control} className="mono" rows={3} data-testid="schedule-input" value={input} spellCheck={false} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setInput(event.target.value)} />}
           </Part>
           <div className="triggerform__pair">
-            <Part name="overlap" label="While a run of it is open, it" found={found}>{(ids) => <Choice id={ids.control} options={OVERLAPS} value={overlap} onChange={setOverlap} />}</Part>
-            <Part name="catch_up" label="Times missed in a standstill:" found={found}>{(ids) => <Choice id={ids.control} options={CATCH_UPS} value={catchUp} onChange={setCatchUp} />}</Part>
+            <Part name="overlap" label="If a run is still active" found={found}>{(ids) => <Choice id={ids.control} options={OVERLAPS} value={overlap} onChange={setOverlap} />}</Part>
+            <Part name="catch_up" label="Missed runs" found={found}>{(ids) => <Choice id={ids.control} options={CATCH_UPS} value={catchUp} onChange={setCatchUp} />}</Part>
           </div>
           {schedule ? null : (
-            <Part name="id" label="Name" found={found} error={idWrong} about="Letters, digits, _ . - only.">
+            <Part name="id" label="Name" found={found} error={idWrong} about="Letters, digits, _ . and - only.">
               {(ids) => <input type="text" id={ids.control} className="mono" data-testid="schedule-id" value={id} spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setNamed(event.target.value)} />}
             </Part>
           )}
@@ -84,11 +84,11 @@ function NextTimes({ cron, tz }: { cron: string; tz: string }): ReactElement {
   const words = cronWords(expr)
   return (
     <div className="triggerform__next" aria-live="polite" data-testid="schedule-next">
-      <span className="label">next times</span>
+      <span className="label">Next runs</span>
       {next.error ? <p className="trigger__wrong">{refusalOf(next.error).message}</p> : (
         <>
-          {words ? <p>{words.charAt(0).toUpperCase() + words.slice(1)}, {zone}.</p> : null}
-          {next.value ? next.value.length ? <Moments times={next.value.slice(0, SHOWN)} tz={zone} /> : <p className="quiet">none</p> : null}
+          {words ? <p>{words.charAt(0).toUpperCase() + words.slice(1)} ({zone})</p> : null}
+          {next.value ? next.value.length ? <Moments times={next.value.slice(0, SHOWN)} tz={zone} /> : <p className="quiet">None</p> : null}
         </>
       )}
     </div>

@@ -24,8 +24,8 @@ export function Schedules(): ReactElement {
       <Stale data={data} />
       {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Schedule key={each.id} schedule={each} onChange={data.reload} onEdit={() => setForm(each)} />)}</ul> : (
         <ListState data={data} empty>
-          <EmptyState icon="schedule" title="Nothing is due">
-            <p>Begin a workflow with a Schedule block and save a version, or give a stored workflow a schedule here.</p>
+          <EmptyState icon="schedule" title="No schedules">
+            <p>Publish a workflow that starts with a Schedule block, or create a schedule here.</p>
             <Button icon="plus" onClick={add}>New schedule</Button>
           </EmptyState>
         </ListState>
@@ -40,7 +40,7 @@ function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onCh
   const runNow = async (): Promise<void> => {
     try {
       const started = await triggers.runSchedule(id)
-      toast('Started a run', 'ok', { label: 'Show it', onSelect: () => navigate(`/runs/${started.run}`) })
+      toast('Run started', 'ok', { label: 'Open', onSelect: () => navigate(`/runs/${started.run}`) })
       onChange()
     } catch (error) {
       toast(messageOf(error), 'err')
@@ -48,19 +48,19 @@ function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onCh
   }
   return (
     <TriggerRow
-      id={id} enabled={schedule.enabled} error={schedule.error ? `The last time started nothing: ${schedule.error}` : null}
+      id={id} enabled={schedule.enabled} error={schedule.error ? `The last run could not start: ${schedule.error}` : null}
       title={<Belongs id={id} workflow={schedule.workflow} block={schedule.trigger} version={schedule.version} origin={schedule.origin} />}
       facts={
         <>
           <CronWords cron={schedule.cron} tz={schedule.tz} />
-          <span>{next === null ? (schedule.enabled ? 'never again' : 'switched off') : <>next <Ago at={next} to /> <span className="mono quiet">{momentIn(next, schedule.tz)}</span></>}</span>
-          <span>{last === null ? <span className="quiet">has not run</span> : <>last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
-          {schedule.queued_at === null || schedule.queued_at === undefined ? null : <span className="quiet">one waits for the open run to end</span>}
+          <span>{next === null ? (schedule.enabled ? 'No more runs' : 'Disabled') : <>Next <Ago at={next} to /> <span className="mono quiet">{momentIn(next, schedule.tz)}</span></>}</span>
+          <span>{last === null ? <span className="quiet">Not run yet</span> : <>Last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
+          {schedule.queued_at === null || schedule.queued_at === undefined ? null : <span className="quiet">1 run is queued</span>}
         </>
       }
       actions={
         <>
-          {schedule.origin === 'document' ? null : <OwnActions what="schedule" id={id} note="It is due no more." onEdit={onEdit} onDelete={() => triggers.deleteSchedule(id).then(onChange)} />}
+          {schedule.origin === 'document' ? null : <OwnActions what="schedule" id={id} note="It will not run again." onEdit={onEdit} onDelete={() => triggers.deleteSchedule(id).then(onChange)} />}
           <Button onClick={() => void runNow()}>Run now</Button>
         </>
       }
@@ -71,7 +71,7 @@ function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onCh
   )
 }
 
-const OUTCOMES: Record<string, string> = { started: 'started', skipped: 'skipped, a run was open', queued: 'waited for an open run', missed: 'missed', failed: 'could not start' }
+const OUTCOMES: Record<string, string> = { started: 'Started', skipped: 'Skipped: a run was active', queued: 'Queued', missed: 'Missed', failed: 'Could not start' }
 const FIRES_SHOWN = 10
 
 function Details({ id, schedule }: { id: string; schedule: ScheduleView }): ReactElement {
@@ -79,11 +79,11 @@ function Details({ id, schedule }: { id: string; schedule: ScheduleView }): Reac
   return (
     <div className="trigger__columns">
       <div>
-        <h3 className="label">Next times</h3>
-        {schedule.upcoming.length ? <Moments times={schedule.upcoming} tz={schedule.tz} /> : <p className="quiet">none while it is switched off</p>}
+        <h3 className="label">Next runs</h3>
+        {schedule.upcoming.length ? <Moments times={schedule.upcoming} tz={schedule.tz} /> : <p className="quiet">None while disabled</p>}
       </div>
       <div>
-        <h3 className="label">Last times</h3>
+        <h3 className="label">Last runs</h3>
         {detail.value ? (
           detail.value.fires.length ? (
             <ol className="moments">
@@ -94,7 +94,7 @@ function Details({ id, schedule }: { id: string; schedule: ScheduleView }): Reac
                 </li>
               ))}
             </ol>
-          ) : <p className="quiet">none yet</p>
+          ) : <p className="quiet">None yet</p>
         ) : <ListState data={detail} empty={false}>{null}</ListState>}
       </div>
     </div>

@@ -41,8 +41,8 @@ export function TriggerRow({ id, title, facts, enabled, error, onSwitch, actions
         <div className="trigger__words"><p className="trigger__title">{title}</p><div className="trigger__facts">{facts}</div></div>
         <div className="trigger__actions">
           {actions}
-          <button type="button" role="switch" aria-checked={enabled} aria-label={`${id} is switched on`} className="onoff" onClick={() => void turn()}>
-            <span className="onoff__knob" aria-hidden="true" />{enabled ? 'on' : 'off'}
+          <button type="button" role="switch" aria-checked={enabled} aria-label={`${id} enabled`} className="onoff" onClick={() => void turn()}>
+            <span className="onoff__knob" aria-hidden="true" />{enabled ? 'On' : 'Off'}
           </button>
         </div>
       </div>

@@ -22,8 +22,8 @@ export function Webhooks(): ReactElement {
       <Stale data={data} />
       {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Webhook key={each.id} webhook={each} onChange={data.reload} onEdit={() => setForm(each)} />)}</ul> : (
         <ListState data={data} empty>
-          <EmptyState icon="webhook" title="No address starts a run">
-            <p>Begin a workflow with a Webhook block and save a version, or give a stored workflow an address here.</p>
+          <EmptyState icon="webhook" title="No webhooks">
+            <p>Publish a workflow that starts with a Webhook block, or create a webhook here.</p>
             <Button icon="plus" onClick={add}>New webhook</Button>
           </EmptyState>
         </ListState>
@@ -33,7 +33,7 @@ export function Webhooks(): ReactElement {
   )
 }
 
-const AUTHS: Record<string, string> = { hmac: 'signed', github: 'signed as by GitHub', token: 'bearer token', none: 'open to anybody' }
+const AUTHS: Record<string, string> = { hmac: 'Signature (HMAC)', github: 'GitHub signature', token: 'Bearer token', none: 'No authentication' }
 
 function Webhook({ webhook, onChange, onEdit }: { webhook: WebhookView; onChange: () => void; onEdit: () => void }): ReactElement {
   const { id, last_run_at: last, last_run_id: run } = webhook
@@ -44,19 +44,19 @@ function Webhook({ webhook, onChange, onEdit }: { webhook: WebhookView; onChange
         <>
           <code className="trigger__url">{webhook.url}</code>
           <span>{AUTHS[webhook.auth] ?? webhook.auth}</span>
-          <span>{last === null ? <span className="quiet">nothing came in yet</span> : <>last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
+          <span>{last === null ? <span className="quiet">No requests yet</span> : <>Last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
         </>
       }
       actions={
         <>
-          {webhook.origin === 'document' ? null : <OwnActions what="webhook" id={id} note="Its address answers nobody from then on." onEdit={onEdit} onDelete={() => triggers.deleteWebhook(id).then(onChange)} />}
-          <Button icon="copy" onClick={() => void copyText(webhook.url, 'Copied the address')}>Copy address</Button>
+          {webhook.origin === 'document' ? null : <OwnActions what="webhook" id={id} note="Its URL stops working." onEdit={onEdit} onDelete={() => triggers.deleteWebhook(id).then(onChange)} />}
+          <Button icon="copy" onClick={() => void copyText(webhook.url, 'Copied URL')}>Copy URL</Button>
         </>
       }
       onSwitch={(on) => triggers.switchWebhook(id, on).then(onChange)}
     >
       <WebhookAccess webhook={webhook} />
-      <h3 className="label">Last deliveries</h3>
+      <h3 className="label">Last requests</h3>
       <Deliveries id={id} />
     </TriggerRow>
   )
@@ -67,7 +67,7 @@ const SHOWN = 20
 function Deliveries({ id }: { id: string }): ReactElement {
   const detail = usePolled(() => triggers.webhook(id), [id], 5000)
   const list = detail.value?.deliveries
-  if (!list?.length) return <ListState data={detail} empty><p className="quiet">none yet</p></ListState>
+  if (!list?.length) return <ListState data={detail} empty><p className="quiet">None yet</p></ListState>
   return (
     <ol className="moments" data-testid="deliveries">
       {list.slice(0, SHOWN).map((each, i) => (

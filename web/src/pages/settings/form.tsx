@@ -33,7 +33,7 @@ interface TriggerFormProps {
   /** What its button says. */
   act: string
   testId: string
-  /** Why it can not be sent yet. */
+  /** Why it cannot be sent yet. */
   why: string | null
   /** Resolves when it is stored; what it raises is shown. */
   onSend: () => Promise<void>
@@ -69,7 +69,7 @@ export function TriggerForm({ title, act, testId, why, onSend, onClose, fields, 
         <>
           {tried && why ? <span className="triggerform__why" role="status">{why}</span> : null}
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" data-testid={`${testId}-send`} why={busy ? 'It is being stored' : tried ? why : null} onClick={() => void send()}>{act}</Button>
+          <Button kind="primary" data-testid={`${testId}-send`} why={busy ? 'Saving' : tried ? why : null} onClick={() => void send()}>{act}</Button>
         </>
       }
     >
@@ -115,7 +115,7 @@ export function StartsPart({ value, onChange, found }: { value: Starts; onChange
       <Part name="workflow" label="Workflow" needed found={found} error={whyNone(stored)}>
         {(ids) => (
           <select id={ids.control} data-testid="trigger-workflow" value={value.workflow} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => onChange({ workflow: event.target.value, version: '' })}>
-            <option value="">{stored.loading && !stored.value ? 'Loading' : 'choose'}</option>
+            <option value="">{stored.loading && !stored.value ? 'Loading' : 'Select a workflow'}</option>
             {known ? null : <option value={value.workflow}>{value.workflow}</option>}
             {names.map((name) => <option key={name} value={name}>{name}</option>)}
           </select>
@@ -136,7 +136,7 @@ export function StartsPart({ value, onChange, found }: { value: Starts; onChange
 
 function whyNone(stored: Loaded<readonly unknown[]>): string | null {
   if (stored.error) return stored.error.message
-  return stored.value?.length === 0 ? 'No workflow is stored yet. Open one and save a version of it.' : null
+  return stored.value?.length === 0 ? 'No workflow is published yet. Open one and publish it.' : null
 }
 
 /** `report-2` when there is a `report` already: what a new one is called unless somebody says otherwise. */
@@ -155,20 +155,20 @@ export function OwnActions({ what, id, note, onEdit, onDelete }: { what: string;
     setAsking(false)
     try {
       await onDelete()
-      toast(`Deleted the ${what} ${id}`, 'ok')
+      toast(`Deleted ${what} ${id}`, 'ok')
     } catch (error) {
       toast(messageOf(error), 'err')
     }
   }
   return (
     <>
-      <Button icon="edit" iconOnly onClick={onEdit}>{`Change ${id}`}</Button>
+      <Button icon="edit" iconOnly onClick={onEdit}>{`Edit ${id}`}</Button>
       <Button icon="trash" iconOnly onClick={() => setAsking(true)}>{`Delete ${id}`}</Button>
       <Dialog
-        title={`Delete the ${what} ${id}`} open={asking} onClose={() => setAsking(false)}
-        foot={<><Button onClick={() => setAsking(false)}>Keep it</Button><Button kind="danger" data-testid="trigger-delete" onClick={() => void remove()}>Delete it</Button></>}
+        title={`Delete ${what} ${id}?`} open={asking} onClose={() => setAsking(false)}
+        foot={<><Button onClick={() => setAsking(false)}>Cancel</Button><Button kind="danger" data-testid="trigger-delete" onClick={() => void remove()}>Delete</Button></>}
       >
-        <p>{note} Runs it has started stay.</p>
+        <p>{note} Its runs are kept.</p>
       </Dialog>
     </>
   )

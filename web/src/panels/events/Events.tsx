@@ -11,7 +11,7 @@ import { pause } from '../tape/play'
 import { timeOfDay } from '../tape/time'
 import { selectNode } from '../trace/jump'
 import { useVirtual } from '../trace/virtual'
-import { describe, EVENT_GROUPS, toneOfEvent } from './describe'
+import { describe, EVENT_GROUPS, placeOf, toneOfEvent } from './describe'
 import './events.css'
 
 const ROW_H = 22
@@ -93,12 +93,12 @@ export default function Events(): ReactElement {
               </div>
             ))}
           </div>
-          {shown.length ? null : <EmptyState title={length ? 'No event of this kind' : 'No event yet'} />}
+          {shown.length ? null : <EmptyState title={length ? 'No matching events' : 'No events yet'} />}
         </div>
       </div>
       {detail ? (
         <div className="events__detail">
-          <p className="label">seq {detail.seq}, {detail.key ?? 'the run'}{detail.attempt > 1 ? `, attempt ${detail.attempt}` : ''}</p>
+          <p className="label">Event {detail.seq}: {detail.block === null ? 'run' : doc ? nameOf(doc, detail.block) : detail.block}{detail.path ? `, ${placeOf(detail.path, doc)}` : ''}{detail.attempt > 1 ? `, attempt ${detail.attempt}` : ''}</p>
           <ValueTree key={detail.seq} value={detail.data as Json} name={`event-${detail.seq}`} label="Data of the event" height={600} />
         </div>
       ) : null}

@@ -7,11 +7,11 @@ import { Findings } from './FieldShell'
 import { withKey } from './ItemsField'
 import { ValueField } from './JsonText'
 import { isObject } from './PairsField'
-import { AddRow, moved, replaced, RowTools } from './rows'
+import { FIELD_TYPES, TYPE_WORDS } from './properties'
+import { AddRow, focusField, moved, replaced, RowTools } from './rows'
 import { findingsAt, useFieldScope } from './scope'
 
-const OPS = { set: 'set to', merge: 'merge with', append: 'append', increment: 'add number', del: 'delete' } as const
-const TYPES = ['any', 'string', 'number', 'integer', 'boolean', 'object', 'array'] as const
+const OPS = { set: 'Set', merge: 'Merge', append: 'Append', increment: 'Increment', del: 'Delete' } as const
 
 export function AssignmentsField(props: ControlProps): ReactElement {
   const { value, onChange, path, pointer } = props
@@ -37,7 +37,7 @@ export function AssignmentsField(props: ControlProps): ReactElement {
                 type="text" className="mono" list={names} aria-label={`Variable ${i + 1}`} data-testid={`field-${path}.${i}.name`} value={name} placeholder="variable" readOnly={readonly}
                 spellCheck={false} autoComplete="off" onChange={(event) => set('name', event.target.value)}
               />
-              <select aria-label={`Change of ${word}`} data-testid={`field-${path}.${i}.op`} value={op} disabled={readonly} onChange={(event) => set('op', event.target.value === 'set' ? undefined : event.target.value)}>
+              <select aria-label={`Operation for ${word}`} data-testid={`field-${path}.${i}.op`} value={op} disabled={readonly} onChange={(event) => set('op', event.target.value === 'set' ? undefined : event.target.value)}>
                 {Object.entries(OPS).map(([each, text]) => <option key={each} value={each}>{text}</option>)}
               </select>
               <RowTools at={i} count={items.length} name={word} onMove={(to) => put(moved(items, i, to))} onRemove={() => put(items.filter((_, j) => j !== i))} />
@@ -50,9 +50,9 @@ export function AssignmentsField(props: ControlProps): ReactElement {
             )}
             {op === 'del' ? null : (
               <label className="case__foot">
-                <span className="label">read as</span>
+                <span className="label">Convert to</span>
                 <select value={typeof item.type === 'string' ? item.type : 'any'} disabled={readonly} onChange={(event) => set('type', event.target.value === 'any' ? undefined : event.target.value)}>
-                  {TYPES.map((each) => <option key={each} value={each}>{each === 'any' ? 'what it is' : each}</option>)}
+                  {FIELD_TYPES.map((each) => <option key={each} value={each}>{each === 'any' ? 'No conversion' : TYPE_WORDS[each]}</option>)}
                 </select>
               </label>
             )}
@@ -60,7 +60,7 @@ export function AssignmentsField(props: ControlProps): ReactElement {
           </div>
         )
       })}
-      <AddRow testId={`add-${path}`} onClick={() => put([...items, { name: '', value: '' }])}>Add assignment</AddRow>
+      <AddRow testId={`add-${path}`} onClick={() => (put([...items, { name: '', value: '' }]), focusField(`field-${path}.${items.length}.name`))}>Add assignment</AddRow>
     </div>
   )
 }

@@ -9,7 +9,7 @@ import { withKey } from './ItemsField'
 import { ValueField } from './JsonText'
 import { isObject } from './PairsField'
 import { ReferenceField } from './ReferenceField'
-import { AddRow, checkHandle, CommitInput, moved, replaced, RowTools } from './rows'
+import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 import { findingsAt, useFieldScope } from './scope'
 
 export function CasesField(props: ControlProps): ReactElement {
@@ -24,7 +24,9 @@ export function CasesField(props: ControlProps): ReactElement {
     const item = { id: freshId((id) => ids.includes(id) || id === 'out' || id === 'error', base), ...rule }
     const last = items.at(-1)
     // An else that is not the last one hides what follows.
-    put(last && !router && isElse(last) ? [...items.slice(0, -1), item, last] : [...items, item])
+    const at = last && !router && isElse(last) ? items.length - 1 : items.length
+    put([...items.slice(0, at), item, ...items.slice(at)])
+    focusField(`field-${path}.${at}.${router ? 'title' : 'when'}`)
   }
   return (
     <div className="rowlist">
@@ -39,24 +41,24 @@ export function CasesField(props: ControlProps): ReactElement {
           <div key={i} className="case" role="group" aria-label={`${router ? 'Route' : 'Case'} ${word}`}>
             <div className="case__head">
               <input
-                type="text" aria-label={`Title of ${id || `case ${i + 1}`}`} data-testid={`field-${path}.${i}.title`} value={title} placeholder={id || 'title'} readOnly={scope.readonly}
+                type="text" aria-label={`Title of ${id || `case ${i + 1}`}`} data-testid={`field-${path}.${i}.title`} value={title} placeholder={id || 'Title'} readOnly={scope.readonly}
                 className="case__title" onChange={(event) => set('title', event.target.value || undefined)}
               />
               <RowTools at={i} count={items.length} name={word} onMove={(to) => put(moved(items, i, to))} onRemove={() => put(items.filter((_, j) => j !== i))} />
             </div>
-            {otherwise ? <p className="case__else">else: when nothing above is true</p> : null}
+            {otherwise ? <p className="case__else">Else: no case above matches</p> : null}
             {router && !hasRule(item) ? <RouteValue {...props} item={item} at={i} set={set} /> : null}
             {otherwise && !('when' in item) ? null : !router || hasRule(item) ? (
               <ReferenceField
                 label={`Expression of ${word}`} testId={`field-${path}.${i}.when`} value={typeof item.when === 'string' ? item.when : item.when === undefined || item.when === null ? '' : JSON.stringify(item.when)}
-                multiline mono expression placeholder={router ? 'JavaScript' : 'JavaScript, such as <start.amount> > 500'} onChange={(text) => set('when', text)}
+                multiline mono expression placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'} onChange={(text) => set('when', text)}
                 invalid={at !== undefined && findingsAt(scope.diagnostics, at, true).some((each) => each.severity === 'error')}
               />
             ) : null}
             <div className="case__foot">
-              <span className="label">handle</span>
+              <span className="label">Branch id</span>
               <CommitInput
-                mono label={`Handle of ${word}`} testId={`field-${path}.${i}.id`} value={id} check={(text) => checkHandle(text, ids.filter((_, j) => j !== i))}
+                mono label={`Branch id of ${word}`} testId={`field-${path}.${i}.id`} value={id} check={(text) => checkHandle(text, ids.filter((_, j) => j !== i))}
                 onCommit={(text) => (id && props.onRenameHandle ? props.onRenameHandle(id, text) : set('id', text))}
               />
               {router && !scope.readonly ? (
@@ -64,7 +66,7 @@ export function CasesField(props: ControlProps): ReactElement {
                   type="button" className="linklike"
                   onClick={() => put(replaced(items, i, hasRule(item) ? withKey(item, 'when', undefined) : withKey(withKey(item, 'equals', undefined), 'when', 'false')))}
                 >
-                  {hasRule(item) ? 'compare a value' : 'use an expression'}
+                  {hasRule(item) ? 'Compare a value' : 'Use an expression'}
                 </button>
               ) : null}
             </div>
@@ -73,8 +75,8 @@ export function CasesField(props: ControlProps): ReactElement {
         )
       })}
       <div className="rowlist__adds">
-        <AddRow testId={`add-${path}`} onClick={() => add(router ? {} : { when: '' }, router ? 'route' : 'case')}>{router ? 'Add route' : 'Add case'}</AddRow>
-        {router || hasElse ? null : <AddRow testId={`add-${path}-else`} onClick={() => put([...items, { id: freshId((id) => ids.includes(id), 'else'), title: 'else' }])}>Add else</AddRow>}
+        <AddRow testId={`add-${path}`} onClick={() => add(router ? { title: `Route ${items.length + 1}` } : { title: `Case ${items.filter((each) => !isElse(each)).length + 1}`, when: 'false' }, router ? 'route' : 'case')}>{router ? 'Add route' : 'Add case'}</AddRow>
+        {router || hasElse ? null : <AddRow testId={`add-${path}-else`} onClick={() => put([...items, { id: freshId((id) => ids.includes(id), 'else'), title: 'Else' }])}>Add else</AddRow>}
       </div>
     </div>
   )

@@ -1,4 +1,4 @@
-// What stands around every control: its name, whether it is needed, what it is for, and what is wrong with it.
+// What stands around every control: its name, whether it is required, what it is for, and what is wrong with it.
 
 import { useId, type ReactElement, type ReactNode } from 'react'
 import type { Diagnostic } from '../../net/types'
@@ -39,7 +39,7 @@ export function FieldShell({ label, description, required, pointer, below = true
     <div className="fld" data-invalid={isWrong || undefined} role={group ? 'group' : undefined} aria-labelledby={group ? ids.label : undefined}>
       <div className="fld__head">
         {group ? <span className="fld__label" id={ids.label}>{label}</span> : <label className="fld__label" id={ids.label} htmlFor={ids.control}>{label}</label>}
-        {required ? <span className="fld__needed">needed</span> : null}
+        {required ? <span className="fld__needed">Required</span> : null}
         {tools ? <span className="fld__tools">{tools}</span> : null}
       </div>
       {children(ids)}

@@ -29,7 +29,7 @@ export function ItemsField({ value, onChange, path, pointer, schema, label }: Co
           </div>
         )
       })}
-      <AddRow testId={`add-${path}`} onClick={() => onChange([...items, {}])}>Add</AddRow>
+      <AddRow testId={`add-${path}`} onClick={() => onChange([...items, {}])}>Add item</AddRow>
     </div>
   )
 }

@@ -1,7 +1,9 @@
-// A JSON value as text, with references in its texts. What does not parse is kept here and never reaches the document.
+// A JSON value as text, with references in its texts. What does not parse stays with the block and never reaches the document.
 
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../net/types'
+import { docStore } from '../../state/doc'
+import { keepUnfinished, unfinishedText } from '../../state/unfinished'
 import { printJson } from '../json/print'
 import type { Change, ControlProps } from './Field'
 import { placeholderOf } from './Field'
@@ -17,7 +19,8 @@ export interface JsonTextProps {
 }
 
 export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextProps): ReactElement {
-  const [typed, setTyped] = useState<string | null>(null)
+  const { block, readonly } = useFieldScope()
+  const [typed, setTyped] = useState<string | null>(() => (readonly ? null : unfinishedText(docStore.get().id, block, path)))
   const given = value === undefined ? '' : printJson(value)
   const read = typed === null ? null : readJson(typed)
   // Text that says the same as the value, or nothing yet, stays as it was typed.
@@ -26,14 +29,15 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
   return (
     <>
       <ReferenceField
-        label={`${label}, as JSON`} testId={`field-${path}`} value={shown} multiline mono expression rows={rows} invalid={keeps && !read.ok}
+        label={`${label}, as JSON`} testId={`field-${path}`} value={shown} multiline mono expression json rows={rows} invalid={keeps && !read.ok}
         onChange={(text) => {
           setTyped(text)
           const next = readJson(text)
+          keepUnfinished(docStore.get().id, block, path, next.ok ? null : text)
           if (next.ok) onChange(next.value)
         }}
       />
-      {keeps && !read.ok ? <p className="ref__wrong">Not JSON yet: {read.why} The last good value is kept.</p> : null}
+      {keeps && !read.ok ? <p className="ref__wrong">Invalid JSON: {read.why} The workflow uses the last valid value.</p> : null}
     </>
   )
 }
@@ -42,12 +46,13 @@ type Mode = 'text' | 'json'
 
 /** Anything: text as it is, or a JSON value. */
 export function ValueField({ value, onChange, path, label, ids, schema, hint }: ControlProps): ReactElement {
-  const { readonly } = useFieldScope()
-  const [mode, setMode] = useState<Mode>(value === undefined || typeof value === 'string' ? 'text' : 'json')
+  const { readonly, block } = useFieldScope()
+  const [mode, setMode] = useState<Mode>(() => ((value === undefined || typeof value === 'string') && unfinishedText(docStore.get().id, block, path) === null ? 'text' : 'json'))
   const now: Mode = value !== undefined && typeof value !== 'string' ? 'json' : mode
   const rows = hint.rows ?? schema['x-rows'] ?? 1
   const turn = (to: Mode): void => {
     setMode(to)
+    if (to === 'text') keepUnfinished(docStore.get().id, block, path, null)
     if (to === now || value === undefined) return
     if (to === 'text') return onChange(typeof value === 'string' ? value : JSON.stringify(value))
     const read = readJson(String(value))
@@ -62,7 +67,7 @@ export function ValueField({ value, onChange, path, label, ids, schema, hint }: 
         />
       )}
       {readonly ? null : (
-        <div className="segment valuefield__mode" role="group" aria-label={`${label} is`}>
+        <div className="segment valuefield__mode" role="group" aria-label={`Type of ${label}`}>
           {(['text', 'json'] as const).map((each) => (
             <button key={each} type="button" aria-pressed={now === each} onClick={() => turn(each)}>{each === 'text' ? 'Text' : 'JSON'}</button>
           ))}

@@ -4,7 +4,7 @@ import { useState, type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../net/types'
 import type { ControlProps } from './Field'
 import { ReferenceField } from './ReferenceField'
-import { AddRow, RowTools } from './rows'
+import { AddRow, focusField, RowTools } from './rows'
 import { readJson } from './JsonText'
 import { useFieldScope } from './scope'
 
@@ -31,20 +31,20 @@ export function PairsField({ value, onChange, path, label }: ControlProps): Reac
         return (
           <div key={i} className="pair">
             <input
-              type="text" className="mono" aria-label={`Key ${i + 1} of ${label}`} data-testid={`field-${path}.${i}.key`} placeholder="name" value={row.key} readOnly={readonly}
-              spellCheck={false} autoComplete="off" aria-invalid={twice || undefined} title={twice ? 'This name stands above already; this one counts.' : undefined}
+              type="text" className="mono" aria-label={`Key ${i + 1} of ${label}`} data-testid={`field-${path}.${i}.key`} placeholder="Name" value={row.key} readOnly={readonly}
+              spellCheck={false} autoComplete="off" aria-invalid={twice || undefined} title={twice ? 'This name is used above. This row takes precedence.' : undefined}
               onChange={(event) => patch(i, { key: event.target.value })}
             />
             <ReferenceField
-              label={`Value of ${row.key || `row ${i + 1}`}`} testId={`field-${path}.${i}.value`} value={typeof row.value === 'string' ? row.value : JSON.stringify(row.value)} placeholder="value"
+              label={`Value of ${row.key || `row ${i + 1}`}`} testId={`field-${path}.${i}.value`} value={typeof row.value === 'string' ? row.value : JSON.stringify(row.value)} placeholder="Value"
               onChange={(text) => patch(i, { value: typeof row.value === 'string' ? text : retyped(text) })}
             />
             <RowTools at={i} count={rows.length} name={row.key || `row ${i + 1}`} onRemove={() => put(rows.filter((_, j) => j !== i))} />
           </div>
         )
       })}
-      {rows.length === 0 && readonly ? <span className="quiet">none</span> : null}
-      <AddRow testId={`add-${path}`} onClick={() => setTyped([...rows, { key: '', value: '' }])}>Add</AddRow>
+      {rows.length === 0 && readonly ? <span className="quiet">None</span> : null}
+      <AddRow testId={`add-${path}`} onClick={() => (setTyped([...rows, { key: '', value: '' }]), focusField(`field-${path}.${rows.length}.key`))}>Add row</AddRow>
     </div>
   )
 }

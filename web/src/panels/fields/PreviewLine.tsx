@@ -27,9 +27,9 @@ export function PreviewLine({ text, inside, expression }: { text: string; inside
   if (!lines.length) return null
   const stale = isStale(text, scope)
   return (
-    <p className="ref__preview" data-stale={stale || undefined} data-testid="preview" title={stale ? 'From a run of an earlier revision' : 'From the run that is shown'}>
+    <p className="ref__preview" data-stale={stale || undefined} data-testid="preview" title={stale ? 'Value from a run before your last change' : 'Value from the last run'}>
       {lines.map((line) => <span key={line}>{line}</span>)}
-      {stale ? <span className="visually-hidden">from an earlier revision</span> : null}
+      {stale ? <span className="visually-hidden">from a run before your last change</span> : null}
     </p>
   )
 

@@ -8,7 +8,7 @@ import { JsonText } from './JsonText'
 import {
   fieldListOf, fieldsOf, FIELD_TYPES, freshProperty, propertiesOf, PROPERTY_TYPES, schemaOf, TYPE_WORDS, type Property, type PropertyType,
 } from './properties'
-import { AddRow, CommitInput, moved, replaced, RowTools } from './rows'
+import { AddRow, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 import { useFieldScope } from './scope'
 
 export function SchemaField({ value, onChange, path }: Pick<ControlProps, 'value' | 'onChange' | 'path'>): ReactElement {
@@ -52,26 +52,26 @@ function Rows({ path, types, rows, onChange }: RowsProps): ReactElement {
             </div>
             {row.type === 'choice' ? (
               <label className="case__line">
-                <span className="label">choices, one in a line</span>
+                <span className="label">Choices, one per line</span>
                 <textarea rows={Math.max(2, row.choices.length)} value={row.choices.join('\n')} readOnly={readonly} data-testid={`field-${path}.${i}.choices`} onChange={(event) => set({ choices: event.target.value.split('\n') })} onBlur={() => set({ choices: row.choices.filter((each) => each.trim()) })} />
               </label>
             ) : null}
             {open === i ? (
               <div className="case__more">
                 <div className="case__check">
-                  <label><input type="checkbox" checked={row.required} disabled={readonly} data-testid={`field-${path}.${i}.required`} onChange={(event) => set({ required: event.target.checked })} />needed</label>
+                  <label><input type="checkbox" checked={row.required} disabled={readonly} data-testid={`field-${path}.${i}.required`} onChange={(event) => set({ required: event.target.checked })} />Required</label>
                   <RowTools at={i} count={rows.length} name={row.name} onMove={(to) => (setOpen(to), onChange(moved(rows, i, to)))} />
                 </div>
-                <label className="case__line"><span className="label">label</span><input type="text" value={row.title} readOnly={readonly} placeholder={row.name} data-testid={`field-${path}.${i}.title`} onChange={(event) => set({ title: event.target.value })} /></label>
-                <label className="case__line"><span className="label">description</span><input type="text" value={row.description} readOnly={readonly} onChange={(event) => set({ description: event.target.value })} /></label>
-                <div className="case__line"><span className="label">when it is not given</span><Fallback row={row} path={`${path}.${i}.default`} onChange={(fallback) => set({ fallback })} /></div>
+                <label className="case__line"><span className="label">Label</span><input type="text" value={row.title} readOnly={readonly} placeholder={row.name} data-testid={`field-${path}.${i}.title`} onChange={(event) => set({ title: event.target.value })} /></label>
+                <label className="case__line"><span className="label">Description</span><input type="text" value={row.description} readOnly={readonly} onChange={(event) => set({ description: event.target.value })} /></label>
+                <div className="case__line"><span className="label">Default value</span><Fallback row={row} path={`${path}.${i}.default`} onChange={(fallback) => set({ fallback })} /></div>
               </div>
-            ) : row.title || row.required ? <p className="case__note">{[row.title, row.required ? 'needed' : ''].filter(Boolean).join(', ')}</p> : null}
+            ) : row.title || row.required ? <p className="case__note">{[row.title, row.required ? 'Required' : ''].filter(Boolean).join(', ')}</p> : null}
           </div>
         )
       })}
-      {rows.length === 0 && readonly ? <span className="quiet">none</span> : null}
-      <AddRow testId={`add-${path}`} onClick={() => onChange([...rows, freshProperty(rows)])}>Add field</AddRow>
+      {rows.length === 0 && readonly ? <span className="quiet">None</span> : null}
+      <AddRow testId={`add-${path}`} onClick={() => (onChange([...rows, freshProperty(rows)]), focusField(`field-${path}.${rows.length}.name`))}>Add field</AddRow>
     </div>
   )
 }
@@ -82,7 +82,7 @@ function Fallback({ row, path, onChange }: { row: Property; path: string; onChan
   if (row.type === 'boolean') {
     return (
       <select aria-label={name} value={String(row.fallback ?? '')} disabled={readonly} onChange={(event) => onChange(event.target.value === '' ? undefined : event.target.value === 'true')}>
-        <option value="">nothing</option><option value="true">yes</option><option value="false">no</option>
+        <option value="">None</option><option value="true">True</option><option value="false">False</option>
       </select>
     )
   }

@@ -31,18 +31,18 @@ function placeOf(option: Option, distance: number, doc: Document, reader: Reader
   switch (option.group) {
     case 'scope': {
       const container = option.block!
-      const word = kindOf(doc, container, specs) === 'parallel' ? 'this branch' : 'this iteration'
+      const word = kindOf(doc, container, specs) === 'parallel' ? 'This branch' : 'This iteration'
       return [`${word} of ${nameOf(doc, container)}`, aroundOf(doc, reader).indexOf(container) * 0.1]
     }
     case 'upstream':
-      if (distance <= 1) return ['right before', 1]
-      if (distance < 1000) return ['before that', 2]
-      return [`before ${nameOf(doc, aroundOf(doc, reader)[Math.floor(distance / 1000) - 1] ?? '')}`.trim(), 2 + distance / 1000]
-    case 'loop': return ['last iteration of a loop before', 30]
-    case 'earlier': return ['iteration before this one', 31]
-    case 'input': return ['input of the run', 40]
-    case 'variables': return ['workflow variables', 41]
-    case 'environment': return ['environment', 42]
+      if (distance <= 1) return ['Previous step', 1]
+      if (distance < 1000) return ['Earlier steps', 2]
+      return [`Before ${nameOf(doc, aroundOf(doc, reader)[Math.floor(distance / 1000) - 1] ?? '')}`.trim(), 2 + distance / 1000]
+    case 'loop': return ['Last iteration of an earlier loop', 30]
+    case 'earlier': return ['Previous iteration', 31]
+    case 'input': return ['Run input', 40]
+    case 'variables': return ['Workflow variables', 41]
+    case 'environment': return ['Environment', 42]
   }
 }
 
@@ -89,7 +89,7 @@ export function RefMenu({ id, options, active, doc, reader, specs, anchor, onAct
 
   return (
     <div ref={ref} popover="manual" className="menu refmenu" onPointerDown={(event) => event.preventDefault()}>
-      <div role="listbox" id={id} aria-label="What can be read here">
+      <div role="listbox" id={id} aria-label="References">
         {options.map((option, i) => (
           <div key={option.insert} role="presentation">
             {titles.has(option) ? <div className="listbox__group label" role="presentation">{titles.get(option)}</div> : null}
@@ -115,7 +115,7 @@ export function RefMenu({ id, options, active, doc, reader, specs, anchor, onAct
           </div>
         ))}
       </div>
-      <p className="refmenu__keys label">Enter takes it, Right its fields, Left back</p>
+      <p className="refmenu__keys label">Enter select, Right open, Left back</p>
     </div>
   )
 }

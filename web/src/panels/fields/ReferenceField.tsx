@@ -26,6 +26,8 @@ export interface ReferenceFieldProps {
   inside?: boolean
   /** An expression is not filled in but computed: the preview lists its references. */
   expression?: boolean
+  /** The text is JSON: a reference outside of quotes gets some. */
+  json?: boolean
   preview?: boolean
 }
 
@@ -83,7 +85,8 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
       const open = option.insert.slice(0, -1) + '.'
       return replace(typing.start, typing.end, open, typing.start + open.length, true)
     }
-    replace(typing.start, typing.end, option.insert, typing.start + option.insert.length, false)
+    const text = props.json && !isQuoted(value.slice(0, typing.start)) ? JSON.stringify(option.insert) : option.insert
+    replace(typing.start, typing.end, text, typing.start + text.length, false)
   }
 
   const out = (): boolean => {
@@ -151,6 +154,11 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
       {props.preview === false || !reader ? null : <PreviewLine text={value} inside={inside} expression={expression} />}
     </div>
   )
+}
+
+/** Does JSON text end inside a string? */
+function isQuoted(before: string): boolean {
+  return (before.replace(/\\./g, '').match(/"/g)?.length ?? 0) % 2 === 1
 }
 
 function Wrong({ id, mark, readonly, onFix }: { id: string; mark: Mark; readonly: boolean; onFix: (text: string) => void }): ReactElement {

@@ -5,7 +5,7 @@ import type { Json } from '../../net/types'
 import { freshId } from '../../state/document'
 import type { ControlProps } from './Field'
 import { ReferenceField } from './ReferenceField'
-import { AddRow, checkHandle, CommitInput, moved, replaced, RowTools } from './rows'
+import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 
 export function TextsField({ type, name, value, onChange, path, schema, label, onRenameHandle }: ControlProps): ReactElement {
   const given = value ?? schema.default
@@ -31,7 +31,7 @@ export function TextsField({ type, name, value, onChange, path, schema, label, o
           </div>
         )
       })}
-      <AddRow testId={`add-${path}`} onClick={() => put([...items, handles ? freshId((id) => items.includes(id), 'action') : ''])}>Add</AddRow>
+      <AddRow testId={`add-${path}`} onClick={() => (put([...items, handles ? freshId((id) => items.includes(id), 'action') : '']), focusField(`field-${path}.${items.length}`))}>{handles ? 'Add button' : 'Add item'}</AddRow>
     </div>
   )
 }

@@ -85,9 +85,9 @@ export function typesOf(schema: JsonSchema): string[] {
   return types.filter((type) => type !== 'null')
 }
 
-/** Is a field to be seen, with these params? What has a value is never hidden. */
-export function isShown(hint: Hint, params: JsonObject, value: Json | undefined, defaults: JsonObject = {}): boolean {
-  if (!hint.when || value !== undefined) return true
+/** Is a field to be seen, with these params? */
+export function isShown(hint: Hint, params: JsonObject, defaults: JsonObject = {}): boolean {
+  if (!hint.when) return true
   return Object.entries(hint.when).every(([name, values]) => {
     const other = params[name] ?? defaults[name]
     return other === undefined || other === null || values.includes(other) || isReferenceText(other)

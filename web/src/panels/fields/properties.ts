@@ -19,7 +19,7 @@ export interface Property {
 export const PROPERTY_TYPES = ['any', 'string', 'long', 'number', 'integer', 'boolean', 'choice', 'date', 'array', 'object'] as const
 export type PropertyType = (typeof PROPERTY_TYPES)[number]
 export const TYPE_WORDS: Record<PropertyType, string> = {
-  any: 'anything', string: 'text', long: 'long text', number: 'number', integer: 'whole number', boolean: 'yes or no', choice: 'choice', date: 'date', array: 'list', object: 'object',
+  any: 'Any', string: 'Text', long: 'Long text', number: 'Number', integer: 'Whole number', boolean: 'True or false', choice: 'Choice', date: 'Date', array: 'List', object: 'Object',
 }
 /** What a start block's fields can be. */
 export const FIELD_TYPES: readonly PropertyType[] = ['any', 'string', 'number', 'integer', 'boolean', 'object', 'array']

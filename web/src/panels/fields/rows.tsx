@@ -13,13 +13,22 @@ export function RowTools({ at, count, name, onMove, onRemove }: {
     <span className="rowtools">
       {onMove ? (
         <>
-          <Button kind="bare" icon="down" iconOnly className="rowtools__up" why={at === 0 ? 'It is the first.' : null} onClick={() => onMove(at - 1)}>{`Move ${name} up`}</Button>
-          <Button kind="bare" icon="down" iconOnly why={at === count - 1 ? 'It is the last.' : null} onClick={() => onMove(at + 1)}>{`Move ${name} down`}</Button>
+          <Button kind="bare" icon="down" iconOnly className="rowtools__up" why={at === 0 ? 'Already first' : null} onClick={() => onMove(at - 1)}>{`Move ${name} up`}</Button>
+          <Button kind="bare" icon="down" iconOnly why={at === count - 1 ? 'Already last' : null} onClick={() => onMove(at + 1)}>{`Move ${name} down`}</Button>
         </>
       ) : null}
       {onRemove ? <Button kind="bare" icon="trash" iconOnly onClick={onRemove}>{`Remove ${name}`}</Button> : null}
     </span>
   )
+}
+
+/** Put the keyboard into a field that is about to be drawn, with its text selected: what is typed replaces it. */
+export function focusField(testId: string): void {
+  requestAnimationFrame(() => requestAnimationFrame(() => {
+    const field = document.querySelector<HTMLInputElement | HTMLTextAreaElement>(`[data-testid="${CSS.escape(testId)}"]`)
+    field?.focus()
+    field?.select()
+  }))
 }
 
 export function AddRow({ children, onClick, testId }: { children: string; onClick: () => void; testId?: string }): ReactElement | null {
@@ -70,7 +79,7 @@ export function replaced<T>(list: readonly T[], at: number, item: T | undefined)
 
 /** Names of handles: what the server accepts. */
 export function checkHandle(text: string, taken: readonly string[]): string | null {
-  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return 'Letters, digits, dot, dash and underscore only.'
-  if (text === 'out' || text === 'error') return 'out and error are taken.'
-  return taken.includes(text) ? 'Another one has this name.' : null
+  if (!/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return 'Use letters, digits, dots, dashes and underscores only.'
+  if (text === 'out' || text === 'error') return 'The ids out and error are reserved.'
+  return taken.includes(text) ? 'This name is already used.' : null
 }

@@ -3,6 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../net/types'
 import { placeholderOf, type ControlProps } from './Field'
+import { durationText } from '../tape/time'
 import { readNumber } from './number'
 import { ReferenceField } from './ReferenceField'
 import { useFieldScope } from './scope'
@@ -11,7 +12,9 @@ import { useFieldScope } from './scope'
 export function NumberControl({ value, onChange, ids, path, schema, hint }: ControlProps): ReactElement {
   const [typed, setTyped] = useState<string | null>(null)
   const shown = typed !== null && same(readNumber(typed), value) ? typed : value === undefined || value === null ? '' : String(value)
+  const length = lengthOf(schema.title ?? '', value ?? schema.default)
   return (
+    <>
     <ReferenceField
       id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={shown} mono
       placeholder={hint.placeholder ?? placeholderOf(schema)}
@@ -20,7 +23,17 @@ export function NumberControl({ value, onChange, ids, path, schema, hint }: Cont
         onChange(readNumber(text))
       }}
     />
+    {length ? <p className="fld__about" data-testid={`length-${path}`}>{length}</p> : null}
+    </>
   )
+}
+
+/** 604800 of a field in seconds: `= 7 d`. '' when the number says it as well. */
+function lengthOf(title: string, value: Json | undefined): string {
+  const unit = /\((seconds|ms)\)$/.exec(title)?.[1]
+  if (!unit || typeof value !== 'number') return ''
+  const ms = unit === 'ms' ? value : value * 1000
+  return ms >= 120_000 ? `= ${durationText(ms)}` : ''
 }
 
 function same(a: Json | undefined, b: Json | undefined): boolean {
@@ -37,7 +50,7 @@ export function BooleanControl({ value, onChange, ids, path, schema, label }: Co
         type="checkbox" role="switch" id={ids.control} data-testid={`field-${path}`} checked={on} disabled={readonly} aria-describedby={ids.describedBy}
         aria-label={label} onChange={(event) => onChange(event.target.checked === byDefault ? undefined : event.target.checked)}
       />
-      <span className="quiet" aria-hidden="true">{on ? 'on' : 'off'}</span>
+      <span className="quiet" aria-hidden="true">{on ? 'On' : 'Off'}</span>
     </span>
   )
 }
@@ -58,14 +71,14 @@ export function SelectControl({ value, onChange, ids, path, schema, hint, params
         onChange(hasDefault && next === byDefault && !required ? undefined : next)
       }}
     >
-      {hasDefault ? null : <option value="">{required ? 'choose' : 'none'}</option>}
+      {hasDefault ? null : <option value="">{required ? 'Choose' : 'None'}</option>}
       {known ? null : <option value={chosen}>{String(value)} (unknown)</option>}
-      {options.map((option) => <option key={JSON.stringify(option)} value={JSON.stringify(option)}>{wordOf(option)}</option>)}
+      {options.map((option) => <option key={JSON.stringify(option)} value={JSON.stringify(option)}>{schema['x-titles']?.[String(option)] ?? wordOf(option)}</option>)}
     </select>
   )
 }
 
 function wordOf(option: Json): string {
-  if (option === '') return 'none'
-  return typeof option === 'string' ? (/^[a-z_]+$/.test(option) ? option.replace(/_/g, ' ') : option) : JSON.stringify(option)
+  if (option === '') return 'None'
+  return typeof option === 'string' ? (/^[a-z_]+$/.test(option) ? option.charAt(0).toUpperCase() + option.slice(1).replace(/_/g, ' ') : option) : JSON.stringify(option)
 }

@@ -2,7 +2,7 @@
 
 import { type ReactElement } from 'react'
 import { dispatch } from '../../state/doc'
-import { chainOf, kindOf, nameOf } from '../../state/document'
+import { chainOf, kindOf, nameOf, routeTitle } from '../../state/document'
 import { runStore } from '../../state/live'
 import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../state/run'
 import { useSelect } from '../../state/store'
@@ -31,15 +31,15 @@ export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | 
         {readonly ? <h2>{name}</h2> : (
           <CommitInput
             label="Name of the block" testId="block-name" value={name} onCommit={(next) => dispatch({ type: 'rename', id, name: next })}
-            check={(text) => (text.trim() === '' ? 'A block needs a name.' : text.length > 128 ? 'That is too long.' : null)}
+            check={(text) => (text.trim() === '' ? 'A block needs a name.' : text.length > 128 ? 'A name has at most 128 characters.' : null)}
           />
         )}
         {hasRun ? <Status status={node ? shownStatus(node) : statusAt(view, doc, id, iter)} /> : null}
       </div>
-      {shared ? <p className="inspector__note">References write it as <code>{`<${id}>`}</code>: {isWritable(name) ? 'the name is not its alone' : 'the name can not stand in a reference'}.</p> : null}
-      {block.enabled === false ? <p className="inspector__note">Disabled: it is left out of runs.</p> : null}
+      {shared ? <p className="inspector__note">{isWritable(name) ? 'Another block has this name.' : 'This name cannot be used in references.'} Use <code>{`<${id}>`}</code> in references.</p> : null}
+      {block.enabled === false ? <p className="inspector__note">This block is disabled and does not run.</p> : null}
       <dl className="facts">
-        <dt>kind</dt><dd>{specs.get(block.type)?.title ?? block.type}</dd>
+        <dt>Type</dt><dd>{specs.get(block.type)?.title ?? block.type}</dd>
         {hasRun ? <RunFacts id={id} node={node} /> : null}
       </dl>
     </header>
@@ -47,7 +47,7 @@ export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | 
 }
 
 function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): ReactElement {
-  const { doc } = useFieldScope()
+  const { doc, specs } = useFieldScope()
   const view = useSelect(runStore, (state) => state.view)
   const iter = useSelect(uiStore, (state) => state.iter)
   const now = useClock(200)
@@ -65,24 +65,24 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
         const { scopes } = scopesAt(view, doc, container, iter)
         const word = kindOf(doc, container) === 'parallel' ? 'branch' : 'iteration'
         return (
-          <Fact key={container} name={word}>
+          <Fact key={container} name={word === 'branch' ? 'Branch' : 'Iteration'}>
             {nameOf(doc, container)} <b>{scopes.length ? index + 1 : 0}</b> of {scopes.length}
             {scopes.length > 1 ? (
               <span className="facts__step">
-                <Button kind="bare" icon="back" iconOnly why={index === 0 ? 'This is the first.' : null} onClick={() => setIter(container, index - 1)}>{`Previous ${word}`}</Button>
-                <Button kind="bare" icon="chevron" iconOnly why={index >= scopes.length - 1 ? 'This is the last.' : null} onClick={() => setIter(container, index + 1)}>{`Next ${word}`}</Button>
+                <Button kind="bare" icon="back" iconOnly why={index === 0 ? 'Already first' : null} onClick={() => setIter(container, index - 1)}>{`Previous ${word}`}</Button>
+                <Button kind="bare" icon="chevron" iconOnly why={index >= scopes.length - 1 ? 'Already last' : null} onClick={() => setIter(container, index + 1)}>{`Next ${word}`}</Button>
               </span>
             ) : null}
           </Fact>
         )
       })}
-      {region ? <Fact name="done">{region.closed} of {region.count}{region.failed ? `, ${region.failed} failed` : ''}</Fact> : null}
-      {attempts > 1 || node?.status === 'retrying' ? <Fact name="attempt">{attempts}{most ? ` of ${most}` : ''}{node?.status === 'retrying' && due ? `, next in ${due}` : ''}</Fact> : null}
-      {node?.cached ? <Fact name="output">from the cache</Fact> : null}
-      {node?.lost ? <Fact name="restarts">{node.lost}</Fact> : null}
-      {node?.status === 'waiting' && due ? <Fact name="ends in">{due}</Fact> : null}
-      {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'took' : 'for'}>{durationText(took)}</Fact> : null}
-      {node?.route && node.route !== 'out' ? <Fact name="went by">{node.route}</Fact> : null}
+      {region ? <Fact name="Finished">{region.closed} of {region.count}{region.failed ? `, ${region.failed} failed` : ''}</Fact> : null}
+      {attempts > 1 || node?.status === 'retrying' ? <Fact name="Attempt">{attempts}{most ? ` of ${most}` : ''}{node?.status === 'retrying' && due ? `, next in ${due}` : ''}</Fact> : null}
+      {node?.cached ? <Fact name="Output">From the cache</Fact> : null}
+      {node?.lost ? <Fact name="Restarts">{node.lost}</Fact> : null}
+      {node?.status === 'waiting' && due ? <Fact name="Expires in">{due}</Fact> : null}
+      {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'Duration' : 'Running for'}>{durationText(took)}</Fact> : null}
+      {node?.route && node.route !== 'out' ? <Fact name="Branch taken">{routeTitle(doc, id, node.route, specs)}</Fact> : null}
     </>
   )
 }

@@ -25,11 +25,11 @@ export function EventsTab({ id, node }: { id: string; node: NodeState | undefine
     () => (path === undefined ? [] : timeline.log.filter((event) => event.block === id && event.path === path)),
     [timeline, head, id, path],
   )
-  if (!events.length) return <EmptyState title="Nothing has happened to it yet" />
+  if (!events.length) return <EmptyState title="No events yet" />
   const shown = all ? events : events.slice(-SHOWN)
   return (
     <>
-      {shown.length < events.length ? <Button onClick={() => setAll(true)}>{`Show ${events.length - shown.length} earlier`}</Button> : null}
+      {shown.length < events.length ? <Button onClick={() => setAll(true)}>{`Show ${events.length - shown.length} earlier events`}</Button> : null}
       <ol className="nodeevents">
         {shown.map((event) => (
           <li key={event.seq}>

@@ -2,7 +2,7 @@
 
 import { type ReactElement } from 'react'
 import { dispatch, docStore, specsOf } from '../../state/doc'
-import { handlesOf, indexOf, nameOf, noteId } from '../../state/document'
+import { handlesOf, handleTitle, indexOf, nameOf, noteId } from '../../state/document'
 import { runStore } from '../../state/live'
 import { edgeAt } from '../../state/run'
 import { useSelect } from '../../state/store'
@@ -69,16 +69,16 @@ export function EdgePanel({ mode, id }: { mode: Mode; id: string }): ReactElemen
       <header className="inspector__head">
         <div className="inspector__title"><h2>Connection</h2></div>
         <dl className="facts">
-          <dt>from</dt><dd><Pick doc={doc} id={edge.source} /></dd>
-          <dt>to</dt><dd><Pick doc={doc} id={edge.target} /></dd>
-          {taken ? <><dt>taken</dt><dd>{taken.live} times{taken.dead ? `, not ${taken.dead}` : ''}</dd></> : null}
+          <dt>From</dt><dd><Pick doc={doc} id={edge.source} /></dd>
+          <dt>To</dt><dd><Pick doc={doc} id={edge.target} /></dd>
+          {taken ? <><dt>Taken</dt><dd>{counted(taken.live, 'time') || 'Never'}{taken.dead ? `, skipped ${counted(taken.dead, 'time')}` : ''}</dd></> : null}
         </dl>
       </header>
       <div className="inspector__body">
         <label className="fld">
-          <span className="fld__label">Leaves by</span>
+          <span className="fld__label">Branch</span>
           <select value={edge.handle} disabled={readonly} onChange={(event) => swap(event.target.value)} data-testid="edge-handle">
-            {(handles.includes(edge.handle) ? handles : [edge.handle, ...handles]).map((handle) => <option key={handle}>{handle}</option>)}
+            {(handles.includes(edge.handle) ? handles : [edge.handle, ...handles]).map((handle) => <option key={handle} value={handle}>{source ? handleTitle(source, handle, specsOf().get(source.type)) : handle}</option>)}
           </select>
         </label>
         {readonly ? null : (
@@ -95,7 +95,7 @@ export function NotePanel({ mode, id }: { mode: Mode; id: string }): ReactElemen
   const doc = useShownDoc(mode)
   const readonly = useSelect(docStore, (state) => state.readonly) || mode === 'run'
   const note = (doc.notes ?? []).find((each, i) => noteId(each, i) === id)
-  if (!note) return <EmptyState title="This note is gone" />
+  if (!note) return <EmptyState title="This note was deleted" />
   return (
     <>
       <header className="inspector__head"><div className="inspector__title"><Icon name="note" /><h2>Note</h2></div></header>

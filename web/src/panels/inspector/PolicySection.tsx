@@ -11,12 +11,12 @@ import { useFieldScope } from '../fields/scope'
 type PolicyChange = { [K in keyof Policy]?: Policy[K] | undefined }
 
 const RETRY: Record<string, JsonSchema> = {
-  max_attempts: { title: 'Attempts', description: 'In all. Left empty: 3 for blocks with effects, else 1.', type: 'integer', minimum: 1, maximum: 100 },
-  backoff: { title: 'Pauses', enum: ['fixed', 'linear', 'exponential'], default: 'exponential' },
-  initial_ms: { title: 'First pause (ms)', type: 'integer', default: 1000 },
-  factor: { title: 'Grows by', type: 'number', default: 2 },
-  max_ms: { title: 'Longest pause (ms)', type: 'integer', default: 300_000 },
-  jitter: { title: 'Random share', type: 'number', default: 0.25, description: '0 to 1: how much pauses differ, so that many do not come at once.' },
+  max_attempts: { title: 'Max attempts', description: 'Including the first one. Leave empty for the default of the block type.', type: 'integer', minimum: 1, maximum: 100 },
+  backoff: { title: 'Delay', enum: ['fixed', 'linear', 'exponential'], 'x-titles': { fixed: 'Fixed', linear: 'Linear', exponential: 'Exponential' }, default: 'exponential' },
+  initial_ms: { title: 'First delay (ms)', type: 'integer', default: 1000 },
+  factor: { title: 'Factor', type: 'number', default: 2 },
+  max_ms: { title: 'Max delay (ms)', type: 'integer', default: 300_000 },
+  jitter: { title: 'Jitter', type: 'number', default: 0.25, description: 'Random part of the delay, from 0 to 1.' },
 }
 
 export function PolicySection({ id }: { id: string }): ReactElement {
@@ -47,26 +47,26 @@ export function PolicySection({ id }: { id: string }): ReactElement {
   const used = Object.keys(policy).length > 0 || !!block.assign || block.enabled === false
   return (
     <details className="fold" open={used || undefined} data-testid="policy">
-      <summary>When it fails, limits, result</summary>
+      <summary>Error handling & limits</summary>
       <div className="inspector__fields">
         {retryField('max_attempts')}
         {retry.max_attempts === undefined && !policy.retry ? null : (
           <div className="twocol">{['backoff', 'initial_ms', 'factor', 'max_ms'].filter((name) => name !== 'factor' || (retry.backoff ?? 'exponential') === 'exponential').map(retryField)}{retryField('jitter')}</div>
         )}
-        {field('timeout_s', { title: 'Time limit (seconds)', type: 'number', description: 'For one attempt.' })}
+        {field('timeout_s', { title: 'Timeout (seconds)', type: 'number', description: 'For each attempt.' })}
         {field('on_error', {
-          title: 'When it has failed', enum: ['fail', 'continue'], default: 'fail', description: 'fail: goes by the error handle, or fails the run. continue: goes on, the output is null.',
+          title: 'When this block fails', enum: ['fail', 'continue'], 'x-titles': { fail: 'Use the error branch, or fail the run', continue: 'Continue with null' }, default: 'fail',
         })}
-        {field('skip_if', { title: 'Leave out if', type: 'string', 'x-weft': 'expression', description: 'JavaScript. When true the block does not run and the way goes on behind it.' })}
-        {groups.length || policy.group ? field('group', { title: 'Group', enum: groups, description: 'Blocks of a group run only so many at a time; see the settings of the workflow.' }) : null}
+        {field('skip_if', { title: 'Skip if', type: 'string', 'x-weft': 'expression', description: 'A JavaScript expression. If it is true, the block is skipped and the run continues after it.' })}
+        {groups.length || policy.group ? field('group', { title: 'Concurrency group', enum: groups, description: 'Limits how many blocks of the group run at the same time. Set the limit in the workflow settings.' }) : null}
         <Field
-          type={null} name="assign" schema={{ title: 'Store the output in', type: 'string', description: 'A place in the workflow variables, such as $.customer.' }} value={block.assign ?? undefined} path="assign"
+          type={null} name="assign" schema={{ title: 'Save output to variable', type: 'string', description: 'A workflow variable, for example $.customer.' }} value={block.assign ?? undefined} path="assign"
           pointer={`/blocks/${escapePointer(id)}/assign`}
           onChange={(value) => dispatch({ type: 'setBlock', id, fields: { assign: typeof value === 'string' ? value : undefined } }, `assign ${id}`)}
         />
         {readonly ? null : (
           <Field
-            type={null} name="enabled" schema={{ title: 'Part of runs', type: 'boolean', default: true }} value={block.enabled === false ? false : undefined} path="enabled"
+            type={null} name="enabled" schema={{ title: 'Enabled', type: 'boolean', default: true }} value={block.enabled === false ? false : undefined} path="enabled"
             onChange={(value) => dispatch({ type: 'setEnabled', ids: [id], enabled: value !== false })}
           />
         )}

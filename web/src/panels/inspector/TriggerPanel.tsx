@@ -31,16 +31,16 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
   return (
     <>
       {cron ? (
-        <Section label="next times">
-          {words ? <p className="part__words">{capital(words)}, {tz}.</p> : null}
-          {next.error ? <p className="quiet">{next.error instanceof ApiError && next.error.status === 422 ? next.error.message : 'The server can not say when.'}</p> : next.value ? <Moments times={next.value} tz={tz} /> : null}
+        <Section label="Next runs">
+          {words ? <p className="part__words">{capital(words)} ({tz})</p> : null}
+          {next.error ? <p className="quiet">{next.error instanceof ApiError && next.error.status === 422 ? next.error.message : 'The next runs are not available.'}</p> : next.value ? <Moments times={next.value} tz={tz} /> : null}
         </Section>
       ) : null}
       <Stored what="schedule" known={stored.value !== null} loading={stored.loading} anchor="schedules">
         {stored.value ? (
           <p>
-            {stored.value.enabled ? <>Switched on{stored.value.next_run_at === null ? '' : <>, next <Ago at={stored.value.next_run_at} to /></>}.</> : 'Switched off.'}
-            {stored.value.cron === cron && stored.value.tz === tz ? '' : <> It goes by <code>{stored.value.cron}</code> {stored.value.tz} until a version is saved.</>}
+            {stored.value.enabled ? <>Enabled{stored.value.next_run_at === null ? '' : <>, next <Ago at={stored.value.next_run_at} to /></>}.</> : 'Disabled.'}
+            {stored.value.cron === cron && stored.value.tz === tz ? '' : <> The published version uses <code>{stored.value.cron}</code> ({stored.value.tz}).</>}
             {stored.value.last_run_id ? <> The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.</> : null}
             {stored.value.error ? <span className="ref__wrong"> {stored.value.error}</span> : null}
           </p>
@@ -58,7 +58,7 @@ function WebhookPanel({ id }: { id: string }): ReactElement {
         <>
           <WebhookAccess webhook={stored.value} />
           <p>
-            {stored.value.enabled ? 'Switched on.' : 'Switched off.'}
+            {stored.value.enabled ? 'Enabled.' : 'Disabled.'}
             {stored.value.last_run_id ? <> The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.</> : null}
           </p>
         </>
@@ -69,15 +69,15 @@ function WebhookPanel({ id }: { id: string }): ReactElement {
 
 function Stored({ what, known, loading, anchor, children }: { what: string; known: boolean; loading: boolean; anchor: string; children: ReactElement | null }): ReactElement {
   return (
-    <Section label="stored" tools={<Link to={`/settings#${anchor}`} className="linklike">All {what}s</Link>}>
+    <Section label="Published version" tools={<Link to={`/settings#${anchor}`} className="linklike">All {what}s</Link>}>
       <div className="stored" data-testid={`stored-${what}`}>
-        {known ? children : loading ? null : <p className="quiet">{what === 'webhook' ? 'It gets its address and its secret when a version of the workflow is saved.' : 'It begins when a version of the workflow is saved.'}</p>}
+        {known ? children : loading ? null : <p className="quiet">{what === 'webhook' ? 'The URL and the secret are created when you publish.' : 'Starts when you publish.'}</p>}
       </div>
     </Section>
   )
 }
 
-/** What the server has for this block in the workflow the draft belongs to; asked again after a version is saved. */
+/** What the server has for this block in the workflow the draft belongs to; asked again after a version is published. */
 function useStored<T>(load: (workflow: string) => Promise<T | null>, block: string) {
   const workflow = useSelect(docStore, (s) => s.baseName)
   const version = useSelect(docStore, (s) => s.baseVersion)

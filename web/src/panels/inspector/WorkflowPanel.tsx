@@ -11,12 +11,12 @@ import { isTrigger } from '../../state/document'
 import { VariablesField } from './VariablesField'
 
 const SETTINGS: Record<string, JsonSchema> = {
-  timeout_s: { title: 'Time limit of a run (seconds)', type: 'number', default: 86_400 },
-  max_concurrency: { title: 'Blocks at one time', type: 'integer', default: 100 },
-  on_failure: { title: 'When a block fails', enum: ['drain', 'cancel'], default: 'drain', description: 'drain: what runs is finished. cancel: it is stopped.' },
-  groups: { title: 'Groups', type: 'object', additionalProperties: { type: 'integer' }, description: 'Name and number: so many blocks of the group run at one time.' },
-  max_executions: { title: 'Blocks in a run, at most', type: 'integer', default: 10_000 },
-  durability: { title: 'Durability', enum: ['strict', 'ahead'], default: 'strict', description: 'strict: each step is on disk before the next begins.' },
+  timeout_s: { title: 'Run timeout (seconds)', type: 'number', default: 86_400 },
+  max_concurrency: { title: 'Max concurrency', type: 'integer', default: 100 },
+  on_failure: { title: 'When a block fails', enum: ['drain', 'cancel'], 'x-titles': { drain: 'Finish running blocks', cancel: 'Cancel running blocks' }, default: 'drain', description: 'What happens to other running blocks before the run fails.' },
+  groups: { title: 'Concurrency groups', type: 'object', additionalProperties: { type: 'integer' }, description: 'Name and how many blocks of the group run at the same time.' },
+  max_executions: { title: 'Max block executions', type: 'integer', default: 10_000 },
+  durability: { title: 'Durability', enum: ['strict', 'ahead'], 'x-titles': { strict: 'Strict', ahead: 'Ahead' }, default: 'strict', description: 'Strict: each step is on disk before the next one starts.' },
 }
 
 export function WorkflowPanel(): ReactElement {
@@ -43,8 +43,8 @@ export function WorkflowPanel(): ReactElement {
           )}
         </div>
         <dl className="facts">
-          <dt>blocks</dt><dd>{Object.keys(doc.blocks).length}</dd>
-          <dt>starts with</dt><dd>{starts.map(([id, block]) => block.name ?? id).join(', ') || 'nothing yet'}</dd>
+          <dt>Blocks</dt><dd>{Object.keys(doc.blocks).length}</dd>
+          <dt>Triggers</dt><dd>{starts.map(([id, block]) => block.name ?? id).join(', ') || 'None'}</dd>
         </dl>
       </header>
       <div className="inspector__body">
@@ -55,7 +55,7 @@ export function WorkflowPanel(): ReactElement {
             onChange={(value) => putMeta('description', typeof value === 'string' ? value : '')}
           />
           <Field
-            type={null} name="input" schema={{ title: 'Input', 'x-ui': { widget: 'schema' }, description: 'What a run is given; the run form is made from it. References read it as <input.name>.' }}
+            type={null} name="input" schema={{ title: 'Input', 'x-ui': { widget: 'schema' }, description: 'Fields of the run form. Use <input.name> in references.' }}
             value={(doc.input ?? undefined) as Json | undefined} path="input" pointer="/input" onChange={(value) => putMeta('input', value as JsonSchema | undefined)}
           />
           <VariablesField value={doc.variables ?? {}} onChange={(value: JsonObject | undefined) => putMeta('variables', value)} />

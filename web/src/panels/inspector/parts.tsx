@@ -26,7 +26,7 @@ export function ErrorCard({ error, handled = false }: { error: ErrorInfo; handle
     <div className="errorcard" data-handled={handled || undefined} role="group" aria-label="Error" data-testid="error">
       <p className="errorcard__message"><Icon name="failed" />{error.message}</p>
       {error.hint ? <p className="errorcard__hint">{error.hint}</p> : null}
-      <p className="label">{[error.code, error.retryable === false ? 'not tried again' : '', handled ? 'handled' : ''].filter(Boolean).join(' · ')}</p>
+      <p className="label">{[error.code, error.retryable === false ? 'not retried' : '', handled ? 'handled' : ''].filter(Boolean).join(' · ')}</p>
       {Object.keys(more).length ? (
         <details className="errorcard__more"><summary>Details</summary><ValueTree value={more as Json} label="Details of the error" height={160} /></details>
       ) : null}
@@ -63,12 +63,12 @@ export function Value({ value, cut, size, preview, href, base, name, label }: {
   if (cut) {
     return (
       <>
-        <div className="part__bar"><span className="label">first 64 kB of {sizeText(size ?? 0)}</span><a className="button" href={href} download={`${name}.json`}><Icon name="download" />Download</a></div>
+        <div className="part__bar"><span className="label">First 64 kB of {sizeText(size ?? 0)}</span><a className="button" href={href} download={`${name}.json`}><Icon name="download" />Download</a></div>
         <pre className="rawvalue" tabIndex={0} aria-label={`${label}, beginning`}>{preview}</pre>
       </>
     )
   }
-  if (value === undefined) return <EmptyState title="Nothing" />
+  if (value === undefined) return <EmptyState title="No value" />
   if (typeof value === 'string' && (value.length > 60 || value.includes('\n'))) return <LongText text={value} label={label} />
   return <ValueTree value={value} {...(base ? { base } : {})} name={name} label={label} height={320} />
 }
@@ -78,7 +78,7 @@ function LongText({ text, label }: { text: string; label: string }): ReactElemen
   return (
     <>
       <pre className="rawvalue" tabIndex={0} aria-label={label}>{text.slice(0, most)}</pre>
-      {text.length > most ? <p className="label">first 64 kB of {sizeText(text.length)}</p> : null}
+      {text.length > most ? <p className="label">First 64 kB of {sizeText(text.length)}</p> : null}
     </>
   )
 }

@@ -92,28 +92,28 @@ export default function JsonView(): ReactElement {
   }
   const copy = async (): Promise<void> => {
     await navigator.clipboard.writeText(session.text)
-    toast('Copied the workflow as JSON', 'ok')
+    toast('Copied workflow JSON', 'ok')
   }
 
   return (
     <section className="jsonview" aria-label="JSON" data-testid="json-view">
       <header className="jsonview__head">
         <h2>JSON</h2>
-        <span className="label">{errors.length ? 'not saved' : readonly ? 'read only' : 'changes are taken over as you type'}</span>
+        <span className="label">{errors.length ? 'Not saved' : readonly ? 'Read only' : 'Changes apply as you type'}</span>
         <Button kind="bare" icon="copy" iconOnly onClick={() => void copy()}>Copy all</Button>
         <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.set({ view: 'canvas' })}>Close the JSON view</Button>
       </header>
       {errors.length ? (
         <div className="jsonview__banner" role="status" data-testid="json-banner">
           <Icon name="warning" />
-          <span>The text has {errors.length === 1 ? 'an error' : `${errors.length} errors`}: {errors[0]!.message} The canvas keeps the last good version.</span>
-          <Button kind="bare" onClick={() => (editor.current?.reveal(errors[0]!.from, errors[0]!.to), editor.current?.focus())}>Go to it</Button>
-          <Button kind="bare" onClick={takeCanvas}>Drop my text</Button>
+          <span>The text has {errors.length === 1 ? 'an error' : `${errors.length} errors`}: {errors[0]!.message} The canvas shows the last valid version.</span>
+          <Button kind="bare" onClick={() => (editor.current?.reveal(errors[0]!.from, errors[0]!.to), editor.current?.focus())}>Go to error</Button>
+          <Button kind="bare" onClick={takeCanvas}>Discard changes</Button>
         </div>
       ) : null}
-      {moved && errors.length ? <p className="jsonview__banner" data-tone="quiet">The canvas was changed meanwhile. What you finish here will replace that.</p> : null}
+      {moved && errors.length ? <p className="jsonview__banner" data-tone="quiet">The canvas has changed. Your text will replace those changes.</p> : null}
       <div ref={host} className="jsonview__host" data-testid="json-editor" />
-      {ready ? null : <p className="label jsonview__wait">loading the editor</p>}
+      {ready ? null : <p className="label jsonview__wait">Loading the editor</p>}
     </section>
   )
 }
@@ -129,7 +129,7 @@ class Session {
   private parse: ReturnType<typeof setTimeout> | null = null
   private check: ReturnType<typeof setTimeout> | null = null
 
-  /** `stored` is `doc`, or what it was made of by leaving out what can not be drawn: then that is shown, with its errors. */
+  /** `stored` is `doc`, or what it was made of by leaving out what cannot be drawn: then that is shown, with its errors. */
   begin(doc: Document, stored: unknown): readonly TextError[] {
     this.follow(doc)
     if (stored === doc) return []

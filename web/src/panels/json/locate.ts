@@ -45,7 +45,7 @@ export function locate(text: string): Located {
     try {
       return JSON.parse(text.slice(from, at)) as string
     } catch {
-      return fail('A backslash or control character that JSON does not know.', from, at)
+      return fail('Invalid escape or control character.', from, at)
     }
   }
   const value = (pointer: string, depth: number, key?: Place['key']): void => {
@@ -59,7 +59,7 @@ export function locate(text: string): Located {
       for (blank(); text[at] !== '}'; ) {
         const start = at
         const name = string('a name')
-        if (seen.has(name)) fail(`${JSON.stringify(name)} is there twice.`, start, at)
+        if (seen.has(name)) fail(`${JSON.stringify(name)} is used twice.`, start, at)
         seen.add(name)
         const named = { from: start, to: at }
         blank()
@@ -70,7 +70,7 @@ export function locate(text: string): Located {
         if (text[at] === ',') {
           const comma = at++
           blank()
-          if (text[at] === '}') fail('A comma with nothing behind it.', comma)
+          if (text[at] === '}') fail('Trailing comma.', comma)
         } else if (text[at] !== '}') fail(at >= text.length ? 'The object is not closed.' : 'Expected a comma or }.', at >= text.length ? from : at)
       }
       at++
@@ -83,7 +83,7 @@ export function locate(text: string): Located {
         if (text[at] === ',') {
           const comma = at++
           blank()
-          if (text[at] === ']') fail('A comma with nothing behind it.', comma)
+          if (text[at] === ']') fail('Trailing comma.', comma)
         } else if (text[at] !== ']') fail(at >= text.length ? 'The list is not closed.' : 'Expected a comma or ].', at >= text.length ? from : at)
       }
       at++
@@ -92,7 +92,7 @@ export function locate(text: string): Located {
       const word = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/.exec(text.slice(at, at + 400))
       if (!word) {
         const wrong = /^[\w.+-]+/.exec(text.slice(at, at + 60))?.[0]
-        fail(at >= text.length ? 'The text ends where a value should be.' : wrong ? `${wrong} is no JSON value.` : 'Expected a value.', at, at + (wrong?.length ?? 1))
+        fail(at >= text.length ? 'The text ends where a value should be.' : wrong ? `${wrong} is not a JSON value.` : 'Expected a value.', at, at + (wrong?.length ?? 1))
       }
       at += word![0].length
     }
@@ -101,7 +101,7 @@ export function locate(text: string): Located {
   try {
     value('', 0)
     blank()
-    if (at < text.length) fail('There is text behind the end.', at, text.length)
+    if (at < text.length) fail('Unexpected text after the end.', at, text.length)
     return { places, error: null }
   } catch (error) {
     if (error instanceof Wrong) return { places, error: error.where }

@@ -4,7 +4,7 @@
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import { announce } from '../../a11y'
 import { dispatch, docStore, redo, specsStore, undo } from '../../state/doc'
-import { handlesOf, kindOf, nameOf } from '../../state/document'
+import { handlesOf, handleTitle, kindOf, nameOf } from '../../state/document'
 import { runStore } from '../../state/live'
 import { statusAt } from '../../state/run'
 import { useSelect } from '../../state/store'
@@ -70,7 +70,7 @@ export default function OutlineView(): ReactElement {
     const next = rows[at + 1] ?? rows[at - 1]
     if (gone.kind === 'edge') dispatch({ type: 'removeEdges', ids: [gone.id] })
     else dispatch({ type: 'removeBlocks', ids: [gone.id] })
-    announce(gone.kind === 'edge' ? 'connection deleted' : `${nameOf(doc, gone.id)} deleted`)
+    announce(gone.kind === 'edge' ? 'Connection deleted' : `${nameOf(doc, gone.id)} deleted`)
     setActive(next?.key ?? null)
     select(next?.kind === 'block' ? { blocks: [next.id] } : {})
   }
@@ -109,7 +109,7 @@ export default function OutlineView(): ReactElement {
     <section className="outline" aria-label="Outline" data-testid="outline">
       <header className="outline__head">
         <h2>Outline</h2>
-        <span className="label outline__keys">{readonly ? 'read only' : 'N adds, C connects, M moves, Enter edits, Delete deletes'}</span>
+        <span className="label outline__keys">{readonly ? 'Read only' : 'N add, C connect, M move, Enter edit, Delete delete'}</span>
         {readonly ? null : <Button icon="plus" onClick={() => setPicking({ what: 'add', of: row?.kind === 'block' ? row.id : null })}>Add</Button>}
         <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.set({ view: 'canvas' })}>Close the outline</Button>
       </header>
@@ -125,7 +125,7 @@ export default function OutlineView(): ReactElement {
               onDoubleClick={() => (each.kind === 'block' ? edit() : undefined)}
             >
               {each.kind === 'edge' ? (
-                <><span className="outline__by">{each.edge.handle}</span><Icon name="chevron" size={12} /><span>{each.target}</span></>
+                <><span className="outline__by">{handleTitle(doc.blocks[each.edge.source]!, each.edge.handle, specs.get(doc.blocks[each.edge.source]!.type))}</span><Icon name="chevron" size={12} /><span>{each.target}</span></>
               ) : (
                 <>
                   <button type="button" tabIndex={-1} className="outline__twist" aria-hidden="true" disabled={each.open === null} onClick={(event) => (event.stopPropagation(), fold(each.id, each.open === true))}>
@@ -148,7 +148,7 @@ export default function OutlineView(): ReactElement {
             </div>
           ))}
         </div>
-      ) : <EmptyState title="No blocks yet"><Button icon="plus" onClick={() => setPicking({ what: 'add', of: null })}>Add the first one</Button></EmptyState>}
+      ) : <EmptyState title="No blocks yet"><Button icon="plus" onClick={() => setPicking({ what: 'add', of: null })}>Add a block</Button></EmptyState>}
     </section>
   )
 }
@@ -166,7 +166,7 @@ function Picker({ picking, onNext, onDone }: { picking: Picking; onNext: (pickin
     .map(({ option }) => option)
   return (
     <div className="outline__picker">
-      <Listbox key={JSON.stringify(picking)} label={label} placeholder={label} options={ranked} query={query} onQuery={setQuery} onChoose={(option) => choose(option.id)} onCancel={onDone} autoFocus empty="Nothing fits. Esc goes back." />
+      <Listbox key={JSON.stringify(picking)} label={label} placeholder={label} options={ranked} query={query} onQuery={setQuery} onChoose={(option) => choose(option.id)} onCancel={onDone} autoFocus empty="No results. Press Esc to go back." />
     </div>
   )
 
@@ -180,16 +180,16 @@ function Picker({ picking, onNext, onDone }: { picking: Picking; onNext: (pickin
         }
       case 'handle':
         return {
-          label: `${nameOf(doc, picking.of)} leaves by`,
-          options: handlesOf(doc.blocks[picking.of]!, specs).map((handle) => ({ id: handle, label: handle })),
+          label: `Connect from: a branch of ${nameOf(doc, picking.of)}`,
+          options: handlesOf(doc.blocks[picking.of]!, specs).map((handle) => ({ id: handle, label: handleTitle(doc.blocks[picking.of]!, handle, specs.get(doc.blocks[picking.of]!.type)) })),
           choose: (handle) => onNext({ what: 'target', of: picking.of, handle }),
         }
       case 'target':
         return {
-          label: `Connect ${nameOf(doc, picking.of)} (${picking.handle}) to`,
+          label: `Connect ${nameOf(doc, picking.of)} to`,
           options: targetsFor(doc, picking.of, picking.handle, specs).filter((each) => each.why === null).map((each) => ({ id: each.id, label: each.name, detail: specs.get(doc.blocks[each.id]!.type)?.title ?? '', icon: iconOf(doc.blocks[each.id]!.type) })),
           choose: (target) => {
-            if (dispatch({ type: 'addEdge', edge: { source: picking.of, target, handle: picking.handle } })) announce(`connected to ${nameOf(doc, target)}`)
+            if (dispatch({ type: 'addEdge', edge: { source: picking.of, target, handle: picking.handle } })) announce(`Connected to ${nameOf(doc, target)}`)
             onDone()
           },
         }
@@ -199,7 +199,7 @@ function Picker({ picking, onNext, onDone }: { picking: Picking; onNext: (pickin
           options: containersFor(doc, picking.of, specs).filter((each) => each.why === null).map((each) => ({ id: `in:${each.id}`, label: each.name, detail: each.id ? (kindOf(doc, each.id, specs) ?? '') : '' })),
           choose: (key) => {
             const parent = key.slice(3)
-            if (dispatch({ type: 'reparent', ids: [picking.of], parent })) announce(parent ? `moved into ${nameOf(doc, parent)}` : 'moved out')
+            if (dispatch({ type: 'reparent', ids: [picking.of], parent })) announce(parent ? `Moved into ${nameOf(doc, parent)}` : 'Moved out')
             onDone()
           },
         }

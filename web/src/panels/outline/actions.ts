@@ -24,7 +24,7 @@ export function addBehind(after: string | null, spec: BlockSpec): string | null 
   if (!dispatch({ type: 'addBlock', id, block })) return null
   if (after !== null) join(inside ? { source: after, handle: 'body' } : { source: after }, id)
   select({ blocks: [id] })
-  announce(`added ${name}`)
+  announce(`Added ${name}`)
   return id
 }
 
@@ -61,12 +61,12 @@ function overlaps(other: Block, at: Point, specs: Specs): boolean {
   return at[0] < x + w && x < at[0] + CARD_W && at[1] < y + h && y < at[1] + 80
 }
 
-/** Containers a block can be put into; `why` where it can not. '' is the canvas. */
+/** Containers a block can be put into; `why` where it cannot. '' is the canvas. */
 export function containersFor(doc: Document, id: string, specs: Specs): { id: string; name: string; why: string | null }[] {
   const now = parentOf(doc, id)
   const containers = Object.keys(doc.blocks).filter((other) => other !== id && kindOf(doc, other, specs))
   return ['', ...containers].filter((other) => other !== now).map((other) => ({
-    id: other, name: other ? nameOf(doc, other) : 'The canvas, outside all containers', why: checkParent(doc, [id], other, specs),
+    id: other, name: other ? nameOf(doc, other) : 'Outside all containers', why: checkParent(doc, [id], other, specs),
   }))
 }
 

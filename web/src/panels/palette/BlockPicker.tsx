@@ -6,7 +6,7 @@ import { sentenceText } from '../../canvas/sentence'
 import { focusNode } from '../../canvas/view'
 import type { BlockSpec } from '../../net/types'
 import { dispatch, docStore, specsStore } from '../../state/doc'
-import { checkEdge, handlesOf, indexOf, namedHandles, nameOf, parentOf, readingOrder } from '../../state/document'
+import { checkEdge, handlesOf, handleTitle, indexOf, namedHandles, nameOf, parentOf, readingOrder } from '../../state/document'
 import { useSelect } from '../../state/store'
 import { iconOf } from '../../ui/icons'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
@@ -38,8 +38,8 @@ function Add({ request }: { request: Adding }): ReactElement {
   const after = request.from ? nameOf(docStore.get().doc, request.from.source) : null
   return (
     <Listbox
-      label="Block types" placeholder={after ? `What follows ${after}?` : 'Add a block'} options={options} query={query} onQuery={setQuery} autoFocus
-      empty="No block is called that." onCancel={cancel}
+      label="Block types" placeholder={after ? `Add a block after ${after}` : 'Add a block'} options={options} query={query} onQuery={setQuery} autoFocus
+      empty="No results" onCancel={cancel}
       onChoose={(option) => {
         closePicker()
         const type = option.id.replace(/^recent /, '')
@@ -65,7 +65,7 @@ function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly 
   if (query.trim()) return search(list, query).map((spec) => option(spec))
   const before = recent.map((type) => list.find((spec) => spec.type === type)).filter((spec): spec is BlockSpec => !!spec)
   return [
-    ...before.map((spec) => option(spec, 'recent', 'recent ')),
+    ...before.map((spec) => option(spec, 'Recent', 'recent ')),
     ...grouped(list).flatMap(({ group, specs }) => specs.map((spec) => option(spec, group))),
   ]
 }
@@ -79,8 +79,8 @@ function Join({ request }: { request: Joining }): ReactElement {
   const name = nameOf(doc, request.source)
   return (
     <Listbox
-      label={request.handle === null ? 'Handle' : 'Target'} placeholder={request.handle === null ? `Leave ${name} by` : `${name}${request.handle === 'out' ? '' : `, ${request.handle}`} leads to`}
-      options={shown} query={query} onQuery={setQuery} autoFocus onCancel={cancel} empty={query ? 'Nothing is called that.' : `There is no block that ${name} may lead to.`}
+      label={request.handle === null ? 'Branch' : 'Target'} placeholder={request.handle === null ? `Connect from: a branch of ${name}` : `Connect ${name} to`}
+      options={shown} query={query} onQuery={setQuery} autoFocus onCancel={cancel} empty={query ? 'No results' : `No block can follow ${name}.`}
       onChoose={(option) => {
         if (request.handle === null) return openPicker({ ...request, handle: option.id })
         closePicker()
@@ -98,7 +98,7 @@ function handleOptions(source: string): ListOption[] {
   const specs = specsStore.get().specs
   const titles = new Map(namedHandles(block, specs.get(block.type)).map((named) => [named.id, named.title]))
   const wired = new Set((indexOf(docStore.get().doc).outOf.get(source) ?? []).map((edge) => edge.handle))
-  return handlesOf(block, specs).map((id) => ({ id, label: titles.get(id) ?? id, ...(wired.has(id) ? { detail: 'joined' } : {}) }))
+  return handlesOf(block, specs).map((id) => ({ id, label: titles.get(id) ?? handleTitle(block, id, specs.get(block.type)), ...(wired.has(id) ? { detail: 'Connected' } : {}) }))
 }
 
 function targetOptions(source: string, handle: string): ListOption[] {
@@ -111,7 +111,7 @@ function targetOptions(source: string, handle: string): ListOption[] {
   const joined = (indexOf(doc).outOf.get(source) ?? []).filter((edge) => edge.handle === handle && doc.blocks[edge.target])
   return [
     ...readingOrder(doc).filter((target) => checkEdge(doc, { source, handle, target }, specs) === null).map(option),
-    ...joined.map((edge) => ({ ...option(edge.target), id: AWAY + edge.id, group: 'take the connection away' })),
+    ...joined.map((edge) => ({ ...option(edge.target), id: AWAY + edge.id, group: 'Remove connection' })),
   ]
 }
 

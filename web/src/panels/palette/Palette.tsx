@@ -20,7 +20,7 @@ export default function Palette(): ReactElement {
   const readonly = useSelect(docStore, (s) => s.readonly)
   const [query, setQuery] = useState('')
   const frame = useRef<HTMLElement>(null)
-  const groups = query.trim() ? [{ group: 'found', specs: search(list, query) }] : grouped(list)
+  const groups = query.trim() ? [{ group: 'Results', specs: search(list, query) }] : grouped(list)
   const first = groups[0]?.specs[0]
   return (
     <nav ref={frame} className="palette" aria-label="Blocks" data-open={open} onKeyDown={(event) => move(event, frame.current)}>
@@ -41,7 +41,7 @@ export default function Palette(): ReactElement {
           />
         ) : null}
         <Button kind="bare" icon={open ? 'back' : 'chevron'} iconOnly aria-expanded={open} onClick={() => setPanels({ paletteOpen: !open })}>
-          {open ? 'Fold the blocks away' : 'Show the blocks'}
+          {open ? 'Hide blocks' : 'Show blocks'}
         </Button>
       </div>
       <div className="palette__list">
@@ -51,7 +51,7 @@ export default function Palette(): ReactElement {
             {specs.map((spec) => <Item key={spec.type} spec={spec} open={open} readonly={readonly} />)}
           </section>
         ))}
-        {groups[0]?.specs.length === 0 ? <p className="palette__none quiet">No block is called that.</p> : null}
+        {groups[0]?.specs.length === 0 ? <p className="palette__none quiet">No results</p> : null}
       </div>
     </nav>
   )

@@ -4,13 +4,13 @@ import type { BlockSpec } from '../../net/types'
 import { fuzzy } from '../../ui/Listbox'
 
 const GROUPS: Readonly<Record<BlockSpec['category'], string>> = {
-  trigger: 'start', action: 'compute', data: 'compute', flow: 'flow', people: 'people', annotation: 'notes',
+  trigger: 'Triggers', action: 'Actions', data: 'Actions', flow: 'Flow', people: 'People', annotation: 'Notes',
 }
-const ORDER = ['start', 'compute', 'flow', 'people', 'notes']
+const ORDER = ['Triggers', 'Actions', 'Flow', 'People', 'Notes']
 /** Within a group the everyday ones come first. */
 const FIRST = ['function', 'http', 'email', 'set', 'variables', 'condition', 'router', 'loop', 'parallel', 'wait', 'signal']
 
-export const groupOf = (spec: BlockSpec): string => GROUPS[spec.category] ?? 'compute'
+export const groupOf = (spec: BlockSpec): string => GROUPS[spec.category] ?? 'Actions'
 
 export function grouped(specs: readonly BlockSpec[]): { group: string; specs: BlockSpec[] }[] {
   const rank = (spec: BlockSpec): number => (FIRST.indexOf(spec.type) + 1 || 100)

@@ -3,7 +3,8 @@
 import { useMemo, type ReactElement } from 'react'
 import type { Diagnostic } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
-import { useSelect } from '../../state/store'
+import { shallow, useSelect } from '../../state/store'
+import { unfinishedFindings, unfinishedStore } from '../../state/unfinished'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
 import { placedFindings } from '../fields/scope'
@@ -14,8 +15,12 @@ export default function Problems(): ReactElement {
   const doc = useSelect(docStore, (state) => state.doc)
   const diagnostics = useSelect(docStore, (state) => state.diagnostics)
   const specs = useSelect(specsStore, (state) => state.specs)
-  const rows = useMemo(() => sorted(placedFindings(diagnostics)), [diagnostics])
-  if (!rows.length) return <EmptyState icon="succeeded" title="No problems">The server checks the workflow each time it is saved.</EmptyState>
+  const { saving, draft } = useSelect(docStore, (state) => ({ saving: state.saving, draft: state.id }), shallow)
+  const unfinished = useSelect(unfinishedStore, (state) => state.list)
+  const rows = useMemo(() => sorted([...unfinishedFindings(unfinished, draft).filter((each) => each.block && doc.blocks[each.block]), ...placedFindings(diagnostics)]), [diagnostics, unfinished, draft, doc])
+  if (!rows.length && (saving === 'dirty' || saving === 'saving')) return <EmptyState title="Checking the workflow" />
+  if (!rows.length && saving !== 'saved') return <EmptyState icon="warning" title="Not checked">The last changes are not saved on the server.</EmptyState>
+  if (!rows.length) return <EmptyState icon="succeeded" title="No problems">Checked each time the workflow is saved.</EmptyState>
   return (
     <ul className="problems" aria-label="Problems" data-testid="problems">
       {rows.map((each, i) => {

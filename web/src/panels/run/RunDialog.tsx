@@ -59,8 +59,8 @@ function Opened(): ReactElement {
   const problems = useMemo(() => inputProblems(schema, input), [schema, input])
   const reasons = Object.values(problems)
   const errors = diagnostics.filter((each) => each.severity === 'error')
-  const why = !triggers.length ? 'No block of this workflow starts runs. Add a Start block.'
-    : tab === 'json' && !read.ok ? `The JSON is not finished: ${read.why}`
+  const why = !triggers.length ? 'This workflow has no trigger. Add a Start block.'
+    : tab === 'json' && !read.ok ? `Invalid JSON: ${read.why}`
     : reasons.length ? reasons[0]! : null
 
   useEffect(() => {
@@ -102,7 +102,7 @@ function Opened(): ReactElement {
   }
   const copyCurl = async (): Promise<void> => {
     await navigator.clipboard.writeText(asCurl(location.origin, draft ?? '', input, triggers.length > 1 ? trigger : null))
-    toast('Copied as curl', 'ok')
+    toast('Copied curl command', 'ok')
   }
 
   return (
@@ -113,7 +113,7 @@ function Opened(): ReactElement {
           <Button kind="bare" icon="copy" className="rundialog__curl" onClick={() => void copyCurl()}>Copy as curl</Button>
           {why && (tried || !triggers.length) ? <span className="rundialog__why" role="status">{why}</span> : null}
           <Button onClick={close}>Cancel</Button>
-          <Button kind="primary" icon="play" data-testid="run-start" keys={keyText('run')} why={(tried || !triggers.length ? why : null) ?? (starting ? 'It is being started.' : null)} onClick={() => void start()}>Run</Button>
+          <Button kind="primary" icon="play" data-testid="run-start" keys={keyText('run')} why={(tried || !triggers.length ? why : null) ?? (starting ? 'Starting' : null)} onClick={() => void start()}>Run</Button>
         </>
       }
     >
@@ -131,20 +131,20 @@ function Opened(): ReactElement {
         }}
       >
         {errors.length ? (
-          <p className="rundialog__note" data-tone="err"><Icon name="failed" />The workflow has {errors.length === 1 ? 'an error' : `${errors.length} errors`}; the server may refuse to run it.{' '}
+          <p className="rundialog__note" data-tone="err"><Icon name="failed" />The workflow has {errors.length === 1 ? 'an error' : `${errors.length} errors`}. It may not run.{' '}
             <button type="button" className="linklike" onClick={() => (uiStore.set({ drawer: 'problems' }), close())}>Show</button>
           </p>
         ) : null}
         <div className="rundialog__bar">
           {hasForm ? (
-            <div className="segment" role="group" aria-label="Give the input as">
+            <div className="segment" role="group" aria-label="Input as">
               <button type="button" aria-pressed={tab === 'form'} onClick={() => turn('form')} data-testid="run-tab-form">Form</button>
               <button type="button" aria-pressed={tab === 'json'} onClick={() => turn('json')} data-testid="run-tab-json">JSON</button>
             </div>
           ) : null}
           {triggers.length > 1 ? (
             <label className="rundialog__trigger">
-              <span className="label">begin with</span>
+              <span className="label">Trigger</span>
               <select value={trigger ?? ''} data-testid="run-trigger" onChange={(event) => begin(event.target.value)}>
                 {triggers.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
               </select>
@@ -152,14 +152,14 @@ function Opened(): ReactElement {
           ) : null}
           {offered.length ? (
             <MenuButton
-              kind="plain" icon="restored" label="Last inputs" className="rundialog__last" data-testid="run-last"
+              kind="plain" icon="restored" label="Recent inputs" className="rundialog__last" data-testid="run-last"
               entries={offered.map((each) => ({ label: brief(each, 64), ...(isPinned(draft ?? '', each) ? { icon: 'pin' as const } : {}), onSelect: () => take(each) }))}
             >
-              Last inputs
+              Recent inputs
             </MenuButton>
           ) : null}
           <Button
-            kind="bare" icon="pin" aria-pressed={isPinned(draft ?? '', input)} data-testid="run-pin" title="Keep this input at the top of the last inputs, in this browser"
+            kind="bare" icon="pin" aria-pressed={isPinned(draft ?? '', input)} data-testid="run-pin" title="Keep this input at the top of Recent inputs in this browser"
             onClick={() => (togglePin(draft ?? '', input), setPinned(pinned + 1))}
           >
             {isPinned(draft ?? '', input) ? 'Pinned' : 'Pin input'}
@@ -191,7 +191,7 @@ function Opened(): ReactElement {
             />
             {read.ok ? reasons.map((reason) => <p key={reason} className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{reason}</span></p>)
               : <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{read.why}</span></p>}
-            {hasForm ? null : <p className="fld__about">This workflow declares no input; it takes any JSON. To get a form here, add fields to {trigger ? nameOf(doc, trigger) : 'a start block'} or to the workflow.</p>}
+            {hasForm ? null : <p className="fld__about">This workflow has no input fields and accepts any JSON. Add fields to {trigger ? nameOf(doc, trigger) : 'a Start block'} to get a form.</p>}
           </div>
         )}
         {refused ? (
@@ -202,9 +202,9 @@ function Opened(): ReactElement {
           </div>
         ) : null}
         <label className="rundialog__stop">
-          <span className="label">stop after</span>
+          <span className="label">Run until</span>
           <select value={stopAfter} data-testid="run-stop" onChange={(event) => setStopAfter(event.target.value)}>
-            <option value="">nothing, run all of it</option>
+            <option value="">The end</option>
             {stops.map((id) => <option key={id} value={id}>{nameOf(doc, id)}</option>)}
           </select>
         </label>

@@ -60,7 +60,7 @@ export function inputProblems(schema: JsonSchema, value: Json): Record<string, s
     const given = value[name]
     const title = titleOf(name, part)
     if (given === undefined || given === null || given === '') {
-      if (schema.required?.includes(name)) problems[name] = `${title} is needed.`
+      if (schema.required?.includes(name)) problems[name] = `${title} is required.`
       continue
     }
     const why = wrongWith(part, given)
@@ -72,7 +72,7 @@ export function inputProblems(schema: JsonSchema, value: Json): Record<string, s
 function wrongWith(schema: JsonSchema, value: Json): string | null {
   const types = typesOf(schema)
   if (types.length && !types.some((type) => fits(type, value))) return `must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
-  if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value))) return 'is none of the choices.'
+  if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value))) return 'must be one of the choices.'
   if (typeof value === 'number') {
     if (schema.minimum !== undefined && value < schema.minimum) return `must be at least ${schema.minimum}.`
     if (schema.maximum !== undefined && value > schema.maximum) return `must be at most ${schema.maximum}.`
@@ -90,7 +90,7 @@ function wrongWith(schema: JsonSchema, value: Json): string | null {
   return null
 }
 
-const WORDS: Record<string, string> = { string: 'text', number: 'a number', integer: 'a whole number', boolean: 'yes or no', array: 'a list', object: 'an object' }
+const WORDS: Record<string, string> = { string: 'text', number: 'a number', integer: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' }
 
 function fits(type: string, value: Json): boolean {
   switch (type) {

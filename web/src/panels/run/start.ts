@@ -3,22 +3,43 @@
 import { announce } from '../../a11y'
 import { api } from '../../net/api'
 import type { Json, RunAccepted } from '../../net/types'
-import { docStore, flush } from '../../state/doc'
+import { docStore, flush, specsOf } from '../../state/doc'
 import { openRun } from '../../state/live'
+import { uiStore } from '../../state/ui'
+import { formSchema, triggersOf } from './input'
 
 /** Raises ApiError, and Error when the draft could not be saved (its text says why). */
 export async function runDraft(input: Json, options: { trigger?: string; stopAfter?: string } = {}): Promise<RunAccepted> {
   await flush()
   const { id, doc, rev, saving, error } = docStore.get()
   if (id === null) throw new Error('No workflow is open.')
-  if (saving === 'conflict') throw new Error('Somebody else has saved this workflow meanwhile. Settle that first; then it can run.')
-  if (saving !== 'saved') throw new Error(error ? `The workflow could not be saved, so it was not run: ${error}` : 'The workflow could not be saved, so it was not run.')
+  if (saving === 'conflict') throw new Error('This workflow was changed in another window. Resolve the conflict first.')
+  if (saving !== 'saved') throw new Error(error ? `Not run because the workflow could not be saved: ${error}` : 'Not run because the workflow could not be saved.')
   const accepted = await api.runDraft(id, input, { rev, ...options })
-  announce('run started')
+  announce('Run started')
   // On another page by now, the run is found in the lists: it is not of what is open here.
   if (docStore.get().id === id) await openRun(accepted.run, { doc })
   return accepted
 }
+
+/** Run the draft, or ask for its input first when it has any. */
+export async function run(): Promise<void> {
+  const { doc } = docStore.get()
+  const triggers = triggersOf(doc, specsOf())
+  const asks = triggers.length !== 1 || doc.blocks[triggers[0]!.id]?.type === 'webhook' || Object.keys(formSchema(doc, triggers[0]!.id).properties ?? {}).length > 0
+  if (asks || starting) return uiStore.set({ overlay: 'run' })
+  starting = true
+  try {
+    await runDraft({})
+  } catch {
+    // The dialog says what is wrong, and where.
+    uiStore.set({ overlay: 'run' })
+  } finally {
+    starting = false
+  }
+}
+
+let starting = false
 
 /** Inputs of the last runs of the open draft, newest first, each once. */
 export async function lastInputs(): Promise<Json[]> {

@@ -25,8 +25,8 @@ function Open(): ReactElement {
   return (
     <Overlay label="Commands" onClose={close}>
       <Listbox
-        label="Commands and blocks" placeholder="Do something, or go to a block" options={options} query={query} onQuery={setQuery} autoFocus
-        empty="No command or block is called that." onCancel={close}
+        label="Commands and blocks" placeholder="Search commands and blocks" options={options} query={query} onQuery={setQuery} autoFocus
+        empty="No results" onCancel={close}
         onChoose={(option) => {
           close()
           // The command finds the page as it was before the palette opened.

@@ -38,15 +38,15 @@ function Opened(): ReactElement {
     <label className="diff__side">
       <span className="label">{label}</span>
       <select value={String(value)} onChange={(event) => onChange(event.target.value === 'draft' ? 'draft' : Number(event.target.value))}>
-        <option value="draft">the draft</option>
-        {versions.map((each) => <option key={each} value={each}>{`version ${each}`}</option>)}
+        <option value="draft">Draft</option>
+        {versions.map((each) => <option key={each} value={each}>{`Version ${each}`}</option>)}
       </select>
     </label>
   )
   return (
     <Dialog title="Compare versions" open wide onClose={() => uiStore.set({ overlay: null })}>
       <div className="diff" data-testid="diff">
-        <div className="diff__sides">{choice('from', from, setLeft)}{choice('to', right, setRight)}</div>
+        <div className="diff__sides">{choice('From', from, setLeft)}{choice('To', right, setRight)}</div>
         {sides.error ? <p className="notice" data-tone="err" role="alert">{sides.error.message}</p> : null}
         {newest.error && base === null ? <p className="quiet">No version of this workflow is stored yet. Save one, then edit: what you change is listed here.</p> : null}
         {diff && sides.value ? <Changes diff={diff} before={sides.value[0]} after={sides.value[1]} onDraft={right === 'draft'} /> : sides.error ? null : <p className="quiet" role="status">Loading</p>}
@@ -56,8 +56,8 @@ function Opened(): ReactElement {
 }
 
 function Changes({ diff, before, after, onDraft }: { diff: DocumentDiff; before: Document; after: Document; onDraft: boolean }): ReactElement {
-  const moved = diff.moved.length ? <p className="quiet">{diff.moved.length === 1 ? 'One block lies' : `${diff.moved.length} blocks lie`} elsewhere.</p> : null
-  if (isSame(diff)) return <><p>They do the same: no block, connection or setting differs.</p>{moved}</>
+  const moved = diff.moved.length ? <p className="quiet">{diff.moved.length === 1 ? '1 block was' : `${diff.moved.length} blocks were`} moved on the canvas.</p> : null
+  if (isSame(diff)) return <><p>No differences in blocks, connections or settings.</p>{moved}</>
   return (
     <>
       <ul className="diff__list" aria-label="Blocks">{diff.blocks.map((change) => <BlockRow key={change.id} change={change} canGo={onDraft && change.how !== 'removed'} />)}</ul>
@@ -68,7 +68,7 @@ function Changes({ diff, before, after, onDraft }: { diff: DocumentDiff; before:
           <ul className="diff__list">
             {diff.edges.map((edge) => {
               const doc = edge.how === 'added' ? after : before
-              return <li key={`${edge.how} ${edge.source} ${edge.handle} ${edge.target}`} data-how={edge.how}><How how={edge.how} />{nameOf(doc, edge.source)}<span className="quiet">{edge.handle === 'out' ? ' to ' : ` by ${edge.handle} to `}</span>{nameOf(doc, edge.target)}</li>
+              return <li key={`${edge.how} ${edge.source} ${edge.handle} ${edge.target}`} data-how={edge.how}><How how={edge.how} />{nameOf(doc, edge.source)}<span className="quiet">{edge.handle === 'out' ? ' to ' : ` (${edge.handle}) to `}</span>{nameOf(doc, edge.target)}</li>
             })}
           </ul>
         </>
@@ -78,7 +78,7 @@ function Changes({ diff, before, after, onDraft }: { diff: DocumentDiff; before:
   )
 }
 
-const HOW: Record<BlockChange['how'], { word: string; icon: IconName }> = { added: { word: 'added', icon: 'plus' }, removed: { word: 'removed', icon: 'trash' }, changed: { word: 'changed', icon: 'edit' } }
+const HOW: Record<BlockChange['how'], { word: string; icon: IconName }> = { added: { word: 'Added', icon: 'plus' }, removed: { word: 'Removed', icon: 'trash' }, changed: { word: 'Changed', icon: 'edit' } }
 
 function How({ how }: { how: BlockChange['how'] }): ReactElement {
   return <span className="diff__how" data-how={how}><Icon name={HOW[how].icon} size={14} />{HOW[how].word}</span>

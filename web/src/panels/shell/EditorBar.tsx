@@ -2,8 +2,9 @@
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { tidy } from '../../canvas/edit'
-import { cancelRun } from '../../canvas/commands'
-import { keyText } from '../../keys'
+import { cancelRun, runCommand } from '../../canvas/commands'
+import { run } from '../run/start'
+import { keyText, type KeyId } from '../../keys'
 import { serverNow } from '../../net/clock'
 import { dispatch, docStore, flush, type Saving } from '../../state/doc'
 import { runStore } from '../../state/live'
@@ -12,6 +13,8 @@ import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
+import type { IconName } from '../../ui/icons'
+import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import TopBar from './TopBar'
 import { VersionMenu } from './VersionMenu'
 
@@ -30,11 +33,27 @@ export function EditorBar({ id }: { id: string }): ReactElement {
           <Button className="bar__wide" keys={keyText('tidy')} why={readonly ? 'This window is too small to edit.' : null} onClick={tidy}>Tidy</Button>
           <Button className="bar__wide" aria-pressed={view === 'outline'} title={keyText('outline')} onClick={() => uiStore.set({ view: view === 'outline' ? 'canvas' : 'outline' })}>Outline</Button>
           <Button className="bar__mid" aria-pressed={view === 'json'} title={keyText('json')} onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}>JSON</Button>
+          <Button className="bar__mid" data-testid="publish" title={keyText('save')} why={readonly ? 'This window is too small to edit.' : null} onClick={() => uiStore.set({ overlay: 'version' })}>Publish</Button>
+          <More readonly={readonly} />
           <RunButton />
         </>
       }
     />
   )
+}
+
+/** What has keys only, for the pointer. */
+function More({ readonly }: { readonly: boolean }): ReactElement {
+  const undos = useSelect(docStore, (s) => s.undo.length)
+  const redos = useSelect(docStore, (s) => s.redo.length)
+  const item = (id: KeyId, label: string, icon: IconName, why: string | null = null): MenuEntry => ({ label, icon, why, keys: keyText(id), onSelect: () => void runCommand(id, 'edit') })
+  const entries: MenuEntry[] = [
+    { label: 'Run with options', icon: 'play', onSelect: () => uiStore.set({ overlay: 'run' }) }, 'line',
+    item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null), item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null), item('find', 'Find and replace', 'search'), 'line',
+    item('zoomIn', 'Zoom in', 'plus'), item('zoomOut', 'Zoom out', 'minus'), item('fit', 'Fit all', 'block'), item('minimap', 'Minimap', 'note'), 'line',
+    item('tidy', 'Tidy', 'set', readonly ? 'This window is too small to edit.' : null), item('outline', 'Outline', 'parallel'), item('json', 'JSON', 'variables'), 'line', item('shortcuts', 'Keyboard shortcuts', 'help'),
+  ]
+  return <MenuButton kind="bare" icon="more" iconOnly label="More" data-testid="bar-more" entries={entries}>More</MenuButton>
 }
 
 /** Run, or Cancel while a run that was started here is under way. */
@@ -45,11 +64,11 @@ function RunButton(): ReactElement {
   return (
     <>
       {busy ? (
-        <Button icon="stop" data-testid="cancel" why={status === 'cancelling' ? 'It is being cancelled.' : null} title={keyText('cancel')} onClick={() => void cancelRun()}>
+        <Button icon="stop" data-testid="cancel" why={status === 'cancelling' ? 'Cancelling' : null} title={keyText('cancel')} onClick={() => void cancelRun()}>
           {status === 'cancelling' ? 'Cancelling' : 'Cancel'}
         </Button>
       ) : null}
-      <Button kind="primary" data-testid="run" keys={keyText('run')} why={empty ? 'There is nothing to run yet.' : null} onClick={() => uiStore.set({ overlay: 'run' })}>Run</Button>
+      <Button kind="primary" data-testid="run" keys={keyText('run')} why={empty ? 'Add a block first' : null} onClick={() => void run()}>Run</Button>
     </>
   )
 }
@@ -79,7 +98,7 @@ function WorkflowName({ name, readonly }: { name: string; readonly: boolean }): 
 }
 
 const WORDS: Readonly<Record<Saving, string>> = {
-  saved: 'saved', dirty: 'editing', saving: 'saving', offline: 'kept in this browser', conflict: 'changed elsewhere', refused: 'not saved',
+  saved: 'Saved', dirty: 'Editing', saving: 'Saving', offline: 'Saved in this browser only', conflict: 'Changed elsewhere', refused: 'Not saved',
 }
 
 /** Is it saved, and since when. */
@@ -94,7 +113,7 @@ function SaveState(): ReactElement {
     return () => clearInterval(timer)
   }, [savedAt])
   const bad = saving === 'refused' || saving === 'conflict' || saving === 'offline'
-  const text = saving === 'saved' && savedAt ? `saved ${ago(now - savedAt)}` : WORDS[saving]
+  const text = saving === 'saved' && savedAt ? `Saved ${ago(now - savedAt)}` : WORDS[saving]
   return (
     <span className="bar__save" data-testid="save-state" data-saving={saving} data-bad={bad || undefined} role="status" title={error ?? (savedAt ? new Date(savedAt).toLocaleString() : undefined)}>
       {text}

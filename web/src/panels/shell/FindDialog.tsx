@@ -28,6 +28,7 @@ export default function FindDialog(): ReactElement | null {
   const readonly = useSelect(docStore, (s) => s.readonly)
   const [query, setQuery] = useState('')
   const [replacement, setReplacement] = useState('')
+  const [removes, setRemoves] = useState(false)
   const hits = useMemo(() => (open ? find(query) : []), [open, query, doc])
   const close = (): void => uiStore.set({ overlay: null })
   const inSettings = hits.filter((hit) => hit.where !== 'name').length
@@ -35,16 +36,17 @@ export default function FindDialog(): ReactElement | null {
     <Dialog
       title="Find and replace" open={open} wide onClose={close}
       foot={
-        <Button why={readonly ? 'This window is too small to edit.' : inSettings ? null : 'There is nothing to replace.'} onClick={() => replaceAll(query, replacement)}>
-          Replace {inSettings || 'all'}
+        <Button why={readonly ? 'This window is too small to edit.' : !inSettings ? 'Nothing to replace' : !replacement && !removes ? 'Enter a replacement, or select “Delete matches”' : null} data-testid="replace-all" onClick={() => replaceAll(query, replacement)}>
+          {replacement || !removes ? 'Replace' : 'Delete'} {inSettings || 'all'}
         </Button>
       }
     >
       <div className="findbar">
-        <label><span className="label">find</span><input type="search" value={query} autoFocus spellCheck={false} onChange={(event) => setQuery(event.target.value)} /></label>
-        <label><span className="label">replace with</span><input type="text" value={replacement} spellCheck={false} onChange={(event) => setReplacement(event.target.value)} /></label>
+        <label><span className="label">Find</span><input type="search" value={query} autoFocus spellCheck={false} onChange={(event) => setQuery(event.target.value)} /></label>
+        <label><span className="label">Replace with</span><input type="text" value={replacement} spellCheck={false} onChange={(event) => setReplacement(event.target.value)} /></label>
+        {replacement ? null : <label className="checkline"><input type="checkbox" checked={removes} onChange={(event) => setRemoves(event.target.checked)} /> Delete matches</label>}
       </div>
-      <ul className="findbar__hits" aria-label="Where it is">
+      <ul className="findbar__hits" aria-label="Results">
         {hits.slice(0, HITS_MAX).map((hit, i) => (
           <li key={i}>
             <button
@@ -61,7 +63,7 @@ export default function FindDialog(): ReactElement | null {
           </li>
         ))}
       </ul>
-      {query && !hits.length ? <p className="quiet">No block holds that.</p> : null}
+      {query && !hits.length ? <p className="quiet">No results</p> : null}
     </Dialog>
   )
 }
@@ -90,7 +92,7 @@ function replaceAll(query: string, replacement: string): void {
     const params = mapTexts(block.params, (text) => text.replace(pattern, () => replacement))
     if (params !== block.params && params) commands.push({ type: 'setParams', id, params })
   }
-  if (commands.length && dispatch({ type: 'batch', label: `replace “${query}”`, commands })) toast(`Replaced in ${commands.length === 1 ? 'one block' : `${commands.length} blocks`}.`, 'ok')
+  if (commands.length && dispatch({ type: 'batch', label: `replace “${query}”`, commands })) toast(`Replaced in ${commands.length === 1 ? '1 block' : `${commands.length} blocks`}.`, 'ok')
 }
 
 function around({ text, at }: Hit, length: number): string {

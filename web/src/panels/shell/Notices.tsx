@@ -22,20 +22,20 @@ export function Notices(): ReactElement | null {
     <>
       {restorable ? (
         <div className="banner" data-tone="wait" role="status" data-testid="restore-bar">
-          <p>Edits of {new Date(restorable.at).toLocaleString()} are in this browser and never reached the server.</p>
-          <Button kind="primary" onClick={() => restoreLocal(true)}>Take them back</Button>
-          <Button onClick={() => restoreLocal(false)}>Forget them</Button>
+          <p>This browser has unsaved changes from {new Date(restorable.at).toLocaleString()}.</p>
+          <Button kind="primary" onClick={() => restoreLocal(true)}>Restore</Button>
+          <Button onClick={() => restoreLocal(false)}>Discard</Button>
         </div>
       ) : null}
       {faults ? (
         <div className="banner" data-tone="wait" role="status" data-testid="mended-bar">
           <p>
-            {faults.length === 1 ? 'A part' : `${faults.length} parts`} of this document can not be drawn: {faults[0]!.message} The next edit on the canvas saves it without {faults.length === 1 ? 'that part' : 'them'}.
+            {faults.length === 1 ? '1 part' : `${faults.length} parts`} of this document cannot be shown on the canvas: {faults[0]!.message} The next change on the canvas removes {faults.length === 1 ? 'it' : 'them'}.
           </p>
-          <Button onClick={() => uiStore.set({ view: 'json' })}>Show it as JSON</Button>
+          <Button onClick={() => uiStore.set({ view: 'json' })}>Show JSON</Button>
         </div>
       ) : null}
-      {readonly ? <div className="banner" role="status"><p>This window is too small to edit in. Everything can be read, run and decided.</p></div> : null}
+      {readonly ? <div className="banner" role="status"><p>This window is too small for editing. You can view and run the workflow, and answer approvals.</p></div> : null}
     </>
   )
 }
@@ -48,26 +48,26 @@ export function ConflictDialog(): ReactElement | null {
   const choose = async (choice: 'theirs' | 'mine' | 'copy'): Promise<void> => {
     try {
       const copied = await settle(choice)
-      if (copied) toast('Yours is a draft of its own now.', 'ok', { label: 'Open it', onSelect: () => navigate(`/w/${copied}`) })
+      if (copied) toast('Saved your changes as a new draft.', 'ok', { label: 'Open', onSelect: () => navigate(`/w/${copied}`) })
     } catch (error) {
       toast(error instanceof Error ? error.message : String(error), 'err')
     }
   }
   return (
     <Dialog
-      title="Somebody else saved this draft" open wide onClose={() => void choose('copy')}
+      title="This draft was changed in another window" open wide onClose={() => void choose('copy')}
       foot={
         <>
-          <Button onClick={() => void choose('copy')}>Keep mine as a copy</Button>
-          <Button data-testid="take-theirs" onClick={() => void choose('theirs')}>Take theirs</Button>
-          <Button kind="primary" data-testid="keep-mine" onClick={() => void choose('mine')}>Keep mine</Button>
+          <Button onClick={() => void choose('copy')}>Save mine as a copy</Button>
+          <Button data-testid="take-theirs" onClick={() => void choose('theirs')}>Use theirs</Button>
+          <Button kind="primary" data-testid="keep-mine" onClick={() => void choose('mine')}>Use mine</Button>
         </>
       }
     >
       <div data-testid="conflict">
-        <p>Their revision {conflict.rev} is of {new Date(conflict.updated_at).toLocaleString()}. Nothing is lost whichever you choose: taking theirs can be undone.</p>
+        <p>The other version was saved on {new Date(conflict.updated_at).toLocaleString()}. You can undo your choice.</p>
         <table className="compare">
-          <thead><tr><th>what differs</th><th>mine</th><th>theirs</th></tr></thead>
+          <thead><tr><th>Difference</th><th>Mine</th><th>Theirs</th></tr></thead>
           <tbody>{changes.map((row) => <tr key={row.what}><th scope="row">{row.what}</th><td>{row.mine}</td><td>{row.theirs}</td></tr>)}</tbody>
         </table>
         {changes.length ? null : <p className="quiet">Only positions differ.</p>}
@@ -87,13 +87,13 @@ function compare(theirs: Document, mine: Document): Difference[] {
   for (const id of new Set([...Object.keys(mine.blocks), ...Object.keys(theirs.blocks)])) {
     const [a, b] = [mine.blocks[id], theirs.blocks[id]]
     const what = nameOf(a ? mine : theirs, id)
-    if (!a || !b) rows.push({ what, mine: a ? 'there' : 'not there', theirs: b ? 'there' : 'not there' })
+    if (!a || !b) rows.push({ what, mine: a ? 'Exists' : 'Deleted', theirs: b ? 'Exists' : 'Deleted' })
     else {
       const fields = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => key !== 'at' && key !== 'size' && JSON.stringify(a[key]) !== JSON.stringify(b[key]))
       if (fields.length) rows.push({ what, mine: fields.map((key) => brief(a[key])).join(', '), theirs: fields.map((key) => brief(b[key])).join(', ') })
     }
   }
-  if (JSON.stringify(mine.edges) !== JSON.stringify(theirs.edges)) rows.push({ what: 'connections', mine: String(mine.edges.length), theirs: String(theirs.edges.length) })
+  if (JSON.stringify(mine.edges) !== JSON.stringify(theirs.edges)) rows.push({ what: 'Connections', mine: String(mine.edges.length), theirs: String(theirs.edges.length) })
   for (const key of ['name', 'description', 'variables', 'settings', 'input', 'notes'] as const) {
     if (JSON.stringify(mine[key]) !== JSON.stringify(theirs[key])) rows.push({ what: key, mine: brief(mine[key]), theirs: brief(theirs[key]) })
   }

@@ -2,16 +2,19 @@
 
 import type { ReactElement } from 'react'
 import { RerunDialog as Ask } from '../../pages/run/RerunDialog'
+import { chainOf } from '../../state/document'
 import { runStore } from '../../state/live'
 import { isEnded } from '../../state/run'
 import { useSelect } from '../../state/store'
 import { rerunStore } from './rerun'
 
 export default function RerunDialog(): ReactElement | null {
-  const from = useSelect(rerunStore, (s) => s.from)
+  const asked = useSelect(rerunStore, (s) => s.from)
   const meta = useSelect(runStore, (s) => s.meta)
   const doc = useSelect(runStore, (s) => s.doc)
   const ended = useSelect(runStore, (s) => isEnded(s.head.status))
-  if (from === null || !meta || !doc?.blocks[from]) return null
+  if (asked === null || !meta || !doc?.blocks[asked]) return null
+  // A container runs as a whole.
+  const from = chainOf(doc, asked).at(-1) ?? asked
   return <Ask run={meta} doc={doc} ended={ended} from={from} onClose={() => rerunStore.set({ from: null })} />
 }

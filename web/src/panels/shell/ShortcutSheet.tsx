@@ -8,18 +8,18 @@ import { Dialog } from '../../ui/Dialog'
 
 const GROUPS: readonly KeyRow['group'][] = ['Build', 'Move', 'Edit', 'Run', 'Tape', 'View']
 const PLACES: Readonly<Record<KeyRow['where'], string>> = {
-  app: 'anywhere on the page', canvas: 'while the canvas has the keyboard', tape: 'while the Tape has the keyboard',
+  app: 'Anywhere on the page', canvas: 'When the canvas is focused', tape: 'When the Tape is focused',
 }
 
 export default function ShortcutSheet(): ReactElement | null {
   const open = useSelect(uiStore, (s) => s.overlay === 'shortcuts')
   const rows: readonly KeyRow[] = KEYS
   return (
-    <Dialog title="Shortcuts" open={open} wide onClose={() => uiStore.set({ overlay: null })}>
+    <Dialog title="Keyboard shortcuts" open={open} wide onClose={() => uiStore.set({ overlay: null })}>
       <div className="shortcuts">
         {GROUPS.map((group) => (
           <section key={group} className="shortcuts__group">
-            <h3 className="label">{group.toLowerCase()}</h3>
+            <h3 className="label">{group}</h3>
             <dl>
               {rows.filter((row) => row.group === group).map((row) => (
                 <div key={row.id} className="shortcuts__row" title={PLACES[row.where]}>
@@ -31,7 +31,7 @@ export default function ShortcutSheet(): ReactElement | null {
           </section>
         ))}
       </div>
-      <p className="quiet">Letters count while the canvas has the keyboard: click it, or press Esc.</p>
+      <p className="quiet">Single-key shortcuts work when the canvas is focused: click it, or press Esc.</p>
     </Dialog>
   )
 }

@@ -1,15 +1,19 @@
 // The bar above every page: where one is, the ways to the other pages, and at the right what belongs to the page. It also holds
 // what every page has: the command palette and the sheet of shortcuts, with their keys.
 
-import { useEffect, type ReactElement, type ReactNode } from 'react'
+import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 'react'
 import { keyOfEvent } from '../../keys'
 import { Link, useLocation } from '../../routes'
+import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import CommandPalette from './CommandPalette'
-import RerunDialog from './RerunDialog'
-import ShortcutSheet from './ShortcutSheet'
+import { rerunStore } from './rerun'
 import { useApprovals } from './waiting'
 import './shell.css'
+
+// Fetched when they are opened.
+const ShortcutSheet = lazy(() => import('./ShortcutSheet'))
+const RerunDialog = lazy(() => import('./RerunDialog'))
 
 export interface BarTab {
   to: string
@@ -37,6 +41,8 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   const { path } = useLocation()
   const counted = useApprovals()
   const waiting = approvals ?? counted
+  const sheet = useSelect(uiStore, (s) => s.overlay === 'shortcuts')
+  const rerun = useSelect(rerunStore, (s) => s.from !== null)
   useOverlayKeys()
   return (
     <header className="bar">
@@ -56,8 +62,7 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
       </nav>
       <div className="bar__right">{right}</div>
       <CommandPalette />
-      <ShortcutSheet />
-      <RerunDialog />
+      <Suspense fallback={null}>{sheet ? <ShortcutSheet /> : null}{rerun ? <RerunDialog /> : null}</Suspense>
     </header>
   )
 }

@@ -1,4 +1,4 @@
-// Versions: the draft is what autosave writes; a version is saved on purpose and never changes again.
+// Versions: the draft is what autosave writes; a version is published on purpose and does not change.
 
 import { lazy, Suspense, useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
@@ -10,6 +10,7 @@ import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
+import { Icon } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
@@ -29,38 +30,38 @@ export function VersionMenu(): ReactElement {
   const versions = stored.value?.versions.map((each) => each.version) ?? (base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i))
   const active = stored.value?.active
   const entries: MenuEntry[] = [
-    { label: 'Save a version', keys: keyText('save'), onSelect: () => uiStore.set({ overlay: 'version' }) },
-    { label: 'Compare versions', why: base === null ? 'No version is saved yet' : null, onSelect: () => uiStore.set({ overlay: 'diff' }) },
+    { label: 'Publish version', icon: 'upload', keys: keyText('save'), onSelect: () => uiStore.set({ overlay: 'version' }) },
+    { label: 'Compare versions', icon: 'set', why: base === null ? 'Not published yet' : null, onSelect: () => uiStore.set({ overlay: 'diff' }) },
     ...(versions.length ? ['line' as const] : []),
-    ...versions.map((version): MenuEntry => ({ label: `Take over version ${version}${version === active ? ' (active)' : ''}`, onSelect: () => void takeOver(name, version) })),
+    ...versions.map((version): MenuEntry => ({ label: `Restore version ${version}${version === active ? ' (active)' : ''}`, icon: 'undo', onSelect: () => void restore(name, version) })),
     'line',
-    { label: 'Import a file', onSelect: chooseFile },
+    { label: 'Import file', icon: 'upload', onSelect: chooseFile },
     { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
   ]
   return (
     <>
-      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'draft' : `draft · v${base}${edits ? `+${edits}` : ''}`}</MenuButton>
+      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'Draft' : `Draft · v${base}${edits ? `+${edits}` : ''}`}<Icon name="down" size={12} /></MenuButton>
       <SaveVersion />
       {comparing ? <Suspense fallback={null}><DiffDialog /></Suspense> : null}
     </>
   )
 }
 
-async function takeOver(name: string, version: number): Promise<void> {
+async function restore(name: string, version: number): Promise<void> {
   try {
     const { id } = docStore.get()
     const { document } = await api.workflow(name, version)
     if (docStore.get().id !== id) return
-    if (dispatch({ type: 'replaceDoc', doc: document })) toastUndo(`The draft is version ${version} now.`, 'ok')
-    else toast(`The draft is version ${version} already.`)
+    if (dispatch({ type: 'replaceDoc', doc: document })) toastUndo(`Restored version ${version}.`, 'ok')
+    else toast(`The draft is identical to version ${version}.`)
   } catch (error) {
     toast(error instanceof Error ? error.message : String(error), 'err')
   }
 }
 
 function savedText({ name, version, created, activated, replaced }: SavedWorkflow): string {
-  if (created) return `Saved as version ${version} of ${name}.`
-  if (!activated) return `This is version ${version} of ${name}, which is active already.`
+  if (created) return `Published version ${version} of ${name}.`
+  if (!activated) return `No changes: version ${version} of ${name} is active.`
   return replaced === null ? `Version ${version} of ${name} is active again.` : `Version ${version} of ${name} is active again instead of version ${replaced}.`
 }
 
@@ -94,8 +95,8 @@ function SaveVersion(): ReactElement | null {
   }
   return (
     <Dialog
-      title="Save a version" open={open} onClose={close}
-      foot={<><Button onClick={close}>Not now</Button><Button kind="primary" data-testid="save-version" why={busy ? 'It is being saved.' : null} onClick={() => void save()}>Save</Button></>}
+      title="Publish version" open={open} onClose={close}
+      foot={<><Button onClick={close}>Cancel</Button><Button kind="primary" data-testid="save-version" why={busy ? 'Publishing' : null} onClick={() => void save()}>Publish</Button></>}
     >
       <form
         className="dialogform" onSubmit={(event) => {
@@ -104,10 +105,10 @@ function SaveVersion(): ReactElement | null {
         }}
       >
         <label>
-          <span className="label">workflow</span>
+          <span className="label">Workflow name</span>
           <input type="text" value={typed ?? name} onChange={(event) => setTyped(event.target.value)} autoFocus spellCheck={false} />
         </label>
-        <p className="quiet">A version never changes again. Webhooks, schedules and calls by name use the version saved last, also when you save an older one again; the draft stays yours.</p>
+        <p className="quiet">A published version cannot be changed. Webhooks, schedules and API calls use it from now on. You can keep editing the draft.</p>
         {problems ? (
           <div role="alert" className="dialogform__refused">
             <p>{problems.text}</p>

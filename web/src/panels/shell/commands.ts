@@ -37,9 +37,9 @@ export function commandsNow(): CommandItem[] {
 
 function doing(mode: CanvasMode, running: boolean): CommandItem[] {
   const rows = KEYS.filter((row) => !NOT_LISTED.has(row.id) && (mode === 'edit' || !EDITS.has(row.group)) && (running || row.group !== 'Tape'))
-  const items = rows.map((row): CommandItem => ({ id: row.id, label: row.does, group: 'do', detail: keyText(row.id), run: () => void runCommand(row.id, mode) }))
-  if (mode === 'edit') items.push({ id: 'diff', label: 'Compare versions', group: 'do', words: 'diff changes', run: () => uiStore.set({ overlay: 'diff' }) })
-  if (mode === 'edit') items.push({ id: 'export', label: 'Export as JSON', group: 'do', icon: 'download', run: () => exportJson() })
+  const items = rows.map((row): CommandItem => ({ id: row.id, label: row.does, group: 'Commands', detail: keyText(row.id), run: () => void runCommand(row.id, mode) }))
+  if (mode === 'edit') items.push({ id: 'diff', label: 'Compare versions', group: 'Commands', words: 'diff changes', run: () => uiStore.set({ overlay: 'diff' }) })
+  if (mode === 'edit') items.push({ id: 'export', label: 'Export as JSON', group: 'Commands', icon: 'download', run: () => exportJson() })
   return items
 }
 
@@ -51,7 +51,7 @@ function blocks(mode: CanvasMode): CommandItem[] {
     const block = doc.blocks[id]!
     const spec = specs.get(block.type)
     return {
-      id: `block ${id}`, label: nameOf(doc, id), group: 'go to', icon: iconOf(block.type), detail: spec?.title ?? block.type,
+      id: `block ${id}`, label: nameOf(doc, id), group: 'Go to', icon: iconOf(block.type), detail: spec?.title ?? block.type,
       words: `${id} ${sentenceText(block, spec)}`,
       run: () => {
         select({ blocks: [id] })
@@ -63,13 +63,13 @@ function blocks(mode: CanvasMode): CommandItem[] {
 }
 
 function pages(): CommandItem[] {
-  const to = (id: string, label: string): CommandItem => ({ id: `page ${id}`, label, group: 'pages', run: () => navigate(id) })
+  const to = (id: string, label: string): CommandItem => ({ id: `page ${id}`, label, group: 'Pages', run: () => navigate(id) })
   return [to('/', 'Workflows'), to('/runs', 'Runs'), to('/approvals', 'Approvals'), to('/settings', 'Settings')]
 }
 
 function themes(): CommandItem[] {
   return (['system', 'light', 'dark'] as Theme[]).map((theme) => ({
-    id: `theme ${theme}`, label: `Theme: ${theme === 'system' ? 'as the system' : theme}`, group: 'look', icon: 'theme', run: () => uiStore.set({ theme }),
+    id: `theme ${theme}`, label: `Theme: ${theme === 'system' ? 'match system' : theme}`, group: 'Theme', icon: 'theme', run: () => uiStore.set({ theme }),
   }))
 }
 

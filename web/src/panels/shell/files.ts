@@ -29,22 +29,22 @@ export async function importText(text: string, name: string, at?: [number, numbe
   try {
     value = JSON.parse(text)
   } catch {
-    return void toast(`${name} is not JSON.`, 'err')
+    return void toast(`“${name}” is not valid JSON.`, 'err')
   }
   if (isDocument(value)) {
     const changed = dispatch({ type: 'replaceDoc', doc: mend(value).document })
     requestAnimationFrame(() => fit())
-    if (changed) toastUndo(`${name} is open here now.`, 'ok')
-    else toast(`${name} is what is open already.`)
+    if (changed) toastUndo(`Imported “${name}”.`, 'ok')
+    else toast(`“${name}” is identical to the open workflow.`)
     return
   }
   if (pasteText(text, at)) return
   try {
     const draft = await api.createDraft(value, name.replace(/\.json$/i, ''))
     navigate(`/w/${draft.id}`)
-    toast(`${name} was turned into a workflow.`, 'ok')
+    toast(`Imported “${name}”.`, 'ok')
   } catch (error) {
-    toast(`${name} holds no workflow: ${error instanceof Error ? error.message : String(error)}`, 'err')
+    toast(`“${name}” is not a workflow: ${error instanceof Error ? error.message : String(error)}`, 'err')
   }
 }
 

@@ -5,6 +5,7 @@ import { docStore } from '../../state/doc'
 import { runStore, seek, stepBy } from '../../state/live'
 import { isEnded, type RunFold } from '../../state/run'
 import { useSelect } from '../../state/store'
+import { unfinishedStore } from '../../state/unfinished'
 import { setPanels, uiStore, type Drawer as DrawerName } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Splitter } from '../../ui/Splitter'
@@ -35,7 +36,8 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   const open = useSelect(uiStore, (s) => s.drawer)
   const height = useSelect(uiStore, (s) => (s.panels.drawer < PANE_MIN ? PANE_FIRST : s.panels.drawer))
   const hasRun = useSelect(runStore, (s) => s.id !== null)
-  const problems = useSelect(docStore, (s) => s.diagnostics.length)
+  const unfinished = useSelect(unfinishedStore, (s) => s.list)
+  const problems = useSelect(docStore, (s) => s.diagnostics.length + unfinished.filter((each) => each.draft === s.id && s.doc.blocks[each.block]).length)
   const hasProblems = mode === 'edit'
   // On phones the page itself shows the trace.
   const phone = useWidthBelow(600)

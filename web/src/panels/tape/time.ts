@@ -67,8 +67,8 @@ interface Piece {
   width: number
 }
 
-/** The axis from the first event to `end`. Stretches longer than IDLE_MS without an event are gaps. */
-export function timeScale(log: readonly WireEvent[], end: number): TimeScale {
+/** The axis from the first event to `end`. Stretches longer than `idleMs` without an event are gaps. */
+export function timeScale(log: readonly WireEvent[], end: number, idleMs = IDLE_MS): TimeScale {
   if (!log.length) return { at: () => 0, gaps: [] }
   const first = log[0]!.at
   const last = Math.max(end, log.at(-1)!.at)
@@ -77,7 +77,7 @@ export function timeScale(log: readonly WireEvent[], end: number): TimeScale {
   let before = first
   for (let i = 1; i <= log.length; i++) {
     const at = i < log.length ? log[i]!.at : last
-    if (at - before > IDLE_MS) {
+    if (at - before > idleMs) {
       busy.push([from, before])
       from = at
     }

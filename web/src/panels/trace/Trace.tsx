@@ -3,6 +3,8 @@
 import { memo, useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import type { Document } from '../../net/types'
 import { Link } from '../../routes'
+import { specsOf } from '../../state/doc'
+import { routeTitle } from '../../state/document'
 import { runStore } from '../../state/live'
 import { firstError, pathFor, type BlockStatus, type NodeState } from '../../state/run'
 import { useSelect } from '../../state/store'
@@ -12,19 +14,23 @@ import { Icon, iconOf } from '../../ui/icons'
 import { Status } from '../../ui/status'
 import { durationText, timeScale, type TimeScale } from '../tape/time'
 import { useClock } from '../tape/useClock'
-import { segmentsOf } from './bars'
+import { fromFirstBlock, segmentsOf } from './bars'
 import { selectNode } from './jump'
 import { parentRow, pathsTo, rowOf, traceIndex, traceRows, type TraceRow } from './rows'
 import { useVirtual } from './virtual'
 import './trace.css'
 
 const ROW_H = 24
+/** Shorter waits are drawn to scale: beside one of some seconds, a block of milliseconds is a line. */
+const COMPRESS_MS = 60_000
+
+const SKIPS: Readonly<Record<string, string>> = { skip_if: 'Skipped by “Skip if”', expired: 'Not answered in time' }
 const FILTERS = {
-  all: { label: 'all', only: [] },
-  failed: { label: 'failed', only: ['failed', 'handled'] },
-  open: { label: 'running or waiting', only: ['running', 'retrying', 'waiting', 'attention'] },
-  attention: { label: 'needs attention', only: ['attention'] },
-  skipped: { label: 'skipped', only: ['skipped'] },
+  all: { label: 'All', only: [] },
+  failed: { label: 'Failed', only: ['failed', 'handled'] },
+  open: { label: 'Running or waiting', only: ['running', 'retrying', 'waiting', 'attention'] },
+  attention: { label: 'Needs attention', only: ['attention'] },
+  skipped: { label: 'Skipped', only: ['skipped'] },
 } satisfies Record<string, { label: string; only: readonly BlockStatus[] }>
 
 export default function Trace(): ReactElement {
@@ -47,7 +53,7 @@ export default function Trace(): ReactElement {
   const looked = useMemo(() => new Set([...pathsTo(shownPath), ...pathsTo(leaf?.path ?? '')]), [shownPath, leaf?.path])
   const index = useMemo(() => traceIndex(view), [view])
   const rows = useMemo(() => traceRows(index, doc, fold, looked, query, FILTERS[only].only), [index, doc, fold, looked, query, only])
-  const scale = useMemo(() => timeScale(timeline.log, Math.max(now, timeline.log.at(-1)?.at ?? 0)), [timeline, headSeq, now])
+  const scale = useMemo(() => timeScale(fromFirstBlock(timeline.log), Math.max(now, timeline.log.at(-1)?.at ?? 0), COMPRESS_MS), [timeline, headSeq, now])
   const virtual = useVirtual(box, rows.length, ROW_H)
 
   // What is selected elsewhere is the active row, unless that row says the same already.
@@ -84,7 +90,7 @@ export default function Trace(): ReactElement {
     event.stopPropagation()
   }
 
-  if (view.seq === 0) return <EmptyState title="Nothing has started yet">{headSeq ? 'The Tape stands before the first event.' : 'Rows appear as blocks start.'}</EmptyState>
+  if (view.seq === 0) return <EmptyState title="Not started yet">{headSeq ? 'The Tape is before the first event.' : 'Blocks appear here when they start.'}</EmptyState>
   const cursorX = view.at === null ? null : scale.at(view.seq === headSeq ? Math.max(now, view.at) : view.at)
   return (
     <div className="trace">
@@ -95,7 +101,7 @@ export default function Trace(): ReactElement {
         </select>
         <span className="label">{rows.length} rows</span>
         <span className="trace__axis" aria-hidden="true">
-          {scale.gaps.map((gap) => <i key={gap.from} style={{ left: `${gap.x * 100}%` }}>{durationText(gap.to - gap.from)} idle</i>)}
+          {scale.gaps.map((gap) => <i key={gap.from} style={{ left: `${gap.x * 100}%`, transform: `translateX(-${gap.x * 100}%)` }}>{durationText(gap.to - gap.from)} idle</i>)}
         </span>
       </div>
       <div
@@ -109,7 +115,7 @@ export default function Trace(): ReactElement {
               onChoose={choose} onToggle={toggle}
             />
           ))}
-          {rows.length ? null : <p className="trace__none quiet">{query ? `No row has “${query}”.` : 'No row is like that.'}</p>}
+          {rows.length ? null : <p className="trace__none quiet">{query ? `No results for “${query}”` : 'No results'}</p>}
         </div>
       </div>
     </div>
@@ -149,7 +155,7 @@ const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onCho
         </span>
         {row.scope ? null : <Icon name={iconOf(type)} size={14} />}
         <span className={row.scope ? 'trace__label mono' : 'trace__label'}>{row.label}</span>
-        {row.node ? <Facts node={row.node} /> : null}
+        {row.node ? <Facts node={row.node} doc={doc} /> : null}
       </span>
       <Status status={row.status} />
       <span className="trace__took mono">{took === null || skipped ? '' : durationText(took)}</span>
@@ -157,7 +163,7 @@ const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onCho
         {segmentsOf(row, scale, now || (row.finishedAt ?? 0)).map((each, i) => (
           <i
             key={i} data-tone={each.tone} className={each.thin ? 'trace__seg trace__seg--thin' : 'trace__seg'}
-            style={{ left: `${each.x * 100}%`, width: `max(3px, ${each.width * 100}%)` }}
+            style={{ left: `${each.x * 100}%`, width: `max(2px, ${each.width * 100}%)` }}
           />
         ))}
         {cursorX === null ? null : <i className="trace__cursor" style={{ left: `${cursorX * 100}%` }} />}
@@ -166,21 +172,21 @@ const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onCho
   )
 })
 
-function Facts({ node }: { node: NodeState }): ReactElement | null {
+function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactElement | null {
   const { region } = node
   if (node.error && node.status !== 'succeeded') return <span className="trace__fact" data-tone={node.handled ? undefined : 'err'} title={node.error.message}>{node.error.message}</span>
   if (region) return <span className="trace__fact mono">{region.closed} / {region.count}{region.failed ? `, ${region.failed} failed` : ''}</span>
-  if (node.status === 'skipped') return <span className="trace__fact">{node.reason === 'pruned' ? 'path not taken' : node.reason}</span>
+  if (node.status === 'skipped') return <span className="trace__fact">{node.reason === 'pruned' ? 'Branch not taken' : (SKIPS[node.reason ?? ''] ?? node.reason)}</span>
   if (node.wait?.kind === 'child') return <Child node={node} />
-  if (node.cached) return <span className="trace__fact">from the cache</span>
-  if (node.attempt > 1) return <span className="trace__fact mono">attempt {node.attempt}</span>
-  if (node.route && node.route !== 'out') return <span className="trace__fact mono">{node.route}</span>
+  if (node.cached) return <span className="trace__fact">From the cache</span>
+  if (node.attempt > 1) return <span className="trace__fact mono">Attempt {node.attempt}</span>
+  if (node.route && node.route !== 'out') return <span className="trace__fact mono">{doc ? routeTitle(doc, node.block, node.route, specsOf()) : node.route}</span>
   return null
 }
 
 /** The run a block started: to be gone to, when the server has said which it is. */
 function Child({ node }: { node: NodeState }): ReactElement {
   const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === node.key))
-  if (!child) return <span className="trace__fact">another run</span>
-  return <span className="trace__fact"><Link to={`/runs/${child.run}`} tabIndex={-1} onClick={(event) => event.stopPropagation()}>run of {child.workflow}</Link></span>
+  if (!child) return <span className="trace__fact">Another run</span>
+  return <span className="trace__fact"><Link to={`/runs/${child.run}`} tabIndex={-1} onClick={(event) => event.stopPropagation()}>Run of {child.workflow}</Link></span>
 }

@@ -1,5 +1,6 @@
 // The mini bar of a trace row: which stretches of the time axis it covers, and in which tone.
 
+import type { WireEvent } from '../../net/types'
 import type { TimeScale } from '../tape/time'
 import { toneOf, type Tone } from '../../ui/status'
 import type { TraceRow } from './rows'
@@ -40,4 +41,10 @@ export function segmentsOf(row: TraceRow, scale: TimeScale, now: number): Segmen
     }
   }
   return segments
+}
+
+/** The axis begins with the first block: what comes before is the server's own time. */
+export function fromFirstBlock(log: readonly WireEvent[]): readonly WireEvent[] {
+  const first = log.findIndex((event) => event.type === 'node.started')
+  return first > 0 ? log.slice(first) : log
 }

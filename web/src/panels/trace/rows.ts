@@ -76,7 +76,7 @@ export function traceRows(
     const open = narrow || (fold.get(scope.path) ?? (siblings <= SCOPES_OPEN_MAX || looked.has(scope.path)))
     const at = rows.length
     rows.push({
-      id: scope.path, depth, label: `${scope.path.endsWith(']') ? 'branch' : 'iteration'} ${scope.index + 1}`, block: node.block, path: scope.path,
+      id: scope.path, depth, label: `${scope.path.endsWith(']') ? 'Branch' : 'Iteration'} ${scope.index + 1}`, block: node.block, path: scope.path,
       status: scopeStatus(scope), startedAt: scope.startedAt, finishedAt: scope.finishedAt, node: null, scope, open,
     })
     const hit = open ? visit(scope.path, depth + 1) : false

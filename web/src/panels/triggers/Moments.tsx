@@ -12,7 +12,7 @@ export function CronWords({ cron, tz }: { cron: string; tz: string }): ReactElem
 /** The next moments, soonest first. */
 export function Moments({ times, tz }: { times: readonly number[]; tz: string }): ReactElement {
   return (
-    <ol className="moments" aria-label="Next times">
+    <ol className="moments" aria-label="Next runs">
       {times.map((at) => <li key={at}><span className="mono">{momentIn(at, tz)}</span> <span className="quiet"><Ago at={at} to /></span></li>)}
     </ol>
   )

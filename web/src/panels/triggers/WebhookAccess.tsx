@@ -23,7 +23,7 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
   const copySecret = async (): Promise<void> => {
     try {
       const known = secret ?? (await triggers.webhook(webhook.id)).secret
-      if (known !== null) await copyText(known, 'Copied the secret')
+      if (known !== null) await copyText(known, 'Copied secret')
     } catch (error) {
       toast(messageOf(error), 'err')
     }
@@ -32,7 +32,7 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
     setAsking(false)
     try {
       setSecret(await triggers.rotate(webhook.id))
-      toast('This webhook has a new secret', 'ok')
+      toast('Secret replaced', 'ok')
     } catch (error) {
       toast(messageOf(error), 'err')
     }
@@ -41,8 +41,8 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
   return (
     <dl className="access" data-testid={`access-${webhook.id}`}>
       <div>
-        <dt>Address</dt>
-        <dd><code className="access__text">{webhook.url}</code><Button kind="bare" icon="copy" iconOnly onClick={() => void copyText(webhook.url, 'Copied the address')}>Copy the address</Button></dd>
+        <dt>URL</dt>
+        <dd><code className="access__text">{webhook.url}</code><Button kind="bare" icon="copy" iconOnly onClick={() => void copyText(webhook.url, 'Copied URL')}>Copy URL</Button></dd>
       </div>
       <div>
         <dt>Secret</dt>
@@ -51,24 +51,24 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
             <>
               <code className="access__text" data-testid="secret">{secret ?? 'whsec_ ...'}</code>
               <Button kind="bare" aria-pressed={secret !== null} onClick={() => void reveal()}>{secret === null ? 'Show' : 'Hide'}</Button>
-              <Button kind="bare" icon="copy" iconOnly onClick={() => void copySecret()}>Copy the secret</Button>
-              <Button kind="bare" onClick={() => setAsking(true)}>Rotate</Button>
+              <Button kind="bare" icon="copy" iconOnly onClick={() => void copySecret()}>Copy secret</Button>
+              <Button kind="bare" onClick={() => setAsking(true)}>Replace</Button>
             </>
-          ) : webhook.secret_env ? <span>the value of <code>{webhook.secret_env}</code></span> : <span className="quiet">none: anybody who knows the address can start runs</span>}
+          ) : webhook.secret_env ? <span>Value of <code>{webhook.secret_env}</code></span> : <span className="quiet">None. Anyone with the URL can start runs.</span>}
         </dd>
       </div>
       {webhook.problem ? <p className="notice" data-tone="err" role="alert">{webhook.problem}</p> : null}
       <Dialog
-        title="A new secret" open={asking} onClose={() => setAsking(false)}
-        foot={<><Button onClick={() => setAsking(false)}>Keep the old one</Button><Button kind="danger" data-testid="rotate" onClick={() => void rotate()}>Rotate the secret</Button></>}
+        title="Replace secret" open={asking} onClose={() => setAsking(false)}
+        foot={<><Button onClick={() => setAsking(false)}>Cancel</Button><Button kind="danger" data-testid="rotate" onClick={() => void rotate()}>Replace secret</Button></>}
       >
-        <p>The old secret counts no more from the moment you confirm: senders are refused until they have the new one.</p>
+        <p>The old secret stops working at once. Requests are rejected until the sender uses the new one.</p>
       </Dialog>
     </dl>
   )
 }
 
-/** Copy, or show what can not be copied: pages without TLS have no clipboard. */
+/** Copy, or show what cannot be copied: pages without TLS have no clipboard. */
 export async function copyText(text: string, done: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text)
