@@ -135,7 +135,7 @@ class Fenced(WeftError):
 
 
 class Unheard(WeftError):
-    """The run was told to cancel and has not heard of it yet."""
+    """The run has not processed its cancel request yet."""
 
     code = "unheard"
     status = 409
@@ -149,7 +149,7 @@ class StoreError(WeftError):
 
 
 class DatabaseWriteFailed(StoreError):
-    """The write did not succeed within its retries."""
+    """The write failed after all retries."""
 
     code = "db_write_failed"
 

@@ -29,7 +29,7 @@ _NEVER_V6 = [
     ipaddress.IPv6Network(text)
     for text in ("2001::/23", "2002::/16", "3fff::/20")  # protocols and Teredo, 6to4, documentation
 ]
-ALLOW_HINT = "the operator can allow it by WEFT_ALLOW_PRIVATE (networks and host:port)"
+ALLOW_HINT = "the operator can allow it with WEFT_ALLOW_PRIVATE (networks and host:port)"
 _NAT64 = ipaddress.IPv6Network("64:ff9b::/96")
 
 
@@ -147,7 +147,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
         except (OSError, UnicodeError) as error:
             if is_exhausted(error):
                 raise not_begun(f"{host}:{port}", error) from error
-            raise httpcore.ConnectError(f"the name {host} is not known: {error}") from error
+            raise httpcore.ConnectError(f"the host name {host} cannot be resolved: {error}") from error
         permitted = [text for text in addresses if self._permits(host, ipaddress.ip_address(text), port)]
         if not permitted:
             raise refused(f"{host}:{port}", self._hint)
@@ -183,7 +183,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 def refused(what: str, hint: str) -> BlockError:
-    message = f"{what} is a private or local address, which blocks may not reach"
+    message = f"{what} is a private or local address, which blocks cannot reach"
     return BlockError(message, code="address_refused", retryable=False, hint=hint)
 
 

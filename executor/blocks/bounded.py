@@ -31,7 +31,7 @@ class BoundedHead(httpcore.AsyncNetworkStream):
         if self._left is not None:
             self._left -= len(data)
             if self._left < 0:
-                raise httpcore.RemoteProtocolError(f"no answer began within {HEAD_BYTES_MAX} bytes")
+                raise httpcore.RemoteProtocolError(f"no response started within {HEAD_BYTES_MAX} bytes")
         return data
 
     async def write(self, buffer: bytes, timeout: float | None = None) -> None:

@@ -123,7 +123,7 @@ def _schema(given: Any) -> dict[str, Any] | None:
         raise invalid("schema must be a JSON Schema")
     problem = schema_error(orjson.dumps(given))
     if problem is not None:
-        raise invalid(f"schema is no JSON Schema: {problem[:300]}")
+        raise invalid(f"schema is not a JSON Schema: {problem[:300]}")
     return given
 
 

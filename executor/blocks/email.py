@@ -124,7 +124,7 @@ async def post(message: EmailMessage, recipients: list[str], services: Services,
     shown = Redactor(hidden).redact_cut(f"{_heads(message)}\n{body[:_LOGGED_MAX]}")
     if len(body) > _LOGGED_MAX:
         shown += f"\n[{len(body) - _LOGGED_MAX} more characters]"
-    _log.info("mail of %s (no mail server is set up):\n%s", about, shown)
+    _log.info("mail of %s (no mail server is configured):\n%s", about, shown)
     return []
 
 
@@ -138,9 +138,9 @@ def compose(
     if "\r" in subject or "\n" in subject:
         raise invalid("subject must be one line")
     if not to:
-        raise invalid("to has no address")
+        raise invalid("to is empty")
     if len(to) + len(copies) > _RECIPIENTS_MAX:
-        raise invalid(f"a mail may go to {_RECIPIENTS_MAX} addresses, this one goes to {len(to) + len(copies)}")
+        raise invalid(f"a mail can have up to {_RECIPIENTS_MAX} recipients, this one has {len(to) + len(copies)}")
     message = EmailMessage(policy=SMTP)
     digest = hashlib.sha256(idempotency_key.encode("utf-8", "surrogatepass")).hexdigest()[:32]
     try:
@@ -154,7 +154,7 @@ def compose(
         body = params.get("body")
         message.set_content("" if body is None else render(body))
     except (ValueError, HeaderParseError, *_TRIPS) as error:
-        raise invalid(f"this cannot be written as a mail: {error}") from None
+        raise invalid(f"the mail could not be created: {error}") from None
     return message, list(dict.fromkeys(address for _, address in [*to, *copies]))
 
 
@@ -198,7 +198,7 @@ async def _send(message: EmailMessage, mail: MailSettings, recipients: list[str]
         ) from error
     except aiosmtplib.SMTPResponseException as error:
         said = str(error.message)[:200]
-        raise _failed(f"the mail server said {error.code} {said}", 400 <= error.code < 500) from error
+        raise _failed(f"the mail server answered {error.code} {said}", 400 <= error.code < 500) from error
     except (aiosmtplib.SMTPException, OSError) as error:
         raise _failed(f"the mail server could not be reached: {error}", True) from error
     except ValueError as error:

@@ -36,6 +36,6 @@ def is_exhausted(error: BaseException) -> bool:
 
 def not_begun(what: str, error: BaseException) -> BlockError:
     """Costs no attempt."""
-    message = f"{what}: not begun, this server is out of file descriptors, threads or memory: {error}"
-    hint = "it is tried again after a pause; raise the limits of the server's process (ulimit -n) if this stays"
+    message = f"{what}: not started, because this server has no free file descriptors, threads or memory: {error}"
+    hint = "it is retried after a pause; if this persists, raise the limits of the server process (ulimit -n)"
     return BlockError(message, code=CODE, deferred="not_begun", hint=hint)

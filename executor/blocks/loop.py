@@ -115,7 +115,7 @@ async def _size(ctx: Context) -> Sized:
         case "until" | "do_while":
             return Sized(_bounded(params, 1))
         case mode:
-            raise BlockError(f"there is no kind of loop {mode!r}", code="params_invalid", retryable=False)
+            raise BlockError(f"unknown loop mode {mode!r}", code="params_invalid", retryable=False)
 
 
 async def _again(ctx: Context) -> Tested:
@@ -155,7 +155,7 @@ def _bounded(params: dict[str, Any], rounds: int) -> int:
         rounds = most
     if rounds > ITERATIONS_MAX:
         raise BlockError(
-            f"{rounds} iterations are more than the {ITERATIONS_MAX} a loop may have",
+            f"{rounds} iterations exceed the limit of {ITERATIONS_MAX} for a loop",
             code="loop_limit",
             retryable=False,
         )

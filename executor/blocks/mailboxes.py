@@ -16,7 +16,7 @@ _SPECIAL = r"\s<>()\[\],;:\\\"\x00-\x1f\x7f"
 _ADDRESS = re.compile(rf"[^@{_SPECIAL}]+@[^@{_SPECIAL}]+")
 _QUOTED = re.compile(r'"((?:[^"\\]|\\.)*)"')
 _SHOWN = 80
-HINT = "one address in each item; several addresses are a list, or a text with commas that the document itself holds"
+HINT = "use one address per item; a text with commas is possible only in the document itself"
 
 
 def items_of(given: Any, name: str) -> list[str]:
@@ -25,15 +25,15 @@ def items_of(given: Any, name: str) -> list[str]:
         return []
     if isinstance(given, list):
         if not all(isinstance(item, str) for item in given):
-            raise invalid(f"{name} must hold addresses as text")
+            raise invalid(f"{name} must contain addresses as text")
         found = given
     elif isinstance(given, str):
         found = _split(given)
     else:
-        raise invalid(f"{name} must hold addresses as text")
+        raise invalid(f"{name} must contain addresses as text")
     for item in found:
         if any(ord(character) < 0x20 or ord(character) == 0x7F for character in item):
-            raise invalid(f"{name} holds a line break or another control character")
+            raise invalid(f"{name} contains a line break or another control character")
     return [str(item) for item in found if item.strip()]
 
 
@@ -46,7 +46,7 @@ def mailbox(item: str, name: str) -> tuple[str, str]:
         shown, _, rest = text.rpartition("<")
         address = rest[:-1].strip()
     if _ADDRESS.fullmatch(address) is None or "=?" in address:
-        raise invalid(f"{name} holds {text[:_SHOWN]!r}, which is not one mail address", hint=HINT)
+        raise invalid(f"{name} contains {text[:_SHOWN]!r}, which is not a mail address", hint=HINT)
     shown = shown.strip()
     quoted = _QUOTED.fullmatch(shown)
     return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else shown, address
@@ -56,7 +56,7 @@ def mailboxes(given: Any, name: str) -> list[tuple[str, str]]:
     """(name, address) of each. Raises BlockError(params_invalid), also when there is something and no address in it."""
     found = [mailbox(item, name) for item in items_of(given, name)]
     if not found and given and (not isinstance(given, str) or given.strip()):
-        raise invalid(f"{name} holds no mail address", hint=HINT)
+        raise invalid(f"{name} contains no mail address", hint=HINT)
     return found
 
 

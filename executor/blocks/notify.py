@@ -46,7 +46,7 @@ def told(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
     messages: list[tuple[str, bytes]] = []
     addresses = items_of(notify.get("email"), "notify.email")
     if len(addresses) > NOTIFIED_MAX:
-        raise invalid(f"notify.email may hold {NOTIFIED_MAX} addresses, it holds {len(addresses)}")
+        raise invalid(f"notify.email can have up to {NOTIFIED_MAX} addresses, it has {len(addresses)}")
     for address in addresses:
         mailbox(address, "notify.email")
     if addresses:

@@ -37,8 +37,12 @@ _REDIRECTS_MAX = 5
 _REDIRECTS = {301, 302, 303, 307, 308}
 _WITHOUT_EFFECT = ("GET", "HEAD")
 _HOST = re.compile(r"[^\s%/\\@?#]+")
-_OWN_HINT = "use a Run workflow block to start a workflow; the operator can allow more by WEFT_ALLOW_PRIVATE=host:port"
-_REDIRECT_HINT = "a redirect from a public address leads to a private one only if the URL of the block names its host"
+_OWN_HINT = (
+    "use a Run workflow block to start a workflow; the operator can allow more with WEFT_ALLOW_PRIVATE=host:port"
+)
+_REDIRECT_HINT = (
+    "a redirect from a public to a private address is followed only if the URL of the block has the same host"
+)
 # What may go along to another origin. Everything else that the caller set may be a secret.
 _HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
 
@@ -136,7 +140,7 @@ class GuardedClient:
             raise
         except (TimeoutError, httpcore.TimeoutException) as error:
             raise BlockError(
-                f"{hop.shown}: no answer within {timeout_s:g} s"
+                f"{hop.shown}: no response within {timeout_s:g} s"
                 if isinstance(error, TimeoutError)
                 else f"{hop.shown}: {error}",
                 code="http_timeout",
@@ -164,11 +168,11 @@ class GuardedClient:
         """Which places this hop may lead to. Raises BlockError(address_refused, redirect_refused)."""
         if self._own is not None and self._own.is_at(hop.url):
             if hop.came_from is not None and not self._own.is_at(hop.came_from):
-                raise hop.refused_redirect("leads from elsewhere to this server")
+                raise hop.refused_redirect("goes from another server to this one")
             if self._own.opens(hop.url):
                 return "own"
             if not self._allowed.names_url(hop.url.host, hop.port):
-                message = f"{hop.shown}: of this server, workflows may reach /demo/ and /hooks/ only"
+                message = f"{hop.shown}: on this server, workflows can reach only /demo/ and /hooks/"
                 raise BlockError(message, code="address_refused", retryable=False, hint=_OWN_HINT)
         # A public place must not choose which of the allowed private ones is asked.
         return "public" if hop.from_public and hop.url.host != hop.named else "allowed"
@@ -257,16 +261,16 @@ class _Hop:
         try:
             url = _without_fragment(self.url.join(location))
         except (httpx.InvalidURL, ValueError):
-            raise self.refused_redirect("to something that is no address") from None
+            raise self.refused_redirect("goes to an invalid URL") from None
         if not _can_be_dialled(url) or url.userinfo:
-            raise self.refused_redirect("to something that is no plain http address")
+            raise self.refused_redirect("goes to a URL that is not http or https")
         method, content, headers = self.method, self.content, self.headers
         if (response.status == 303 and method != "HEAD") or (response.status in (301, 302) and method == "POST"):
             method, content = "GET", None
             headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
         if _origin(url) != _origin(self.url):
             if content is not None or method not in _WITHOUT_EFFECT:
-                raise self.refused_redirect(f"to {url.host} would send the request to another server")
+                raise self.refused_redirect(f"to {url.host} would send the request and its data to another server")
             headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}
         from_public = self.from_public or _is_public_peer(response)
         return _Hop(method, url, headers, content, self.named, self.url, from_public)
@@ -284,11 +288,11 @@ async def _read(response: httpcore.Response, max_bytes: int) -> bytes:
         if unpack is not None:
             packed += len(chunk)
             if packed > PACKED_FACTOR * max_bytes:  # packing may hold as much of nothing as it likes
-                raise _too_large(PACKED_FACTOR * max_bytes, "packed body")
+                raise _too_large(PACKED_FACTOR * max_bytes, "compressed body")
             try:
                 chunk = unpack.feed(chunk, max_bytes - size + 1)
             except zlib.error as error:
-                message = f"the packed body cannot be read: {error}"
+                message = f"the compressed body cannot be read: {error}"
                 raise BlockError(message, code="http_connection") from error
         size += len(chunk)
         if size > max_bytes:
@@ -330,12 +334,12 @@ def _unpacker(encoding: str | None) -> _Unpacker | None:
     if name in ("gzip", "x-gzip", "deflate"):
         return _Unpacker()
     raise BlockError(
-        f"the body is packed as {name[:40]!r}, which nobody asked for", code="http_encoding", retryable=False
+        f"the body is compressed with {name[:40]!r}, which was not requested", code="http_encoding", retryable=False
     )
 
 
 def _too_large(max_bytes: int, what: str = "body") -> BlockError:
-    message = f"the {what} of the answer is larger than {max_bytes} bytes"
+    message = f"the {what} of the response is larger than {max_bytes} bytes"
     return BlockError(message, code="response_too_large", retryable=False)
 
 
@@ -365,9 +369,9 @@ def _parse(text: str) -> httpx.URL:
     except (httpx.InvalidURL, ValueError, TypeError) as error:
         raise _url_invalid(str(error)) from None
     if not _can_be_dialled(url):
-        raise _url_invalid("it must begin with http:// or https:// and name a host, and a port up to 65535 if any")
+        raise _url_invalid("it must start with http:// or https:// and have a host; a port can be up to 65535")
     if url.userinfo:
-        raise _url_invalid("it must not hold a user or password; use the Authorization header")
+        raise _url_invalid("it cannot contain a user or password; use the Authorization header")
     return _without_fragment(url)
 
 

@@ -99,13 +99,13 @@ class Parallel:
                 items = to_items(ctx.params.get("items"))
                 return Sized(_bounded(len(items)), items)
             case mode:
-                raise BlockError(f"there is no kind of parallel {mode!r}", code="params_invalid", retryable=False)
+                raise BlockError(f"unknown parallel mode {mode!r}", code="params_invalid", retryable=False)
 
 
 def _bounded(branches: int) -> int:
     if branches > BRANCHES_MAX:
         raise BlockError(
-            f"{branches} branches are more than the {BRANCHES_MAX} a parallel may have",
+            f"{branches} branches exceed the limit of {BRANCHES_MAX} for a parallel",
             code="loop_limit",
             retryable=False,
         )

@@ -106,16 +106,16 @@ def import_functions(named: Iterable[str]) -> dict[str, Function]:
         module, _, attribute = (place if equals else name).partition(":")
         name = name if equals else attribute
         if not (module and attribute and name):
-            raise ValueError(f"{text!r} is not of the form package.module:function")
+            raise ValueError(f"{text!r} does not have the form package.module:function")
         try:
             function = getattr(importlib.import_module(module), attribute)
             if not callable(function):
-                raise TypeError("it is no function")
+                raise TypeError("it is not a function")
             inspect.signature(function)
         except Exception as error:
             raise ValueError(f"{text}: {type(error).__name__}: {error}") from error
         if name in found:
-            raise ValueError(f"two functions are called {name!r}; write other_name={module}:{attribute}")
+            raise ValueError(f"two functions have the name {name!r}; write other_name={module}:{attribute}")
         found[name] = function
     return found
 

@@ -90,7 +90,7 @@ def header_texts(headers: Any, forbidden: frozenset[str]) -> dict[str, str]:
             raise invalid(f"header {name[:80]!r} must be text")
         shown = str(coerce("string", value)).strip()
         if not HEADER_NAME.fullmatch(name):
-            raise invalid(f"{name[:80]!r} cannot be the name of a header")
+            raise invalid(f"{name[:80]!r} is not a valid header name")
         if not HEADER_VALUE.fullmatch(shown):
             raise invalid(f"header {name!r} holds characters that headers cannot have, such as a line break")
         if name.lower() in forbidden:

@@ -63,7 +63,7 @@ def seconds(params: Mapping[str, Any], name: str, default: float | None = None) 
     if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
         raise invalid(f"{name} must be a number of seconds, not {str(value)[:80]!r}")
     if not 0 <= value <= _TEN_YEARS_S:
-        raise invalid(f"{name} must lie between 0 and {_TEN_YEARS_S} seconds, it is {value:g}")
+        raise invalid(f"{name} must be between 0 and {_TEN_YEARS_S} seconds, it is {value:g}")
     return float(value)
 
 
@@ -93,17 +93,17 @@ def form_schema(fields: Any) -> dict[str, Any] | None:
     kinds = schema["type"]
     if "object" not in (kinds if isinstance(kinds, list) else (kinds,)):
         raise invalid(
-            f"fields must be a JSON Schema of an object, its type is {str(kinds)[:80]!r}",
+            f"fields must be a JSON Schema of an object, but its type is {str(kinds)[:80]!r}",
             hint='such as {"properties": {"note": {"type": "string"}}}',
         )
     problem = schema_error(orjson.dumps(schema))
     if problem is not None:
-        raise invalid(f"fields is no JSON Schema: {problem[:300]}")
+        raise invalid(f"fields is not a JSON Schema: {problem[:300]}")
     return schema
 
 
 def web_address(url: str, name: str) -> str:
     """Raises BlockError(params_invalid): better at once than in a message that never arrives."""
     if not url.strip().lower().startswith(("http://", "https://")):
-        raise invalid(f"{name} must begin with http:// or https://, it is {url.strip()[:20]!r}")
+        raise invalid(f"{name} must start with http:// or https://, it is {url.strip()[:20]!r}")
     return url.strip()

@@ -68,8 +68,8 @@ class FunctionThreads:
             left = [call for call in self.held() if call.left_behind]
             if len(left) >= self._left_behind_max:
                 names = ", ".join(sorted({call.function for call in left}))
-                message = f"{len(left)} calls were left behind and still run ({names}): no more threads are started"
-                hint = "let these functions end by themselves, and restart the server"
+                message = f"{len(left)} abandoned calls are still running ({names}): no more threads are started"
+                hint = "make these functions end, then restart the server"
                 raise BlockError(message, code="functions_left_behind", hint=hint)
             return await self._in_thread(work, Held(function, about))
         finally:

@@ -98,7 +98,7 @@ class Variables:
             path = name if name.startswith("$") else f"$[{orjson.dumps(name).decode()}]"
             segments = parse_path(path)
             if not segments or not isinstance(segments[0], str):
-                raise _invalid(f"{name!r} names no variable")
+                raise _invalid(f"{name!r} is not a variable")
             if op == "increment":  # atomic in the patch; the output is the number as this block sees it
                 before = numbers.get(path, read(ctx.variables, segments))
                 numbers[path] = add(path, before if before not in (MISSING, None) else 0, 1 if value is None else value)
@@ -119,10 +119,10 @@ def _assignments(given: Any) -> Iterator[tuple[str, PatchOp, Any]]:
         raise _invalid("`assign` must be a list of assignments or an object")
     for item in given:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
-            raise _invalid("an assignment needs the name of a variable")
+            raise _invalid("each assignment requires the name of a variable")
         op = item.get("op", "set")
         if op not in OPS:
-            raise _invalid(f"there is no operation {op!r}; there are {', '.join(OPS)}")
+            raise _invalid(f"unknown operation {op!r}; the operations are {', '.join(OPS)}")
         yield item["name"], op, coerce(str(item.get("type", "any")), item.get("value"))
 
 

@@ -75,7 +75,7 @@ def _moment_ms(until: str) -> int:
         return round(moment.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise invalid(
-            f"until is no date and time: {until[:80]!r}", hint="write it as 2027-01-31T09:00:00Z or ...+02:00"
+            f"until is not a date and time: {until[:80]!r}", hint="write it as 2027-01-31T09:00:00Z or ...+02:00"
         ) from None
 
 

@@ -78,9 +78,9 @@ def mail_body(wait: WaitView) -> str:
     parts.append(f"Answer here{choices}:\n{wait.link}")
     if wait.expires_at_ms is not None:
         until = datetime.fromtimestamp(wait.expires_at_ms / 1000, UTC)
-        parts.append(f"Open until {until:%d %b %Y, %H:%M} UTC. The first answer counts.")
+        parts.append(f"Expires on {until:%d %b %Y, %H:%M UTC}. Only the first answer is accepted.")
     else:
-        parts.append("The first answer counts.")
+        parts.append("Only the first answer is accepted.")
     parts.append(f"Workflow {wait.workflow}, block {wait.label}, run {wait.run}.")
     return "\n\n".join(parts) + "\n"
 

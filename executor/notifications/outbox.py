@@ -44,7 +44,7 @@ JITTER: Final = 0.1
 IDLE_MAX_S: Final = 5.0  # another process may have written a message
 ERROR_CHARS_MAX: Final = 500
 # Since the message was claimed: nobody is told of it, and nothing went wrong.
-OVER: Final = BlockError("the wait is over", retryable=False)
+OVER: Final = BlockError("the wait has ended", retryable=False)
 _RETRYABLE: Final = frozenset({408, 425, 429})
 
 
@@ -124,7 +124,7 @@ class Notifications:
             if error.retryable and row.attempts < ATTEMPTS_MAX:
                 await self._settle(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
             else:
-                log.warning("a message about %s of run %s was given up: %s", row.wait_id, row.run_id, shown)
+                log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
                 await self._settle(row, "failed", now_ms, None, shown)
         except StoreError as failure:
             log.error("a message about %s of run %s is not settled: %s", row.wait_id, row.run_id, failure)
@@ -178,7 +178,9 @@ class Notifications:
         message, recipients = compose(params, services.mail.sender, key, row.created_at_ms)
         refused = await post(message, recipients, services, f"wait {row.wait_id}")
         if refused:  # others got it, and must not get it again
-            raise BlockError(f"the mail server refused {', '.join(refused)}; the others got it", retryable=False)
+            raise BlockError(
+                f"the mail server refused {', '.join(refused)}; the other recipients were accepted", retryable=False
+            )
 
     async def _request(
         self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]

@@ -35,7 +35,7 @@ def unseal(sealed: bytes, env: Mapping[str, str]) -> Any:
     parts: list[str] = orjson.loads(sealed)
     for name in parts[1::2]:
         if name not in env:
-            raise BlockError(f"the secret {name} is not set any more", code="secret_missing", retryable=False)
+            raise BlockError(f"the secret {name} is no longer set", code="secret_missing", retryable=False)
     return orjson.loads("".join(_written(env[part]) if at % 2 else part for at, part in enumerate(parts)))
 
 

@@ -67,7 +67,7 @@ class Sandbox:
             )  # fmt: skip
             results = _result(answer, "expression", limits.depth + 1)
             if not isinstance(results, list) or len(results) != len(calls):
-                raise SandboxError("the expressions spoiled their own results", code="expression_failed")
+                raise SandboxError("the expressions corrupted their own results", code="expression_failed")
             if len(self._parsed) > _PARSED_MAX:
                 self._parsed.clear()
             self._parsed.update(call.source for call in calls)
@@ -107,7 +107,7 @@ class Sandbox:
             )  # fmt: skip
             pair = _result(answer, "code", limits.depth + 1)
             if not isinstance(pair, list) or len(pair) != 2 or not isinstance(pair[1], str):
-                raise SandboxError("the code spoiled its own result", code="code_failed")
+                raise SandboxError("the code corrupted its own result", code="code_failed")
             return pair[0], pair[1]
 
         try:
@@ -207,7 +207,7 @@ def _ask(guest: Guest, request: bytes, kind: str, **how: Any) -> bytes:
             case "timeout":
                 raise SandboxError(f"stopped after {how['soft_ms']} ms", code=f"{kind}_timeout") from None
             case "stopped":
-                raise SandboxError("stopped: nobody waits for the result any more", code=f"{kind}_timeout") from None
+                raise SandboxError("stopped: the result is no longer needed", code=f"{kind}_timeout") from None
             case "memory":
                 raise SandboxError("out of memory", code=f"{kind}_memory") from None
             case "output":
@@ -266,4 +266,4 @@ def _within(value: Any, depth: int) -> bool:
 
 
 def _too_long(most: int) -> str:
-    return f"SyntaxError: the source is longer than {most} bytes"
+    return f"SyntaxError: the source has more than {most} bytes"

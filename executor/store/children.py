@@ -77,12 +77,12 @@ def check_room(family: FamilyRow, more: int, most: FamilyMax) -> None:
         raise LimitExceeded(
             f"more than {most.open:,} runs would be open below one run",
             code="limit_family_open",
-            hint="Does the workflow start itself again and again? Start fewer runs at a time, "
+            hint="Does the workflow run itself without end? Start fewer runs at a time, "
             "for example with `concurrency` of the parallel.",
         )
     if family.runs + more > most.runs:
         raise LimitExceeded(
             f"more than {most.runs:,} runs would have been started below one run",
             code="limit_family_runs",
-            hint="Does the workflow start itself again and again? A loop repeats blocks without new runs.",
+            hint="Does the workflow run itself without end? Use a loop to repeat blocks without new runs.",
         )

@@ -162,9 +162,9 @@ def check_log(path: str) -> None:
     database has its first page before its log has anything. Raises DatabaseUnavailable."""
     if _size(f"{path}-wal") and not _size(path):
         raise DatabaseUnavailable(
-            f"the log {path}-wal has data, but its database {path} is gone",
+            f"the log {path}-wal has data, but its database {path} is missing",
             hint="Put the database back in its place, or run `weft restore` with a backup; that keeps the log. "
-            "To begin with an empty database, move the log away.",
+            "To start with an empty database, move the log away.",
         )
 
 
@@ -174,7 +174,7 @@ def _size(path: str) -> int:
     except FileNotFoundError:
         return 0
     except OSError as error:
-        raise DatabaseUnavailable(f"{path} cannot be looked at: {error.strerror}") from error
+        raise DatabaseUnavailable(f"{path} cannot be checked: {error.strerror}") from error
 
 
 def create_private(path: str) -> None:
@@ -194,7 +194,7 @@ def create_private(path: str) -> None:
 
 
 def full_hint(path: str) -> str:
-    return f"Make room on the disk of {os.path.dirname(os.path.abspath(path))}."
+    return f"Free space on the disk of {os.path.dirname(os.path.abspath(path))}."
 
 
 def is_full(path: str) -> bool:

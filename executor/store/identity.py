@@ -46,7 +46,7 @@ class Identity:
         elif log != self._log:
             raise DatabaseReplaced(
                 f"{self._log_path}, the log of the database, was deleted or replaced while weft had it open",
-                hint="Stop the server with SIGTERM: it writes what it has into the database. Then start it again.",
+                hint="Stop the server with SIGTERM, so that it writes its data into the database. Then start it again.",
             )
 
     @property

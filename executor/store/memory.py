@@ -321,11 +321,11 @@ class MemoryStore(
         run = self._open.get(append.run_id)
         if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):
             raise Fenced(
-                f"run {append.run_id}: epoch {append.epoch} at seq {append.expected_seq} is not current any more",
+                f"run {append.run_id}: epoch {append.epoch} at seq {append.expected_seq} is no longer current",
                 run=append.run_id,
             )
         if finished and run.cancel_n in run.inbox and run.cancel_n not in append.consumed_inbox:
-            raise Unheard(f"run {append.run_id} was told to cancel and has not heard of it", run=append.run_id)
+            raise Unheard(f"run {append.run_id} has not processed its cancel request", run=append.run_id)
         new_ids = {wait.id for wait in append.waits}
         new_tokens = {wait.token_hash for wait in append.waits}
         if len(new_ids) + len(new_tokens) < 2 * len(append.waits):

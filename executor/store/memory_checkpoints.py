@@ -23,7 +23,7 @@ class MemoryCheckpoints:
     async def put_checkpoint(self, epoch: int, row: CheckpointRow) -> None:
         run = self._open.get(row.run_id)
         if run is None or run.row.epoch != epoch:
-            raise Fenced(f"run {row.run_id}: epoch {epoch} is not current any more", run=row.run_id)
+            raise Fenced(f"run {row.run_id}: epoch {epoch} is no longer current", run=row.run_id)
         self._checkpoints[row.run_id, row.node] = row
 
     async def get_checkpoint(self, run_id: str, node: str) -> CheckpointRow | None:

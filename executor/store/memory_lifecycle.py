@@ -32,4 +32,4 @@ class MemoryLifecycle:
         """Part of creating a run, before anything is changed. Raises NotFound."""
         for run in runs:
             if run not in self._runs:
-                raise NotFound(f"there is no run '{run}' any more", code="run_not_found")
+                raise NotFound(f"run '{run}' no longer exists", code="run_not_found")

@@ -94,16 +94,16 @@ def refuse_foreign(db: sqlite3.Connection, path: str) -> None:
     if application == 0 and (tables >= TABLES if version else not tables):
         return
     raise ForeignDatabase(
-        f"{path} is not a database of weft: another program made it",
-        hint="Name another file, with --db or WEFT_DB; one that is not there is made.",
+        f"{path} is not a weft database: it belongs to another program",
+        hint="Set another file with --db or WEFT_DB. A missing file is created.",
     )
 
 
 def _refuse_newer(found: int, newest: int) -> None:
     if found > newest:
         raise SchemaTooNew(
-            f"the database has schema {found}, this weft knows schemas up to {newest}",
-            hint="use the weft that wrote it, or a newer one",
+            f"the database has schema {found}, but this weft supports schemas up to {newest}",
+            hint="use the weft version that wrote it, or a newer one",
         )
 
 
@@ -115,7 +115,9 @@ def _apply(database: Database, migrations: Sequence[Migration]) -> None:
             return  # another process was faster
         if found:
             kept = _keep(database, found)
-            log.info("%s goes from schema %d to %d; what it was is kept in %s", database.path, found, newest, kept)
+            log.info(
+                "migrating %s from schema %d to %d; a copy of the old file is in %s", database.path, found, newest, kept
+            )
         for migration in migrations:
             if migration.number > found:
                 for statement in split(migration.sql):
@@ -146,9 +148,9 @@ def _keep(database: Database, found: int) -> str:
         with suppress(OSError):
             os.unlink(draft)
         raise DatabaseUnavailable(
-            f"{database.path} has schema {found} and was not changed, because no copy of it could be made at {target}:"
+            f"{database.path} has schema {found} and was not migrated, because it could not be copied to {target}:"
             f" {error}",
-            hint="make room for a second file of its size in that directory, then start again",
+            hint="free space for a second file of this size in that directory, then start again",
         ) from error
     return target
 

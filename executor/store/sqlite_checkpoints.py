@@ -37,4 +37,4 @@ class SQLiteCheckpoints:
 
 def _put_checkpoint(tx: Tx, epoch: int, row: CheckpointRow) -> None:
     if tx.db.execute(PUT, (*msgspec.structs.astuple(row), epoch)).rowcount != 1:
-        raise Fenced(f"run {row.run_id}: epoch {epoch} is not current any more", run=row.run_id)
+        raise Fenced(f"run {row.run_id}: epoch {epoch} is no longer current", run=row.run_id)

@@ -36,4 +36,4 @@ def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
     """Part of creating a run, before anything is written. Raises NotFound."""
     for run in runs:
         if not tx.db.execute(RUN_IS_THERE, (run,)).fetchall():
-            raise NotFound(f"there is no run '{run}' any more", code="run_not_found")
+            raise NotFound(f"run '{run}' no longer exists", code="run_not_found")

@@ -276,7 +276,7 @@ def merged_webhook(old: WebhookRow | None, new: WebhookRow) -> WebhookRow:
 def check_unchanged(webhook: WebhookRow, now: WebhookRow | None) -> None:
     """Raises Fenced."""
     if now is None or webhook != replace(now, last_run_at_ms=webhook.last_run_at_ms, last_run_id=webhook.last_run_id):
-        raise Fenced(f"webhook {webhook.id} is not what it was any more")
+        raise Fenced(f"webhook {webhook.id} has changed")
 
 
 def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:

@@ -59,7 +59,7 @@ CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over ag
 CHECKPOINT_ROWS = 8192
 LOOK_EVERY_S = 0.005  # whether the file is still the one that was opened
 
-RESTORE_HINT = "Stop the server and run `weft restore` with a backup; it keeps the damaged file beside the new one."
+RESTORE_HINT = "Stop the server and run `weft restore` with a backup; it keeps the damaged file next to the new one."
 NO_DATABASE_HINT = f"If it is another program's file, name weft's with --db or WEFT_DB. If it is weft's: {RESTORE_HINT}"
 UNAVAILABLE = (
     sqlite3.SQLITE_IOERR,
@@ -315,7 +315,7 @@ class Writer:
                 return self._database.db.execute(statements.EVENT_BY_SEQ, event[:2]).fetchall() == [event]
             return self._database.db.execute(statements.LAST_GROUP, (self._id,)).fetchall() == [(self._group,)]
         except sqlite3.Error as error:
-            raise DatabaseUnavailable(f"a commit failed and it is not known whether it is on disk: {error}") from error
+            raise DatabaseUnavailable(f"a commit failed, and it is unknown whether it is on disk: {error}") from error
 
     def _back_off(self, retry: int) -> None:
         self._stats.retries += 1
@@ -350,7 +350,7 @@ class Writer:
                 tx.db.execute(statements.DELETE_WRITER, (self._id,))
             self._database.checkpoint()
         except (sqlite3.Error, CommitUncertain, DatabaseUnavailable) as error:
-            log.warning("the writer could not clean up after itself: %s", error)
+            log.warning("the writer could not clean up: %s", error)
 
     def _refuse_waiting(self) -> None:
         """The thread ends: whoever still waits is told so. After a clean `close` nobody does."""
@@ -366,7 +366,7 @@ class Writer:
         try:
             self._loop.call_soon_threadsafe(_resolve, settled)
         except RuntimeError:  # the loop is closed: nobody is left to hear it
-            log.debug("%d results came after the event loop had ended", len(settled))
+            log.debug("%d results arrived after the event loop had ended", len(settled))
 
 
 def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exception:
@@ -378,15 +378,15 @@ def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exce
         return error
     code = getattr(error, "sqlite_errorcode", sqlite3.SQLITE_ERROR) & 0xFF  # the rest is the extended code
     if code in (sqlite3.SQLITE_BUSY, sqlite3.SQLITE_LOCKED) or (again and code == sqlite3.SQLITE_IOERR):
-        return DatabaseWriteFailed(f"the write did not succeed within its retries: {error}")
+        return DatabaseWriteFailed(f"the write failed after all retries: {error}")
     if code == sqlite3.SQLITE_CONSTRAINT:
-        return Conflict(f"the database refused a row: {error}")
+        return Conflict(f"the database rejected a row: {error}")
     if code == sqlite3.SQLITE_FULL or (code in UNAVAILABLE and path and is_full(path)):
         return DatabaseFull(f"the disk is full: {error}", hint=full_hint(path))
     if code in (sqlite3.SQLITE_CORRUPT, sqlite3.SQLITE_NOTADB):
         unknown = "not a database" in str(error)
         hint = NO_DATABASE_HINT if unknown else RESTORE_HINT
-        return DatabaseDamaged(f"the database is damaged, or is not a database: {error}", hint=hint)
+        return DatabaseDamaged(f"the file is damaged or is not a database: {error}", hint=hint)
     if code in UNAVAILABLE:
         return DatabaseUnavailable(f"the database cannot be used: {error}")
     return error

@@ -63,8 +63,8 @@ def append(tx: Tx, change: Append) -> Appended:
         )
     if fence.rowcount != 1:
         if finished and db.execute(sql.IS_CURRENT, (run, change.epoch, change.expected_seq)).fetchall():
-            raise Unheard(f"run {run} was told to cancel and has not heard of it", run=run)
-        raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is not current any more", run=run)
+            raise Unheard(f"run {run} has not processed its cancel request", run=run)
+        raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
     _add_events(tx, run, change.expected_seq, change.records)
     for wait in change.waits:
         db.execute(sql.ADD_WAIT, msgspec.structs.astuple(wait))

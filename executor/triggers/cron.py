@@ -107,7 +107,7 @@ def parse(expression: str, zone: str = "UTC") -> Cron:
     if zone not in zones():
         hint = "use a name such as Europe/Berlin, or UTC"
         if len(zones()) == 1:
-            hint = "this machine has no time zones but UTC: install its tzdata, or `pip install tzdata`"
+            hint = "this machine has no time zones except UTC: install its tzdata package, or `pip install tzdata`"
         raise ZoneUnknown(f"there is no time zone {zone[:80]!r}", pointer="/tz", hint=hint)
     fields = " ".join(expression.upper().split())
     return _parsed(NICKNAMES.get(fields, fields), zone)
@@ -121,19 +121,21 @@ def _parsed(expression: str, zone: str) -> Cron:
     if expression.startswith("@"):
         raise _invalid(f"there is no cron nickname {shown}; use {', '.join(NICKNAMES).lower()}")
     if len(expression.split()) != 5:
-        raise _invalid(f"a cron expression has five fields, {shown} has {len(expression.split())}")
+        raise _invalid(f"a cron expression has five fields, but {shown} has {len(expression.split())}")
     try:
         found = CronSim(expression, datetime(2024, 1, 1))
     except CronSimError as error:
         raise _invalid(f"the cron expression {shown} cannot be read: {str(error).lower()}") from None
     cron = Cron(expression, UTC if zone == "UTC" else ZoneInfo(zone), rhythm=found.hours == set(range(24)))
     if cron.next(0) is None:
-        raise _invalid(f"the cron expression {shown} names no day that ever comes")
+        raise _invalid(f"the cron expression {shown} matches no date")
     return cron
 
 
 def _invalid(message: str) -> CronInvalid:
-    hint = "minute, hour, day of the month, month, day of the week: 0 9 * * MON-FRI is nine o'clock on weekdays"
+    hint = (
+        "the fields are minute, hour, day of the month, month and day of the week; 0 9 * * MON-FRI is 9:00 on weekdays"
+    )
     return CronInvalid(message, pointer="/cron", hint=hint)
 
 

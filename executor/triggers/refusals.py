@@ -77,7 +77,7 @@ class Refusals:
                 if rows:
                     await self._store.add_refusals(list(rows.values()))
             except StoreError as error:
-                log.warning("%d counts of refused requests could not be written: %s", len(rows), error)
+                log.warning("%d counts of refused requests could not be stored: %s", len(rows), error)
                 for key, row in rows.items():
                     newer = self._unwritten.get(key)
                     self._unwritten[key] = newer.after(row) if newer is not None else row

@@ -82,15 +82,15 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
             signature = _signature(headers, "x-weft-signature", "v1=")
             if not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
                 raise Refused(
-                    "the header X-Weft-Timestamp is missing, or not in Unix seconds", code="signature_missing"
+                    "the header X-Weft-Timestamp is missing or is not a time in Unix seconds", code="signature_missing"
                 )
             _compare(signature, secret, stamp.encode() + b"." + request.body)
             # Only now: who cannot sign need not know our clock.
             if abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
                 raise Refused(
-                    f"the request was signed more than {SKEW_S_MAX} seconds from now",
+                    f"the signature is more than {SKEW_S_MAX} seconds old or in the future",
                     code="signature_expired",
-                    hint="sign it when it is sent, and check the sender's clock",
+                    hint="sign each request when it is sent, and check the clock of the sender",
                 )
             return Proof(_delivery(headers, "x-weft-delivery"), _digest(auth, signature))
         case "github":
@@ -130,16 +130,16 @@ def body_of(request: Received) -> Any:
     try:
         return request.body.decode()
     except UnicodeDecodeError:
-        hint = "send JSON, or text in UTF-8; put files where a block can fetch them"
-        raise BadRequest("the body is not text in UTF-8", code="body_not_text", hint=hint) from None
+        hint = "send JSON or UTF-8 text; for a file, send a URL from which a block can fetch it"
+        raise BadRequest("the body is not UTF-8 text", code="body_not_text", hint=hint) from None
 
 
 def header_problem(name: str) -> str | None:
     """Why runs cannot see this header; None when they can."""
     if not HEADER_NAME.fullmatch(name):
-        return f"{name[:80]!r} cannot be the name of a header"
+        return f"{name[:80]!r} is not a valid header name"
     if _SECRETIVE.search(name.lower()):
-        return f"header {name!r} holds a credential: it is not passed on to runs, whose input is stored and shown"
+        return f"header {name!r} contains a credential, so it is not passed to runs: their input is stored and shown"
     return None
 
 
@@ -167,13 +167,13 @@ def _delivery(headers: Mapping[str, str], name: str) -> str | None:
 def _signature(headers: Mapping[str, str], name: str, prefix: str) -> str:
     given = headers.get(name, "")
     if not given.startswith(prefix):
-        raise Refused(f"the header {name} is missing, or does not begin with {prefix!r}", code="signature_missing")
+        raise Refused(f"the header {name} is missing or does not start with {prefix!r}", code="signature_missing")
     return given.removeprefix(prefix).strip().lower()
 
 
 def _compare(signature: str, secret: str | None, signed: bytes) -> None:
     if secret is None or not _same(signature, hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()):
-        raise Refused("the signature is not one of this body with this webhook's secret")
+        raise Refused("the signature does not match the body and the secret of this webhook")
 
 
 def _same(given: str, wanted: str) -> bool:

@@ -72,10 +72,10 @@ class Scheduler:
                     continue
                 idle_s = RETRY_AFTER_ERROR_S if due else await self._idle_s()
             except StoreError as error:
-                log.error("schedules could not be looked at: %s", error)
+                log.error("schedules could not be checked: %s", error)
                 idle_s = RETRY_AFTER_ERROR_S
             except Exception:  # a bug of ours; without this task no schedule would start anything any more
-                log.exception("schedules could not be looked at; trying again")
+                log.exception("schedules could not be checked; trying again")
                 idle_s = RETRY_AFTER_ERROR_S
             try:
                 # jitter keeps several processes from looking at the same moment
@@ -98,7 +98,7 @@ class Scheduler:
             if isinstance(result, StoreError):
                 raise result
             if isinstance(result, BaseException):
-                log.error("schedule %s was left out", row.id, exc_info=result)  # the others go on
+                log.error("schedule %s was skipped", row.id, exc_info=result)  # the others go on
             else:
                 done += result
         return len(rows), done

@@ -102,7 +102,7 @@ class Schedules:
         InputInvalid, and Conflict for one that a document declares."""
         if not API_ID.fullmatch(id) and ":" not in id:
             raise BadRequest(
-                f"{id[:80]!r} cannot be the id of a schedule", code="id_invalid", hint="letters, digits, _ . - only"
+                f"{id[:80]!r} is not a valid schedule id", code="id_invalid", hint="use only letters, digits, _ . and -"
             )
         old = await self._store.get_schedule(id)
         if ":" in id or (old is not None and old.origin == "document"):
@@ -182,7 +182,7 @@ class Schedules:
             return await self._store.fire(replace(fire, error=str(error)[:ERROR_CHARS_MAX]))
         except Exception:
             log.exception("schedule %s could not start a run", row.id)
-            error_text = "something went wrong inside weft; its log says what"
+            error_text = "internal error; see the server log"
             return await self._store.fire(replace(fire, error=error_text))
         return await self._fire(replace(fire, run=run), start)
 
@@ -246,5 +246,5 @@ def _of_document(id: str) -> Conflict:
     return Conflict(
         f"schedule '{id}' belongs to a block of its workflow",
         code="declared_by_document",
-        hint="change the block and store the next version; switching it on and off works here",
+        hint="change the block and publish a new version; here you can only enable or disable it",
     )

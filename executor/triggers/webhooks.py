@@ -167,7 +167,7 @@ class Webhooks:
             raise _of_document(id)
         if not API_ID.fullmatch(id):
             raise BadRequest(
-                f"{id[:80]!r} cannot be the id of a webhook", code="id_invalid", hint="letters, digits, _ . - only"
+                f"{id[:80]!r} is not a valid webhook id", code="id_invalid", hint="use only letters, digits, _ . and -"
             )
         _check(spec)
         old = await self._store.get_webhook(id)
@@ -211,8 +211,8 @@ class Webhooks:
         """A new secret; the old one counts no more. Raises NotFound, and Conflict when there is none to rotate."""
         row = await self._row(id)
         if row.auth == "none" or row.secret_env is not None:
-            where = f"it is the value of {row.secret_env}" if row.secret_env else "it asks for none"
-            raise Conflict(f"the secret of webhook '{id}' is not weft's: {where}", code="no_own_secret")
+            where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
+            raise Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
         row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._engine.now_ms()))
         return self._engine.links.webhook_secret(row.id, row.generation)
 
@@ -267,9 +267,9 @@ class Webhooks:
             return await self._receive(await self._row(row.id), request, admit)
         if stored is None:
             raise Conflict(
-                f"this was delivered before and started run {first.run_id}",
+                f"this delivery was received before and started run {first.run_id}",
                 code="delivery_replayed",
-                hint="each delivery counts once; sign it anew, with a body of its own, to start another run",
+                hint="each delivery starts one run; to start another, send a different body with a new signature",
                 run=first.run_id,
                 delivery=first.id,
             )
@@ -292,7 +292,7 @@ class Webhooks:
                 error.message,
                 code=error.code,
                 pointer=pointer,
-                hint="the workflow says what the body must be like",
+                hint="the body must match the input schema of the workflow or the body schema of its webhook block",
                 errors=found,
             ) from error
 
@@ -323,7 +323,7 @@ class Webhooks:
             origin=row.origin,
             last_run_at=row.last_run_at_ms,
             last_run_id=row.last_run_id,
-            problem=f"the environment of this server has no value {row.secret_env}" if missing else None,
+            problem=f"{row.secret_env} is not set on this server" if missing else None,
             created_at=row.created_at_ms,
             updated_at=row.updated_at_ms,
         )
@@ -341,13 +341,17 @@ def _check(spec: WebhookSpec) -> None:
         if problem is not None:
             raise BadRequest(problem, code="param_invalid", pointer=f"/headers/{i}")
     if spec.secret_env is not None and (spec.auth == "none" or not ENV_NAME.fullmatch(spec.secret_env)):
-        what = "without auth there is no secret" if spec.auth == "none" else "this cannot be the name of a value"
-        raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="leave it out")
+        what = (
+            "a webhook without authentication has no secret"
+            if spec.auth == "none"
+            else "this is not a valid environment name"
+        )
+        raise BadRequest(what, code="param_invalid", pointer="/secret_env", hint="remove it")
 
 
 def _of_document(id: str) -> Conflict:
     return Conflict(
         f"webhook '{id}' belongs to a block of its workflow",
         code="declared_by_document",
-        hint="change the block and store the next version; switching it on and off and rotating its secret work here",
+        hint="change the block and publish a new version; here you can only enable or disable it and rotate its secret",
     )

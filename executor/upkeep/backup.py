@@ -54,15 +54,15 @@ def backup(database: Path, target: Path, *, replace: bool = False) -> Backup:
     or is no earlier backup but a database at work or something else; sqlite3.Error, OSError, and BackupUnusable when
     the copy is not sound: then the database is not either."""
     if target.exists() and not replace:
-        raise Conflict(f"the file {target} exists already", code="file_exists", hint="choose another name, or --force")
+        raise Conflict(f"the file {target} already exists", code="file_exists", hint="choose another name, or --force")
     if target.exists() and target.samefile(database):
         raise Conflict(f"the file {target} is the database itself", code="file_exists", hint="choose another name")
     if target.exists() and not _is_copy(target):
-        raise Conflict(f"the file {target} is no earlier backup", code="file_exists", hint="choose another name")
+        raise Conflict(f"the file {target} is not a backup", code="file_exists", hint="choose another name")
     wal = target.with_name(target.name + "-wal")
     if wal.exists():  # SQLite would apply it to the copy
         raise Conflict(
-            f"the file {wal} is there: {target} is a database at work, or was one",
+            f"the file {wal} exists: {target} is or was the database of a server",
             code="file_exists",
             hint="choose another name",
         )
@@ -91,8 +91,8 @@ def inspect(path: Path) -> Backup:
             newest = packaged_migrations()[-1].number
             if schema > newest:
                 raise SchemaTooNew(
-                    f"the file {path} has schema {schema}, this weft knows schemas up to {newest}",
-                    hint="use the weft that wrote it, or a newer one",
+                    f"the file {path} has schema {schema}, but this weft supports schemas up to {newest}",
+                    hint="use the weft version that wrote it, or a newer one",
                 )
             ended = "status IN ('succeeded', 'failed', 'cancelled')"
             query = f"SELECT count(*), count(*) FILTER (WHERE NOT {ended}) FROM runs"  # noqa: S608 - constants
@@ -100,7 +100,7 @@ def inspect(path: Path) -> Backup:
     except ForeignDatabase as error:
         raise BackupUnusable(error.message, hint="use another file") from error
     except sqlite3.Error as error:
-        raise BackupUnusable(f"the file {path} is not a database of weft: {error}", hint="use another") from error
+        raise BackupUnusable(f"the file {path} is not a weft database: {error}", hint="use another") from error
     return Backup(str(path), path.stat().st_size, schema, runs, still_open)
 
 
@@ -111,9 +111,9 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
     found = inspect(source)
     if database.exists() and not replace:
         raise Conflict(
-            f"the database {database} exists already",
+            f"the database {database} already exists",
             code="file_exists",
-            hint="--force puts the backup in its place and keeps the present file beside it",
+            hint="use --force to replace it; the current file is kept next to the new one",
         )
     database.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
     draft = _create(database)
@@ -149,7 +149,7 @@ def vacuum(database: Path) -> None:
 
 
 def _used(database: Path) -> Conflict:
-    return Conflict(f"a process has {database} open", code="database_in_use", hint="stop the server, then try again")
+    return Conflict(f"a process is using {database}", code="database_in_use", hint="stop the server, then try again")
 
 
 def _have_it_alone(db: sqlite3.Connection) -> bool:

@@ -118,7 +118,7 @@ def _machine(path: Path) -> Iterator[Condition]:
         yield Condition(
             "SQLite",
             "warning",
-            f"version {version}: two processes that write and checkpoint at once may damage the file",
+            f"version {version}: two processes that write and checkpoint at the same time may damage the file",
             f"let one server at a time use the database, or use SQLite {'.'.join(map(str, FIXED_WAL_RESET))} or newer",
         )
     else:
@@ -129,8 +129,8 @@ def _machine(path: Path) -> Iterator[Condition]:
     yield Condition(
         "disk",
         "warning" if free < DISK_FREE_MIN_BYTES else "ok",
-        f"{_mib(free)} free, the database takes {_mib(path.stat().st_size)}",
-        "make room: without it the server answers 507" if free < DISK_FREE_MIN_BYTES else "",
+        f"{_mib(free)} free, the database has {_mib(path.stat().st_size)}",
+        "free disk space: on a full disk the server answers 507" if free < DISK_FREE_MIN_BYTES else "",
     )
     wal = path.with_name(path.name + "-wal")
     wal_bytes = wal.stat().st_size if wal.exists() else 0
@@ -139,7 +139,7 @@ def _machine(path: Path) -> Iterator[Condition]:
         "WAL",
         "warning" if large else "ok",
         f"{_mib(wal_bytes)}",
-        "a reader that stays, a backup under way for example, keeps it from being written back" if large else "",
+        "a long-running reader, such as a backup, prevents it from being written back" if large else "",
     )
 
 
@@ -150,17 +150,17 @@ def _permissions(path: Path) -> Condition:
     if open_to_others:
         names = ", ".join(file.name for file in open_to_others)
         mend = f"chmod 600 {' '.join(str(file) for file in open_to_others)}"
-        return Condition("permissions", "warning", f"others on this machine may open {names}", mend)
-    return Condition("permissions", "ok", "only its owner may open the file")
+        return Condition("permissions", "warning", f"other users of this machine can open {names}", mend)
+    return Condition("permissions", "ok", "only the owner can open the files")
 
 
 def _schema(found: int, newest: int) -> Condition:
     if found > newest:
-        what = f"the file has schema {found}, this weft knows schemas up to {newest}"
-        return Condition("schema", "error", what, "use the weft that wrote it, or a newer one")
+        what = f"the file has schema {found}, but this weft supports schemas up to {newest}"
+        return Condition("schema", "error", what, "use the weft version that wrote it, or a newer one")
     if found < newest:
         what = f"the file has schema {found}, this weft has {newest}"
-        return Condition("schema", "warning", what, "`weft serve` brings it up to date; back it up before")
+        return Condition("schema", "warning", what, "make a backup, then start `weft serve` to update it")
     return Condition("schema", "ok", f"schema {found}")
 
 
@@ -178,21 +178,28 @@ _FAILED_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled AND error IS N
 def _work(db: sqlite3.Connection, now_ms: int) -> Iterator[Condition]:
     serve = "is `weft serve` running on this database?"
     since = (now_ms - STUCK_MS,)
-    yield _count(db, "leases", _LAPSED, since, "runs have an owner that is gone, and nobody takes them over", serve)
-    yield _count(db, "due runs", _OVERDUE, since, "runs are due, and nobody takes them", serve)
-    yield _count(db, "messages", _UNSENT, since, "messages about waits are due and are not being sent", serve)
     yield _count(
-        db, "failed messages", _FAILED_MESSAGES, (), "messages could not be delivered", "`weft inbox` has their links"
+        db, "leases", _LAPSED, since, "runs belong to a worker that has stopped, and no other worker claims them", serve
     )
-    yield _count(db, "schedules", _LATE_SCHEDULES, since, "schedules are due and do not run", serve)
+    yield _count(db, "due runs", _OVERDUE, since, "runs are due, but no worker claims them", serve)
+    yield _count(db, "messages", _UNSENT, since, "messages about waits are due, but are not being sent", serve)
     yield _count(
-        db, "failing schedules", _FAILED_SCHEDULES, (), "schedules failed the last time", "`weft cron ls` says why"
+        db, "failed messages", _FAILED_MESSAGES, (), "messages could not be delivered", "`weft inbox` lists their links"
+    )
+    yield _count(db, "schedules", _LATE_SCHEDULES, since, "schedules are due, but do not start runs", serve)
+    yield _count(
+        db,
+        "failing schedules",
+        _FAILED_SCHEDULES,
+        (),
+        "schedules failed to start their last run",
+        "`weft cron ls` shows the errors",
     )
 
 
 def _count(db: sqlite3.Connection, name: str, query: str, values: tuple[int, ...], what: str, mend: str) -> Condition:
     (count,) = db.execute(query, values).fetchone()
-    return Condition(name, "warning", f"{count} {what}", mend) if count else Condition(name, "ok", "none is stuck")
+    return Condition(name, "warning", f"{count} {what}", mend) if count else Condition(name, "ok", "none")
 
 
 def _mib(size: int) -> str:

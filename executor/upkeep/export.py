@@ -46,9 +46,11 @@ def tables(db: sqlite3.Connection, views: Sequence[View], workflow: str, block: 
         which = f"block '{block}' of workflow '{workflow}'" if block else f"workflow '{workflow}'"
         others = ", ".join(view.block for view in known)
         raise NotFound(
-            f"{which} has put nothing out, and nothing is known of what it may put out",
+            f"{which} has no output, and its output schema is unknown",
             code="output_not_known",
-            hint=f"known are those of {others}" if others else "name a block that has run, or give it an output_schema",
+            hint=f"blocks with a known output: {others}"
+            if others
+            else "choose a block that has run, or set its output_schema",
         )
     return found
 

@@ -9,18 +9,18 @@ from typing import Any
 from msgspec import Struct
 
 INVARIANTS: dict[str, str] = {
-    "I1": "what was acknowledged is there",
-    "I2": "a run ends once, and as its row says",
+    "I1": "acknowledged data is present",
+    "I2": "a run ends once, as its row says",
     "I3": "a node key is decided once",
-    "I4": "the journal is dense and folds to what the rows say",
-    "I5": "a block starts only after what it depends on has ended",
-    "I6": "nothing of a cancelled run starts after the cancel",
-    "I7": "a run has at most one owner, and none once it has ended",
-    "I8": "timers fire once, not early, and none is forgotten",
-    "I9": "a pause is resumed once, and its row agrees with the journal",
-    "I10": "a stream gave exactly the journal",
-    "I11": "no secret is in the database",
-    "I12": "the file is sound, and what rows refer to exists, as it was written",
+    "I4": "the journal has no gaps and matches the rows",
+    "I5": "a block starts only after its dependencies have ended",
+    "I6": "no block of a run starts after it was cancelled",
+    "I7": "a run has at most one owner, and none after it has ended",
+    "I8": "timers fire once, and neither early nor never",
+    "I9": "a wait is resumed once, and its row matches the journal",
+    "I10": "an event stream matches the journal",
+    "I11": "the database contains no secrets",
+    "I12": "the file is intact, and all referenced data exists unchanged",
 }
 
 

@@ -116,7 +116,7 @@ def check(
         damaged = getattr(error, "sqlite_errorcode", 0) & 0xFF == sqlite3.SQLITE_CORRUPT
         if not damaged or "I12" not in only:
             raise
-        yield Finding("I12", f"SQLite says: {error}; what lies behind it was not looked at", RESTORE)
+        yield Finding("I12", f"SQLite: {error}; the rest of the file was not checked", RESTORE)
 
 
 def run_ids(db: sqlite3.Connection) -> Iterator[str]:
@@ -165,11 +165,11 @@ def _snapshot(db: sqlite3.Connection) -> Iterator[None]:
 def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
     for (line,) in db.execute(f"PRAGMA integrity_check({INTEGRITY_MAX:d})"):
         if line != "ok":
-            yield Finding("I12", f"SQLite says: {line}", RESTORE)
+            yield Finding("I12", f"SQLite: {line}", RESTORE)
     for count, (table, rowid, parent, _) in enumerate(db.execute("PRAGMA foreign_key_check")):
         if count == INTEGRITY_MAX:
             return
-        what = f"row {rowid} of {table} refers to a row of {parent} that is not there"
+        what = f"row {rowid} of {table} refers to a missing row of {parent}"
         yield Finding("I12", what, RESTORE)
     for table, column in _BY_HASH.items():
         for hash, data in db.execute(f"SELECT hash, {column} FROM {table}"):  # noqa: S608 - constants of this file
@@ -186,9 +186,9 @@ def _families(db: sqlite3.Connection) -> Iterator[Finding]:
     """What is counted of the runs below a root. One statement: one moment."""
     for root, told, made, open, there in db.execute(_FAMILIES):
         if told is None:
-            yield Finding("I12", f"nothing counts the {there} runs below it", OUR_BUG, root)
+            yield Finding("I12", f"the {there} runs below it are not counted", OUR_BUG, root)
         elif told != open or made < there:
-            what = f"{made} runs were made below it and {told} are open, says its family; there are {there} and {open}"
+            what = f"its family counts {made} runs, {told} of them open; there are {there}, {open} of them open"
             yield Finding("I12", what, OUR_BUG, root)
 
 
@@ -203,7 +203,7 @@ def _hash_of_workflow(document: bytes) -> str | None:
 def _acknowledged(db: sqlite3.Connection, ids: Collection[str], run: str | None) -> Iterator[Finding]:
     for id in ids:
         if run in (None, id) and not db.execute("SELECT 1 FROM runs WHERE id = ?", (id,)).fetchall():
-            yield Finding("I1", "it was acknowledged and is not there", OUR_BUG, id)
+            yield Finding("I1", "it was acknowledged, but is missing", OUR_BUG, id)
 
 
 def _transcript(db: sqlite3.Connection, run: str, events: Collection[Any]) -> Iterator[Finding]:
@@ -287,7 +287,9 @@ class _Checker:
             what = f"the output of event {record.seq} (blob {hash}) is missing"
             yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
         elif not self._db.execute("SELECT 1 FROM blob_refs WHERE run_id = ? AND hash = ?", (run.id, hash)).fetchall():
-            what = f"nothing keeps the output of event {record.seq} (blob {hash}) from `weft gc`: blob_refs lacks it"
+            what = (
+                f"`weft gc` would delete the output of event {record.seq} (blob {hash}): it is missing from blob_refs"
+            )
             yield Finding("I12", what, RESTORE, run.id, _key(record.node, record.path))
 
     def _there(self, table: str, column: str, value: str) -> bool:
@@ -300,17 +302,17 @@ class _Checker:
         if last is not None and last.type == "run.finished":
             finished = (_object(last.data) or {}).get("status")
         if finished is None and run.status in TERMINAL:
-            yield Finding("I2", f"its row says {run.status}, its journal has no end", OUR_BUG, run.id)
+            yield Finding("I2", f"its row says {run.status}, but its journal has no end", OUR_BUG, run.id)
         elif finished is not None and run.status != finished:
-            yield Finding("I2", f"its journal ends {finished}, its row says {run.status}", OUR_BUG, run.id)
+            yield Finding("I2", f"its journal ends as {finished}, but its row says {run.status}", OUR_BUG, run.id)
         if finished == "succeeded" and last is not None and last.output is not None:
             output = self._db.execute("SELECT output FROM runs WHERE id = ?", (run.id,)).fetchone()
             if output != (last.output,):
-                yield Finding("I2", "its row has another output than its journal", OUR_BUG, run.id)
+                yield Finding("I2", "the output in its row differs from its journal", OUR_BUG, run.id)
         if finished is not None and last is not None:
             (error,) = self._db.execute("SELECT error FROM runs WHERE id = ?", (run.id,)).fetchone()
             if _object(error) != ((_object(last.data) or {}).get("error") or {}):
-                yield Finding("I2", "its row has another error than its journal", OUR_BUG, run.id)
+                yield Finding("I2", "the error in its row differs from its journal", OUR_BUG, run.id)
         if (run.finished_at_ms is not None) != (run.status in TERMINAL):
             yield Finding(
                 "I2", f"its row says {run.status}, but finished_at_ms is {run.finished_at_ms}", OUR_BUG, run.id
@@ -318,22 +320,22 @@ class _Checker:
 
     def _twice(self, run: _Run) -> Iterator[Finding]:
         for node, path, count, seqs in self._db.execute(_DECIDED_TWICE, (run.id,)):
-            what = f"it is decided {count} times, by events {seqs}"
+            what = f"it ended {count} times, in events {seqs}"
             yield Finding("I3", what, OUR_BUG, run.id, _key(node, path))
         for node, path, count, seqs in self._db.execute(_RESUMED_TWICE, (run.id,)):
-            what = f"its wait was closed {count} times, by events {seqs}"
+            what = f"its wait was closed {count} times, in events {seqs}"
             yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
 
     def _owner(self, run: _Run) -> Iterator[Finding]:
         held = run.lease_owner is not None
         if held != (run.lease_until_ms is not None):
-            yield Finding("I7", "its lease has an owner without an end, or an end without an owner", OUR_BUG, run.id)
+            yield Finding("I7", "its lease has an owner but no expiry, or an expiry but no owner", OUR_BUG, run.id)
         if held and run.status != "running":
-            yield Finding("I7", f"it is {run.status}, and {run.lease_owner} holds it", OUR_BUG, run.id)
+            yield Finding("I7", f"it is {run.status}, but {run.lease_owner} holds its lease", OUR_BUG, run.id)
         if (run.status == "queued") != (run.epoch == 0) and run.status not in TERMINAL:
-            yield Finding("I7", f"it is {run.status} and was claimed {run.epoch} times", OUR_BUG, run.id)
+            yield Finding("I7", f"it is {run.status}, but was claimed {run.epoch} times", OUR_BUG, run.id)
         if run.status in TERMINAL and run.next_run_at_ms is not None:
-            yield Finding("I7", f"it is {run.status}, and due at {run.next_run_at_ms} ms", OUR_BUG, run.id)
+            yield Finding("I7", f"it is {run.status}, but due at {run.next_run_at_ms} ms", OUR_BUG, run.id)
 
     # --- the rows against the folded journal
 
@@ -344,10 +346,10 @@ class _Checker:
         if len(facts) < len(inbox):
             yield Finding("I12", "a fact in its inbox cannot be read", RESTORE, run.id)
         if run.status == "waiting" and not state.parked:
-            yield Finding("I4", "its row says waiting, its journal does not end with run.parked", OUR_BUG, run.id)
+            yield Finding("I4", "its row says waiting, but its journal does not end with run.parked", OUR_BUG, run.id)
         if run.status in TERMINAL and facts:
-            what = f"it has ended, and {len(facts)} facts are left in its inbox"
-            yield Finding("I1", what, "they came when it ended and go with the run: `weft gc`", run.id)
+            what = f"it has ended, but its inbox still has {len(facts)} facts"
+            yield Finding("I1", what, "they arrived when it ended; `weft gc` deletes them with the run", run.id)
         yield from self._cancelled(run, journal)
         yield from self._alarm(run, state, bool(facts))
         yield from self._waits(run, journal, facts)
@@ -359,26 +361,26 @@ class _Checker:
             return
         on_the_way = "SELECT 1 FROM inbox WHERE run_id = ? AND n = ?"
         if run.status in TERMINAL:
-            yield Finding("I1", "it was told to cancel, and ended without having heard of it", OUR_BUG, run.id)
+            yield Finding("I1", "its cancel request was accepted, but it ended without processing it", OUR_BUG, run.id)
         elif not self._db.execute(on_the_way, (run.id, run.cancel_n)).fetchall():
             mend = f"`weft cancel {run.id}`"
-            yield Finding("I1", "it was told to cancel, and goes on without having heard of it", mend, run.id)
+            yield Finding("I1", "its cancel request was accepted, but it has not processed it", mend, run.id)
 
     def _alarm(self, run: _Run, state: State, facts: bool) -> Iterator[Finding]:
         """Somebody will come back to an open run: its owner, or the next claim."""
         if run.status in TERMINAL:
             return
-        wake = f"send it anything that wakes it, for example `weft signal {run.id} wake`"
+        wake = f"wake it, for example with `weft signal {run.id} wake`"
         due_ms = state.due_ms()
         if run.next_run_at_ms is None:
             if facts:
-                yield Finding("I1", "facts are in its inbox, and nothing wakes it", wake, run.id)
+                yield Finding("I1", "its inbox has facts, but not scheduled to wake", wake, run.id)
             elif run.status != "waiting" or due_ms is not None:
                 until = "" if due_ms is None else f"; it is due at {due_ms} ms"
-                yield Finding("I8", f"it is {run.status}, and nothing wakes it{until}", wake, run.id)
+                yield Finding("I8", f"it is {run.status}, but not scheduled to wake{until}", wake, run.id)
         elif run.lease_owner is None and state.parked and due_ms is not None and run.next_run_at_ms > due_ms:
             late_ms = run.next_run_at_ms - due_ms
-            yield Finding("I8", f"its timer is due {late_ms} ms before the run is", wake, run.id)
+            yield Finding("I8", f"its timer is due {late_ms} ms before the run", wake, run.id)
 
     def _waits(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
         open_ids = {
@@ -390,16 +392,16 @@ class _Checker:
             key = _key(node, path)
             is_open = open_ids.pop(id, None) is not None
             if status == "pending" and not is_open:
-                yield Finding("I9", f"wait {id} is pending, the journal does not have it open", OUR_BUG, run.id, key)
+                yield Finding("I9", f"wait {id} is pending, but not open in the journal", OUR_BUG, run.id, key)
             elif is_open and status != "pending" and id not in on_the_way:
-                what = f"wait {id} was {status}, and the run has not heard of it"
+                what = f"wait {id} was {status}, but the run has not processed it"
                 yield Finding("I1", what, SEE_JOURNAL.format(run=run.id), run.id, key)
         for id, key in open_ids.items():
-            yield Finding("I9", f"wait {id} is open in the journal and has no row", OUR_BUG, run.id, key)
+            yield Finding("I9", f"wait {id} is open in the journal, but has no row", OUR_BUG, run.id, key)
         for seq, node, path, outcome, status in self._db.execute(_CLOSED_WAITS, (run.id,)):
             copied = status is None and seq < journal.forked_at  # rows of waits stay with the run they were of
             if not copied and status not in _ROW_AFTER.get(outcome, ()):
-                what = f"event {seq} closes its wait as {outcome}, the wait's row says {status or 'nothing'}"
+                what = f"event {seq} closes its wait as {outcome}, but the row of the wait says {status or 'nothing'}"
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
 
     def _children(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
@@ -413,9 +415,9 @@ class _Checker:
             child = self._db.execute(_CHILD, (run.id, id)).fetchone()
             mend = f"`weft cancel {run.id}`, then `weft retry {run.id} {key}`"
             if child is None:
-                yield Finding("I8", "it waits for a child run that is not there", mend, run.id, key)
+                yield Finding("I8", "it waits for a child run that does not exist", mend, run.id, key)
             elif child[1] in TERMINAL:
-                what = f"its child run {child[0]} has ended, and it has not heard of it"
+                what = f"its child run {child[0]} has ended, but it has not processed that"
                 yield Finding("I1", what, mend, run.id, key)
 
 

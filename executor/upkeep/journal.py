@@ -28,8 +28,8 @@ from executor.store.base import Record
 from executor.upkeep.findings import Finding
 from executor.upkeep.preconditions import complaint, not_ready
 
-SEE_JOURNAL = "look at `weft events {run}`; take the run from a backup, or run it again"
-OUR_BUG = "this is a bug of weft or a damaged file: keep the file and report it"
+SEE_JOURNAL = "see `weft events {run}`; restore the run from a backup, or run it again"
+OUR_BUG = "this is a bug in weft or a damaged file: keep the file and report it"
 
 
 class JournalCheck:
@@ -63,7 +63,7 @@ class JournalCheck:
         if isinstance(event, NodeStarted):
             reason = not_ready(self._plan, self._ended.get(event.key[0], {}), event.key[1])
             if reason is not None:
-                yield self._finding("I5", record, f"it starts at event {record.seq}, but {reason}", OUR_BUG)
+                yield self._finding("I5", record, f"it starts in event {record.seq}, but {reason}", OUR_BUG)
         reason = complaint(self._plan, self.state, event)
         if reason is None:
             reason = self._apply(event)
@@ -76,10 +76,10 @@ class JournalCheck:
     def end(self, seq: int) -> Iterator[Finding]:
         """After the last record; `seq` is what the run's row says."""
         if self._seq != seq:
-            what = f"its row says {seq} events, the journal ends with {self._seq}"
+            what = f"its row says {seq} events, but the journal ends with event {self._seq}"
             yield Finding("I4", what, SEE_JOURNAL.format(run=self._run), self._run)
         if self._began_as != self._run and not self.forked_at:
-            yield Finding("I4", f"its journal begins as that of run {self._began_as}", OUR_BUG, self._run)
+            yield Finding("I4", f"its journal starts with the id of run {self._began_as}", OUR_BUG, self._run)
 
     def _in_line(self, record: Record) -> Iterator[Finding]:
         """What needs no fold: order, time, and the two events that are the last of their kind."""
@@ -88,7 +88,9 @@ class JournalCheck:
             yield self._finding("I4", record, what, SEE_JOURNAL.format(run=self._run))
         self._seq = record.seq
         if record.at_ms < self._at_ms:
-            yield self._finding("I4", record, f"event {record.seq} is dated before the one it follows", OUR_BUG)
+            yield self._finding(
+                "I4", record, f"event {record.seq} has an earlier time than the event before it", OUR_BUG
+            )
         self._at_ms = max(self._at_ms, record.at_ms)
         if self._finished_at:
             what = f"event {record.seq} ({record.type}) comes after run.finished (event {self._finished_at})"
@@ -98,14 +100,16 @@ class JournalCheck:
         if record.type == "run.cancelling":
             self.cancelling = True
         elif record.type == "node.started" and self.cancelling:
-            yield self._finding("I6", record, f"it starts at event {record.seq}, after run.cancelling", OUR_BUG)
+            yield self._finding("I6", record, f"it starts in event {record.seq}, after run.cancelling", OUR_BUG)
 
     def _in_time(self, record: Record, event: Event) -> Iterator[Finding]:
         due_ms = None
         if isinstance(event, WaitClosed) and event.outcome in ("fired", "expired"):
             wait = self.state.waits.get(event.key)
             if wait is not None and wait.due_ms is None:
-                yield self._finding("I8", record, f"event {record.seq}: a wait without a time {event.outcome}", OUR_BUG)
+                yield self._finding(
+                    "I8", record, f"event {record.seq}: a wait without a due time {event.outcome}", OUR_BUG
+                )
             due_ms = wait.due_ms if wait is not None else None
         elif isinstance(event, NodeStarted) and event.key in self.state.retries:
             due_ms = self.state.retries[event.key][1]

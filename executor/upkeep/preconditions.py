@@ -34,14 +34,14 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
     if state.phase is RunPhase.FINISHED:
         return "it comes after run.finished"
     if isinstance(event, RunStarted):
-        return None if state.phase is RunPhase.NEW else "the run has started already"
+        return None if state.phase is RunPhase.NEW else "the run has already started"
     if state.phase is RunPhase.NEW:
         return "it comes before run.started"
     match event:
         case RunParked():
-            return f"{len(state.running)} attempts are under way" if state.running else None
+            return f"{len(state.running)} attempts are running" if state.running else None
         case RunCancelling():
-            return "the run is being cancelled already" if state.phase is RunPhase.CANCELLING else None
+            return "the run is already being cancelled" if state.phase is RunPhase.CANCELLING else None
         case ScopesOpened():
             return _opening(plan, state, event)
         case NodeStarted():
@@ -52,20 +52,26 @@ def complaint(plan: Plan, state: State, event: Event) -> str | None:
         case RegionSized():
             return None if event.key in state.reusing else _ending(plan, state, event.key, event.attempt)
         case RegionExited():
-            return None if event.key in state.exits or event.key in state.running else "its container is not done"
+            return None if event.key in state.exits or event.key in state.running else "its container has not ended"
         case NodeFailed():
             refused = any(queue and queue[0][1] == event.key for queue in state.ready)  # by a limit of the run
             aborted = event.key in state.failed_ends
             return None if refused or aborted else _ending(plan, state, event.key, event.attempt)
         case NodeSkipped(reason="pruned"):
-            return None if state.status_of(plan, event.key) in (Status.SKIPPED, None) else "an in-edge is not dead"
+            return (
+                None
+                if state.status_of(plan, event.key) in (Status.SKIPPED, None)
+                else "one of its incoming connections is still open"
+            )
         case NodeSkipped() | RetryScheduled():
             return _ending(plan, state, event.key, event.attempt)
         case RetryHastened():
             retry = state.retries.get(event.key)
-            return None if retry is not None and retry[0] == event.attempt else "this attempt is not to be retried"
+            return (
+                None if retry is not None and retry[0] == event.attempt else "this attempt is not scheduled for a retry"
+            )
         case WaitOpened() | NodeLog():
-            return None if state.running.get(event.key) == event.attempt else "this attempt is not under way"
+            return None if state.running.get(event.key) == event.attempt else "this attempt is not running"
         case WaitClosed():
             wait = state.waits.get(event.key)
             return None if wait is not None and wait.attempt == event.attempt else "it has no open wait"
@@ -87,7 +93,7 @@ def not_ready(plan: Plan, ended: dict[int, str | None], number: int) -> str | No
                 if source not in ended:
                     return f"'{node.id}' has not ended"
                 live |= ended[source] == edge.handle
-    return None if live else "no edge to it is live"
+    return None if live else "no incoming connection is active"
 
 
 def _opening(plan: Plan, state: State, event: ScopesOpened) -> str | None:
@@ -99,9 +105,9 @@ def _opening(plan: Plan, state: State, event: ScopesOpened) -> str | None:
     if container.opened != event.first:
         return f"scope {container.opened} comes next, not {event.first}"
     if event.count < 1:
-        return "it opens nothing"
+        return "it opens no iteration or branch"
     if plan.regions[body].kind == "loop" and event.first and (path, plan.regions[body].end) not in state.running:
-        return "its end was not asked whether to go on"
+        return "the loop had not decided to continue"
     return None
 
 
@@ -111,7 +117,7 @@ def _starting(state: State, event: NodeStarted) -> str | None:
     if scope is None:
         return "its scope is not open"
     if scope.dead:
-        return "its scope was given up"
+        return "its iteration or branch was stopped"
     if state.phase is not RunPhase.RUNNING:
         return f"the run is {state.phase.name.lower()}"
     retry = state.retries.get(key)
@@ -127,7 +133,7 @@ def _ending(plan: Plan, state: State, key: NodeKey, attempt: int) -> str | None:
     """A node ends from an attempt that is under way, or from a wait that was just closed."""
     running = state.running.get(key)
     if running is not None:
-        return None if running == attempt else f"attempt {running} is under way, not {attempt}"
+        return None if running == attempt else f"attempt {running} is running, not {attempt}"
     if key in state.waits:
         return "its wait is still open"
     status = state.status_of(plan, key)

@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 
 from executor.upkeep.findings import Finding
 
-MEND = "find out which block recorded it (`weft events {run}`), rotate the secret, delete the run"
+MEND = "find the block that recorded it (`weft events {run}`), rotate the secret and delete the run"
 
 
 def scan(db: sqlite3.Connection, secrets: Collection[str], run: str | None = None) -> Iterator[Finding]:

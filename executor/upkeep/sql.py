@@ -240,7 +240,9 @@ def _readable(value: Any) -> Any:
 
 
 def too_long() -> QueryRefused:
-    return QueryRefused("the query took too long", hint="narrow it, for example to one run, or give it more time")
+    return QueryRefused(
+        "the query took too long", hint="narrow the query, for example to one run, or increase the time limit"
+    )
 
 
 def _refused(error: Exception) -> QueryRefused:
@@ -248,7 +250,7 @@ def _refused(error: Exception) -> QueryRefused:
     if text == "interrupted":
         return too_long()
     if "not authorized" in text or "prohibited" in text:
-        return QueryRefused(f"only reading is possible here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
+        return QueryRefused(f"only reading is allowed here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
     return QueryRefused(
         text, hint="weft sql --views lists the generated views; .schema is: SELECT sql FROM sqlite_master"
     )

@@ -60,7 +60,7 @@ class Upkeep:
         family = await self._family(row)
         for each in family:
             if each.status not in TERMINAL:
-                message = f"run {each.id}, which run {run} has started, has not ended yet (it is {each.status})"
+                message = f"run {each.id}, which was started by run {run}, has not ended yet (it is {each.status})"
                 raise Conflict(message, code="run_in_use", hint="cancel it, or wait until it ends", child=each.id)
         gone = 0
         for batch in batches(family):
@@ -85,13 +85,13 @@ class Upkeep:
             return Conflict(
                 f"run {row.id} was started by run {row.parent_run_id}",
                 code="run_has_parent",
-                hint=f"delete run {row.parent_run_id}: the runs it has started are deleted with it",
+                hint=f"delete run {row.parent_run_id}; the runs it started are deleted with it",
                 parent=row.parent_run_id,
             )
         return Conflict(
             f"an open run continues from run {row.id}",
             code="run_in_use",
-            hint="wait for the end of that run, or cancel it",
+            hint="wait until that run ends, or cancel it",
         )
 
     async def _collect_for_ever(self, retention_ms: int | None, first_s: float, every_s: float) -> None:

@@ -20,7 +20,7 @@ def to_items(value: Any) -> list[Any]:
     if isinstance(value, dict):
         return [[key, item] for key, item in value.items()]
     if value is None:
-        raise _error("there is no collection to run over: it is null")
+        raise _error("the collection is null")
     raise _error(f"a {_NAMES.get(type(value), 'value')} is not a collection")
 
 
@@ -67,5 +67,5 @@ def _error(message: str) -> BlockError:
         message,
         code="loop_items",
         retryable=False,
-        hint="Give a list, an object, their JSON text, or a reference to one.",
+        hint="Use a list, an object, JSON text of one, or a reference to one.",
     )

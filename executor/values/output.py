@@ -33,7 +33,7 @@ async def check_output(node: Node, output: bytes, matches: Matches) -> None:
         where = f" at {found[0]['pointer']}" if found[0]["pointer"] else ""
         more = f" (and {len(found) - 1} more)" if len(found) > 1 else ""
         raise BlockError(
-            f"the output does not fit the block's output_schema{where}: {found[0]['message']}{more}",
+            f"the output does not match the output_schema of the block{where}: {found[0]['message']}{more}",
             code="output_invalid",
             retryable=node.effect != "none",
         )

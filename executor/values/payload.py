@@ -54,7 +54,7 @@ def dump(value: Any) -> bytes:
         raise BlockError(f"the value is not JSON: {error}", code="payload_invalid", retryable=False) from error
     if len(data) > SIZE_MAX_BYTES:
         raise BlockError(
-            f"the value takes {len(data)} bytes, the limit is {SIZE_MAX_BYTES}",
+            f"the value has {len(data)} bytes; the limit is {SIZE_MAX_BYTES}",
             code="payload_too_large",
             retryable=False,
         )
@@ -127,10 +127,10 @@ def _refuse(value: Any) -> None:
         if isinstance(item, float) and not math.isfinite(item):
             problem = f"{item} is not a JSON number"
         elif isinstance(item, int) and not isinstance(item, bool) and not -(2**63) <= item < 2**64:
-            problem = "the number does not fit 64 bits"
+            problem = "the number does not fit in 64 bits"
         elif isinstance(item, (dict, list, tuple)):
             if depth >= DEPTH_MAX:
-                problem = f"nested more than {DEPTH_MAX} deep"
+                problem = f"nested more than {DEPTH_MAX} levels deep"
             elif isinstance(item, dict):
                 if any(not isinstance(key, str) for key in item):
                     problem = "a key is not text"

@@ -98,10 +98,10 @@ class _Room:
         self._left -= size
         if self._left < 0:
             raise BlockError(
-                f"the parameters with their references filled in are over {SIZE_MAX_BYTES} bytes",
+                f"the parameters have more than {SIZE_MAX_BYTES} bytes after their references were resolved",
                 code="payload_too_large",
                 retryable=False,
-                hint="refer to the fields that the block needs instead of whole outputs",
+                hint="reference the fields that the block needs instead of whole outputs",
             )
 
     def copy(self, value: Any) -> Any:

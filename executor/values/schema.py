@@ -49,7 +49,9 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
     """
     problem = schema_error(orjson.dumps(schema))
     if problem is not None:
-        raise BadRequest(f"the schema itself is not valid: {problem}", code="schema_invalid", hint="mend the workflow")
+        raise BadRequest(
+            f"the schema itself is not valid: {problem}", code="schema_invalid", hint="fix the schema in the workflow"
+        )
     checker = _checker()
     limits = _Limits(time.thread_time() + CHECK_S_MAX, _quicker(matches) if matches is not None else _python_matches)
     of_before = _limits.set(limits)
@@ -58,16 +60,18 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
     except BlockError as error:
         if error.code == "expression_failed":
             raise BadRequest(
-                f"the schema itself is not valid: a pattern in it is none: {error.message}",
+                f"the schema itself is not valid: it has an invalid pattern: {error.message}",
                 code="schema_invalid",
-                hint="mend the workflow: patterns are JavaScript's",
+                hint="fix the pattern in the workflow; patterns are JavaScript regular expressions",
             ) from None
         raise _too_long(error) from None
     except _TooLong as error:
         raise _too_long(error) from None
     except Exception as error:  # a reference that leads nowhere or round in circles; each has a type of its own
         raise BadRequest(
-            f"the schema itself is not valid: {str(error)[:300]}", code="schema_invalid", hint="mend the workflow"
+            f"the schema itself is not valid: {str(error)[:300]}",
+            code="schema_invalid",
+            hint="fix the schema in the workflow",
         ) from error
     finally:
         _limits.reset(of_before)
@@ -82,7 +86,7 @@ def _too_long(why: Exception) -> BadRequest:
     return BadRequest(
         f"checking this against its schema takes too long: {why}",
         code="check_took_too_long",
-        hint="send less, or give the workflow a simpler schema: plain patterns, no definitions that multiply",
+        hint="send less data, or simplify the schema: use plain patterns and no definitions that multiply",
     )
 
 
@@ -137,7 +141,7 @@ def _checker() -> Any:
             if name in listed or any(matches(wanted, name) for wanted in patterns):
                 continue
             if inner is False:
-                yield ValidationError(f"there is no field {name[:100]!r} here")
+                yield ValidationError(f"unknown field {name[:100]!r}")
             else:
                 yield from validator.descend(item, inner, path=name)
 
@@ -148,7 +152,7 @@ def _checker() -> Any:
             look_at_the_clock()
             text = orjson.dumps(_plain(item), option=orjson.OPT_SORT_KEYS)
             if text in seen:
-                yield ValidationError("there are equal items in the list")
+                yield ValidationError("the list has duplicate items")
                 return
             seen.add(text)
 

@@ -457,5 +457,5 @@ def _unknown_field(ref: Ref, value: Any, fields: Sequence[str | int]) -> BlockEr
         f'"{missing}" doesn\'t exist on block "{name}". Available fields: {known}',
         code="reference_failed",
         retryable=False,
-        hint=f"<{ref.text}> cannot be read; give a default with ?? if the field may be absent.",
+        hint=f"<{ref.text}> cannot be read; add a default with ?? if the field may be missing.",
     )

@@ -26,7 +26,7 @@ _Undo = Callable[[], None]
 def parse_path(text: str) -> tuple[str | int, ...]:
     """`$.hit.body[0]["odd key"]` -> ("hit", "body", 0, "odd key"); `$` -> (). Raises BlockError(path_invalid)."""
     if not isinstance(text, str) or not text.startswith("$"):
-        raise _path_error(text, "it must begin with $")
+        raise _path_error(text, "it must start with $")
     parts: list[str | int] = []
     at = 1
     while at < len(text):
@@ -37,7 +37,7 @@ def parse_path(text: str) -> tuple[str | int, ...]:
         try:
             parts.append(int(index) if index is not None else name if name is not None else str(orjson.loads(key)))
         except orjson.JSONDecodeError as error:
-            raise _path_error(text, f"{key} is not a JSON text") from error
+            raise _path_error(text, f"{key} is not a JSON string") from error
         at = match.end()
         if len(parts) > PATH_MAX:
             raise _path_error(text, f"it has more than {PATH_MAX} parts")
@@ -67,7 +67,7 @@ def apply(variables: dict[str, Any], ops: Sequence[Sequence[Any]]) -> None:
         for op, text, value in ops:
             path = parse_path(text)
             if not path or not isinstance(path[0], str):
-                raise _path_error(text, "it must name a variable first")
+                raise _path_error(text, "the name of a variable is missing")
             undo += _apply_one(variables, op, text, path, decode(encode(value)))
     except BaseException:
         for step in reversed(undo):
@@ -104,7 +104,7 @@ def _apply_one(variables: dict[str, Any], op: str, text: str, path: tuple[str | 
             start = 0 if old is MISSING or old is None else old
             return _put(variables, text, path, add(text, start, step))
         case _:
-            raise _failed(op, text, f"there is no such operation; there are {', '.join(OPS)}")
+            raise _failed(op, text, f"unknown operation; the operations are {', '.join(OPS)}")
 
 
 def add(text: str, start: Any, step: Any) -> int | float:
@@ -115,7 +115,7 @@ def add(text: str, start: Any, step: Any) -> int | float:
             raise _failed("increment", text, f"{what} {_kind(number)}, not a number")
     total: int | float = start + step
     if not math.isfinite(total) or abs(total) >= 2**63:
-        raise _failed("increment", text, "the sum is out of range")
+        raise _failed("increment", text, "the result is out of range")
     return total
 
 

@@ -16,7 +16,7 @@ async def build(store: Store, row: RunRow, env_names: Collection[str]) -> RunDoc
     """From the version of the stored workflow, or as it was kept with the run. Raises NotFound(document_not_kept)."""
     data, digest = await _find(store, row)
     if data is None:
-        raise NotFound(f"the document of run {row.id} was not kept", code="document_not_kept")
+        raise NotFound(f"the document of run {row.id} is not stored", code="document_not_kept")
     ours = as_ours(orjson.loads(data), env_names)
     return RunDocument(
         row.id, row.workflow, row.version, digest, row.draft_id, row.draft_rev, ours.imported, ours.document

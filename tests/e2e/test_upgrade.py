@@ -253,8 +253,8 @@ async def test_a_file_of_a_newer_version_is_refused_and_not_one_byte_of_it_chang
     finally:
         await server.clean_up()
     said = log.read_text()
-    assert f"the database has schema {NEWEST + 1}, this weft knows schemas up to {NEWEST}" in said
-    assert "use the weft that wrote it, or a newer one" in said
+    assert f"the database has schema {NEWEST + 1}, but this weft supports schemas up to {NEWEST}" in said
+    assert "use the weft version that wrote it, or a newer one" in said
     assert "Traceback" not in said
     assert {name: (future / name).read_bytes() for name in kept} == kept
     assert not list(future.glob("*.schema-*")) and not list(future.glob("*.part"))

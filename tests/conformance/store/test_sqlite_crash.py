@@ -1,4 +1,4 @@
-"""Promises 1 and 2 under kill -9: what was acknowledged is there, and a group is there as a whole or not at all."""
+"""Promises 1 and 2 under kill -9: acknowledged data is present, and a group is there as a whole or not at all."""
 
 from __future__ import annotations
 

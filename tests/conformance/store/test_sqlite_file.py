@@ -56,7 +56,7 @@ async def test_a_log_without_its_database_is_not_thrown_away(tmp_path: Path, lef
     wal.write_bytes(files["-wal"])
     if left == "an empty file":
         db.touch()
-    with pytest.raises(DatabaseUnavailable, match=r"has data, but its database .* is gone") as refused:
+    with pytest.raises(DatabaseUnavailable, match=r"has data, but its database .* is missing") as refused:
         await SQLiteStore(db).open()
     assert "weft restore" in refused.value.hint
     assert wal.read_bytes() == files["-wal"]

@@ -103,7 +103,7 @@ async def test_v9_a_file_of_another_program_is_refused_untouched(
 ) -> None:
     db = tmp_path / "tracks.db"
     digest = of_another_program(db, version, application)
-    with pytest.raises(ForeignDatabase, match=r"tracks\.db is not a database of weft") as refused:
+    with pytest.raises(ForeignDatabase, match=r"tracks\.db is not a weft database") as refused:
         await SQLiteStore(db).open()
     assert refused.value.hint and "\n" not in refused.value.message
     assert hashlib.sha256(db.read_bytes()).hexdigest() == digest

@@ -79,7 +79,7 @@ def test_b04_an_empty_list_counts_as_deep_as_a_full_one() -> None:
         return value
 
     payload.encode(nested(DEPTH_MAX))
-    with pytest.raises(BlockError, match="nested more than 64 deep"):
+    with pytest.raises(BlockError, match="nested more than 64 levels deep"):
         payload.encode([*[[]] * 100, nested(DEPTH_MAX)])
 
 

@@ -89,7 +89,7 @@ def test_what_goes_wrong_leaves_the_file_as_it_was(weft: Weft, tmp_path: Path, m
 
 def test_what_is_refused(weft: Weft, copy: Copy, tmp_path: Path) -> None:
     assert "no workflow 'nothing'" in refusal(weft("export", "nothing", "--node", "x"))
-    assert "known are those of" in refusal(weft("export", "loops", "--node", "x"))
+    assert "blocks with a known output" in refusal(weft("export", "loops", "--node", "x"))
     assert "--node BLOCK" in refusal(weft("export", "loops"))
     assert "--to FILE" in refusal(weft("export", "loops", "--format", "sqlite"))
     own = weft("export", "loops", "--format", "sqlite", "--to", str(copy.path), "--force")

@@ -60,7 +60,7 @@ def test_the_doctor_tells_what_is_broken_and_exits_with_1(weft: Weft, copy: Copy
     assert ran.return_value == 1
     assert any(line.startswith("1        I8") for line in lines(ran))
     assert any(
-        line.startswith(f"I8 {copy.run['sleeping']}: it is waiting, and nothing wakes it") for line in lines(ran)
+        line.startswith(f"I8 {copy.run['sleeping']}: it is waiting, but not scheduled to wake") for line in lines(ran)
     )
     assert any("weft signal" in line for line in lines(ran))
     report = json.loads(weft("doctor", "--json").stdout)

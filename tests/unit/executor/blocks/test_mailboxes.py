@@ -48,7 +48,7 @@ def test_a_mailbox(item: str, expected: tuple[str, str]) -> None:
      "a@[127.0.0.1]", "A <a@x.y", "=?utf-8?q?a?=@x.y", "A <a@x.y> b"],
 )  # fmt: skip
 def test_what_is_no_mailbox(item: str) -> None:
-    with pytest.raises(BlockError, match="not one mail address") as caught:
+    with pytest.raises(BlockError, match="not a mail address") as caught:
         mailbox(item, "to")
     assert caught.value.code == "params_invalid"
 

@@ -133,12 +133,12 @@ def test_functions_are_named_by_their_place() -> None:
 @pytest.mark.parametrize(
     ("named", "said"),
     [
-        (["weft_test_shop"], "not of the form package.module:function"),
-        (["=weft_test_shop:quote"], "not of the form"),
+        (["weft_test_shop"], "not have the form package.module:function"),
+        (["=weft_test_shop:quote"], "not have the form"),
         (["weft_test_shop:nope"], "has no attribute 'nope'"),
-        (["weft_test_shop:number"], "it is no function"),
+        (["weft_test_shop:number"], "it is not a function"),
         (["weft_test_no_such:quote"], "No module named"),
-        (["weft_test_shop:quote", "weft_test_shop:quote"], "two functions are called 'quote'"),
+        (["weft_test_shop:quote", "weft_test_shop:quote"], "two functions have the name 'quote'"),
     ],
 )
 def test_what_can_not_be_imported_is_named(named: list[str], said: str) -> None:

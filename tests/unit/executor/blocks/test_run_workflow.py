@@ -73,5 +73,5 @@ async def test_what_it_refuses(params: dict[str, Any]) -> None:
 
 
 async def test_where_nothing_can_start_runs_it_says_so() -> None:
-    with pytest.raises(BlockError, match="can start runs"):
+    with pytest.raises(BlockError, match="cannot start runs"):
         await run_workflow.block.run(context({"workflow": "a"}))

@@ -57,7 +57,7 @@ async def test_too_many_left_behind_is_an_error_until_one_returns() -> None:
     try:
         for _ in range(2):
             await leave_behind(threads, free)
-        with pytest.raises(BlockError, match=r"2 calls were left behind .*\(hold\)") as caught:
+        with pytest.raises(BlockError, match=r"2 abandoned calls are still running .*\(hold\)") as caught:
             await threads.call(lambda: None, function="f", about="")
         assert (caught.value.code, caught.value.retryable) == ("functions_left_behind", True)
     finally:

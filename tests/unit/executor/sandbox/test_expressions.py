@@ -159,7 +159,7 @@ async def test_limits_at_the_bound_and_one_past_it() -> None:
     sandbox = Sandbox(threads=1, limits=replace(PATIENT, expression_source=10, output=20, depth=3))
     try:
         assert await evaluate(sandbox, "'12345678'") == "12345678"
-        with pytest.raises(SandboxError, match="longer than 10 bytes"):
+        with pytest.raises(SandboxError, match="more than 10 bytes"):
             await evaluate(sandbox, "'123456789'")
         assert await evaluate(sandbox, "__v.s", s="x" * 15) == "x" * 15  # O, brackets and quotes make 20
         with pytest.raises(SandboxError, match="too large"):

@@ -185,9 +185,9 @@ def test_a_file_in_use_is_copied_before_it_is_changed(database: Database, tmp_pa
 def test_without_room_for_a_copy_nothing_is_changed(database: Database, tmp_path: Path) -> None:
     migrate(database, [ONE])
     (tmp_path / "weft.db.schema-1.part").mkdir()  # in the way of the copy, as a full disk is
-    with pytest.raises(DatabaseUnavailable, match=r"has schema 1 and was not changed.*weft\.db\.schema-1") as refused:
+    with pytest.raises(DatabaseUnavailable, match=r"has schema 1 and was not migrated.*weft\.db\.schema-1") as refused:
         migrate(database, [ONE, TWO])
-    assert "make room" in (refused.value.hint or "")
+    assert "free space" in (refused.value.hint or "")
     assert version_of(database.db) == 1
     database.drop()
 

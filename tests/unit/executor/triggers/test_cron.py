@@ -113,7 +113,7 @@ def test_moments_strictly_increase_and_are_moments_of_the_expression(
     try:
         times = parse(expression, name)
     except CronInvalid as error:
-        assert "never" in error.message or "ever comes" in error.message or "bad day" in error.message
+        assert "never" in error.message or "matches no date" in error.message or "bad day" in error.message
         return
     moments = times.upcoming(start_s * 1000, 12)
     assert all(earlier < later for earlier, later in pairwise([start_s * 1000, *moments]))

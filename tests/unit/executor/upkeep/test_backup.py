@@ -38,7 +38,7 @@ def test_a_file_that_exists_stays_unless_it_is_to_be_replaced(copy: Copy, tmp_pa
     before = (tmp_path / "copy.db").read_bytes()
     with closing(sqlite3.connect(copy.path)) as db, db:
         db.execute("UPDATE runs SET workflow = 'later'")
-    with pytest.raises(Conflict, match="exists already"):
+    with pytest.raises(Conflict, match="already exists"):
         backup(copy.path, tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_bytes() == before
     backup(copy.path, tmp_path / "copy.db", replace=True)
@@ -56,7 +56,7 @@ def test_a_database_is_no_place_for_a_backup(copy: Copy, tmp_path: Path) -> None
         other.execute("PRAGMA journal_mode = WAL").fetchone()
         other.execute("UPDATE runs SET workflow = 'trial'")
         other.commit()
-        with pytest.raises(Conflict, match=r"trial\.db-wal is there"):
+        with pytest.raises(Conflict, match=r"trial\.db-wal exists"):
             backup(copy.path, tmp_path / "trial.db", replace=True)
     assert rows(tmp_path / "trial.db", "SELECT DISTINCT workflow FROM runs") == [("trial",)]
 
@@ -128,7 +128,7 @@ def test_a_restored_database_has_no_owners(copy: Copy, tmp_path: Path) -> None:
 def test_what_was_there_is_kept(copy: Copy, tmp_path: Path) -> None:
     backup(copy.path, tmp_path / "copy.db")
     copy.spoil("UPDATE runs SET workflow = 'later' WHERE id = ?", copy.run["hello"])
-    with pytest.raises(Conflict, match="exists already"):
+    with pytest.raises(Conflict, match="already exists"):
         restore(tmp_path / "copy.db", copy.path)
     assert rows(copy.path, "SELECT count(*) FROM runs WHERE workflow = 'later'") == [(1,)]
     _, kept = restore(tmp_path / "copy.db", copy.path, replace=True)
@@ -141,7 +141,7 @@ def test_only_an_earlier_backup_is_replaced(copy: Copy, tmp_path: Path) -> None:
     key = tmp_path / "weft.key"
     key.write_text("all resume links are made from this")
     for target in (key, tmp_path):
-        with pytest.raises(Conflict, match="is no earlier backup"):
+        with pytest.raises(Conflict, match="is not a backup"):
             backup(copy.path, target, replace=True)
     assert key.read_text() == "all resume links are made from this"
 
@@ -198,7 +198,7 @@ def test_what_can_not_be_restored(copy: Copy, tmp_path: Path) -> None:
         db.execute("CREATE TABLE t (x)")
     (tmp_path / "text").write_text("no database " * 100)
     for file in (other, tmp_path / "text"):
-        with pytest.raises(BackupUnusable, match="not a database of weft"):
+        with pytest.raises(BackupUnusable, match="not a weft database"):
             restore(file, tmp_path / "weft-2.db")
     with closing(sqlite3.connect(copy.path)) as db, db:
         db.execute("PRAGMA user_version = 999")

@@ -72,7 +72,7 @@ def test_i1_an_answer_on_its_way_is_fine(copy: Copy) -> None:
     run = copy.run["asking"]
     copy.spoil("UPDATE waits SET status = 'answered' WHERE run_id = ?", run)
     copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST(? AS BLOB))", run, '{"type":"answer","wait":"ask!1"}')
-    assert {f.what for f in findings(copy)} == {"facts are in its inbox, and nothing wakes it"}
+    assert {f.what for f in findings(copy)} == {"its inbox has facts, but not scheduled to wake"}
     copy.spoil("UPDATE runs SET next_run_at_ms = 1 WHERE id = ?", run)
     assert findings(copy) == []
 
@@ -101,7 +101,7 @@ def test_i2_an_end_without_a_time(copy: Copy) -> None:
 def test_i2_the_row_and_the_journal_differ_about_the_error(copy: Copy) -> None:
     copy.spoil("UPDATE runs SET error = NULL WHERE id = ?", copy.run["failing"])
     copy.spoil("UPDATE runs SET error = CAST(? AS BLOB) WHERE id = ?", '{"code":"x"}', copy.run["hello"])
-    what = "its row has another error than its journal"
+    what = "the error in its row differs from its journal"
     assert {(f.invariant, f.run, f.what) for f in findings(copy)} == {
         ("I2", copy.run["failing"], what),
         ("I2", copy.run["hello"], what),
@@ -145,7 +145,7 @@ def test_i4_a_journal_of_another_run(copy: Copy) -> None:
         """UPDATE events SET data = CAST('{"run":"x"}' AS BLOB) WHERE seq = 1 AND run_id = ?""", copy.run["hello"]
     )
     (finding,) = findings(copy)
-    assert finding.invariant == "I4" and "that of run x" in finding.what
+    assert finding.invariant == "I4" and "the id of run x" in finding.what
 
 
 def test_i5_a_block_that_starts_before_its_parent_has_ended(copy: Copy, db: sqlite3.Connection) -> None:
@@ -189,7 +189,7 @@ def test_i7_an_ended_run_is_due(copy: Copy) -> None:
 def test_i8_a_timer_nobody_will_hear(copy: Copy) -> None:
     copy.spoil("UPDATE runs SET next_run_at_ms = NULL WHERE id = ?", copy.run["sleeping"])
     (finding,) = findings(copy)
-    assert finding.invariant == "I8" and "nothing wakes it" in finding.what
+    assert finding.invariant == "I8" and "not scheduled to wake" in finding.what
 
 
 def test_i8_a_timer_that_comes_before_its_run(copy: Copy) -> None:
@@ -302,7 +302,7 @@ def test_i12_the_file_is_damaged(copy: Copy) -> None:
         file.seek((page - 1) * size)
         file.write(b"\xff" * 200)
     with closing(copy.read()) as db:
-        found = [finding for finding in check(db, only={"I12"}) if finding.what.startswith("SQLite says: ")]
+        found = [finding for finding in check(db, only={"I12"}) if finding.what.startswith("SQLite: ")]
     assert found and "weft restore" in found[0].mend
 
 

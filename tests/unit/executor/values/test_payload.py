@@ -50,10 +50,10 @@ def deep(levels: int) -> Any:
 
 def test_the_deepest_value_is_taken_and_one_level_more_is_not() -> None:
     assert encode(deep(DEPTH_MAX)) == b"[" * DEPTH_MAX + b"1" + b"]" * DEPTH_MAX
-    with pytest.raises(BlockError, match="nested more than 64 deep") as caught:
+    with pytest.raises(BlockError, match="nested more than 64 levels deep") as caught:
         encode(deep(DEPTH_MAX + 1))
     assert (caught.value.code, caught.value.retryable) == ("payload_invalid", False)
-    with pytest.raises(BlockError, match="nested more than 64 deep"):
+    with pytest.raises(BlockError, match="nested more than 64 levels deep"):
         encode(deep(5000))  # deeper than the encoder itself goes
 
 
@@ -79,7 +79,7 @@ class Point:
     [
         ({"a": [1, math.nan]}, r"at \$\.a\[1\] .*nan is not a JSON number"),
         ({"a": math.inf, "b": None}, r"\$\.a .*inf is not a JSON number"),
-        ({"n": 2**64}, r"\$\.n .*does not fit 64 bits"),
+        ({"n": 2**64}, r"\$\.n .*does not fit in 64 bits"),
         ({1: 2}, "key is not text"),
         ({"when": datetime.datetime(2024, 1, 1)}, "datetime is not a JSON type"),
         ([Point(1)], "Point is not a JSON type"),

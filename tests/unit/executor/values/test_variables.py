@@ -95,8 +95,8 @@ def test_operations(before: dict[str, Any], op: list[Any], after: dict[str, Any]
 @pytest.mark.parametrize(
     ("op", "message"),
     [
-        (["set", "$", 1], "must name a variable"),
-        (["set", "$[0]", 1], "must name a variable"),
+        (["set", "$", 1], "name of a variable is missing"),
+        (["set", "$[0]", 1], "name of a variable is missing"),
         (["set", "$.text.x", 1], "text has no field 'x'"),
         (["set", "$.list.x", 1], "a list has no field 'x'"),
         (["set", "$.list[5]", 1], "past the end"),
@@ -108,9 +108,9 @@ def test_operations(before: dict[str, Any], op: list[Any], after: dict[str, Any]
         (["increment", "$.flag", 1], "it holds a boolean, not a number"),
         (["increment", "$.n", "1"], "the value is text, not a number"),
         (["increment", "$.big", 2**62], "out of range"),
-        (["set", "$.n", 2**70], "does not fit 64 bits"),
+        (["set", "$.n", 2**70], "does not fit in 64 bits"),
         (["append", "$.list", float("nan")], "not a JSON number"),
-        (["swap", "$.n", 1], "there is no such operation"),
+        (["swap", "$.n", 1], "unknown operation"),
     ],
 )
 def test_a_patch_that_fails_changes_nothing(op: list[Any], message: str) -> None:
