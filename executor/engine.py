@@ -39,8 +39,9 @@ from executor.links import Links
 from executor.notifications.outbox import Notifications
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock, SystemClock
-from executor.runtime.cursor import Cursor
+from executor.runtime.cursor import PATIENCE_S, Cursor
 from executor.runtime.hub import Deltas, Hub
+from executor.runtime.lookout import Lookout
 from executor.runtime.pages import Pages
 from executor.runtime.recover import Parts, keep_plan, load_plan
 from executor.runtime.starting import Origin, new_run, origin_of
@@ -126,6 +127,7 @@ class Engine:
         self._clock = parts.clock
         self._hub = parts.hub
         self._pages = Pages(parts.store, parts.hub)
+        self._lookout = Lookout(parts.store, parts.hub)
         self._worker = worker
         self._compiled: dict[tuple[str, str | None], Compiled] = {}
         self._environment = Environment(parts.store, parts.registry, parts.services)
@@ -195,6 +197,7 @@ class Engine:
         """Stop working and close the store."""
         await self.stop_working(grace_s)
         await self.webhooks.stop()
+        await self._lookout.stop()
         self._parts.timers.close()
         await self.services.close()
         await self.store.close()
@@ -542,7 +545,7 @@ class Engine:
                 if records:
                     yield records
                 else:
-                    await asyncio.wait([signal], timeout=cursor.patience_s)
+                    await asyncio.wait([signal], timeout=PATIENCE_S)
             finally:
                 signal.cancel()
 
@@ -555,7 +558,7 @@ class Engine:
 
     def cursor(self, run: str, after: int = 0) -> Cursor:
         """The same by hand, for a reader that waits for other things as well."""
-        return Cursor(self.store, self._hub, self._pages, self._worker.holds, run, after)
+        return Cursor(self.store, self._hub, self._pages, self._lookout, run, after)
 
     def deltas(self, run: str) -> Deltas:
         """Live-only (node key, text) pieces, as handlers emit them. Close it."""

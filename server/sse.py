@@ -24,6 +24,7 @@ from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
 from executor.errors import NotFound, WeftError
+from executor.runtime.cursor import PATIENCE_S
 from executor.store.base import TERMINAL, Record, RunRow
 from server.connections import LIVE
 from server.errors import TooManyStreams
@@ -205,7 +206,7 @@ async def _frames(
                             yield _delta_frames(row.id, texts)
                     continue
                 events = [signal, closing, *([deltas.watch()] if deltas else [])]
-                await asyncio.wait(events, timeout=cursor.patience_s, return_when=asyncio.FIRST_COMPLETED)
+                await asyncio.wait(events, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
                 if not signal.done() and not closing.done():
                     await asyncio.wait([signal, closing], timeout=DELTA_JOIN_S, return_when=asyncio.FIRST_COMPLETED)
             finally:

@@ -3,29 +3,26 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
 
 from executor.errors import NotFound
 from executor.runtime.hub import Hub
+from executor.runtime.lookout import Lookout
 from executor.runtime.pages import Pages
 from executor.store.base import TERMINAL, Record, Store
 
-# Without a local signal a reader looks again: another process may own the run.
-POLL_S = 1.0
-OWN_POLL_S = 15.0
+# Without a signal a reader looks again: should one be lost, this is what it costs.
+PATIENCE_S = 30.0
 
 
 class Cursor:
     """Behind event `after` of `run`. Take `watch` BEFORE `take`, and wait for it when `take` found nothing: then
-    nothing falls in between. `holds(run)`: this process drives the run, so every commit to it is signalled here."""
+    nothing falls in between. Commits of this process are signalled at once, those of others by the lookout."""
 
-    def __init__(
-        self, store: Store, hub: Hub, pages: Pages, holds: Callable[[str], bool], run: str, after: int
-    ) -> None:
+    def __init__(self, store: Store, hub: Hub, pages: Pages, lookout: Lookout, run: str, after: int) -> None:
         self._store = store
         self._hub = hub
         self._pages = pages
-        self._holds = holds
+        self._lookout = lookout
         self._run = run
         self._after = after
         self._idle = True  # since the last take
@@ -33,12 +30,8 @@ class Cursor:
 
     def watch(self) -> asyncio.Future[None]:
         """Done at the next commit to the run. Cancel it when it is not needed any more."""
+        self._lookout.begin()
         return self._hub.watch(self._run)
-
-    @property
-    def patience_s(self) -> float:
-        """How long to wait for a signal before looking again all the same."""
-        return OWN_POLL_S if self._holds(self._run) else POLL_S
 
     async def take(self) -> list[Record] | None:
         """The next batch; [] when there is nothing yet, None at the end. Raises NotFound: no such run (any more)."""

@@ -73,6 +73,10 @@ class Hub:
         future.add_done_callback(lambda done: self._forget(run, done))
         return future
 
+    def watched(self) -> list[str]:
+        """The runs that somebody waits for."""
+        return list(self._waiters)
+
     def _forget(self, run: str, future: asyncio.Future[None]) -> None:
         waiters = self._waiters.get(run)
         if waiters is not None:

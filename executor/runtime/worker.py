@@ -113,10 +113,6 @@ class Worker:
             if loop.root == root:
                 loop.end_with_family()
 
-    def holds(self, run_id: str) -> bool:
-        """Whether this process drives the run: then every commit to it is signalled here."""
-        return run_id in self._loops
-
     @property
     def active(self) -> int:
         return len(self._loops)

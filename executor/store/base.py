@@ -315,6 +315,9 @@ class Store(
 
     async def get_run(self, run_id: str) -> RunRow | None: ...
 
+    async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """The last seq of each; runs that do not exist are left out."""
+
     async def list_runs(
         self,
         workflow: str | None = None,

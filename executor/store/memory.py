@@ -208,6 +208,9 @@ class MemoryStore(
         run = self._runs.get(run_id)
         return None if run is None else run.row
 
+    async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        return {id: self._runs[id].row.seq for id in run_ids if id in self._runs}
+
     async def list_runs(
         self,
         workflow: str | None = None,

@@ -148,6 +148,9 @@ class SQLiteStore(
         row = await self._readers.one(sql.RUN_BY_ID, (run_id,))
         return None if row is None else RunRow(*row)
 
+    async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        return dict(await self._readers.all(sql.LAST_SEQS, (msgspec.json.encode(run_ids).decode(),)))
+
     async def list_runs(
         self,
         workflow: str | None = None,

@@ -56,6 +56,7 @@ SELECT d.value, r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
 
 # --- runs
 
+LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempotency_key = ?"
 ADD_RUN = f"""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.errors import BadRequest, NotFound
-from executor.store.base import EventFilter, RunRow
+from executor.store.base import TERMINAL, EventFilter, RunRow
 from server import wire
 from server.errors import CrossSite
 from server.routes.params import INTEGER_MAX, integer
@@ -22,6 +22,8 @@ async def events(call: Call) -> Response:
     row = await stored_run(call, call.path("id"))
     if call.accepts("application/json") and not call.accepts("text/event-stream"):
         return await _history(call, row.id, where)
+    if "last-event-id" in call.request.headers and row.status in TERMINAL and where.after >= row.seq:
+        return Response(status_code=204)  # tells an EventSource that it need not come back
     return open_stream(call, row, where.after)
 
 
@@ -107,7 +109,7 @@ TABLE = (
         events,
         "Events of a run: live stream, or history as JSON",
         answer=wire.EventPage,
-        statuses=(400, 403, 404, 429, 503),
+        statuses=(204, 400, 403, 404, 429, 503),
         params=_PARAMS,
         media=("text/event-stream", "application/json"),
     ),

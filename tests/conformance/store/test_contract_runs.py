@@ -281,3 +281,11 @@ async def test_the_outputs_of_a_run_have_a_size(store: Store) -> None:
     big = record(data=b'{"blob":"sha","size":1000}')
     await store.append(change(run, record(output=b"x" * 7), big, record(), blobs=(("sha", b"y" * 1000),)))
     assert await store.output_bytes(run.id) == 1007
+
+
+async def test_last_seqs_of_many_runs(store: Store) -> None:
+    first = await owned_run(store, "run-1")
+    await store.create_run(new_run("run-2"))
+    await store.append(change(first, record(), record()))
+    assert await store.last_seqs(["run-2", "run-1", "no-such-run"]) == {"run-1": 3, "run-2": 1}
+    assert await store.last_seqs([]) == {}

@@ -186,10 +186,10 @@ async def test_a_stream_goes_on_behind_the_cursor(
 ) -> None:
     url = (await started(hello))["urls"]["events"]
     everything = frames((await client.get(url)).text)
-    for after in range(len(everything) + 1):
+    for after in range(len(everything)):  # at the very end it is 204: an EventSource stops at that
         assert frames((await client.get(url, headers={"last-event-id": str(after)})).text) == everything[after:]
         assert frames((await client.get(f"{url}?after={after}")).text) == everything[after:]
-    assert (await client.get(url, headers={"last-event-id": "9999"})).text == "retry: 2000\n\n"
+    assert (await client.get(url, params={"after": 9999})).text == "retry: 2000\n\n"
     for bad in ("x", "-1", "1.5", "9" * 30):
         assert (await client.get(url, headers={"last-event-id": bad})).status_code == 400
 
