@@ -57,6 +57,7 @@ from server.sessions import watch_streams
 from server.settings import Settings, load_settings, read_secret, with_token
 from server.sse import Streams
 from server.variables import SettingsError
+from server.watchdog import Watchdog
 
 Show = Callable[[str], object]
 STATIC = Path(__file__).parent / "static"
@@ -194,6 +195,7 @@ class Server(uvicorn.Server):
         super().__init__(config)
         self.server_state: Connections = Connections(settings.limits, descriptors)
         self._descriptors = Descriptors(descriptors)
+        self._watchdog = Watchdog()
         self._told_to_stop = told_to_stop
         self._streams: Streams = app.state.streams
         self._engine: Engine = app.state.engine
@@ -224,7 +226,15 @@ class Server(uvicorn.Server):
         if self._show is not None:
             self._show(link or page)
 
+    async def main_loop(self) -> None:
+        self._watchdog.start()
+        try:
+            await super().main_loop()
+        finally:
+            self._watchdog.stop()
+
     async def on_tick(self, counter: int) -> bool:
+        self._watchdog.beat()
         if counter % TICKS_PER_S == 0:
             self._descriptors.look()
         return await super().on_tick(counter)

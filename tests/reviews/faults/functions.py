@@ -25,3 +25,7 @@ async def aside() -> None:
 async def block() -> None:
     while True:
         pass
+
+
+async def stand_still() -> None:
+    time.sleep(4)

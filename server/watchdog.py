@@ -1,0 +1,72 @@
+"""A line in the log when the event loop stands still: all requests and runs wait meanwhile, and nothing else would say
+what for. A thread of its own looks twice a second whether the loop has moved."""
+
+from __future__ import annotations
+
+import logging
+import sys
+import sysconfig
+import threading
+import time
+import traceback
+from pathlib import Path
+
+STILL_S = 2.0
+LOOK_S = 0.5
+FRAMES = 3  # that are named, innermost first
+_STDLIB = sysconfig.get_paths()["stdlib"]
+_log = logging.getLogger("weft.server")
+
+
+class Watchdog:
+    """`beat` on the event loop, more often than every `still_s`, between `start` and `stop` on the same thread."""
+
+    def __init__(self, still_s: float = STILL_S, look_s: float = LOOK_S) -> None:
+        self._still_s = still_s
+        self._look_s = look_s
+        self._beat_s = 0.0
+        self._ends = threading.Event()
+        self._watched = 0
+
+    def start(self) -> None:
+        self._watched = threading.get_ident()
+        self.beat()
+        threading.Thread(target=self._watch, name="weft-watchdog", daemon=True).start()
+
+    def beat(self) -> None:
+        self._beat_s = time.monotonic()
+
+    def stop(self) -> None:
+        self._ends.set()
+
+    def _watch(self) -> None:
+        looked_s = time.monotonic()
+        said_for = 0.0  # the beat after which it was said that none came
+        while not self._ends.wait(self._look_s):
+            now_s, before_s = time.monotonic(), looked_s
+            looked_s = now_s
+            if now_s - before_s > self._still_s:
+                continue  # this thread stood still as well: the whole process did, or another thread kept the GIL
+            beat_s = self._beat_s
+            if said_for and beat_s != said_for:
+                _log.warning("the event loop moves again, after %.1f s", beat_s - said_for)
+                said_for = 0.0
+            if not said_for and now_s - beat_s > self._still_s:
+                said_for = beat_s
+                _log.warning(
+                    "the event loop has been standing still for %.1f s, and every request and run with it, in %s",
+                    now_s - beat_s,
+                    self._where(),
+                )
+
+    def _where(self) -> str:
+        frame = sys._current_frames().get(self._watched)
+        stack = traceback.extract_stack(frame)
+        own = [entry for entry in stack if not _is_python_itself(entry.filename)] or list(stack)
+        return ", called by ".join(
+            f"{entry.name} ({Path(entry.filename).name}:{entry.lineno})" for entry in list(reversed(own))[:FRAMES]
+        )
+
+
+def _is_python_itself(filename: str) -> bool:
+    return filename.startswith("<frozen") or (filename.startswith(_STDLIB) and "site-packages" not in filename)
