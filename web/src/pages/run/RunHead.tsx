@@ -95,7 +95,7 @@ export function RunHead(): ReactElement {
   ]
   return (
     <section className="runhead" data-status={status} aria-label="Run">
-      <h1 className="visually-hidden">{`Run of ${meta.workflow}`}</h1>
+      <h1 className="visually-hidden runhead__title">{`Run of ${meta.workflow}`}</h1>
       <Status status={status} />
       <Duration />
       {meta.started_at_ms ?? meta.created_at_ms ? <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>{versionOf(version, meta.draft_rev)}</span> : null}
