@@ -8,6 +8,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import anyio.to_thread
+from starlette.datastructures import Headers
 from starlette.responses import FileResponse, Response
 from starlette.routing import BaseRoute, Mount, Route
 from starlette.staticfiles import StaticFiles
@@ -20,6 +22,7 @@ POLICY = (
     "connect-src 'self'; object-src 'none'; base-uri 'none'; form-action 'self'; frame-ancestors 'none'"
 )
 PAGE_HEADERS = {"Content-Security-Policy": POLICY, "Cache-Control": "no-cache"}
+ENCODINGS = (("br", ".br"), ("gzip", ".gz"))
 FOR_EVER = "public, max-age=31536000, immutable"
 
 
@@ -49,8 +52,28 @@ def files(folder: Path) -> list[BaseRoute]:
 
 
 class _Assets(StaticFiles):
+    """Compressed where the build has left such a file beside the asset and the browser takes it. Each form has an ETag
+    of its own."""
+
     async def get_response(self, path: str, scope: Scope) -> Response:
-        response = await super().get_response(path, scope)
-        if response.status_code in (200, 304):
+        for encoding, ending in _accepted(Headers(scope=scope).get("accept-encoding", "")):
+            _, found = await anyio.to_thread.run_sync(self.lookup_path, path + ending)
+            if found is not None:
+                response = await super().get_response(path + ending, scope)
+                response.headers["Content-Encoding"] = encoding
+                break
+        else:
+            response = await super().get_response(path, scope)
+        if response.status_code in (200, 206, 304):
             response.headers["Cache-Control"] = FOR_EVER
+            response.headers["Vary"] = "Accept-Encoding"
         return response
+
+
+def _accepted(header: str) -> list[tuple[str, str]]:
+    """The encodings that the build has made, best first, with the endings of their files."""
+    wanted: dict[str, bool] = {}
+    for part in header.lower().split(","):
+        name, _, weight = part.partition(";")
+        wanted[name.strip()] = weight.replace(" ", "") not in ("q=0", "q=0.0", "q=0.00", "q=0.000")
+    return [(name, ending) for name, ending in ENCODINGS if wanted.get(name, wanted.get("*", False))]

@@ -1,13 +1,31 @@
 // How the interface is built: one page, hashed assets, nothing inlined (the content security policy allows only files of
 // this server), and the licences of everything that is bundled in one file beside it.
+import { readFileSync, writeFileSync } from 'node:fs'
+import { join } from 'node:path'
+import { brotliCompressSync, gzipSync } from 'node:zlib'
+
 import react from '@vitejs/plugin-react'
-import { defineConfig } from 'vite'
+import { defineConfig, type Plugin } from 'vite'
 
 const server = process.env.WEFT_URL ?? 'http://127.0.0.1:8765'
 
+// Beside each asset, what a browser may get instead (server/ui.py): compressing while it waits would cost more than it saves.
+const compressed: Plugin = {
+  name: 'weft-compressed',
+  writeBundle(options, bundle) {
+    for (const name of Object.keys(bundle).filter((name) => /^assets\/.*\.(js|css)$/.test(name))) {
+      const path = join(options.dir!, name)
+      const data = readFileSync(path)
+      for (const [ending, packed] of [['br', brotliCompressSync(data)], ['gz', gzipSync(data, { level: 9 })]] as const) {
+        if (packed.length < data.length) writeFileSync(`${path}.${ending}`, packed)
+      }
+    }
+  },
+}
+
 export default defineConfig({
   base: '/',
-  plugins: [react()],
+  plugins: [react(), compressed],
   build: {
     outDir: '../server/_web',
     emptyOutDir: true,

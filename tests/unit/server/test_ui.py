@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import AsyncIterator
 from pathlib import Path
 
@@ -88,3 +89,43 @@ def test_the_lock_names_no_registry() -> None:
 def test_built_is_where_the_page_is(folder: Path, tmp_path: Path) -> None:
     assert ui.built(folder) == folder
     assert ui.built(tmp_path / "nowhere") is None
+
+
+@pytest.mark.parametrize(
+    ("accepted", "encoding"),
+    [
+        ("gzip, deflate, br, zstd", "br"),
+        ("gzip", "gzip"),
+        ("br;q=0, gzip;q=0.5", "gzip"),
+        ("*", "br"),
+        ("br; q=0.0, *;q=0", None),
+        ("identity", None),
+        ("", None),
+    ],
+)
+async def test_assets_are_sent_compressed(
+    client: httpx.AsyncClient, folder: Path, accepted: str, encoding: str | None
+) -> None:
+    """Editor bug 18: some 800 KB were sent where 250 KB do."""
+    script = b"export const a = 1;" * 100
+    asset = folder / "assets" / "large-abc.js"
+    asset.write_bytes(script)
+    asset.with_name("large-abc.js.gz").write_bytes(gzip.compress(script, mtime=0))
+    asset.with_name("large-abc.js.br").write_bytes(b"not really brotli")
+    plain = await client.get("/assets/large-abc.js", headers={"accept-encoding": "identity"})
+    async with client.stream("GET", "/assets/large-abc.js", headers={"accept-encoding": accepted}) as response:
+        raw = b"".join([piece async for piece in response.aiter_raw()])
+    assert response.headers.get("content-encoding") == encoding
+    assert response.headers["content-type"].startswith("text/javascript")
+    assert (response.headers["vary"], response.headers["cache-control"]) == ("Accept-Encoding", ui.FOR_EVER)
+    assert raw == {None: script, "gzip": gzip.compress(script, mtime=0), "br": b"not really brotli"}[encoding]
+    assert (response.headers["etag"] == plain.headers["etag"]) == (encoding is None)
+    again = await client.get(
+        "/assets/large-abc.js", headers={"accept-encoding": accepted, "if-none-match": response.headers["etag"]}
+    )
+    assert (again.status_code, again.headers["vary"]) == (304, "Accept-Encoding")
+
+
+async def test_assets_without_a_compressed_form_are_sent_as_they_are(client: httpx.AsyncClient) -> None:
+    response = await client.get("/assets/index-abc.js", headers={"accept-encoding": "br"})
+    assert response.text == "export {}" and "content-encoding" not in response.headers
