@@ -460,7 +460,7 @@ class Engine:
         return list(found.values())
 
     async def document_of(self, run: str) -> RunDocument:
-        """The document a run was made from, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
+        """The document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
         async with self.whole(run) as row:
             return await document_view.build(self.store, row, frozenset(self.services.env))
 

@@ -29,7 +29,7 @@ class EnvUse(Struct, frozen=True):
 
 
 class EnvName(Struct, frozen=True):
-    """`set`: it has a value here. `secret`: that value is kept out of everything that is recorded or shown."""
+    """`set`: it has a value on this server. `secret`: the value is redacted in everything that is recorded or shown."""
 
     name: str
     set: bool

@@ -30,7 +30,7 @@ ATTEMPTS_MAX: Final = 200
 
 
 class WaitFilter(Struct, frozen=True):
-    """What of the inbox is wanted; None: any. `before` is the `next` of the page before."""
+    """What of the inbox is wanted; None: any. `before` is the `next` of the previous page."""
 
     status: WaitStatus | None = "pending"
     run: str | None = None

@@ -62,9 +62,7 @@ from server.watchdog import Watchdog
 Show = Callable[[str], object]
 STATIC = Path(__file__).parent / "static"
 EXIT_USAGE = 2
-NO_DATABASE_HINT = (
-    "Name a file in a folder that may be written to, with --db or WEFT_DB; `weft restore` brings a backup back."
-)
+NO_DATABASE_HINT = "Set a file in a writable folder with --db or WEFT_DB. To restore a backup, use `weft restore`."
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
 LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal wakes nobody then
 POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
@@ -220,7 +218,7 @@ class Server(uvicorn.Server):
         page = f"{self._settings.base_url}/"
         if link is not None and self._settings.token_file:
             print(f"weft is ready: {link}", flush=True)
-            print(f"  It signs one browser in, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
+            print(f"  It signs in one browser, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
         else:
             print(f"weft is ready: {page}", flush=True)
         if self._show is not None:
@@ -302,7 +300,7 @@ async def _serve(
         try:
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)
         except TimeoutError:
-            logging.getLogger("weft").error("the engine did not drain in time; its runs go on at the next start")
+            logging.getLogger("weft").error("the engine did not drain in time; its runs continue at the next start")
     leave(engine.services.functions, 0)
     return 0
 
@@ -348,7 +346,7 @@ def _bind(settings: Settings) -> socket.socket:
     except OSError as error:
         listener.close()
         hint = (
-            ". Something listens there already: stop it, or choose another --port (0 takes a free one)."
+            ". Another process uses this port: stop it, or choose another --port (0 for a free one)."
             if error.errno == errno.EADDRINUSE
             else ""
         )

@@ -24,8 +24,8 @@ from server.sessions import AGE_MS, Sessions, hash_of
 from server.settings import Settings
 
 HINT = (
-    "Send the header `Authorization: Bearer <token>`: `weft token` prints it where the server runs. A browser signs in "
-    "with the link that `weft serve` or `weft link` prints."
+    "Send the header `Authorization: Bearer <token>`. On the machine of the server, `weft token` prints the token. "
+    "To sign in with a browser, open the link that `weft serve` or `weft link` prints."
 )
 CODE_S = 600
 CODES_MAX = 100
@@ -78,11 +78,11 @@ class Auth:
         if code is not None:
             if not self.codes.take(code):
                 raise Unauthorized(
-                    "This sign-in link was used already, or its 10 minutes are over.",
-                    hint="`weft link` prints a new one; or paste the token that `weft token` prints.",
+                    "This sign-in link has already been used, or is more than 10 minutes old.",
+                    hint="Use a new link from `weft link`, or paste the token from `weft token`.",
                 )
         elif not _same(token or "", self._token):
-            raise Unauthorized("That is not this server's token.", hint="`weft token` prints it.")
+            raise Unauthorized("The token is not valid.", hint="`weft token` prints it.")
         value = await self.sessions.begin(engine)
         response.set_cookie(
             self.cookie, value, max_age=AGE_MS // 1000, path="/", httponly=True, samesite="strict", secure=self._secure

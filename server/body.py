@@ -19,14 +19,14 @@ from server.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
 from server.settings import Limits
 
 T = TypeVar("T")
-JSON_HINT = "Send one JSON value in UTF-8: no NaN or Infinity, no halves of surrogate pairs."
-SIZE_HINT = "Put large data where a block can fetch it, and send its address."
+JSON_HINT = "Send one JSON value in UTF-8, without NaN, Infinity or unpaired surrogates."
+SIZE_HINT = "For large data, send a URL from which a block can fetch it."
 # Matches at every quote, also in what is not JSON: a pattern that could fail would be tried again at each of them.
 _TEXT = re.compile(rb'"[^"\\]*+(?:\\.[^"\\]*+)*+(?:"|\\?\Z)', re.DOTALL)
 _BRACKETS = b"[]{}"
 _OTHERS = bytes(byte for byte in range(256) if byte not in _BRACKETS)
 _AS_SQUARE = bytes.maketrans(b"{}", b"[]")
-SHAPE_HINT = "GET /openapi.json has the shape of every body."
+SHAPE_HINT = "GET /openapi.json describes all request bodies."
 
 
 async def read_bytes(request: Request, limits: Limits) -> bytes:
@@ -43,7 +43,7 @@ async def read_bytes(request: Request, limits: Limits) -> bytes:
     except TimeoutError:
         raise BodyTimeout(f"The body did not arrive within {limits.body_s:g} seconds.") from None
     except ClientDisconnect:
-        raise MalformedBody("The connection ended before the body did.") from None
+        raise MalformedBody("The connection was closed before the body was complete.") from None
     return b"".join(chunks)
 
 
@@ -74,7 +74,7 @@ def parse_json(data: bytes, limits: Limits) -> Any:
         raise MalformedBody(f"The body is not JSON: {error}", pointer="", hint=JSON_HINT) from None
     if _deeper(brackets, limits.json_depth):
         message = f"The JSON is nested deeper than {limits.json_depth} levels."
-        raise MalformedBody(message, code="json_too_deep", pointer="", hint="Send it flatter.")
+        raise MalformedBody(message, code="json_too_deep", pointer="", hint="Reduce the nesting.")
     return value
 
 

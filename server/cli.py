@@ -103,13 +103,13 @@ def weft(ctx: click.Context, url: str | None) -> None:
 
 @weft.command()
 @click.option("--host", help="Address to listen on (WEFT_HOST, else 127.0.0.1).")
-@click.option("--port", type=click.IntRange(0, 65535), help="Port (WEFT_PORT, else 8765); 0 takes a free one.")
+@click.option("--port", type=click.IntRange(0, 65535), help="Port (WEFT_PORT, else 8765). 0: a free one.")
 @click.option(
     "--db",
     type=click.Path(dir_okay=False),
     help="SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else ./.weft/weft.db).",
 )
-@click.option("--open", "open_browser", is_flag=True, help="Show it in the browser, signed in.")
+@click.option("--open", "open_browser", is_flag=True, help="Open it in the browser, signed in.")
 def serve(host: str | None, port: int | None, db: str | None, open_browser: bool) -> int:
     """Start the server and resume the runs that were open.
 
@@ -151,7 +151,7 @@ def validate(file: str, trigger: str | None, as_json: bool) -> int:
 @click.argument("workflow", metavar="NAME|FILE")
 @click.option("--trigger", help="Block to start at, if there are several triggers.")
 @click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
-@click.option("--expanded", is_flag=True, help="Draw each branch of a parallel whose count is known.")
+@click.option("--expanded", is_flag=True, help="Show each branch of a parallel whose number of branches is known.")
 @click.option(
     "--format", "form", type=click.Choice(["text", "json", "dot", "mermaid"]), default="text", show_default=True
 )
@@ -298,7 +298,7 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     if kept is not None:
         cut = kept["value_truncated"]
         value = kept["value_preview"] if cut else json.dumps(kept["value"], ensure_ascii=False)
-        said = with_clock(f"attempt {kept['attempt']} kept at {kept['at_ms']} ms: ")
+        said = with_clock(f"attempt {kept['attempt']} stored at {kept['at_ms']} ms: ")
         click.echo(f"  {said}{plain(value)}")
     return OK
 
@@ -449,7 +449,7 @@ def _refused(error: ClientError) -> _Refused:
         if os.environ.get("WEFT_TOKEN"):
             message = "The server refused the token in WEFT_TOKEN."
         hint = (
-            "The token is beside the database: run this in the folder where `weft serve` runs, or with its WEFT_DB or "
+            "The token is next to the database: run this in the folder where `weft serve` runs, or with its WEFT_DB or "
             "WEFT_DATA. Elsewhere set WEFT_TOKEN to what `weft token` prints there."
         )
     elif error.code == "no_such_route":

@@ -20,14 +20,14 @@ def token() -> int:
 
     given = os.environ.get("WEFT_TOKEN")
     if given == OFF:
-        raise cli._Refused("WEFT_TOKEN is off: the server asks for no token.", "Unset it to have a token.")
+        raise cli._Refused("WEFT_TOKEN is off: the server requires no token.", "Unset it to have a token.")
     try:
         check_names(os.environ)
         path = token_path(database_path(os.environ))
         if not given and not path.is_file():
             raise cli._Refused(
                 f"There is no token file {path}.",
-                "`weft serve` makes it at its first start. Run this in the same folder and with the same WEFT_DB or "
+                "`weft serve` creates it at its first start. Run this in the same folder and with the same WEFT_DB or "
                 "WEFT_DATA, or set WEFT_TOKEN.",
             )
         click.echo(given or read(path))

@@ -48,7 +48,7 @@ def export(
     if form == "sqlite" and target is None:
         raise cli._Refused("SQLite needs a file.", "Add --to FILE.")
     if target is not None and target.exists() and not force:
-        raise cli._Refused(f"{target} exists already.", "Use --force to replace it.")
+        raise cli._Refused(f"{target} already exists.", "Use --force to replace it.")
     path = existing(db)
     if target is not None and target.exists() and target.samefile(path):
         raise cli._Refused(f"{target} is the database itself.")

@@ -9,7 +9,7 @@ SECTIONS = (
     ("Watch runs", ("runs", "events", "why", "state", "diff")),
     ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
     ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
-    ("Start them by themselves", ("cron", "hooks")),
+    ("Start runs automatically", ("cron", "hooks")),
     (
         "Run the server",
         ("serve", "link", "token", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key"),

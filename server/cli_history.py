@@ -73,7 +73,7 @@ def _state_lines(found: Json) -> Iterator[str]:
     for wait in found["waits"]:
         yield f"  {wait['key']} waits: {wait['kind']}{_until(wait['due_ms'])}"
     for retry in found["retries"]:
-        yield f"  {retry['key']} is tried again (attempt {retry['attempt']}){_until(retry['due_ms'])}"
+        yield f"  {retry['key']} is retried (attempt {retry['attempt']}){_until(retry['due_ms'])}"
     for container in found["containers"]:
         done, count = container["closed"], container["count"]
         yield f"  {container['key']} ({container['kind']}): {done} of {count} done, {container['opened'] - done} open"
@@ -97,10 +97,10 @@ def _diff_lines(found: Json) -> Iterator[str]:
         events = cli._count(run["seq"], "event")
         yield f"{name}  {run['run']}  {styled_status(run['status'])}  {run['workflow']}{version}, {events}"
     if found["same"]:
-        yield "Nothing differs but times and ids."
+        yield "Only times and ids differ."
         return
     if found["diverged"]:
-        yield "They part at"
+        yield "First difference:"
         yield from (f"  {name}  {_event(found['diverged'][name])}" for name in ("a", "b"))
     yield from _values("input", found["input"])
     yield from _values("output", found["output"])

@@ -10,7 +10,7 @@ import click
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
-@click.option("--at", "seq", type=click.IntRange(1), required=True, help="Last event to take over.")
+@click.option("--at", "seq", type=click.IntRange(1), required=True, help="Last event to copy.")
 @click.option(
     "--set", "edits", metavar="KEY=JSON", multiple=True, help="Replace the recorded output of a node. Repeatable."
 )
@@ -54,8 +54,8 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
         return cli.OK
     lines = {
         "now": f"run {run_id}: the next attempt of {node} is due now",
-        "from_block": f"run {made['run']} runs {made['block']} and what follows it again",
-        "from_node": f"run {made['run']} runs {node} and what follows it again",
+        "from_block": f"run {made['run']} runs {made['block']} and everything after it again",
+        "from_node": f"run {made['run']} runs {node} and everything after it again",
         "whole_container": f"run {made['run']} runs all of {made['block']} again: more than {node} had run in it",
     }
     click.echo(lines[made["how"]])
@@ -85,7 +85,7 @@ def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
     if as_json:
         click.echo(json.dumps(answer, indent=2))
     elif answer["moved"]:
-        click.echo(f"run {run_id} follows version {version} now")
+        click.echo(f"run {run_id} now uses version {version}")
     else:
         click.echo(f"run {run_id} moves to version {version} when its worker responds, if it still fits", err=True)
     return cli.OK

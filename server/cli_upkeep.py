@@ -37,7 +37,7 @@ def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float
         return None
     match = SPAN.fullmatch(value.strip())
     if match is None:
-        raise click.BadParameter(f"{value!r} is no span of time: write 30d, 12h, 45m or 90s", ctx, param)
+        raise click.BadParameter(f"{value!r} is not a duration: use 30d, 12h, 45m or 90s", ctx, param)
     return float(match[1]) * SECONDS[match[2]]
 
 
@@ -148,7 +148,7 @@ def backup(file: Path, db: Path | None, force: bool) -> int:
 @click.command()
 @click.argument("file", type=click.Path(exists=True, dir_okay=False, path_type=Path))
 @DATABASE
-@click.option("--force", is_flag=True, help="Replace the current database, which is kept beside the new one.")
+@click.option("--force", is_flag=True, help="Replace the current database, which is kept next to the new one.")
 def restore(file: Path, db: Path | None, force: bool) -> int:
     """Make FILE, a backup, the database. The server must be stopped.
 
@@ -259,8 +259,8 @@ def _told(work: Callable[[], T]) -> T:
 
 def _about_key(key: Path) -> str:
     if os.environ.get("WEFT_SECRET_KEY"):
-        return "WEFT_SECRET_KEY is not in it: keep it in another place, resume links need it."
-    return f"The key file {key} is not in it: copy it once to another place, resume links need it."
+        return "WEFT_SECRET_KEY is not in it: keep a copy in another place: resume links need it."
+    return f"The key file {key} is not in it: keep a copy in another place: resume links need it."
 
 
 def _report_lines(report: Report) -> Iterator[str]:

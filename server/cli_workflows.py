@@ -76,7 +76,7 @@ def get(url: str, name: str, version: int | None, out: str | None, force: bool) 
     from server import cli
 
     if out is not None and not force and os.path.exists(out):
-        raise cli._Refused(f"{out} exists already.", "Use --force to replace it.")
+        raise cli._Refused(f"{out} already exists.", "Use --force to replace it.")
     found = cli._call(url, lambda client: client.workflow(name, version))
     text = json.dumps(found["document"], indent=2, ensure_ascii=False)
     if out is None:
@@ -108,7 +108,7 @@ def activate(url: str, name: str, version: int) -> int:
     if saved["activated"]:
         click.echo(f"{saved['name']} version {saved['version']} is active instead of version {saved['replaced']}")
     else:
-        click.echo(f"{saved['name']} version {saved['version']} is active already")
+        click.echo(f"{saved['name']} version {saved['version']} is already active")
     return cli.OK
 
 
@@ -173,7 +173,7 @@ def _confirmed(question: str) -> bool:
         return click.confirm(question, err=True)
     except click.Abort:  # nothing to read an answer from, or Ctrl-C
         click.echo(err=True)
-        raise cli._Refused("Nothing was deleted: the question was not answered.", "Use --yes to skip it.") from None
+        raise cli._Refused("Nothing was deleted: no answer to the question.", "Use --yes to skip it.") from None
 
 
 def _kept() -> int:

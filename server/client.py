@@ -401,7 +401,7 @@ class WeftClient:
             answer = None
         if not isinstance(answer, dict):
             raise ServerUnreachable(
-                f"What answers at {self.url} is not a weft server.",
+                f"The server at {self.url} is not a weft server.",
                 "Set WEFT_URL to the address that `weft serve` prints.",
             )
         return answer
@@ -436,11 +436,12 @@ class WeftClient:
             )
         if isinstance(error, httpx.TimeoutException):
             return ServerUnreachable(
-                f"The server at {self.url} takes too long to answer.", "Try again; /healthz tells whether it is well."
+                f"The server at {self.url} takes too long to answer.",
+                "Try again. /healthz shows the state of the server.",
             )
         return ServerUnreachable(
             f"The connection to {self.url} was lost ({type(error).__name__}).",
-            "Is the server still running, and is it weft that answers there?",
+            "Check that the server is running and that the address is that of a weft server.",
         )
 
 

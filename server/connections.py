@@ -73,7 +73,7 @@ class Connections(ServerState):
         """A new connection, already among `connections`: it, or one that waits longer, is closed when it is one too
         many."""
         if connection.network and self._waiting_of[connection.network] >= self.limits.waiting_per_address:
-            self._drop(connection, f"{connection.network} has too many connections open that send no request")
+            self._drop(connection, f"{connection.network} has too many idle connections open")
             return
         if len(self.connections) > self.connections_max:
             longest = next(iter(self._waiting), connection)
@@ -85,7 +85,7 @@ class Connections(ServerState):
         """For one more request."""
         if len(self.tasks) < self.requests_max:
             return True
-        self._warn(f"{self.requests_max} requests are being answered, which is the limit; further ones get 503")
+        self._warn(f"{self.requests_max} requests are in progress, which is the limit; more requests get 503")
         return False
 
     def abort_answered(self) -> None:
@@ -98,7 +98,7 @@ class Connections(ServerState):
         self.forget(connection)
         self.connections.discard(connection)
         connection.transport.abort()
-        self._warn(f"{why}; those that wait longest are closed")
+        self._warn(f"{why}; the longest idle ones are closed")
 
     def _warn(self, message: str) -> None:
         if self._said.due("full"):
@@ -157,7 +157,7 @@ class Connection(HttpToolsProtocol):
             return
         self._unmoved_bytes = 0 if self._moved else self._unmoved_bytes + len(data)
         if self._unmoved_bytes > self.server_state.limits.head_bytes:
-            self._refuse(431, "headers_too_large", "The headers and the address are too large.")
+            self._refuse(431, "headers_too_large", "The headers and the URL are too large.")
             return
         if self._in_head or not self.is_busy:
             self._limit_time()
@@ -235,8 +235,8 @@ async def _overloaded(scope: Scope, receive: Receive, send: Send) -> None:
     answer = problem(
         503,
         "too_many_requests_open",
-        "This server is answering as many requests as it can.",
-        hint="Ask again later.",
+        "This server is at its limit of concurrent requests.",
+        hint="Try again later.",
         headers={"Retry-After": str(RETRY_AFTER_S)},
     )
     await answer(scope, receive, send)

@@ -43,7 +43,7 @@ class Descriptors:
         except OSError as error:
             if error.errno in (errno.EMFILE, errno.ENFILE) and self._said.due("used up"):
                 _log.error(
-                    "no file descriptor is left (limit %s): new connections are closed, and blocks that call out fail "
-                    "or wait. Raise the limit (ulimit -n, LimitNOFILE=).",
+                    "no file descriptors are left (limit %s): new connections are closed, and blocks that send "
+                    "requests fail or wait. Raise the limit (ulimit -n, LimitNOFILE=).",
                     self._limit or "of the system",
                 )

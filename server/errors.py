@@ -136,7 +136,7 @@ def problem_of(error: WeftError) -> Response:
         headers["WWW-Authenticate"] = "Bearer"
     if error.status in (429, 503):
         headers["Retry-After"] = str(error.extra.get("retry_after_s", 5))
-    detail = error.message if error.status != 500 else "Something went wrong inside weft; its log says what."
+    detail = error.message if error.status != 500 else "Internal error; see the server log."
     return problem(
         error.status, error.code, detail, pointer=error.pointer, hint=error.hint, extra=error.extra, headers=headers
     )
@@ -179,14 +179,14 @@ async def _on_http_exception(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     code = {404: "no_such_route", 405: "method_not_allowed"}.get(error.status_code, f"http_{error.status_code}")
     detail = {
-        404: f"There is nothing at {request.url.path}.",
-        405: f"{request.method} is not possible at {request.url.path}.",
+        404: f"{request.url.path} does not exist.",
+        405: f"{request.method} is not supported at {request.url.path}.",
     }.get(error.status_code, error.detail)
     return problem(error.status_code, code, detail, headers=error.headers)
 
 
 async def _on_exception(request: Request, error: Exception) -> Response:
-    return problem(500, "internal_error", "Something went wrong inside weft; its log says what.")
+    return problem(500, "internal_error", "Internal error; see the server log.")
 
 
 def phrase(status: int) -> str:

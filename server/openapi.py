@@ -21,8 +21,8 @@ _PROBLEM = {
         "type": {"type": "string"},
         "title": {"type": "string"},
         "status": {"type": "integer"},
-        "code": {"type": "string", "description": "Stable, for machines."},
-        "detail": {"type": "string", "description": "For people."},
+        "code": {"type": "string", "description": "Stable code for programs."},
+        "detail": {"type": "string", "description": "Description for people."},
         "pointer": {"type": "string", "description": "RFC 6901 pointer into the request body."},
         "hint": {"type": "string"},
         "diagnostics": {"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
@@ -52,13 +52,13 @@ def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
         "info": {
             "title": "weft",
             "version": "1",
-            "description": "Store workflows, run them durably, follow their events, answer what they ask.",
+            "description": "Store workflows, run them durably, follow their events and answer their waits.",
         },
         "paths": paths,
         "components": {
             "schemas": {**components, "Problem": _PROBLEM},
             "securitySchemes": {
-                "token": {"type": "http", "scheme": "bearer", "description": "Needed when the server has WEFT_TOKEN."}
+                "token": {"type": "http", "scheme": "bearer", "description": "Required unless WEFT_TOKEN is off."}
             },
         },
     }

@@ -56,7 +56,7 @@ class LinkRates:
 
     def missed(self, address: str) -> None:
         """Who calls from `address` asked for a link that does not exist. Raises TooManyTries."""
-        refuse_after(self._misses.take(address), "Too many links that do not exist.")
+        refuse_after(self._misses.take(address), "Too many requests to unknown links.")
 
     def answering(self, token: str) -> None:
         """Somebody posts to a link that exists. Raises TooManyTries."""
@@ -72,7 +72,7 @@ class LoginRates:
 
     def trying(self, address: str) -> None:
         """Raises TooManyTries."""
-        refuse_after(self._by_address.take(address) or self._in_all.take(""), "Too many tries to sign in.")
+        refuse_after(self._by_address.take(address) or self._in_all.take(""), "Too many sign-in attempts.")
 
 
 def refuse_after(wait_s: float, message: str) -> None:

@@ -31,7 +31,7 @@ from server.variables import is_loopback
 
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 FORM_PREFIX = "/resume/"
-STOPPING_HINT = "Ask again. What was written may have been done all the same: the same Idempotency-Key finds it."
+STOPPING_HINT = "Try again. The write may still have been done; the same Idempotency-Key returns its result."
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 HTML_HEADERS = {
     "Content-Security-Policy": (
@@ -78,7 +78,7 @@ class Guard:
     def _check_host(self, given: list[str], scope: Scope) -> None:
         if len(given) == 1 and self._is_ours(given[0].lower(), scope):
             return
-        raise Misdirected(hint="Add the name to WEFT_ALLOWED_HOSTS if this server is really reached by it.")
+        raise Misdirected(hint="If clients use this name for the server, add it to WEFT_ALLOWED_HOSTS.")
 
     def _is_ours(self, authority: str, scope: Scope) -> bool:
         name, port = _split_authority(authority)
@@ -120,7 +120,7 @@ class Guard:
         if media == "application/x-www-form-urlencoded" and path.startswith(FORM_PREFIX):
             return
         raise UnsupportedMedia(
-            f"The content type {media or '(none)'} is not taken here.", hint="Send application/json."
+            f"The content type {media or '(none)'} is not supported here.", hint="Send application/json."
         )
 
 
@@ -186,4 +186,4 @@ def warn_of_open_bind(settings: Settings) -> str | None:
     """A sentence for the operator when other machines can reach this server."""
     if is_loopback(settings.host):
         return None
-    return f"listening on {settings.host}: the token travels in clear text unless a proxy in front adds TLS"
+    return f"listening on {settings.host}: the token is sent unencrypted unless a proxy in front adds TLS"

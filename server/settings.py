@@ -155,16 +155,16 @@ class Settings(Struct, frozen=True):
         if self.token is None:
             if public and not self.token_file:
                 raise SettingsError(
-                    f"refusing to listen on {self.host} without a token: everyone who reaches this address could run "
-                    "workflows. Unset WEFT_TOKEN to have a token made, or listen on 127.0.0.1."
+                    f"refusing to listen on {self.host} without a token: everyone who can reach this address could run "
+                    "workflows. Unset WEFT_TOKEN to have a token created, or listen on 127.0.0.1."
                 )
             return
         shortest = CHARS_MIN_PUBLIC if public else CHARS_MIN
         if len(self.token) < shortest or not is_token(self.token):
             where = f" to listen on {self.host}" if public else ""
             raise SettingsError(
-                f"WEFT_TOKEN must have at least {shortest} characters{where}, of ASCII and without spaces. Make one "
-                f"with {MADE_BY} - or unset it, and one is made at the first start."
+                f"WEFT_TOKEN must have at least {shortest} characters{where}, of ASCII and without spaces. Unset "
+                f"it to have a token created at the first start, or create one with {MADE_BY}"
             )
 
 
@@ -189,14 +189,14 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
     raw["secrets"] = _named({name: value for name, value in env.items() if name not in TEXTS}, SECRET_PREFIX)
     settings = _convert(raw, Settings, TEXTS | LISTS)
     for name in settings.env.keys() & settings.secrets.keys():
-        raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set: ${{{name}}} can only be one")
+        raise SettingsError(f"{ENV_PREFIX}{name} and {SECRET_PREFIX}{name} are both set. Remove one of them")
     if settings.mail.transport not in ("log", "smtp"):
         raise SettingsError(f"WEFT_MAIL_TRANSPORT must be log or smtp, not {settings.mail.transport!r}")
     if settings.notify_webhook and urlsplit(settings.notify_webhook).scheme not in ("http", "https"):
         raise SettingsError("WEFT_NOTIFY_WEBHOOK must start with http:// or https://")
     for address in settings.notify_email:
         if "@" not in address.strip("@") or any(character.isspace() for character in address):
-            raise SettingsError(f"WEFT_NOTIFY_EMAIL must hold mail addresses with commas between, not {address!r}")
+            raise SettingsError(f"WEFT_NOTIFY_EMAIL must be mail addresses separated by commas, not {address!r}")
     if settings.public_url and urlsplit(settings.public_url).scheme not in ("http", "https"):
         raise SettingsError("WEFT_BASE_URL must start with http:// or https://")
     if not 0 <= settings.port <= 65535:
@@ -211,8 +211,8 @@ def load_settings(environ: Mapping[str, str] | None = None) -> Settings:
         Allowed(settings.allow_private)
     except ValueError as error:
         raise SettingsError(
-            f"WEFT_ALLOW_PRIVATE: {error}; write networks (10.0.0.0/8), addresses or names, with or without :port, and "
-            "commas between them"
+            f"WEFT_ALLOW_PRIVATE: {error}; use networks (10.0.0.0/8), addresses or names, with or without :port, "
+            "separated by commas"
         ) from None
     settings.check()
     return settings
@@ -239,7 +239,7 @@ def read_secret(settings: Settings) -> bytes:
     except (OSError, ValueError) as error:
         raise SettingsError(f"the key file {path} cannot be read: {error}") from None
     if len(key) != 32:
-        raise SettingsError(f"the key file {path} is damaged: it must hold 64 hexadecimal digits")
+        raise SettingsError(f"the key file {path} is damaged: it must contain 64 hexadecimal digits")
     return key
 
 

@@ -52,7 +52,7 @@ class Streams:
     def enter(self, run: str, session: str | None = None) -> asyncio.Future[None]:
         """Count one more stream; the future is done when it must end. Raises TooManyStreams (503; 429 for one run)."""
         if len(self._open) >= self._limits.streams:
-            raise TooManyStreams(f"This server has {self._limits.streams} event streams open, which is its limit.")
+            raise TooManyStreams(f"This server has {self._limits.streams} event streams open, which is the limit.")
         if self._per_run.get(run, 0) >= self._limits.streams_per_run:
             error = TooManyStreams(
                 f"This run has {self._limits.streams_per_run} event streams open, which is the limit."

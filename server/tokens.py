@@ -31,7 +31,7 @@ def read_or_make(db_path: str) -> str:
         if not path.exists():
             write_once(path, "weft_" + secrets.token_urlsafe(32))
     except OSError as error:
-        raise SettingsError(f"the token file {path} cannot be made: {error.strerror or error}") from None
+        raise SettingsError(f"the token file {path} cannot be created: {error.strerror or error}") from None
     return read(path)
 
 
@@ -42,7 +42,7 @@ def read(path: Path) -> str:
     except (OSError, UnicodeDecodeError) as error:
         raise SettingsError(f"the token file {path} cannot be read: {error}") from None
     if len(token) < CHARS_MIN_PUBLIC or not is_token(token):
-        raise SettingsError(f"the token file {path} is damaged: delete it, and the next start makes a new token")
+        raise SettingsError(f"the token file {path} is damaged: delete it, and the next start creates a new token")
     return token
 
 

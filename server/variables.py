@@ -77,7 +77,7 @@ def check_names(environ: Mapping[str, str]) -> None:
         hint = (
             f"did you mean {own[near[0]]}?"
             if near
-            else f"values for workflows are called {ENV_PREFIX}<NAME>; docs/howto/run-in-production.md lists the rest."
+            else f"values for workflows have the form {ENV_PREFIX}<NAME>; docs/howto/run-in-production.md has the list"
         )
         raise SettingsError(f"unknown setting {name}; {hint}")
 
@@ -87,8 +87,8 @@ def database_path(environ: Mapping[str, str]) -> str:
     file, folder = environ.get("WEFT_DB"), environ.get("WEFT_DATA")
     if file and folder:
         raise SettingsError(
-            f"WEFT_DB and WEFT_DATA are both set: keep one. WEFT_DATA is the folder of {DATABASE_FILE}, its key and "
-            "its token; WEFT_DB is the path of the database file itself."
+            f"WEFT_DB and WEFT_DATA are both set: remove one of them. WEFT_DATA is the folder of {DATABASE_FILE}, "
+            "its key and its token; WEFT_DB is the path of the database file itself."
         )
     for name, value in (("WEFT_DB", file), ("WEFT_DATA", folder)):
         if found := _SCHEME.match(value or ""):

@@ -36,7 +36,7 @@ class RunRequest(Struct, forbid_unknown_fields=True):
 
 
 class RunDocumentRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs: run a document that need not be stored."""
+    """POST /api/runs: run a document without storing it."""
 
     document: dict[str, Any]
     input: Any = None
@@ -53,7 +53,7 @@ class DraftRequest(Struct, forbid_unknown_fields=True):
 
 
 class DraftChange(Struct, forbid_unknown_fields=True):
-    """PUT /api/drafts/{id}. Without a name the document's own is the draft's."""
+    """PUT /api/drafts/{id}. Without `name`, the draft has the name in the document."""
 
     document: dict[str, Any]
     name: DraftName | None = None
@@ -66,7 +66,7 @@ class RunDraftRequest(Struct, forbid_unknown_fields=True):
 
 
 class VersionRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/drafts/{id}/versions. Without a name the draft's own."""
+    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft."""
 
     name: DraftName | None = None
 
@@ -78,7 +78,7 @@ class ActivateRequest(Struct, forbid_unknown_fields=True):
 
 
 class RerunRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs/{id}/rerun. Without `from` everything runs again; without `input` with the input of that run."""
+    """POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run."""
 
     start: str | None = msgspec.field(default=None, name="from")
     input: Any = None
@@ -98,7 +98,7 @@ class SignalRequest(Struct, forbid_unknown_fields=True):
 
 
 class AnswerRequest(Struct, forbid_unknown_fields=True):
-    """POST /resume/{token}. `by` is the name the answer is recorded under."""
+    """POST /resume/{token}. `by` is the name recorded with the answer."""
 
     action: str | None = None
     fields: dict[str, Any] = {}
@@ -113,7 +113,7 @@ class LoginRequest(Struct, forbid_unknown_fields=True):
 
 
 class SignInLink(Struct, frozen=True):
-    """`url` signs one browser in, once, within `expires_in_s` seconds."""
+    """`url` signs in one browser, once, within `expires_in_s` seconds."""
 
     url: str
     expires_in_s: int
@@ -144,7 +144,7 @@ class RunUrls(Struct, frozen=True):
 
 
 class RunAccepted(Struct, frozen=True):
-    """`created` False: the idempotency key was used before and this is that run."""
+    """`created` is false if the idempotency key was used before; the run is then the one created with it."""
 
     run: str
     workflow: str
@@ -163,8 +163,8 @@ class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
 
 
 class RunResult(Struct, frozen=True):
-    """Answer to `?wait=`: the run has ended, or is open (then the status code is 202). `waits`: what an open run waits
-    for, its own and those of runs below it, each with the `link` that answers it."""
+    """Response to `?wait=`: the run has ended, or is open (status code 202). `waits`: the open waits of the run and of
+    runs below it, each with the `link` that answers it."""
 
     run: str
     workflow: str
@@ -177,7 +177,7 @@ class RunResult(Struct, frozen=True):
 
 class DraftSummary(Struct, frozen=True):
     """A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
-    three are null until it was stored as one. `last_run`: of the draft itself, the one that was created last."""
+    three are null until it is stored as a version. `last_run`: the run of the draft created last."""
 
     id: str
     name: str
@@ -196,7 +196,7 @@ class DraftPage(Struct, frozen=True):
 
 
 class DraftSaved(Struct, frozen=True):
-    """`rev` is what the next change must name in If-Match."""
+    """`rev`: the revision to send in If-Match with the next change."""
 
     id: str
     name: str
@@ -211,13 +211,13 @@ class DraftDeleted(Struct, frozen=True):
 
 
 class WorkflowPage(Struct, frozen=True):
-    """`version` of a workflow is the active one: what runs where no version is named."""
+    """`version` of a workflow is the active one, which runs where no version is given."""
 
     workflows: list[WorkflowHead]
 
 
 class WorkflowVersion(Struct, frozen=True):
-    """`active`: the version that runs where none is named; `newest`: the highest number."""
+    """`active`: the version that runs where none is given; `newest`: the highest version."""
 
     name: str
     version: int
@@ -238,7 +238,7 @@ class VersionPage(Struct, frozen=True):
 
 
 class WorkflowDeleted(Struct, frozen=True):
-    """How many schedules and webhooks went with it. Its runs stay."""
+    """The number of schedules and webhooks deleted with it. Its runs are kept."""
 
     name: str
     schedules: int
@@ -246,7 +246,7 @@ class WorkflowDeleted(Struct, frozen=True):
 
 
 class RunDeleted(Struct, frozen=True):
-    """`runs`: how many went, with those that the run had started."""
+    """`runs`: the number of deleted runs, including those that the run started."""
 
     run: str
     runs: int
@@ -260,7 +260,7 @@ class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
 
 
 class RerunPreview(Struct, frozen=True):
-    """Ids of blocks, those inside containers included: `reused` keep their outputs, `again` may run, `skipped` stay
+    """Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
     skipped."""
 
     run: str
@@ -271,7 +271,7 @@ class RerunPreview(Struct, frozen=True):
 
 
 class SignalAccepted(Struct, frozen=True):
-    """`seq` counts the signals of this run from 1. `new` False: the dedupe key was used before."""
+    """`seq` counts the signals of this run from 1. `new` is false if the dedupe key was used before."""
 
     run: str
     name: str
@@ -280,14 +280,14 @@ class SignalAccepted(Struct, frozen=True):
 
 
 class CacheCleared(Struct, frozen=True):
-    """How many results were forgotten."""
+    """The number of deleted results."""
 
     cleared: int
 
 
 class Cancelled(Struct, frozen=True):
-    """`status` is `cancelled` when the run has ended with it, and `cancelling` before: the wish is stored, and the run
-    will hear of it before it ends."""
+    """`status` is `cancelled` when the run has ended, otherwise `cancelling`: the request is stored and the run will
+    process it before it ends."""
 
     run: str
     cancelled: bool
@@ -296,8 +296,8 @@ class Cancelled(Struct, frozen=True):
 
 class EventOnWire(Struct, frozen=True):
     """One event of a run, over SSE and in JSON. `key` is the node with its iteration and branch,
-    `send@review#5/fan[2]`; `path` the part behind `@`; `block` the block the node belongs to. `data.output` holds the
-    node's output, if any."""
+    `send@review#5/fan[2]`; `path` is the part after `@`; `block` is the block of the node. `data.output` has the output
+    of the node, if any."""
 
     run: str
     seq: int

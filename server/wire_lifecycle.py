@@ -22,13 +22,13 @@ class RetryRequest(Struct, forbid_unknown_fields=True):
 
 
 class MigrateRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs/{id}/migrate. `version` of the workflow the run is of."""
+    """POST /api/runs/{id}/migrate. `version` of the same workflow."""
 
     version: Version
 
 
 class ForkAccepted(RunAccepted, frozen=True, kw_only=True):
-    """`seq`: how many events of `source` were taken over."""
+    """`seq`: the number of events copied from `source`."""
 
     source: str
     seq: int
@@ -45,7 +45,7 @@ class RetryAccepted(RunAccepted, frozen=True, kw_only=True):
 
 
 class MigrateAnswer(Struct, frozen=True):
-    """`moved` False: the run's owner has not answered yet; its version is what GET /api/runs/{id} says."""
+    """`moved` is false if the worker of the run has not responded yet; GET /api/runs/{id} has the current version."""
 
     run: str
     version: int

@@ -18,7 +18,7 @@ class ScheduleList(Struct, frozen=True):
 
 
 class FireView(Struct, frozen=True):
-    """What became of the moment `due`, at `at`."""
+    """What happened at `at` for the scheduled time `due`."""
 
     due: int
     at: int
@@ -28,7 +28,7 @@ class FireView(Struct, frozen=True):
 
 
 class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
-    """`fires`: the last 50 moments, newest first."""
+    """`fires`: the last 50 scheduled times, newest first."""
 
     fires: list[FireView]
 
@@ -51,8 +51,9 @@ class WebhookList(Struct, frozen=True):
 
 
 class WebhookDetail(WebhookView, frozen=True, kw_only=True):
-    """`secret`: what senders sign with, or send as token; null when the environment has it or nobody needs one.
-    `deliveries`: the last 50, newest first. `refused`: by reason, also from before the server was started."""
+    """`secret`: the key of signatures, or the bearer token; null when it is read from the environment or not required.
+    `deliveries`: the last 50, newest first. `refused`: by reason, including those before the last start of the
+    server."""
 
     secret: str | None
     deliveries: list[DeliveryView]
@@ -65,7 +66,7 @@ class WebhookRotated(Struct, frozen=True):
 
 
 class HookStarted(Struct, frozen=True):
-    """202: the run is stored. `status_url` asks for the server's token if it has one."""
+    """202: the run is stored. `status_url` requires the token of the server, if it has one."""
 
     run: str
     status: str

@@ -8,8 +8,8 @@ from msgspec import Meta, Struct
 
 
 class GcRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/upkeep/gc. `older_than_s`: runs that ended longer ago than this go, but for the `keep` newest of each
-    workflow. With `keep` alone all others go; with neither no run goes."""
+    """POST /api/upkeep/gc. Deletes runs that ended more than `older_than_s` ago, except the `keep` newest of each
+    workflow. With `keep` alone, all other ended runs are deleted; with neither, none."""
 
     older_than_s: Annotated[float, Meta(ge=0, le=10_000_000_000)] | None = None
     keep: Annotated[int, Meta(ge=0, le=1_000_000)] = 0

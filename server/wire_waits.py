@@ -11,20 +11,20 @@ from server.wire import PersonName
 
 
 class WithdrawRequest(Struct, forbid_unknown_fields=True):
-    """DELETE /api/runs/{id}/waits/{wait}. Both are kept in the error that the block fails with."""
+    """DELETE /api/runs/{id}/waits/{wait}. Both fields are recorded in the error of the block."""
 
     by: PersonName | None = None
     reason: Annotated[str, Meta(max_length=500)] = ""
 
 
 class CallbackTaken(Struct, frozen=True):
-    """POST /callbacks/{token}: this request was the one that counts."""
+    """POST /callbacks/{token}: the request was accepted as the answer."""
 
     accepted: bool
     received_at: int
 
 
 class SignalList(Struct, frozen=True):
-    """In order of arrival, those that were taken too."""
+    """In order of arrival, including signals that were received by a wait."""
 
     signals: list[SignalView]

@@ -39,8 +39,8 @@ class LastRun(Struct, frozen=True):
 
 
 class WorkflowHead(Struct, frozen=True):
-    """A workflow without a document. `version` is the active one, `hash` and `created_at_ms` are its; `newest` is the
-    highest number, `versions` how many there are."""
+    """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
+    the highest version, `versions` their number."""
 
     name: str
     version: int

@@ -40,7 +40,7 @@ API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ScheduleSpec(Struct, forbid_unknown_fields=True):
-    """PUT /api/schedules/{id}. Without a version the active one runs, without a trigger the workflow's own."""
+    """PUT /api/schedules/{id}. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
 
     workflow: str
     cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]
@@ -54,9 +54,9 @@ class ScheduleSpec(Struct, forbid_unknown_fields=True):
 
 
 class ScheduleView(Struct, frozen=True):
-    """Times are Unix milliseconds. `origin` document: the block `trigger` of the workflow declares it. `queued_at`: a
-    moment that waits for an open run to end. `error`: why the last moment started nothing. `upcoming`: the next five
-    moments, none while it is switched off."""
+    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at`: a
+    scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
+    `upcoming`: the next five times, empty while disabled."""
 
     id: str
     workflow: str

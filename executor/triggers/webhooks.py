@@ -55,8 +55,8 @@ class NotReady(WeftError):
 
 
 class WebhookSpec(Struct, forbid_unknown_fields=True):
-    """PUT /api/webhooks/{id}. Without a version the active one runs, without a trigger the workflow's own. A trigger
-    of type `webhook` is given the request, every other one its body."""
+    """PUT /api/webhooks/{id}. `version` defaults to the active one, `trigger` to the trigger of the workflow. A trigger
+    of type `webhook` gets the whole request, other triggers get its body."""
 
     workflow: str
     version: Version | None = None
@@ -70,8 +70,8 @@ class WebhookSpec(Struct, forbid_unknown_fields=True):
 
 
 class WebhookView(Struct, frozen=True):
-    """Times are Unix milliseconds. `origin` document: the block `trigger` of the workflow declares it. `problem`: why
-    no request can get through."""
+    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `problem`: why
+    requests cannot be accepted."""
 
     id: str
     url: str
@@ -93,8 +93,8 @@ class WebhookView(Struct, frozen=True):
 
 
 class DeliveryView(Struct, frozen=True):
-    """`outcome`: started, or the code of what was wrong with it. Of those that were refused there are the last ones of
-    this process, and the last one of each reason from before. `run` of a copy is the run that the first one started."""
+    """`outcome`: started, or the error code. Refused deliveries: the last ones of this process, and the last one of
+    each reason from earlier. `run` of a repeated delivery is the run that the first one started."""
 
     at: int
     outcome: str
@@ -103,7 +103,7 @@ class DeliveryView(Struct, frozen=True):
 
 
 class RefusalView(Struct, frozen=True):
-    """How many requests were refused for this reason, ever. `delivery` and `run` are of the last one."""
+    """The number of requests refused for this reason. `delivery` and `run` are those of the last one."""
 
     outcome: str
     count: int

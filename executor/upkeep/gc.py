@@ -25,7 +25,7 @@ PAUSE_S = 0.02  # between two transactions, for those who wait with their own
 
 
 class Collected(Struct):
-    """What went, or (`dry_run`) would go."""
+    """What was deleted or, with `dry_run`, would be."""
 
     runs: int = 0
     events: int = 0

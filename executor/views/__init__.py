@@ -11,8 +11,8 @@ from compiler.diagnostics import Diagnostic
 
 
 class SavedWorkflow(Struct, frozen=True):
-    """The version that is active now. `created`: it is new. `activated`: another version was active before, or none;
-    `replaced` is that version."""
+    """The active version. `created`: it is new. `activated`: it was not active before; `replaced` is the version that
+    was."""
 
     name: str
     version: int
@@ -36,7 +36,7 @@ class Submitted(Struct, frozen=True):
 
 class NodeView(Struct, frozen=True, omit_defaults=True):
     """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
-    asks what became of it. `lost`: attempts that ended with their process. `cached`: the output is an earlier one.
+    asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
     `child`: the run that its last attempt started."""
 
     key: str
@@ -57,8 +57,8 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
 
 
 class NotificationView(Struct, frozen=True, omit_defaults=True):
-    """One message about a wait. `to`: addresses, or the server a request goes to; `error`: why it did not get out (yet,
-    while it is pending); `due_at_ms`: when a pending one is tried next."""
+    """One message about a wait. `to`: addresses, or the server a request is sent to; `error`: why it could not be sent
+    (so far, while it is pending); `due_at_ms`: when a pending message is tried next."""
 
     channel: str
     to: str
@@ -70,8 +70,8 @@ class NotificationView(Struct, frozen=True, omit_defaults=True):
 
 
 class WaitView(Struct, frozen=True, omit_defaults=True):
-    """One durable pause. `link` answers it while it is pending: of a callback the address to post to; `label` is the
-    block's name; `age_s` seconds since it opened."""
+    """One durable wait. `link` answers it while it is pending; for a callback it is the URL to post to. `label` is the
+    name of the block; `age_s` is in seconds since it opened."""
 
     run: str
     workflow: str
@@ -99,8 +99,8 @@ class WaitView(Struct, frozen=True, omit_defaults=True):
 
 
 class SignalView(Struct, frozen=True):
-    """A signal that a run was sent. `seq` counts those of the run from 1; `taken_by`: id of the wait that took it, None
-    while it is kept."""
+    """A signal sent to a run. `seq` counts the signals of the run from 1; `taken_by`: id of the wait that received it,
+    null while it is stored for later."""
 
     seq: int
     name: str
@@ -133,11 +133,11 @@ class ChildView(Struct, frozen=True):
 
 
 class RunView(Struct, frozen=True, omit_defaults=True):
-    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response` once it has finished.
-    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, something dealt with their errors.
-    `children`: newest first. `child_waits`: what open runs below wait for, each with its own run's id;
-    `children_active`: how many of them do something, or are about to. `unread`: answers, signals, results of children
-    and requests that a waiting run has been given and will take next."""
+    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response`: after it has finished.
+    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
+    `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
+    `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
+    requests that a waiting run has received but not processed."""
 
     id: str
     workflow: str
@@ -233,8 +233,8 @@ class NodeDetail(Struct, frozen=True):
 
 
 class RunDocument(Struct, frozen=True):
-    """The document a run was made from, in our format (`imported`: what it was before). It is `version` of the stored
-    workflow, or revision `draft_rev` of a draft, or neither: it was handed in with the run."""
+    """The document of a run, in weft format (`imported`: its format before). It is `version` of the stored workflow, or
+    revision `draft_rev` of a draft, or neither if it was sent with the run."""
 
     run: str
     workflow: str

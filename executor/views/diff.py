@@ -48,7 +48,7 @@ class RunHead(Struct, frozen=True):
 
 
 class EventHead(Struct, frozen=True):
-    """`data` without what differs between any two runs; `output` is the beginning of its JSON."""
+    """`data` without fields that differ between any two runs; `output` is the beginning of its JSON."""
 
     seq: int
     type: str
@@ -59,7 +59,7 @@ class EventHead(Struct, frozen=True):
 
 
 class Divergence(Struct, frozen=True):
-    """The first events that are not the same. None: that journal has no more. `fields`: what differs about them."""
+    """The first events that differ. null: that journal has ended. `fields`: which of their fields differ."""
 
     a: EventHead | None
     b: EventHead | None
@@ -67,7 +67,8 @@ class Divergence(Struct, frozen=True):
 
 
 class ValueDiff(Struct, frozen=True):
-    """`pointer` is a JSON pointer, "" the whole value. `a` and `b` are beginnings of JSON; None: there is none."""
+    """`pointer` is a JSON pointer, "" for the whole value. `a` and `b` are the beginnings of the JSON values; null:
+    missing."""
 
     pointer: str
     a: str | None
@@ -82,7 +83,7 @@ class NodeHead(Struct, frozen=True):
 
 
 class NodeDiff(Struct, frozen=True):
-    """`output` holds at most VALUES_MAX differences; `more`: there are others."""
+    """`output` has at most VALUES_MAX differences; `more`: there are others."""
 
     key: str
     a: NodeHead
@@ -92,8 +93,8 @@ class NodeDiff(Struct, frozen=True):
 
 
 class RunDiff(Struct, frozen=True):
-    """`same`: nothing differs but times and ids. `nodes`, `only_a`, `only_b` hold at most NODES_MAX each, `differing`
-    says how many there are."""
+    """`same`: only times and ids differ. `nodes`, `only_a`, `only_b` have at most NODES_MAX entries each; `differing`
+    is the total number."""
 
     a: RunHead
     b: RunHead

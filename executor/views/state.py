@@ -22,7 +22,7 @@ PAGE = 1_000  # records folded without letting others have the event loop
 
 
 class OpenWait(Struct, frozen=True, omit_defaults=True):
-    """`due_ms`: when it ends (timer) or expires; None: it stays until it is answered."""
+    """`due_ms`: when it ends (timer) or expires; null: it does not expire."""
 
     key: str
     attempt: int
@@ -32,7 +32,7 @@ class OpenWait(Struct, frozen=True, omit_defaults=True):
 
 
 class DueRetry(Struct, frozen=True):
-    """Attempt `attempt` may start at `due_ms`."""
+    """Attempt `attempt` can start at `due_ms`."""
 
     key: str
     attempt: int
@@ -40,8 +40,8 @@ class DueRetry(Struct, frozen=True):
 
 
 class OpenScope(Struct, frozen=True):
-    """An iteration or a branch that is open; "" is the whole run. `undecided` nodes have no result yet; `dead`: it was
-    given up and only drains."""
+    """An open iteration or branch; "" is the whole run. `undecided` nodes have no result yet; `dead`: it was stopped,
+    and only running blocks finish."""
 
     path: str
     undecided: int
@@ -49,8 +49,8 @@ class OpenScope(Struct, frozen=True):
 
 
 class OpenContainer(Struct, frozen=True):
-    """A loop or parallel that was entered and not left. Of `count` scopes (a loop: known so far) `opened` were opened,
-    of which `closed` are done."""
+    """A loop or parallel that has started and not ended. Of `count` iterations or branches (for a loop: known so far)
+    `opened` have started and `closed` have ended."""
 
     key: str
     kind: str
@@ -60,9 +60,9 @@ class OpenContainer(Struct, frozen=True):
 
 
 class RunState(Struct, frozen=True):
-    """`seq`, `at_ms`: of the event it stood after; the journal goes on to `last_seq`. `status` as in RunView; `phase`:
-    running, stopping, failing, cancelling or finished. `nodes` come without outputs; `ready` may start next, in this
-    order; `due_ms` is the earliest timer."""
+    """`seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
+    stopping, failing, cancelling or finished. `nodes` have no outputs; `ready` nodes start next, in this order;
+    `due_ms` is the earliest timer."""
 
     run: str
     workflow: str

@@ -37,13 +37,13 @@ def login(status: int = 401) -> Response:
         el("h1", "Sign in"),
         el(
             "p",
-            "Paste the token (",
+            "Paste the token from ",
             el("code", "weft token"),
-            " prints it), or use the link that ",
+            ", or open the link that ",
             el("code", "weft serve"),
-            " printed (",
+            " printed. For a new link, run ",
             el("code", "weft link"),
-            " prints a new one).",
+            ".",
         ),
         el(
             "form",
@@ -61,7 +61,7 @@ def login(status: int = 401) -> Response:
         ),
         el(
             "noscript",
-            el("p", "Signing in needs JavaScript; programs send the header Authorization: Bearer.", class_="quiet"),
+            el("p", "Signing in requires JavaScript. Programs send the header Authorization: Bearer.", class_="quiet"),
         ),
         status=status,
     )

@@ -38,7 +38,7 @@ def run_page(run: RunView) -> Response:
         el("div", _error(run), id="error"),
         el(
             "section",
-            el("h2", "Waits for"),
+            el("h2", "Waiting for"),
             el("ul", *[_wait(w) for w in _pending(run)], id="waits", class_="cards"),
             id="waiting",
             hidden=not _pending(run),
@@ -59,7 +59,7 @@ def run_page(run: RunView) -> Response:
                 "noscript",
                 el(
                     "p",
-                    "Live events need JavaScript. ",
+                    "Live events require JavaScript. ",
                     el("a", "Events as a stream", href=f"/api/runs/{run.id}/events"),
                     class_="quiet",
                 ),

@@ -10,7 +10,7 @@ from server.wire import json_response
 
 
 async def clear(call: Call) -> Response:
-    """Blocks with a `policy.cache` run again the next time; runs that have taken over a result keep it."""
+    """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
     return json_response(wire.CacheCleared(await call.engine.cache.clear(call.query("workflow"))))
 
 

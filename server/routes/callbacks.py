@@ -21,12 +21,12 @@ from server.wire import json_response
 from server.wire_waits import CallbackTaken
 
 BODY_BYTES_MAX = 1024 * 1024
-HINT = "Post the answer here, as JSON or as text. It is taken once."
+HINT = "Send the answer to this URL with POST, as JSON or text. Only the first answer is accepted."
 
 
 async def receive(call: Call) -> Response:
-    """Any JSON or text. 202: taken. 409: an answer was taken before; `answered_by` and `answered_at_ms` say whose and
-    when. 422: it does not fit what the workflow wants, and the address stays open."""
+    """Any JSON or text. 202: accepted. 409: answered before; `answered_by` and `answered_at_ms` have details. 422: the
+    body does not match the schema; the URL stays open."""
     rates: LinkRates = call.request.app.state.link_rates
     token = call.path("token")
     headers = {name.lower(): value for name, value in call.request.headers.items()}
@@ -47,8 +47,8 @@ async def receive(call: Call) -> Response:
 
 
 async def look(call: Call) -> Response:
-    """The same for every token, so that looking tells nothing."""
-    detail = "This is an address for a program to answer at."
+    """The same response for every token, so that it reveals nothing."""
+    detail = "This URL accepts only POST requests from programs."
     return problem(405, "method_not_allowed", detail, hint=HINT, headers={"Allow": "POST"})
 
 
@@ -70,11 +70,11 @@ def _body(data: bytes, content_type: str, limits: Limits) -> Any:
     try:
         return data.decode("utf-8")
     except UnicodeDecodeError:
-        raise UnsupportedMedia("The body is neither JSON nor text in UTF-8.", hint=HINT) from None
+        raise UnsupportedMedia("The body is neither JSON nor UTF-8 text.", hint=HINT) from None
 
 
 TABLE = (
-    RouteSpec("GET", "/callbacks/{token}", look, "Nothing to see", "waits", public=True, documented=False, status=405),
+    RouteSpec("GET", "/callbacks/{token}", look, "Not available", "waits", public=True, documented=False, status=405),
     RouteSpec(
         "POST",
         "/callbacks/{token}",

@@ -49,7 +49,7 @@ async def echo(call: Call) -> Response:
         await asyncio.sleep(delay_ms / 1000)
     if fail and number <= fail:
         # No Retry-After: the back-off is the caller's, who wants to see it.
-        return problem(503, "demo_failure", f"Call {number} of {fail} that fail, as asked for.")
+        return problem(503, "demo_failure", f"Call {number} of {fail} that fail as requested.")
     headers = call.request.headers
     return json_response(
         {
@@ -63,9 +63,9 @@ async def echo(call: Call) -> Response:
 
 
 _PARAMS = (
-    Param("fail", "Answer 503 this many times for one key.", {"type": "integer", "minimum": 0, "maximum": FAIL_MAX}),
-    Param("key", "The key to count by; the Idempotency-Key header without it."),
-    Param("delay_ms", "Answer this much later.", {"type": "integer", "minimum": 0, "maximum": DELAY_MS_MAX}),
+    Param("fail", "Number of 503 responses for one key.", {"type": "integer", "minimum": 0, "maximum": FAIL_MAX}),
+    Param("key", "The key to count by. Default: the Idempotency-Key header."),
+    Param("delay_ms", "Delay of the response.", {"type": "integer", "minimum": 0, "maximum": DELAY_MS_MAX}),
 )
 
 TABLE = (

@@ -23,15 +23,15 @@ _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compr
 
 
 async def create(call: Call) -> Response:
-    """A workflow is accepted with errors; the diagnostics list them. A workflow of Sim is converted to one of ours, and
-    the diagnostics also list what was lost. JSON without `format` and `blocks` is not a workflow: 422."""
+    """A workflow with errors is accepted; `diagnostics` lists them. A Sim workflow is converted, and the diagnostics
+    also list what could not be converted. 422: JSON without `format` and `blocks`, which is not a workflow."""
     body = await read_as(call.request, call.limits, wire.DraftRequest)
     draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
     return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
 
 
 async def list_all(call: Call) -> Response:
-    """The newest change first."""
+    """Most recently changed first."""
     limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
     heads = await call.engine.drafts.list(call.query("before"), limit)
     following = heads[-1].id if len(heads) == limit else None
@@ -46,11 +46,11 @@ async def read(call: Call) -> Response:
 
 
 async def change(call: Call) -> Response:
-    """Needs `If-Match: "<rev>"` (428 without). 409 when the draft has moved on: `current` is what is stored. The same
-    change sent again for the same revision is answered like the first time."""
+    """Requires `If-Match: "<rev>"` (428 without). 409: the draft has a newer revision; `current` is the stored draft.
+    Repeating the same change for the same revision returns the first response."""
     rev = _if_match(call)
     if rev is None:
-        raise PreconditionRequired(hint='Send If-Match: "<rev>" with the revision you have, such as "3".')
+        raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
     body = await read_as(call.request, call.limits, wire.DraftChange)
     draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
     saved = wire.DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at, draft.diagnostics)
@@ -58,13 +58,13 @@ async def change(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """Runs and versions of the draft are kept. With If-Match only at that revision, else 409."""
+    """Runs and versions of the draft are kept. With If-Match, 409 unless the draft has that revision."""
     await call.engine.drafts.delete(call.path("id"), _if_match(call))
     return json_response(wire.DraftDeleted(call.path("id"), True))
 
 
 async def run(call: Call) -> Response:
-    """Run the draft as it is stored, or with If-Match only at that revision. The run keeps this document."""
+    """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""
     rev, wait_s = _if_match(call), asked_wait_s(call)
     body = await read_as(call.request, call.limits, wire.RunDraftRequest)
     submitted, rev = await call.engine.drafts.run(
@@ -79,8 +79,8 @@ async def run(call: Call) -> Response:
 
 
 async def save_version(call: Call) -> Response:
-    """201 for a new version, 200 when this very document is one already. With If-Match only at that revision. A
-    document with errors is refused: 422."""
+    """201 for a new version, 200 when the same document is already a version. With If-Match, 409 unless the draft has
+    that revision. 422: the document has errors."""
     rev = _if_match(call)
     body = await read_as(call.request, call.limits, wire.VersionRequest)
     saved, rev = await call.engine.drafts.save_version(call.path("id"), rev=rev, name=body.name)
@@ -89,7 +89,7 @@ async def save_version(call: Call) -> Response:
 
 
 async def inputs(call: Call) -> Response:
-    """The last 10 different inputs of its runs, newest first; those over 64 KiB are left out."""
+    """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     draft = await call.engine.drafts.get(call.path("id"))
     return json_response({"inputs": await call.engine.last_inputs(draft=draft.id)})
 
@@ -110,7 +110,7 @@ def _etag(rev: int) -> dict[str, str]:
 
 
 _REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
-_AT_REV = Param("If-Match", 'Only if the draft is at this revision: "3".', _REV, "header")
+_AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV, "header")
 _NEXT = (
     ("GET", "/api/drafts/{id}"),
     ("PUT", "/api/drafts/{id}"),
@@ -120,7 +120,7 @@ _NEXT = (
 )
 _PAGE = (
     Param("before", "Id of the last draft of the previous page."),
-    Param("limit", "Drafts on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+    Param("limit", "Drafts per page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
 )
 
 TABLE = (
@@ -149,7 +149,7 @@ TABLE = (
         body=wire.DraftChange,
         answer=wire.DraftSaved,
         statuses=(404, 409, 413, 415, 422, 428),
-        params=(Param("If-Match", 'The revision that was changed: "3".', _REV, "header", required=True),),
+        params=(Param("If-Match", 'The revision to change, such as "3".', _REV, "header", required=True),),
     ),
     RouteSpec(
         "DELETE",

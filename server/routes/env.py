@@ -15,8 +15,8 @@ class EnvNames(Struct, frozen=True):
 
 
 async def env(call: Call) -> Response:
-    """Those that are set here, and those that a draft or the active version of a workflow reads."""
+    """Names that are set on this server, and names that a draft or the active version of a workflow reads."""
     return json_response(EnvNames(await call.engine.environment()))
 
 
-TABLE = (RouteSpec("GET", "/api/env", env, "Environment names and where they are read", "env", answer=EnvNames),)
+TABLE = (RouteSpec("GET", "/api/env", env, "Environment names and where they are used", "env", answer=EnvNames),)

@@ -88,16 +88,16 @@ def _cursor(call: Call) -> int:
 
 PREVIEW = Param(
     "preview",
-    "Cut outputs over this many bytes: `output` is then null, `truncated` true, `size` says how many bytes there are, "
+    "Cut outputs over this many bytes: `output` is then null, `truncated` true, `size` the number of bytes, "
     "and `preview` has the beginning of the JSON. The whole is at /api/runs/{id}/nodes/{key}.",
     {"type": "integer", "minimum": 0, "maximum": PREVIEW_BYTES_MAX},
 )
 _PARAMS = (
-    Param("Last-Event-ID", "Continue behind this event; counts before `after`.", {"type": "integer"}, "header"),
-    Param("after", "Continue behind this seq.", {"type": "integer", "minimum": 0}),
-    Param("limit", "JSON: events on a page.", {"type": "integer", "minimum": 1, "maximum": 10000}),
+    Param("Last-Event-ID", "Continue after this event. Overrides `after`.", {"type": "integer"}, "header"),
+    Param("after", "Continue after this `seq`.", {"type": "integer", "minimum": 0}),
+    Param("limit", "JSON: events per page.", {"type": "integer", "minimum": 1, "maximum": 10000}),
     Param("node", "JSON: only events of this node, in all its iterations and branches."),
-    Param("type", "JSON: only these types, comma list."),
+    Param("type", "JSON: only these types, separated by commas."),
     Param("since", "JSON: only events at or after this time, Unix milliseconds.", {"type": "integer"}),
     PREVIEW,
 )

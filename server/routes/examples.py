@@ -70,4 +70,4 @@ def _place(path: Path) -> tuple[int, str]:
     return (ORDER.index(path.stem) if path.stem in ORDER else len(ORDER), path.stem)
 
 
-TABLE = (RouteSpec("GET", "/api/examples", examples, "Workflows to begin with", "workflows", answer=Examples),)
+TABLE = (RouteSpec("GET", "/api/examples", examples, "Example workflows", "workflows", answer=Examples),)

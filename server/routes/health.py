@@ -15,25 +15,25 @@ from server.wire import json_response
 
 
 async def healthz(call: Call) -> Response:
-    """200 when the database can be read; else the store's own error (503, 507). Waits for no write."""
+    """200 when the database can be read, otherwise the error of the database (503 or 507). Does not wait for writes."""
     await call.engine.healthy()
     return json_response({"status": "ok"})
 
 
 async def readyz(call: Call) -> Response:
-    """200 when the database takes a write within a second, else 503 or 507."""
+    """200 when the database completes a write within a second, otherwise 503 or 507."""
     await call.engine.ready()
     return json_response({"status": "ok"})
 
 
 async def openapi(call: Call) -> Response:
-    """A server with a token says that it is needed."""
+    """On a server with a token, the operations require it."""
     return Response(openapi_bytes(call.request.app.state.table, call.auth.required), media_type="application/json")
 
 
 class Version(Struct, frozen=True):
-    """`version` is that of the distribution; "unknown" when it runs without being installed. `signed_in`: it was asked
-    by a browser with a session, which can sign out."""
+    """`version`: of the installed package, or "unknown" if it is not installed. `signed_in`: the request came from a
+    browser with a session, which can sign out."""
 
     version: str
     signed_in: bool
@@ -58,6 +58,6 @@ TABLE = (
     RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=_HEALTH, statuses=(503, 507)),
     RouteSpec("GET", "/readyz", readyz, "Readiness", "server", public=True, answer=_HEALTH, statuses=(503, 507)),
     RouteSpec("GET", "/api/version", version, "Version of the server", "server", answer=Version),
-    RouteSpec("GET", "/openapi.json", openapi, "This description", "server", public=True, answer=_DOCUMENT),
-    RouteSpec("GET", "/api/openapi.json", openapi, "This description", "server", answer=_DOCUMENT),
+    RouteSpec("GET", "/openapi.json", openapi, "The OpenAPI description", "server", public=True, answer=_DOCUMENT),
+    RouteSpec("GET", "/api/openapi.json", openapi, "The OpenAPI description", "server", answer=_DOCUMENT),
 )

@@ -14,14 +14,14 @@ AT = Param("seq", "The state after this event. Default: now.", {"type": "integer
 
 
 async def state(call: Call) -> Response:
-    """The fold of the journal up to an event: what was decided, under way, open and due, and the variables. A seq
-    behind the last event is the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
+    """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
+    last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
     return json_response(await call.engine.history.state(call.path("id"), integer(call, "seq", minimum=1)))
 
 
 async def diff(call: Call) -> Response:
-    """The first event at which the two went different ways, leaving out times and ids, and every node that came out
-    differently. The runs may be of different versions: blocks are matched by id."""
+    """The first event at which the two runs differ, ignoring times and ids, and every node with a different result. The
+    runs can use different versions: blocks are matched by id."""
     return json_response(await call.engine.history.diff(call.path("id"), call.path("other")))
 
 
@@ -30,7 +30,7 @@ TABLE = (
         "GET",
         "/api/runs/{id}/state",
         state,
-        "A run as it stood after an event",
+        "State of a run after an event",
         answer=RunState,
         statuses=(400, 404),
         params=(AT,),
@@ -39,7 +39,7 @@ TABLE = (
         "GET",
         "/api/runs/{id}/diff/{other}",
         diff,
-        "Where two runs differ",
+        "Compare two runs",
         answer=RunDiff,
         statuses=(404,),
     ),

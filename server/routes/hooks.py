@@ -29,7 +29,7 @@ BODY_BYTES_MAX = 1024 * 1024
 # A sender that catches up sends a burst; a flood is told to come back later.
 BURST, PER_S = 120, 20.0
 REFUSED_BURST, REFUSED_PER_S = 60, 1.0
-HINT = "Post to this address."
+HINT = "Send a POST request to this URL."
 
 
 class HookRates:
@@ -51,8 +51,8 @@ class HookRates:
 
 
 async def receive(call: Call) -> Response:
-    """202 once the run is stored, or what the run answers. 401: the request proves nothing. 409: a delivery that came
-    before. 410: the webhook is switched off."""
+    """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was
+    received before. 410: the webhook is disabled."""
     id, rates = call.path("id"), cast(HookRates, call.request.app.state.hook_rates)
     proved = False
     try:
@@ -99,8 +99,8 @@ def _check_json(received: Received, limits: Limits) -> None:
 
 
 async def look(call: Call) -> Response:
-    """The same for every id, so that looking tells nothing."""
-    detail = "This is an address for programs to post to."
+    """The same response for every id, so that it reveals nothing."""
+    detail = "This URL accepts only POST requests from programs."
     return problem(405, "method_not_allowed", detail, hint=HINT, headers={"Allow": "POST"})
 
 
@@ -127,7 +127,7 @@ def _started(delivered: Delivered, status: str) -> Response:
 
 
 TABLE = (
-    RouteSpec("GET", "/hooks/{id}", look, "Nothing to see", "triggers", public=True, documented=False, status=405),
+    RouteSpec("GET", "/hooks/{id}", look, "Not available", "triggers", public=True, documented=False, status=405),
     RouteSpec(
         "POST",
         "/hooks/{id}",

@@ -21,9 +21,9 @@ from server.wire_lifecycle import (
 
 
 async def fork(call: Call) -> Response:
-    """A new run that continues from event `seq`: all up to it is taken over, with the given outputs in place of
-    recorded ones. The run it is made from stays as it is, ended or not. 409: the run was failing at that event;
-    `seq` is then the last one that can continue."""
+    """Create a run that continues from event `seq`. It copies all events up to there, with the given outputs in place
+    of the recorded ones. The source run is not changed. 409: the source run was failing at that event; `seq` is then
+    the last event from which a fork can continue."""
     body = await read_as(call.request, call.limits, ForkRequest)
     source = call.path("id")
     forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
@@ -32,8 +32,8 @@ async def fork(call: Call) -> Response:
 
 
 async def retry(call: Call) -> Response:
-    """Of a run that has ended: a new run in which this node and what follows it run again. Of an open run: its next
-    attempt, if it waits for one, is due now (then `created` is false and the run is the same)."""
+    """For a run that has ended: a new run that runs this node and everything after it again. For an open run: the next
+    attempt, if the node is waiting for one, starts now (`created` is false and the run is the same)."""
     await read_as(call.request, call.limits, RetryRequest)
     source = call.path("id")
     retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
@@ -43,8 +43,8 @@ async def retry(call: Call) -> Response:
 
 
 async def migrate(call: Call) -> Response:
-    """Move an open run to another version of its workflow. Everything it has recorded must fit that version; 409
-    otherwise, `conflicts` says what does not. 202: the run's owner has not answered within some seconds."""
+    """Move an open run to another version of its workflow. 409: recorded events do not fit that version; `conflicts`
+    lists them. 202: the worker of the run has not responded within a few seconds."""
     body = await read_as(call.request, call.limits, MigrateRequest)
     found = await call.engine.lifecycle.migrate(call.path("id"), body.version)
     answer = MigrateAnswer(found.run, found.version, found.plan_hash, found.moved)

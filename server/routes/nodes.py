@@ -16,10 +16,10 @@ from server.wire import json_response, previewed
 
 
 async def node(call: Call) -> Response:
-    """`key` is a node key such as send@review#5/fan[2], percent-encoded, or a container: its input is what its start
-    was given, its output what its end put out. `input` has the params with all references filled in, secrets redacted;
-    a program or an expression in it is {"$code", "values"}. `only` answers with the bare JSON of the input or the
-    output, as a file."""
+    """`key` is a percent-encoded node key such as send@review#5/fan[2], or a container, whose input is that of its
+    start and whose output is that of its end. `input` has the parameters with all references resolved and secrets
+    redacted; code and expressions in it are {"$code", "values"}. With `only`, the response is the JSON of the input or
+    output alone, as a file."""
     preview = preview_bytes(call)
     detail = await call.engine.node(
         call.path("id"), call.path("key"), integer(call, "attempt"), integer(call, "seq", minimum=1)
@@ -71,12 +71,12 @@ _NODE: dict[str, Any] = {
         "name": {"type": "string"},
         "type": {"type": "string"},
         "path": {"type": "string"},
-        "seq": {"type": "integer", "description": "As it stood after this event."},
+        "seq": {"type": "integer", "description": "State after this event."},
         "status": {"type": "string"},
-        "attempt": {"type": "integer", "description": "The one shown; 0: it did not run."},
+        "attempt": {"type": "integer", "description": "The attempt shown; 0: it did not run."},
         "attempts": {"type": "array", "items": _ATTEMPT},
-        "input": {"description": "The filled params; null when it did not start, or when cut."},
-        "input_error": {"type": ["object", "null"], "description": "Why the params could not be filled."},
+        "input": {"description": "The resolved parameters; null when it did not start, or when cut."},
+        "input_error": {"type": ["object", "null"], "description": "Why the parameters could not be resolved."},
         "input_size": {"type": ["integer", "null"], "description": "Bytes of JSON."},
         "input_truncated": {"type": "boolean"},
         "input_preview": {"type": "string", "description": "Only when cut: the beginning of the JSON."},
@@ -91,10 +91,10 @@ _NODE: dict[str, Any] = {
         "reused": {"type": "boolean"},
         "checkpoint": {
             "type": ["object", "null"],
-            "description": "What its attempts kept last of how far they came; null also with `seq`.",
+            "description": "The last checkpoint of its attempts; null also with `seq`.",
             "required": ["attempt", "at_ms", "value", "value_size", "value_truncated"],
             "properties": {
-                "attempt": {"type": "integer", "description": "The one that kept it."},
+                "attempt": {"type": "integer", "description": "The attempt that stored it."},
                 "at_ms": {"type": "integer"},
                 "value": {"description": "Null also when cut."},
                 "value_size": {"type": "integer", "description": "Bytes of JSON."},
@@ -114,9 +114,9 @@ TABLE = (
         answer=(_NODE, {"description": "With `only`: any JSON."}),
         statuses=(400, 404),
         params=(
-            Param("attempt", "This attempt instead of the last one.", {"type": "integer", "minimum": 0}),
-            Param("seq", "As it stood after this event.", {"type": "integer", "minimum": 1}),
-            Param("only", "The bare JSON of one of the two.", {"enum": ["input", "output"]}),
+            Param("attempt", "This attempt. Default: the last one.", {"type": "integer", "minimum": 0}),
+            Param("seq", "State after this event.", {"type": "integer", "minimum": 1}),
+            Param("only", "Return the JSON of one of the two alone.", {"enum": ["input", "output"]}),
             PREVIEW,
         ),
     ),

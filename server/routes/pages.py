@@ -40,8 +40,8 @@ async def run(call: Call) -> Response:
 TABLE = (
     RouteSpec("GET", "/", front, "Front page", "pages", public=True, documented=False),
     RouteSpec("GET", "/runs/{id}", run, "A run, live", "pages", public=True, documented=False),
-    RouteSpec("GET", "/w/{id}", front, "A workflow being edited", "pages", public=True, documented=False),
+    RouteSpec("GET", "/w/{id}", front, "The editor of a workflow", "pages", public=True, documented=False),
     RouteSpec("GET", "/runs", front, "Runs", "pages", public=True, documented=False),
-    RouteSpec("GET", "/approvals", front, "What waits for people", "pages", public=True, documented=False),
+    RouteSpec("GET", "/approvals", front, "Open requests to people", "pages", public=True, documented=False),
     RouteSpec("GET", "/settings", front, "Settings", "pages", public=True, documented=False),
 )

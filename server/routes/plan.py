@@ -20,12 +20,12 @@ FORMATS: dict[Format, str] = {
 
 
 async def plan_of_run(call: Call) -> Response:
-    """`expanded` stamps out the branches and iterations whose number is known before the run."""
+    """`expanded` includes each branch and iteration whose number is known before the run."""
     return _drawn(call, await call.engine.plan_of(call.path("id")))
 
 
 async def plan_of_workflow(call: Call) -> Response:
-    """What a run of it would be pinned to, if it started at `trigger`. Nothing runs."""
+    """The plan that a run starting at `trigger` would use. Nothing runs."""
     version = integer(call, "version", minimum=1)
     return _drawn(call, await call.engine.plan_of_workflow(call.path("name"), version, call.query("trigger")))
 
@@ -41,7 +41,7 @@ _FORM = (
     Param("format", "json, text, dot or mermaid.", {"enum": list(FORMATS)}),
     Param(
         "expanded",
-        "1: with branch-indexed copies and iterations as nodes of their own.",
+        "1: show branches and iterations as separate nodes.",
         {"enum": list(FLAGS)},
     ),
 )
@@ -67,8 +67,8 @@ TABLE = (
         answer={"type": "object"},
         statuses=(404, 422),
         params=(
-            Param("version", "A stored version; the active one without it.", {"type": "integer", "minimum": 1}),
-            Param("trigger", "Id of the block the run would start at, when there are several."),
+            Param("version", "A stored version. Default: the active one.", {"type": "integer", "minimum": 1}),
+            Param("trigger", "Id of the trigger block, if there are several."),
             *_FORM,
         ),
         media=_MEDIA,

@@ -12,15 +12,15 @@ from server.wire import json_response
 
 
 async def preview(call: Call) -> Response:
-    """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` names the outermost
+    """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
     one)."""
     found = await call.engine.preview_run_from(call.path("id"), call.query("from"))
     return json_response(wire.RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
 
 
 async def rerun(call: Call) -> Response:
-    """A new run of the same document: what was done before the block is taken over, the block and all that follows it
-    runs again. Without a block everything does."""
+    """Create a run of the same document that reuses the results before the block and runs the block and everything
+    after it again. Without a block, everything runs again."""
     wait_s = asked_wait_s(call)
     body = await read_as(call.request, call.limits, wire.RerunRequest)
     submitted = await call.engine.run_from(
@@ -37,7 +37,7 @@ TABLE = (
         "Preview a run from a block",
         answer=wire.RerunPreview,
         statuses=(404, 409),
-        params=(Param("from", "Id of the block to begin with; without it everything runs again."),),
+        params=(Param("from", "Id of the block to start from. Default: everything runs again."),),
     ),
     RouteSpec(
         "POST",

@@ -43,7 +43,7 @@ async def show_json(call: Call) -> Response:
 
 
 async def answer(call: Call) -> Response:
-    """A form post gets a page, JSON gets JSON."""
+    """A form post returns a page, a JSON post returns JSON."""
     media = call.request.headers.get("content-type", "").partition(";")[0].strip().lower()
     if media == "application/x-www-form-urlencoded":
         return await _answer_form(call)
@@ -150,8 +150,8 @@ def _wants_json(call: Call) -> bool:
 
 
 _BOTH = ("text/html", "application/json")
-_SHOW = "What a resume link asks; changes nothing"
-_ANSWER = "Answer, once"
+_SHOW = "The request behind a resume link"
+_ANSWER = "Answer a wait, once"
 
 TABLE = (
     RouteSpec(

@@ -54,7 +54,7 @@ async def start_document(call: Call) -> Response:
 
 
 async def list_runs(call: Call) -> Response:
-    """`counts`: runs by status, of the same workflow and draft but whatever their status and parent."""
+    """`counts`: runs by status, for the same workflow and draft, with any status and parent."""
     status = choice(call, "status", STATUSES, STATUSES[0]) if call.query("status") else None
     limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=50) or 50
     workflow, draft = call.query("workflow"), call.query("draft")
@@ -76,14 +76,14 @@ async def read(call: Call) -> Response:
 
 
 async def delete(call: Call) -> Response:
-    """With all that is its own: events, waits, outputs. The runs that it has started are deleted with it. 409 while one
-    of them is open, and for a run that another one has started: delete that one instead."""
+    """Delete the run with its events, waits and outputs, and the runs that it started. 409: one of those runs is open,
+    or the run was started by another run; delete that one instead."""
     run = call.path("id")
     return json_response(wire.RunDeleted(run, await call.engine.upkeep.delete_run(run)))
 
 
 async def document(call: Call) -> Response:
-    """Frozen with the run: later versions and changes of a draft are not seen here."""
+    """The document is fixed when the run starts; later versions and changes of a draft do not affect it."""
     found = await call.engine.document_of(call.path("id"))
     return json_response(found, headers={"ETag": f'"{found.hash}"'})
 
@@ -99,13 +99,14 @@ async def why(call: Call) -> Response:
 
 
 async def cancel(call: Call) -> Response:
-    """202: the run is `cancelled`, or `cancelling` until the process that drives it has heard. 409: it had ended."""
+    """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has already
+    ended."""
     body = await read_as(call.request, call.limits, wire.CancelRequest)
     run = call.path("id")
     posted = await call.engine.cancel(run, body.reason)
     status = (await stored_run(call, run)).status
     if not posted or status in ("succeeded", "failed"):  # it was failing already
-        raise Conflict(f"The run had ended before: {status}.", code="run_ended", run=run, run_status=status)
+        raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
     cancelled = status == "cancelled"
     return json_response(wire.Cancelled(run, cancelled, status if cancelled else "cancelling"), 202)
 
@@ -115,7 +116,7 @@ async def signal(call: Call) -> Response:
     body = await read_as(call.request, call.limits, wire.SignalRequest)
     run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
     if not name:
-        raise BadRequest("A signal needs a name.", code="signal_name_missing")
+        raise BadRequest("A signal requires a name.", code="signal_name_missing")
     seq, new = await call.engine.signal(
         run,
         name,
@@ -199,11 +200,11 @@ async def wait_for(call: Call, run: str, wait_s: float) -> RunView:
 
 KEY = Param(
     "Idempotency-Key",
-    "The same key with the same body is the same run; with another body it is a 409.",
+    "The same key with the same body returns the same run; with another body, 409.",
     {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
     "header",
 )
-WAIT = Param("wait", "Seconds to wait for the result; more than 60 are 60.", {"type": "number", "minimum": 0})
+WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0})
 REFUSALS = (409, 413, 415, 422)
 STARTED = (wire.RunAccepted, wire.RunResult)  # the second with ?wait=
 _RUN = {"id": "$response.body#/run"}
@@ -231,7 +232,7 @@ _SUMMARY = {
         "finished_at_ms": {"type": ["integer", "null"]},
         "parent_run_id": {"type": ["string", "null"]},
         "input_summary": {"type": "string", "description": "The beginning of the input, as JSON text."},
-        "duration_ms": {"type": ["integer", "null"], "description": "From the first start to the end."},
+        "duration_ms": {"type": ["integer", "null"], "description": "From its start to its end."},
         "draft_id": {"type": ["string", "null"]},
         "draft_rev": {"type": ["integer", "null"]},
     },
@@ -261,10 +262,10 @@ _WHY = {
 _LIST_PARAMS = (
     Param("workflow", "Only runs of this workflow."),
     Param("draft", "Only runs of this draft."),
-    Param("parent", "Only runs that this run started."),
-    Param("status", "Only runs in this status.", {"enum": list(STATUSES)}),
+    Param("parent", "Only runs started by this run."),
+    Param("status", "Only runs with this status.", {"enum": list(STATUSES)}),
     Param("before", "Id of the last run of the previous page."),
-    Param("limit", "Runs on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+    Param("limit", "Runs per page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
 )
 
 TABLE = (
@@ -305,7 +306,7 @@ TABLE = (
         "GET",
         "/api/runs/{id}/document",
         document,
-        "The document a run was made from",
+        "The document of a run",
         answer=RunDocument,
         statuses=(404,),
     ),
@@ -321,7 +322,7 @@ TABLE = (
         "GET",
         "/api/runs/{id}/why",
         why,
-        "Why nodes are in their state",
+        "Why nodes have their state",
         statuses=(404,),
         answer={
             "type": "object",
@@ -330,7 +331,7 @@ TABLE = (
         },
         params=(
             Param("node", "A block, a node, or a node key such as send@review#5."),
-            Param("seq", "As it stood after this event.", {"type": "integer", "minimum": 1}),
+            Param("seq", "State after this event.", {"type": "integer", "minimum": 1}),
         ),
     ),
     RouteSpec(

@@ -26,30 +26,30 @@ async def read(call: Call) -> Response:
 
 
 async def put(call: Call) -> Response:
-    """201 for a new one, 200 for a change. A schedule declared by a document is changed there: 409."""
+    """201 for a new schedule, 200 for a change. 409: the schedule is declared by a document; change it there."""
     spec = await read_as(call.request, call.limits, ScheduleSpec)
     view, created = await call.engine.schedules.put(call.path("id"), spec)
     return json_response(await _detail(call, view), 201 if created else 200)
 
 
 async def delete(call: Call) -> Response:
-    """Its runs are kept. A schedule declared by a document is removed there: 409."""
+    """Its runs are kept. 409: the schedule is declared by a document; remove it there."""
     await call.engine.schedules.delete(call.path("id"))
     return json_response(TriggerDeleted(call.path("id"), True))
 
 
 async def enable(call: Call) -> Response:
-    """The next run is the first from now."""
+    """The next run is at the first scheduled time from now."""
     return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), True)))
 
 
 async def disable(call: Call) -> Response:
-    """No run starts, and times that pass are not made up for."""
+    """No runs start, and missed times are not made up for."""
     return json_response(await _detail(call, await call.engine.schedules.switch(call.path("id"), False)))
 
 
 async def run_now(call: Call) -> Response:
-    """Starts a run whether the schedule is enabled or not, and whatever else is open."""
+    """Start a run, even if the schedule is disabled or other runs are open."""
     run = await call.engine.schedules.run_now(call.path("id"))
     row = await call.engine.run_row(run)
     accepted = wire.RunAccepted(row.id, row.workflow, row.version, row.status, True, wire.run_urls(row.id))
@@ -78,15 +78,13 @@ _EXPR = Param(
     {"type": "string", **EXPRESSION_SCHEMA},
     required=True,
 )
-_TZ = Param("tz", "An IANA name such as Europe/Berlin; UTC without it.")
+_TZ = Param("tz", "A time zone such as Europe/Berlin. Default: UTC.")
 _ONE = "/api/schedules/{id}"
 _SAME = {"id": "$response.body#/id"}
 
 TABLE = (
     RouteSpec("GET", "/api/schedules", list_all, "All schedules", "triggers", answer=ScheduleList, params=(WORKFLOW,)),
-    RouteSpec(
-        "GET", _ONE, read, "A schedule and what became of it", "triggers", answer=ScheduleDetail, statuses=(404,)
-    ),
+    RouteSpec("GET", _ONE, read, "A schedule and its last times", "triggers", answer=ScheduleDetail, statuses=(404,)),
     RouteSpec(
         "PUT",
         _ONE,
@@ -107,10 +105,10 @@ TABLE = (
     ),
     RouteSpec("DELETE", _ONE, delete, "Delete a schedule", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
     RouteSpec(
-        "POST", f"{_ONE}/enable", enable, "Switch a schedule on", "triggers", answer=ScheduleDetail, statuses=(404, 422)
+        "POST", f"{_ONE}/enable", enable, "Enable a schedule", "triggers", answer=ScheduleDetail, statuses=(404, 422)
     ),
     RouteSpec(
-        "POST", f"{_ONE}/disable", disable, "Switch a schedule off", "triggers", answer=ScheduleDetail, statuses=(404,)
+        "POST", f"{_ONE}/disable", disable, "Disable a schedule", "triggers", answer=ScheduleDetail, statuses=(404,)
     ),
     RouteSpec(
         "POST",
@@ -126,7 +124,7 @@ TABLE = (
         "GET",
         "/api/cron",
         preview,
-        "The next times of an expression",
+        "The next times of a cron expression",
         "triggers",
         answer=CronPreview,
         statuses=(400, 422),

@@ -16,17 +16,18 @@ LOGIN_BYTES_MAX = 4 * 1024
 
 
 async def page(call: Call) -> Response:
-    """Where sign-in links lead. The code in the link stays in the browser until its script sends it."""
+    """The page of a sign-in link. The code in the link stays in the browser until its script sends it."""
     return index.login(status=200)
 
 
 async def log_in(call: Call) -> Response:
-    """A new session; the one that the browser had ends. 401: neither token nor code count. 429: too many tries."""
+    """Start a session; the previous session of the browser ends. 401: the token or code is not valid. 429: too many
+    attempts."""
     if call.auth.required:
         call.auth.rates.trying(call.address)
     body = await read_as(call.request, call.limits, LoginRequest)
     if (body.token is None) == (body.code is None):
-        raise BodyInvalid("Give either `token` or `code`.", pointer="")
+        raise BodyInvalid("Send either `token` or `code`.", pointer="")
     response = json_response({"signed_in": True})
     before = await call.auth.session(call.request)
     await call.auth.sign_in(call.engine, body.token, body.code, response)
@@ -46,7 +47,7 @@ async def log_out(call: Call) -> Response:
 
 
 async def end_all(call: Call) -> Response:
-    """Sign every browser out, this one too. Programs that send the token are not affected."""
+    """Sign out every browser, including this one. Programs that send the token are not affected."""
     ended = await call.engine.store.delete_sessions()
     call.streams.close_sessions()
     response = json_response(SessionsEnded(ended))
@@ -55,9 +56,9 @@ async def end_all(call: Call) -> Response:
 
 
 async def make_link(call: Call) -> Response:
-    """A link that signs one browser in, once, within ten minutes. 409: this server asks for no token."""
+    """A link that signs in one browser, once, within ten minutes. 409: this server has no token."""
     if not call.auth.required:
-        raise Conflict("This server asks for no token: there is nothing to sign in to.", code="no_token")
+        raise Conflict("This server requires no token, so no sign-in is needed.", code="no_token")
     return json_response(SignInLink(call.auth.link(), CODE_S), 201)
 
 
@@ -79,12 +80,12 @@ TABLE = (
         documented=False,
     ),
     RouteSpec("POST", "/logout", log_out, "Sign out", "pages", public=True, documented=False),
-    RouteSpec("DELETE", "/api/sessions", end_all, "Sign every browser out", "server", answer=SessionsEnded),
+    RouteSpec("DELETE", "/api/sessions", end_all, "Sign out all browsers", "server", answer=SessionsEnded),
     RouteSpec(
         "POST",
         "/api/sign-in-links",
         make_link,
-        "Make a link that signs a browser in",
+        "Create a sign-in link",
         "server",
         answer=SignInLink,
         status=201,

@@ -34,8 +34,10 @@ TABLE = (
         params=(
             Param("name", "Only signals of this name."),
             Param("correlation", "Only signals with this correlation."),
-            Param("received_after", "Only those of this time or later, Unix milliseconds.", {"type": "integer"}),
-            Param("limit", "At most this many, the oldest.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+            Param("received_after", "Only signals at or after this time, Unix milliseconds.", {"type": "integer"}),
+            Param(
+                "limit", "Maximum number of signals, oldest first.", {"type": "integer", "minimum": 1, "maximum": 1000}
+            ),
         ),
     ),
 )

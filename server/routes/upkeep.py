@@ -12,9 +12,9 @@ from server.wire_upkeep import GcRequest
 
 
 async def gc(call: Call) -> Response:
-    """Deletes runs that ended long ago with all that is their own, then plans, documents and large outputs that no run
-    refers to, and cached results that have expired. Open runs stay, and so does what an open run needs. Answers when it
-    is done; with `dry_run` nothing goes, and the counts are what would."""
+    """Delete runs that ended long ago with all their data, then plans, documents and large outputs that no run refers
+    to, and expired cached results. Open runs are kept, with everything they need. Responds when done; with `dry_run`
+    nothing is deleted, and the counts are those of a real call."""
     body = await read_as(call.request, call.limits, GcRequest)
     older_than_ms = None if body.older_than_s is None else round(body.older_than_s * 1000)
     if older_than_ms is None and body.keep:

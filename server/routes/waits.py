@@ -21,7 +21,7 @@ KINDS = ("approval", "form", "timer", "signal", "webhook", "child", "attention")
 
 
 async def list_waits(call: Call) -> Response:
-    """Open waits with their links, oldest first. `counts`: by status, of the same run, kind and workflow."""
+    """Open waits with their links, oldest first. `counts`: by status, for the same run, kind and workflow."""
     status = choice(call, "status", STATUSES, "pending")
     kind = choice(call, "kind", KINDS, KINDS[0]) if call.query("kind") else None
     where = WaitFilter(
@@ -41,8 +41,8 @@ async def read(call: Call) -> Response:
 
 
 async def withdraw(call: Call) -> Response:
-    """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: it was over before, or waits for
-    something that cannot be taken back (a time, a signal, a child run)."""
+    """The wait becomes `cancelled` and its block fails with `wait_cancelled`. 409: the wait is already over, or is for
+    a time, a signal or a child run and cannot be withdrawn."""
     body = await read_as(call.request, call.limits, WithdrawRequest)
     wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
     return json_response(asdict(wait))
@@ -50,11 +50,11 @@ async def withdraw(call: Call) -> Response:
 
 _LIST_PARAMS = (
     Param("status", "pending (default), answered, cancelled, expired or all.", {"enum": list(STATUSES)}),
-    Param("kind", "Only waits of this kind; webhook is what a callback block waits for.", {"enum": list(KINDS)}),
+    Param("kind", "Only waits of this kind. Waits of callback blocks have the kind webhook.", {"enum": list(KINDS)}),
     Param("workflow", "Only waits of runs of this workflow."),
     Param("run", "Only waits of this run."),
-    Param("before", "`next` of the page before."),
-    Param("limit", "Waits on a page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
+    Param("before", "`next` of the previous page."),
+    Param("limit", "Waits per page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
 )
 _LIST = {
     "type": "object",
@@ -88,7 +88,7 @@ TABLE = (
         "GET",
         _ONE,
         read,
-        "One wait, by its id or by the key of the node that waits",
+        "A wait, by its id or the key of its node",
         "waits",
         answer=WaitView,
         statuses=(404,),

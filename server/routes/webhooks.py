@@ -25,14 +25,14 @@ async def read(call: Call) -> Response:
 
 
 async def put(call: Call) -> Response:
-    """201 for a new one, 200 for a change. A webhook declared by a document is changed there: 409."""
+    """201 for a new webhook, 200 for a change. 409: the webhook is declared by a document; change it there."""
     spec = await read_as(call.request, call.limits, WebhookSpec)
     view, created = await call.engine.webhooks.put(call.path("id"), spec)
     return json_response(await _detail(call, view), 201 if created else 200)
 
 
 async def delete(call: Call) -> Response:
-    """Its runs are kept. A webhook declared by a document is removed there: 409."""
+    """Its runs are kept. 409: the webhook is declared by a document; remove it there."""
     await call.engine.webhooks.delete(call.path("id"))
     return json_response(TriggerDeleted(call.path("id"), True))
 
@@ -42,12 +42,13 @@ async def enable(call: Call) -> Response:
 
 
 async def disable(call: Call) -> Response:
-    """Requests that are authentic get 410 from then on."""
+    """Authenticated requests get 410."""
     return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), False)))
 
 
 async def rotate(call: Call) -> Response:
-    """A new secret; the old one stops working. 409 when the secret is not weft's."""
+    """Create a new secret; the old one stops working. 409: the webhook has no secret, or reads it from the
+    environment."""
     return json_response(WebhookRotated(call.path("id"), await call.engine.webhooks.rotate(call.path("id"))))
 
 
@@ -95,11 +96,9 @@ TABLE = (
         ),
     ),
     RouteSpec("DELETE", _ONE, delete, "Delete a webhook", "triggers", answer=TriggerDeleted, statuses=(404, 409)),
+    RouteSpec("POST", f"{_ONE}/enable", enable, "Enable a webhook", "triggers", answer=WebhookDetail, statuses=(404,)),
     RouteSpec(
-        "POST", f"{_ONE}/enable", enable, "Switch a webhook on", "triggers", answer=WebhookDetail, statuses=(404,)
-    ),
-    RouteSpec(
-        "POST", f"{_ONE}/disable", disable, "Switch a webhook off", "triggers", answer=WebhookDetail, statuses=(404,)
+        "POST", f"{_ONE}/disable", disable, "Disable a webhook", "triggers", answer=WebhookDetail, statuses=(404,)
     ),
     RouteSpec(
         "POST",

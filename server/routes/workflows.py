@@ -24,13 +24,13 @@ from server.wire import (
 )
 
 DOCUMENT_BODY = {
-    "description": "A workflow document, or {document, name?, trigger?} around one.",
+    "description": "A workflow document, or an object {document, name?, trigger?}.",
     "type": "object",
 }
 
 
 async def validate(call: Call) -> Response:
-    """200 with all findings, also when there are errors: a document with errors is not a failed request."""
+    """200 with all findings, even if there are errors."""
     document, envelope = await _document(call)
     trigger = envelope.get("trigger") or call.query("trigger")
     found = await call.engine.validate(document, trigger)
@@ -38,16 +38,16 @@ async def validate(call: Call) -> Response:
 
 
 async def save(call: Call) -> Response:
-    """The version is active from now on: it runs where no version is named, and its schedules and webhooks are those of
-    the workflow. 201 for a new version; 200 when this very document is a version already, which is activated if it was
-    not (`activated`). A document with errors is refused: 422."""
+    """The version becomes active: it runs where no version is given, and its schedules and webhooks replace those of
+    the workflow. 201 for a new version; 200 when the same document is already a version, which becomes active if it was
+    not (`activated`). 422: the document has errors."""
     document, envelope = await _document(call)
     saved = await call.engine.save_workflow(document, envelope.get("name") or call.query("name"))
     return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
 async def list_all(call: Call) -> Response:
-    """`version` is the active one. `last_run`: the run that was created last; null when there is none."""
+    """`version` is the active one. `last_run` is the run created last, or null."""
     return json_response(WorkflowPage(await call.engine.workflows.heads()))
 
 
@@ -67,21 +67,21 @@ async def versions(call: Call) -> Response:
 
 
 async def activate(call: Call) -> Response:
-    """A version becomes active as it was stored, with its schedules and webhooks. Open runs keep the version they have.
-    `activated` is false when it was active before."""
+    """The stored version becomes active, with its schedules and webhooks. Open runs keep their version. `activated` is
+    false when it was already active."""
     body = await read_as(call.request, call.limits, ActivateRequest)
     return json_response(await call.engine.workflows.activate(call.path("name"), body.version))
 
 
 async def delete(call: Call) -> Response:
-    """With its versions, schedules and webhooks. Its runs are kept. 409 while a run of it is open."""
+    """Delete it with its versions, schedules and webhooks. Its runs are kept. 409: a run of it is open."""
     name = call.path("name")
     deleted = await call.engine.workflows.delete(name)
     return json_response(WorkflowDeleted(name, deleted.schedules, deleted.webhooks))
 
 
 async def inputs(call: Call) -> Response:
-    """The last 10 different inputs of its runs, newest first; those over 64 KiB are left out."""
+    """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     row = await call.engine.get_workflow(call.path("name"))
     return json_response({"inputs": await call.engine.last_inputs(row.name)})
 
@@ -107,16 +107,19 @@ async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
     return body["document"], body
 
 
-_TRIGGER = Param("trigger", "The block it would start at, unless the body has one around the document.")
-_NAME = Param("name", "Store it under this name, unless the body has one around the document; else under its own.")
-_VERSION = Param("version", "A stored version; the active one without it.", {"type": "integer", "minimum": 1})
+_TRIGGER = Param("trigger", "Id of the trigger block. A `trigger` in the body comes first.")
+_NAME = Param(
+    "name",
+    "Name of the workflow. A `name` in the body next to the document comes first. Default: the name in the document.",
+)
+_VERSION = Param("version", "A stored version. Default: the active one.", {"type": "integer", "minimum": 1})
 INPUTS = {
     "type": "object",
     "required": ["inputs"],
     "properties": {"inputs": {"type": "array", "maxItems": 10, "items": {}}},
 }
-_BEFORE = Param("before", "The `next` of the page before.", {"type": "integer", "minimum": 1})
-_LIMIT = Param("limit", "Versions on a page.", {"type": "integer", "minimum": 1, "maximum": 1000})
+_BEFORE = Param("before", "The `next` of the previous page.", {"type": "integer", "minimum": 1})
+_LIMIT = Param("limit", "Versions per page.", {"type": "integer", "minimum": 1, "maximum": 1000})
 
 TABLE = (
     RouteSpec(
@@ -198,7 +201,7 @@ TABLE = (
         "GET",
         "/api/blocks",
         blocks,
-        "The block types, with the JSON Schema of their params",
+        "The block types, with the JSON Schema of their parameters",
         "workflows",
         answer={
             "type": "object",

@@ -135,7 +135,7 @@ async def test_the_command_line_shows_gets_and_activates(weft: Callable[..., Any
     assert "(unchanged, " in (await weft("deploy", str(tmp_path / "one.json"))).stdout
 
     assert (await weft("activate", "say", "2")).stdout == "say version 2 is active instead of version 1\n"
-    assert (await weft("activate", "say", "2")).stdout == "say version 2 is active already\n"
+    assert (await weft("activate", "say", "2")).stdout == "say version 2 is already active\n"
     assert (await weft("activate", "say", "7")).exit_code != 0
 
     listed = click.unstyle((await weft("workflows")).stdout).splitlines()

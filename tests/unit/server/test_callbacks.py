@@ -124,7 +124,7 @@ async def test_looking_shows_nothing_and_takes_nothing(client: httpx.AsyncClient
     address = await address_of(client, run)
     real, unknown = await client.get(address), await client.get("/callbacks/" + "x" * 43)
     assert real.status_code == 405 and real.headers["allow"] == "POST"
-    assert real.json() == unknown.json() and "Post the answer" in real.json()["hint"]
+    assert real.json() == unknown.json() and "Send the answer" in real.json()["hint"]
     assert (await client.head(address)).status_code == 405
     assert (await client.put(address, json={})).status_code == 405
     assert (await client.post(address, json={})).status_code == 202

@@ -110,7 +110,7 @@ def test_something_else_that_answers_is_told(weft: Weft) -> None:
         ran = weft("--url", f"http://127.0.0.1:{listener.getsockname()[1]}", "runs")
         thread.join()
     assert ran.code == 5
-    assert "is it weft that answers there?" in ran.err
+    assert "is that of a weft server" in ran.err
 
 
 def test_version(weft: Weft) -> None:

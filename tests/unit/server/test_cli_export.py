@@ -48,7 +48,7 @@ def test_a_block_as_csv(weft: Weft, copy: Copy, tmp_path: Path) -> None:
     with target.open(newline="") as written:
         assert list(csv.reader(written)) == shown
     assert target.stat().st_mode & 0o777 == 0o600
-    assert "exists already" in refusal(weft("export", "loops", "--node", "work", "--to", str(target)))
+    assert "already exists" in refusal(weft("export", "loops", "--node", "work", "--to", str(target)))
     assert weft("export", "loops", "--node", "work", "--to", str(target), "--force").return_value == 0
 
 

@@ -208,7 +208,7 @@ def test_a_state_as_lines() -> None:
     told = [click.unstyle(line) for line in cli_history._state_lines(found)]
     assert told[0].startswith("r  waiting  event 5 of 9  ")
     assert told[1:4] == ["  error: it failed", "  a@l#1  retrying, attempt 2", "  ask waits: approval"]
-    assert told[4].startswith("  a@l#1 is tried again (attempt 3), until ")
+    assert told[4].startswith("  a@l#1 is retried (attempt 3), until ")
     assert told[5:] == ["  l (loop): 1 of 3 done, 1 open", "  starts next: b, c", "  n = [1]"]
 
 
@@ -234,7 +234,7 @@ def test_a_difference_as_lines() -> None:
     assert [click.unstyle(line) for line in cli_history._diff_lines(found)] == [
         "a  r  succeeded  w, 3 events",
         "b  r  succeeded  w version 2, 3 events",
-        "They part at",
+        "First difference:",
         "  a  event 2  node.succeeded  x  1",
         "  b  (its journal ends)",
         "    input/n: 1 | (nothing)",
@@ -244,4 +244,4 @@ def test_a_difference_as_lines() -> None:
         "Nodes: 4 equal, 2 not.",
     ]
     same = [click.unstyle(line) for line in cli_history._diff_lines({**found, "same": True})]
-    assert same[2:] == ["Nothing differs but times and ids."]
+    assert same[2:] == ["Only times and ids differ."]

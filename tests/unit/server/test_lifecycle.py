@@ -144,7 +144,7 @@ async def test_the_commands(
     told = await weft("fork", source, "--at", str(at))
     assert f"continues from event {at} of {source}" in told.stdout
     told = await weft("retry", source, "greet")
-    assert "runs greet and what follows it again" in told.stdout
+    assert "runs greet and everything after it again" in told.stdout
     assert json.loads((await weft("retry", source, "greet", "--json")).stdout)["how"] == "from_block"
 
 
@@ -172,7 +172,7 @@ async def test_migrate_says_what_does_not_fit(
     await client.post("/api/workflows", json={"document": described})
     moved = await weft("migrate", run, "--version", "2")
     assert moved.exit_code == 0, moved.output
-    assert f"run {run} follows version 2 now" in moved.stdout
+    assert f"run {run} now uses version 2" in moved.stdout
     again = await weft("migrate", run, "--version", "2")
     assert again.exit_code != 0 and "already uses version 2" in again.stderr
     back = await weft("migrate", run, "--version", "1", "--json")

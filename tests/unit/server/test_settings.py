@@ -64,7 +64,7 @@ def test_everything_comes_from_the_environment() -> None:
         ({"WEFT_LEASE_MS": "soon"}, "WEFT_LEASE_MS must be a whole number of milliseconds, not 'soon'"),
         ({"WEFT_LOG": "noisy"}, "WEFT_LOG must be debug, info, warning or error, not 'noisy'"),
         ({"WEFT_MAIL_STARTTLS": "maybe"}, "WEFT_MAIL_STARTTLS must be true or false, not 'maybe'"),
-        ({"WEFT_ALLOW_PRIVATE": "10.0.0.0/8,net/99"}, "WEFT_ALLOW_PRIVATE: 'net/99' .* write networks"),
+        ({"WEFT_ALLOW_PRIVATE": "10.0.0.0/8,net/99"}, "WEFT_ALLOW_PRIVATE: 'net/99' .* use networks"),
         ({"WEFT_ALLOW_PRIVATE": "db:many"}, "WEFT_ALLOW_PRIVATE: 'db:many'"),
         ({"WEFT_RETENTION_DAYS": "0"}, "WEFT_RETENTION_DAYS"),
         ({"WEFT_RETENTION_DAYS": "36501"}, "WEFT_RETENTION_DAYS"),
