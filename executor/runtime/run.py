@@ -47,6 +47,8 @@ log = logging.getLogger("weft.run")
 
 # Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
 INLINE_BATCH_MAX = 256
+# Fewer, when they put out much: what is not committed yet is in memory twice, and keeps the writer from others.
+INLINE_BATCH_BYTES = 1024 * 1024
 RETRY_EXPIRY_MS = 1_000
 
 Ended = Literal["parked", "finished", "stopped", "moved", "refused"]
@@ -192,7 +194,8 @@ class RunLoop:
             results.append(self._results.popleft())
             self._decide(results[-1], after, inline)
         budget = INLINE_BATCH_MAX
-        while inline and budget:
+        made = self._absorber.bytes
+        while inline and budget and self._absorber.bytes - made < INLINE_BATCH_BYTES:
             budget -= 1
             command = inline.popleft()
             result = await self._run_inline(command)
