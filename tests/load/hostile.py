@@ -1,10 +1,10 @@
-"""What stopped a server once, against a real one, while another client goes on asking: how long it waits, and what the
-server needs of memory.
+"""What stopped a server once, against a real one, while another client keeps asking: how long that client waits, how
+much memory the server needs, and what the attack got.
 
-python -m tests.load.hostile [--seconds 10] [--only NAME ...]
+python -m tests.load.hostile [--seconds 15] [--only NAME ...] [--json]
 
-One line for each attack, in turn and on one server, then one for all of them at the same time. The other client is a
-process of its own, opens a connection for each request, and asks every 20 ms; what it waits includes the connection.
+Each attack has a server of its own, and the last one is all of them at the same time. The other client is a process of
+its own (`tests.load.innocent`). Every attack is bounded in time, bytes and connections.
 """
 
 from __future__ import annotations
@@ -17,108 +17,125 @@ import random
 import sys
 import tempfile
 import time
-from collections.abc import Awaitable, Callable
-from contextlib import suppress
-from http.client import HTTPConnection
+from collections import Counter
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager, suppress
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
 
 import httpx
+import msgspec
 from msgspec import Struct
 
 from tests.e2e.crash.process import ServerProcess, free_port
 
 MIB = 1 << 20
-POLL_S = 0.02
 SLOW = 300  # connections that send a header byte by byte
 HEADER_BYTES = 128 * MIB
 WIDE = b"[" + b",".join([b"[]"] * 690_000) + b"]"  # 2 MiB
 WIDE_CLIENTS = 3
 
 
-class Measured(Struct):
-    """Of one attack: what the other client waited, and the server's memory. `failed`: requests without an answer."""
+class Waited(Struct):
+    """`failed`: requests without the expected response."""
 
-    attack: str
     requests: int
     failed: int
     median_ms: float
     p99_ms: float
-    worst_ms: float
+    max_ms: float
+
+
+class Measured(Struct):
+    """`got`: what the attack saw, and how often: a status, "closed", the end of a run."""
+
+    attack: str
+    reads: Waited
+    starts: Waited
     rss_mb: float
+    disk_mb: float
+    got: dict[str, int]
 
 
 class Target:
-    """The server under attack, and for how long each attack goes on."""
+    """The server under attack, until when, and what the attack gets."""
 
     def __init__(self, server: ServerProcess, http: httpx.AsyncClient, seconds: float) -> None:
-        self.server = server
         self.http = http
-        self.until_s = time.monotonic() + seconds
+        self.got: Counter[str] = Counter()
+        self._url = server.url
+        self._until_s = time.monotonic() + seconds
 
-    def going_on(self) -> bool:
-        return time.monotonic() < self.until_s
+    @property
+    def lasts(self) -> bool:
+        return time.monotonic() < self._until_s
 
-    async def connect(self) -> tuple[asyncio.StreamReader, asyncio.StreamWriter]:
-        parts = urlsplit(self.server.url)
-        return await asyncio.open_connection(parts.hostname, parts.port)
+    @asynccontextmanager
+    async def connection(self) -> AsyncIterator[tuple[asyncio.Task[bytes], asyncio.StreamWriter]]:
+        """The task has what the server sends first. Notes the status in it, or that the connection was closed, or that
+        it is open until the end."""
+        parts = urlsplit(self._url)
+        reader, writer = await asyncio.open_connection(parts.hostname, parts.port)
+        response = asyncio.create_task(reader.read(4096))
+        try:
+            with suppress(ConnectionError):
+                yield response, writer
+            while self.lasts and not response.done():
+                await asyncio.sleep(0.01)
+            self.got[await _status(response) if response.done() else "open at the end"] += 1
+        finally:
+            response.cancel()
+            writer.transport.abort()
 
-    async def start(self, document: dict[str, Any]) -> str:
-        answer = await self.http.post("/api/runs", json={"document": document})
-        answer.raise_for_status()
-        return str(answer.json()["run"])
+    async def run(self, document: dict[str, Any]) -> None:
+        """Until it has ended or the time is over; then it is cancelled. Notes how it ended."""
+        response = await self.http.post("/api/runs", json={"document": document})
+        await self.follow(str(response.raise_for_status().json()["run"]))
 
-    async def until_over(self, *runs: str) -> None:
-        """Until they have ended or the time is over; then they are cancelled."""
-        for run in runs:
-            while self.going_on() and await self._is_open(run):
-                await asyncio.sleep(0.1)
-        for run in runs:
+    async def follow(self, run: str) -> None:
+        while self.lasts and not await self._end_of(run):
+            await asyncio.sleep(0.1)
+        if not await self._end_of(run):
             await self.http.post(f"/api/runs/{run}/cancel", json={})
-        for run in runs:
-            while await self._is_open(run):
-                await asyncio.sleep(0.1)
+        while not (end := await self._end_of(run)):
+            await asyncio.sleep(0.1)
+        self.got[end] += 1
 
-    async def _is_open(self, run: str) -> bool:
-        answer = await self.http.get(
+    async def _end_of(self, run: str) -> str:
+        """Empty while it is open. The view of a run would have all its outputs."""
+        response = await self.http.get(
             f"/api/runs/{run}/events", params={"type": "run.finished"}, headers={"accept": "application/json"}
         )
-        return bool(answer.raise_for_status().json()["count"] == 0)
+        for event in response.raise_for_status().json()["events"]:
+            return str((event["data"].get("error") or {}).get("code") or event["data"]["status"])
+        return ""
 
 
 async def slow_headers(target: Target) -> None:
-    """300 connections, a header each, a byte a second; one that the server closes is made again."""
+    """300 connections, a header each, a byte a second; one that the server closes is opened again."""
 
     async def one() -> None:
-        while target.going_on():
-            with suppress(OSError):
-                _, writer = await target.connect()
+        while target.lasts:
+            async with target.connection() as (response, writer):
                 writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-A: ")
-                try:
-                    while target.going_on() and not writer.is_closing():
-                        writer.write(b"a")
-                        await writer.drain()
-                        await asyncio.sleep(1)
-                finally:
-                    writer.transport.abort()
+                while target.lasts and not response.done():
+                    writer.write(b"a")
+                    await writer.drain()
+                    await asyncio.wait([response], timeout=1)
 
     await asyncio.gather(*(one() for _ in range(SLOW)))
 
 
 async def big_header(target: Target) -> None:
     """A header of 128 MiB, again and again."""
-    while target.going_on():
-        with suppress(OSError):
-            _, writer = await target.connect()
+    while target.lasts:
+        async with target.connection() as (_, writer):
             writer.write(b"GET /healthz HTTP/1.1\r\nHost: a\r\nX-A: ")
-            try:
-                for _ in range(HEADER_BYTES // MIB):
-                    writer.write(b"a" * MIB)
-                    await writer.drain()
-            finally:
-                writer.transport.abort()
+            for _ in range(HEADER_BYTES // MIB):
+                writer.write(b"a" * MIB)
+                await writer.drain()
         await asyncio.sleep(0.05)
 
 
@@ -126,10 +143,14 @@ async def wide_json(target: Target) -> None:
     """2 MiB of empty lists, by three clients, to routes with and without a credential."""
 
     async def one() -> None:
-        while target.going_on():
+        while target.lasts:
             for path in ("/login", "/demo/echo", "/api/runs"):
-                with suppress(httpx.TransportError):  # the answer may come before the body has been sent
-                    await target.http.post(path, content=WIDE, headers={"content-type": "application/json"})
+                try:
+                    response = await target.http.post(path, content=WIDE, headers={"content-type": "application/json"})
+                except httpx.TransportError:  # the response may come before the body has been sent
+                    target.got["closed"] += 1
+                else:
+                    target.got[str(response.status_code)] += 1
 
     await asyncio.gather(*(one() for _ in range(WIDE_CLIENTS)))
 
@@ -137,86 +158,78 @@ async def wide_json(target: Target) -> None:
 async def recursion(target: Target) -> None:
     """A workflow that starts itself twenty times."""
     name = f"bomb-{random.randrange(10**9)}"
-    blocks = {
-        "start": {"type": "start"},
-        "fan": {"type": "parallel", "params": {"mode": "count", "count": 20}},
-        "again": {"type": "run_workflow", "parent": "fan", "params": {"workflow": name, "input": {}}},
-    }
-    document = {
-        "format": "weft/1",
-        "name": name,
-        "blocks": blocks,
-        "edges": [
-            {"source": "start", "target": "fan"},
-            {"source": "fan", "handle": "body", "target": "again"},
-        ],
-    }
-    (await target.http.post("/api/workflows", json=document)).raise_for_status()
-    answer = await target.http.post(f"/api/workflows/{name}/runs", json={})
-    answer.raise_for_status()
-    await target.until_over(answer.json()["run"])
+    document = _inside(
+        {"type": "parallel", "params": {"mode": "count", "count": 20}},
+        {"type": "run_workflow", "params": {"workflow": name, "input": {}}},
+    )
+    (await target.http.post("/api/workflows", json={**document, "name": name})).raise_for_status()
+    response = await target.http.post(f"/api/workflows/{name}/runs", json={})
+    await target.follow(str(response.raise_for_status().json()["run"]))
 
 
 async def references(target: Target) -> None:
     """3,000 references to a text of 1 MB, as a value."""
-    blocks = {
-        "start": {"type": "start"},
-        "text": {"type": "function", "params": {"code": "return 'x'.repeat(1000000)"}},
-        "many": {"type": "set", "params": {"value": ["<text>"] * 3000}},
-    }
-    while target.going_on():
-        await target.until_over(await target.start(_chain("references", blocks)))
+    document = _chain({"text": _text(), "many": {"type": "set", "params": {"value": ["<text.result>"] * 3000}}})
+    while target.lasts:
+        await target.run(document)
 
 
 async def large_loop(target: Target) -> None:
     """A value of 15 MB in each of 1,000 iterations."""
-    blocks = {
-        "start": {"type": "start"},
-        "text": {"type": "function", "params": {"code": "return 'x'.repeat(1000000)"}},
-        "again": {"type": "loop", "params": {"mode": "for", "count": 1000, "max": 1000}},
-        "many": {"type": "set", "parent": "again", "params": {"value": ["<text>"] * 15}},
-    }
-    document = _chain("large", {id: block for id, block in blocks.items() if id != "many"})
-    document["blocks"] = blocks
-    document["edges"].append({"source": "again", "handle": "body", "target": "many"})
-    await target.until_over(await target.start(document))
+    loop = {"type": "loop", "params": {"mode": "for", "count": 1000, "max": 1000}}
+    many = {"type": "set", "params": {"value": ["<text.result>"] * 15}}
+    while target.lasts:
+        await target.run(_inside(loop, many, {"text": _text()}))
 
 
 async def endless_code(target: Target) -> None:
     """Eight programs without an end, in one run."""
-    blocks = {
-        "start": {"type": "start"},
-        "fan": {"type": "parallel", "params": {"mode": "count", "count": 8}},
-        "code": {"type": "function", "parent": "fan", "params": {"code": "for (;;) {}", "timeout_s": 8}},
-    }
-    edges = [{"source": "start", "target": "fan"}, {"source": "fan", "handle": "body", "target": "code"}]
-    while target.going_on():
-        await target.until_over(
-            await target.start({"format": "weft/1", "name": "endless", "blocks": blocks, "edges": edges})
-        )
+    code = {"type": "function", "params": {"code": "for (;;) {}", "timeout_s": 8}}
+    while target.lasts:
+        await target.run(_inside({"type": "parallel", "params": {"mode": "count", "count": 8}}, code))
 
 
-def _chain(name: str, blocks: dict[str, Any]) -> dict[str, Any]:
-    ids = list(blocks)
+def _text() -> dict[str, Any]:
+    return {"type": "function", "params": {"code": "return 'x'.repeat(1000000)"}}
+
+
+def _chain(blocks: dict[str, Any]) -> dict[str, Any]:
+    ids = ["start", *blocks]
     edges = [{"source": a, "target": b} for a, b in pairwise(ids)]
-    return {"format": "weft/1", "name": name, "blocks": blocks, "edges": edges}
+    return {"format": "weft/1", "name": "hostile", "blocks": {"start": {"type": "start"}, **blocks}, "edges": edges}
+
+
+def _inside(container: dict[str, Any], block: dict[str, Any], before: dict[str, Any] | None = None) -> dict[str, Any]:
+    """start, the blocks before, and a container with one block in it."""
+    document = _chain({**(before or {}), "outer": container})
+    document["blocks"]["inner"] = {**block, "parent": "outer"}
+    document["edges"].append({"source": "outer", "handle": "body", "target": "inner"})
+    return document
+
+
+async def _status(response: asyncio.Task[bytes]) -> str:
+    try:
+        head = await response
+    except ConnectionError:
+        head = b""
+    return head.split(b" ", 2)[1].decode() if head.startswith(b"HTTP/1.1 ") else "closed"
 
 
 Attack = Callable[[Target], Awaitable[None]]
 ATTACKS: dict[str, Attack] = {
-    "300 slow headers": slow_headers,
-    "128 MiB header": big_header,
+    "slow headers": slow_headers,
+    "big header": big_header,
     "wide JSON": wide_json,
-    "20-fold recursion": recursion,
-    "3,000 references to 1 MB": references,
-    "15 MB x 1,000 loop": large_loop,
-    "8 endless programs": endless_code,
+    "recursion": recursion,
+    "references": references,
+    "large loop": large_loop,
+    "endless code": endless_code,
 }
 
 
 async def nothing(target: Target) -> None:
     """For comparison."""
-    while target.going_on():
+    while target.lasts:
         await asyncio.sleep(0.1)
 
 
@@ -224,114 +237,99 @@ async def everything(target: Target) -> None:
     await asyncio.gather(*(attack(target) for attack in ATTACKS.values()))
 
 
-async def measure(name: str, attack: Attack, server: ServerProcess, seconds: float) -> Measured:
-    """The other client asks from before the attack begins until it is over."""
-    highest = 0.0
+MEASURED = {"nothing": nothing, **ATTACKS, "all at the same time": everything}
 
-    async def watch_memory() -> None:
-        nonlocal highest
+
+async def measure(name: str, seconds: float, folder: Path) -> Measured:
+    """On a server of its own. The other client asks from before the attack begins until it is over."""
+    db = folder / "weft.db"
+    server = await ServerProcess.start(db, free_port(random.Random()), folder / "log")
+    rss_mb = disk_mb = 0.0
+
+    async def watch() -> None:
+        nonlocal rss_mb, disk_mb
         while True:
-            highest = max(highest, resident_mb(server.pid))
+            rss_mb = max(rss_mb, resident_mb(server.pid))
+            with suppress(FileNotFoundError):
+                disk_mb = max(disk_mb, sum(file.stat().st_size for file in folder.iterdir()) / MIB)
             await asyncio.sleep(0.05)
 
-    poller = await asyncio.create_subprocess_exec(
-        sys.executable,
-        "-m",
-        "tests.load.hostile",
-        "--poll",
-        server.url,
-        stdin=asyncio.subprocess.PIPE,
-        stdout=asyncio.subprocess.PIPE,
-    )
-    watching = asyncio.create_task(watch_memory())
     try:
-        assert poller.stdout is not None
-        await poller.stdout.readline()  # it has had its first answer
-        async with httpx.AsyncClient(base_url=server.url, timeout=120, trust_env=False) as http:
-            await attack(Target(server, http, seconds))
-        output, _ = await poller.communicate(b"")
+        await server.ready()
+        async with _innocent(server.url) as ask_to_end:
+            watching = asyncio.create_task(watch())
+            try:
+                async with httpx.AsyncClient(base_url=server.url, timeout=120, trust_env=False) as http:
+                    target = Target(server, http, seconds)
+                    await MEASURED[name](target)
+                waited = await ask_to_end()
+            finally:
+                watching.cancel()
+        assert await server.stop(60) == 0, f"{name}: the server did not end well"
     finally:
-        watching.cancel()
-        if poller.returncode is None:
-            poller.kill()
-            await poller.wait()
-    waited = sorted(ms for ms in json.loads(output) if ms is not None)
-    failed = len(json.loads(output)) - len(waited)
-    assert waited, f"{name}: the other client had no answer at all"
-    return Measured(
-        name,
-        len(waited) + failed,
-        failed,
-        round(waited[len(waited) // 2], 1),
-        round(waited[len(waited) * 99 // 100], 1),
-        round(waited[-1], 1),
-        round(highest, 1),
+        await server.clean_up()
+    reads, starts = map(_waited, waited)
+    return Measured(name, reads, starts, round(rss_mb), round(disk_mb), dict(sorted(target.got.items())))
+
+
+@asynccontextmanager
+async def _innocent(url: str) -> AsyncIterator[Callable[[], Awaitable[list[list[float | None]]]]]:
+    pipe = asyncio.subprocess.PIPE
+    process = await asyncio.create_subprocess_exec(
+        sys.executable, "-m", "tests.load.innocent", url, stdin=pipe, stdout=pipe, limit=16 * MIB
     )
+    assert process.stdout is not None
+    try:
+        assert await process.stdout.readline(), "the other client could not ask"  # it has had its first responses
+
+        async def ask_to_end() -> list[list[float | None]]:
+            output, _ = await process.communicate(b"")
+            found: list[list[float | None]] = json.loads(output)
+            return found
+
+        yield ask_to_end
+    finally:
+        if process.returncode is None:
+            process.kill()
+            await process.wait()
+
+
+def _waited(milliseconds: list[float | None]) -> Waited:
+    found = sorted(one for one in milliseconds if one is not None)
+    assert found, "the other client had no response at all"
+    median, p99 = found[len(found) // 2], found[len(found) * 99 // 100]
+    return Waited(len(milliseconds), len(milliseconds) - len(found), round(median, 1), round(p99, 1), round(found[-1]))
 
 
 def resident_mb(pid: int) -> float:
     return int(Path(f"/proc/{pid}/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE") / MIB
 
 
-def poll(url: str) -> None:
-    """Until stdin ends: a JSON list of milliseconds, null for a request without an answer of 200."""
-    parts = urlsplit(url)
-    waited: list[float | None] = []
-    ended = False
-    os.set_blocking(sys.stdin.fileno(), False)
-    while not ended:
-        began = time.monotonic()
-        connection = HTTPConnection(parts.hostname or "", parts.port, timeout=60)
-        try:
-            connection.request("GET", "/api/version")
-            answer = connection.getresponse()
-            answer.read()
-            waited.append((time.monotonic() - began) * 1000 if answer.status == 200 else None)
-        except (TimeoutError, OSError):
-            waited.append(None)
-        finally:
-            connection.close()
-        if len(waited) == 1:
-            print(flush=True)
-        time.sleep(POLL_S)
-        with suppress(BlockingIOError):
-            ended = os.read(sys.stdin.fileno(), 1) == b""
-    print(json.dumps(waited))
+def row(found: Measured) -> str:
+    cells: list[Any] = [found.attack]
+    for waited in (found.reads, found.starts):
+        cells += [f"{waited.median_ms:g} / {waited.p99_ms:g} / {waited.max_ms:g}", waited.failed]
+    got = ", ".join(f"{count:,} x {what}" for what, count in found.got.items())
+    return f"| {' | '.join(map(str, [*cells, round(found.rss_mb), round(found.disk_mb), got]))} |"
 
 
-async def main(seconds: float, only: list[str]) -> list[Measured]:
-    attacks = {"nothing": nothing, **ATTACKS, "all at the same time": everything}
-    unknown = set(only) - attacks.keys()
-    if unknown:
-        raise SystemExit(f"there is no attack {', '.join(unknown)}; there are: {', '.join(attacks)}")
-    measured = []
-    with tempfile.TemporaryDirectory(prefix="weft-hostile-") as folder:
-        server = await ServerProcess.start(
-            Path(folder) / "weft.db", free_port(random.Random()), Path(folder) / "log", WEFT_TOKEN="off"
-        )
-        try:
-            await server.ready()
-            print("| attack | requests | failed | median ms | p99 ms | worst ms | RSS MB |")
-            print("|---|---|---|---|---|---|---|", flush=True)
-            for name, attack in attacks.items():
-                if only and name not in only:
-                    continue
-                found = await measure(name, attack, server, seconds)
-                measured.append(found)
-                row = (found.requests, found.failed, found.median_ms, found.p99_ms, found.worst_ms, found.rss_mb)
-                print(f"| {name} | {' | '.join(map(str, row))} |", flush=True)
-        finally:
-            await server.clean_up()
-    return measured
+def main() -> None:
+    parser = argparse.ArgumentParser(prog="python -m tests.load.hostile", description="Hostile load, measured.")
+    parser.add_argument("--seconds", type=float, default=15.0, help="for each attack")
+    parser.add_argument("--only", nargs="*", metavar="NAME", help=", ".join(MEASURED))
+    parser.add_argument("--json", action="store_true", help="one object a line")
+    options = parser.parse_args()
+    if unknown := set(options.only or ()) - MEASURED.keys():
+        parser.error(f"there is no attack {', '.join(sorted(unknown))}; there are: {', '.join(MEASURED)}")
+    if not options.json:
+        print(f"{os.cpu_count()} cores, load {os.getloadavg()[0]:.1f}; median / p99 / max in ms\n")
+        print("| attack | GET /api/version | failed | POST /api/runs | failed | RSS MB | disk MB | the attack got |")
+        print("|---|---|---|---|---|---|---|---|", flush=True)
+    for name in options.only or MEASURED:
+        with tempfile.TemporaryDirectory(prefix="weft-hostile-") as folder:
+            found = asyncio.run(measure(name, options.seconds, Path(folder)))
+        print(msgspec.json.encode(found).decode() if options.json else row(found), flush=True)
 
 
 if __name__ == "__main__":
-    options = argparse.ArgumentParser(prog="tests.load.hostile")
-    options.add_argument("--seconds", type=float, default=10.0)
-    options.add_argument("--only", nargs="*", default=[])
-    options.add_argument("--poll", metavar="URL")
-    given = options.parse_args()
-    if given.poll:
-        poll(given.poll)
-    else:
-        asyncio.run(main(given.seconds, given.only))
+    main()
