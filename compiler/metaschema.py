@@ -60,7 +60,7 @@ def _of_keyword(keyword: str, value: Any) -> tuple[str | None, Iterator[tuple[st
         if keyword == "patternProperties":
             wrong = next((name for name in value if not _is_pattern(name)), None)
             if wrong is not None:
-                return f"named by regular expressions, and {wrong[:80]!r} is none", nothing
+                return f"named by regular expressions, and {wrong[:80]!r} is not one", nothing
         free = keyword == "dependencies"  # of an older draft: lists of names, too
         return None, ((f"/{escape(k)}", part) for k, part in value.items() if not (free and _is_names(part)))
     rule = _RULES.get(keyword)

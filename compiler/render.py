@@ -64,7 +64,7 @@ def _title(region: Region) -> str:
     if region.kind == "root":
         return "root"
     size = f", {_counted(region.count, 'time')}" if region.count is not None else ""
-    limit = f", {region.limit} at one time" if region.kind == "parallel" else ""
+    limit = f", {region.limit} at the same time" if region.kind == "parallel" else ""
     return f"{region.kind} {region.id}{size}{limit}"
 
 

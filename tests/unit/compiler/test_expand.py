@@ -94,7 +94,7 @@ def test_json_is_the_plan_itself(plan: Plan) -> None:
 
 def test_text_shows_regions_ways_and_references(plan: Plan) -> None:
     text = render(plan)
-    assert "parallel fan, 2 times, 100 at one time" in text
+    assert "parallel fan, 2 times, 100 at the same time" in text
     assert "c (condition) -> yes: fan:start, no: z" in text
     assert "send (task)  reads <parallel.index>" in text
 

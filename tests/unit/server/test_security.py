@@ -165,6 +165,7 @@ def test_the_public_routes_are_these() -> None:
         "/callbacks/{token}",
         "/demo/echo",
         "/healthz",
+        "/readyz",
         "/hooks/{id}",
         "/login",
         "/logout",
