@@ -52,18 +52,18 @@ def parse_path(plan: Plan, text: str) -> Path:
             raise ValueError(f"scope {part!r} is neither 'loop#n' nor 'parallel[n]'")
         region = plan.region_index(name)
         if region is None:
-            raise ValueError(f"scope {part!r} names no loop or parallel of this plan")
+            raise ValueError(f"scope {part!r} is not a loop or parallel of this plan")
         path.append((region, int(number)))
     return tuple(path)
 
 
 def parse_key(plan: Plan, text: str) -> NodeKey:
-    """Inverse of `format_key`. Raises ValueError when the text names no node of this plan, or a scope that the node can
+    """Inverse of `format_key`. Raises ValueError when the text is not a node of this plan, or a scope that the node can
     not be in."""
     node_id, _, scope = text.partition("@")
     node = plan.node_index(node_id)
     if node is None:
-        raise ValueError(f"{text!r} names no node of this plan")
+        raise ValueError(f"{text!r} is not a node of this plan")
     path = parse_path(plan, scope)
     around: list[int] = []
     region = plan.region_of[node]
@@ -73,5 +73,5 @@ def parse_key(plan: Plan, text: str) -> NodeKey:
     if [region for region, _ in path] != around:
         inner = plan.regions[around[-1]] if around else None
         where = f"inside {inner.kind} '{inner.id}'" if inner else "in no loop or parallel"
-        raise ValueError(f"{text!r} names no node of this plan: '{node_id}' is {where}")
+        raise ValueError(f"{text!r} is not a node of this plan: '{node_id}' is {where}")
     return path, node

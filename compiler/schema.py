@@ -209,7 +209,7 @@ def schema_error(schema: bytes) -> str | None:
         return f"it has {len(parts):,} parts; the limit is {SCHEMA_PARTS_MAX:,}"
     for target in (part.get(key) for part in parts for key in ("$ref", "$dynamicRef")):
         if isinstance(target, str) and not target.startswith("#"):
-            return f"it refers to {target[:80]!r}, outside of itself"
+            return f"it refers to {target[:80]!r} outside the schema"
     return problem_of(value)
 
 

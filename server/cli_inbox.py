@@ -53,7 +53,7 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
 @click.argument("name")
 @click.option("--payload", metavar="JSON|@FILE", help="Data of the signal, as JSON or @FILE.")
 @click.option("--correlation", help="Only waits with this correlation, or with none, receive it.")
-@click.option("--key", help="Dedupe key: the same key counts once.")
+@click.option("--key", help="Dedupe key: a repeated key has no effect.")
 @click.option("--by", default=None, help="Name to record. Default: your login name.")
 @click.pass_obj
 def signal(

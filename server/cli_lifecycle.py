@@ -56,7 +56,7 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
         "now": f"run {run_id}: the next attempt of {node} is due now",
         "from_block": f"run {made['run']} runs {made['block']} and everything after it again",
         "from_node": f"run {made['run']} runs {node} and everything after it again",
-        "whole_container": f"run {made['run']} runs all of {made['block']} again: more than {node} had run in it",
+        "whole_container": f"run {made['run']} runs all of {made['block']} again: other nodes in it had run too",
     }
     click.echo(lines[made["how"]])
     return cli.OK

@@ -134,7 +134,7 @@ def signal_lines(signals: Sequence[Json]) -> list[str]:
     return [
         f"{signal['seq']:>4}  {plain(signal['name'])}"
         + (f" of {plain(signal['correlation'])}" if signal["correlation"] else "")
-        + (f"  taken by {signal['taken_by']}" if signal["taken_by"] else "  kept")
+        + (f"  received by {signal['taken_by']}" if signal["taken_by"] else "  kept")
         + f"  {plain(short(signal['payload']))}"
         for signal in signals
     ]

@@ -101,7 +101,7 @@ def _installed() -> Iterator[Block]:
             continue
         taken = owners.setdefault(block.spec.type, owner)
         if taken != owner:
-            _log.error("block type %r of %s is left out: %s has one of that name", block.spec.type, owner, taken)
+            _log.error("block type %r of %s is skipped: %s has a block of the same name", block.spec.type, owner, taken)
             continue
         yield block
 
@@ -113,7 +113,7 @@ def _load(point: EntryPoint, owner: str) -> Block | None:
         if not isinstance(block.spec, BlockSpec) or not callable(block.run):
             raise TypeError("it has no BlockSpec or no run")
     except Exception:
-        _log.exception("block %r of %s (%s) cannot be loaded and is left out", point.name, owner, point.value)
+        _log.exception("block %r of %s (%s) cannot be loaded and is skipped", point.name, owner, point.value)
         return None
     loaded: Block = block
     return loaded

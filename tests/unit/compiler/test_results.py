@@ -115,7 +115,7 @@ def test_an_output_schema_takes_the_place_of_the_types_own() -> None:
     ("schema", "says"),
     [
         ({"type": "numbr"}, "numbr"),
-        ({"$ref": "https://example.com/schema"}, "outside of itself"),
+        ({"$ref": "https://example.com/schema"}, "outside the schema"),
         ({"allOf": [{}] * (SCHEMA_PARTS_MAX + 1)}, "limit"),
     ],
 )

@@ -119,7 +119,7 @@ def test_signals_say_what_took_them() -> None:
     signal = {"seq": 1, "name": "paid", "correlation": "o-1", "payload": {"eur": 5}, "taken_by": "go!1"}
     kept = signal | {"seq": 12, "correlation": None, "taken_by": None, "payload": None}
     assert signal_lines([signal, kept]) == [
-        '   1  paid of o-1  taken by go!1  {"eur": 5}',
+        '   1  paid of o-1  received by go!1  {"eur": 5}',
         "  12  paid  kept  null",
     ]
 

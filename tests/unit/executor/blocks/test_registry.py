@@ -73,7 +73,7 @@ def test_a_type_taken_by_another_package(installed: Any, caplog: pytest.LogCaptu
     installed({"a": {"x": first}, "b": {"y": Thing()}})
     with caplog.at_level(logging.ERROR):
         assert Registry.load().handler("thing") is first
-    assert "'thing' of b is left out: a has one" in caplog.text
+    assert "'thing' of b is skipped: a has a block of the same name" in caplog.text
 
 
 def test_sentinels_are_run_by_their_container() -> None:
