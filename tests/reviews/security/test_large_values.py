@@ -124,7 +124,7 @@ async def test_b06_references_stop_at_the_bound_before_the_value_is_built(engine
         tracemalloc.stop()
     assert run.status == "failed"
     assert run.error is not None and run.error["code"] == "payload_too_large"
-    assert "over 16777216 bytes" in run.error["message"]
+    assert "more than 16777216 bytes" in run.error["message"]
     assert peak < 20 * SIZE_MAX_BYTES, f"{peak / MIB:.0f} MiB"
 
 
