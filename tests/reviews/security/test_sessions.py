@@ -202,5 +202,5 @@ def test_b09_guesses_from_many_addresses_are_slowed_down() -> None:
     rates = LoginRates(lambda: 0.0)
     for n in range(LOGINS_IN_ALL):
         rates.trying(f"10.0.0.{n}")
-    with pytest.raises(TooManyTries, match="Too many tries to sign in"):
+    with pytest.raises(TooManyTries, match="Too many sign-in attempts"):
         rates.trying("10.0.1.1")
