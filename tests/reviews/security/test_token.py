@@ -98,7 +98,7 @@ def test_b09_commands_find_the_token_by_themselves(own: Own, tmp_path: Path) -> 
     assert elsewhere.returncode == 4 and "weft token" in elsewhere.stderr and "WEFT_DB" in elsewhere.stderr
     assert own.weft("runs", folder=tmp_path, WEFT_DATA=str(own.folder / ".weft")).returncode == 0
     wrong = own.weft("runs", WEFT_TOKEN="another-token")
-    assert wrong.returncode == 4 and "does not take the token in WEFT_TOKEN" in wrong.stderr
+    assert wrong.returncode == 4 and "refused the token in WEFT_TOKEN" in wrong.stderr
 
 
 def test_b09_links_sign_a_browser_in_once(own: Own) -> None:
@@ -184,7 +184,7 @@ def test_b09_without_a_token_the_command_says_where_it_would_be(tmp_path: Path) 
     assert done.returncode == 4 and str(tmp_path / "weft.token") in done.stderr and done.stdout == ""
     environ["WEFT_TOKEN"] = "off"
     done = subprocess.run(command, cwd=ROOT, env=environ, capture_output=True, text=True, timeout=90, check=False)
-    assert done.returncode == 4 and "asks for no token" in done.stderr
+    assert done.returncode == 4 and "requires no token" in done.stderr
 
 
 def test_b09_the_link_is_in_no_command_line(monkeypatch: pytest.MonkeyPatch) -> None:
