@@ -168,7 +168,7 @@ def test_a_version_that_comes_late_is_not_taken_over_by_another_draft(editor: Ed
 def test_a_button_that_makes_a_draft_pressed_twice_makes_one(editor: Editor, page: Page) -> None:
     before = {draft["id"] for draft in editor.api.get("/api/drafts")["drafts"]}
     page.goto("/")
-    page.get_by_role("button", name="New workflow").dblclick()
+    page.get_by_role("banner").get_by_role("button", name="New workflow").dblclick()
     editor.is_ready("start")
     made = [draft["id"] for draft in editor.api.get("/api/drafts")["drafts"] if draft["id"] not in before]
     assert len(made) == 1

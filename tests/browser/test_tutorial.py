@@ -18,7 +18,7 @@ def test_the_first_run(contexts: Contexts, servers: Servers) -> None:
 
     # 1. Draw it
     page.goto("/")
-    page.get_by_role("button", name="New workflow").click()
+    page.get_by_role("banner").get_by_role("button", name="New workflow").click()
     name = page.get_by_role("banner").get_by_label("Name of the workflow")
     name.fill("hello")
     name.press("Enter")

@@ -11,7 +11,8 @@ export const PARALLEL_FIELDS = ['index', 'iteration', 'item', 'items'] as const
 /** Feedback is offered after everything that is upstream. */
 const FEEDBACK = 1e6
 const MOMENT: JsonSchema = { type: 'integer', description: 'Unix milliseconds' }
-const RESERVED = new Set(['loop', 'parallel', 'workflow', 'variable', 'input'])
+/** Names that a reference reads as something else than a block. */
+export const RESERVED = new Set(['loop', 'parallel', 'workflow', 'variable', 'input'])
 
 /** Where the text stands. `inside`: a loop's own test, which reads from inside the loop. */
 export interface Reader {

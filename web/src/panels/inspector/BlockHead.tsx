@@ -7,8 +7,8 @@ import { runStore } from '../../state/live'
 import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../state/run'
 import { useSelect } from '../../state/store'
 import { setIter, uiStore } from '../../state/ui'
-import { isWritable } from '../../refs/parse'
-import { refName } from '../../refs/scope'
+import { isWritable, normalize } from '../../refs/parse'
+import { refName, RESERVED } from '../../refs/scope'
 import { Button } from '../../ui/Button'
 import { Icon, iconOf } from '../../ui/icons'
 import { Status } from '../../ui/status'
@@ -23,7 +23,7 @@ export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | 
   const iter = useSelect(uiStore, (state) => state.iter)
   const block = doc.blocks[id]!
   const name = nameOf(doc, id)
-  const shared = !readonly && refName(doc, id) === id && name !== id
+  const shared = !readonly && refName(doc, id) === id && normalize(name) !== normalize(id)
   return (
     <header className="inspector__head">
       <div className="inspector__title">
@@ -36,7 +36,7 @@ export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | 
         )}
         {hasRun ? <Status status={node ? shownStatus(node) : statusAt(view, doc, id, iter)} /> : null}
       </div>
-      {shared ? <p className="inspector__note">{isWritable(name) ? 'Another block has this name.' : 'This name cannot be used in references.'} Use <code>{`<${id}>`}</code> in references.</p> : null}
+      {shared ? <p className="inspector__note">{isWritable(name) && !RESERVED.has(normalize(name)) ? 'Another block has this name.' : 'This name cannot be used in references.'} Use <code>{`<${id}>`}</code> in references.</p> : null}
       {block.enabled === false ? <p className="inspector__note">This block is disabled and does not run.</p> : null}
       <dl className="facts">
         <dt>Type</dt><dd>{specs.get(block.type)?.title ?? block.type}</dd>
