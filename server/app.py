@@ -209,7 +209,7 @@ class Server(uvicorn.Server):
         # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
         gc.collect()
         gc.freeze()
-        gc.set_threshold(50_000, 20, 50)
+        gc.set_threshold(10_000, 10, 500)
         if self.started:
             self._say_ready()
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 import orjson
 
@@ -27,6 +27,7 @@ from executor.runtime.launch import Launcher
 from executor.runtime.run import RunLoop
 from executor.runtime.stored import keep_plan, load_plan, output_of
 from executor.runtime.timers import Timers
+from executor.runtime.turns import Turns
 from executor.services import Services
 from executor.store.base import RunRow, Store
 from executor.values.redact import Redactor
@@ -52,6 +53,7 @@ class Parts:
     children: ChildRuns | None = None
     wake: Callable[[str], None] = lambda run: None  # the worker's: something was written for that run
     left: Callable[[], None] = lambda: None  # a run has left memory: it ended, or waits
+    turns: Turns = field(default_factory=Turns)
 
 
 async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
@@ -123,6 +125,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         messages_written=parts.hub.messages.set,
         wake=parts.wake,
         limits=parts.services.limits,
+        turns=parts.turns,
     )
     return loop, _first_facts(parts, plan, state, loop, row.lost_together)
 

@@ -37,6 +37,7 @@ from executor.runtime.move import carried, fit, move_append, translator
 from executor.runtime.said import Stream
 from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
+from executor.runtime.turns import Turns
 from executor.services import RunLimits
 from executor.store.base import Appended, RunRow, RunStatus, Store
 from executor.store.lifecycle import Move
@@ -74,6 +75,7 @@ class RunLoop:
         messages_written: Callable[[], None] = lambda: None,
         wake: Callable[[str], None] = lambda run: None,
         limits: RunLimits | None = None,
+        turns: Turns | None = None,
     ) -> None:
         self.id = row.id
         self._row = row
@@ -91,6 +93,7 @@ class RunLoop:
         self._messages_written = messages_written
         self._wake_other = wake
         self._limits = limits or RunLimits()
+        self._turns = turns or Turns()
 
         self._held_at = self._held_bytes = 0
 
@@ -167,6 +170,7 @@ class RunLoop:
                     self._inbox_may_have_facts = False
                     await self._read_inbox()
                 if self._results or self._said or self._consumed_inbox:
+                    await self._turns.turn()
                     ended = await self._turn()
                     if ended is not None:
                         return ended
@@ -317,6 +321,7 @@ class RunLoop:
 
     async def _attempt(self, command: c.RunNode, seq: int) -> None:
         """`seq`: of the commit that its start is in."""
+        await self._turns.turn()
         self._attempt_ended(command.key, await self._launcher.run(command.key, command.attempt, seq, self._keep))
 
     def _keep(self, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:

@@ -13,7 +13,7 @@ from functools import partial
 from threading import Lock
 from typing import Final, Literal
 
-from executor.values.redact import Redactor
+from executor.values.redact import RedactedStream, Redactor
 
 # Of one attempt.
 LINES_MAX: Final = 200
@@ -48,7 +48,7 @@ class Said:
         self._keep = keep
         self._emit = emit
         self._loop = asyncio.get_running_loop()
-        self._deltas = redactor.stream(self._said)
+        self._deltas: RedactedStream | None = None  # from the first piece to the end: it refers to this object
         self._lock = Lock()
         self._lines: list[str] = []
         self._count = self._bytes = self._left_out = 0
@@ -76,7 +76,9 @@ class Said:
 
     def end(self) -> None:
         """Journal what is left."""
-        self._deltas.end()
+        if self._deltas is not None:
+            self._deltas.end()
+            self._deltas = None
         with self._lock:
             self._ended = True
             if self._left_out:
@@ -120,8 +122,11 @@ class Said:
             self._keep("\n".join(lines), "log")
 
     def _deltas_once(self, text: str) -> None:
-        if not self._ended:
-            self._deltas(text)
+        if self._ended:
+            return
+        if self._deltas is None:
+            self._deltas = self._redactor.stream(self._said)
+        self._deltas(text)
 
     def _said(self, text: str) -> None:
         text = unicode(text)

@@ -197,6 +197,7 @@ class Worker:
             if not await self._admission.enter(row.id, await store.output_bytes(row.id) if row.seq > 1 else 0):
                 await store.release(row.id, row.epoch, row.seq, self._parts.clock.now_ms(), "running")
                 return
+            await self._parts.turns.turn()
             loop, first = await recover(self._parts, self._taken_over(row))
             if row.stalls > STALLS_MAX:
                 message = f"{row.stalls} workers claimed this run and none made progress"

@@ -65,7 +65,7 @@ async def main(db: Path, runs: int) -> dict[str, Any]:
         queued = (await front.count_runs())["queued"]
     gc.collect()  # as the server does when it is ready
     gc.freeze()
-    gc.set_threshold(50_000, 20, 50)
+    gc.set_threshold(10_000, 10, 500)
     load, began = os.getloadavg()[0], time.perf_counter()
     async with opened(db, SystemClock()) as engine:
         ticking = asyncio.create_task(tick(), name="tick")
