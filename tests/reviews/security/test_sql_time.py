@@ -44,7 +44,7 @@ def test_b22_a_query_ends_at_its_time_limit(database: Path, query: str) -> None:
     )
     assert done.returncode == 4, done.stdout
     assert "The query took too long." in done.stderr
-    assert "narrow it" in done.stderr
+    assert "narrow the query" in done.stderr
 
 
 def test_b22_a_quick_query_is_not_cut_off(database: Path) -> None:

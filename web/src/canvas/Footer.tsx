@@ -68,7 +68,7 @@ function Restarted(): ReactElement {
 function Waiting({ wait }: { wait: OpenWait }): ReactElement {
   const now = useClock(1000)
   const timed = wait.kind === 'timer' && wait.dueAt !== null
-  const what = { approval: 'an answer', form: 'an answer', timer: 'its time', signal: `signal “${wait.title}”`, webhook: 'a request', child: 'another run', attention: 'your decision' }[wait.kind]
+  const what = { approval: 'an answer', form: 'an answer', timer: 'its due time', signal: `signal “${wait.title}”`, webhook: 'a request', child: 'another run', attention: 'your decision' }[wait.kind]
   return (
     <p className="foot foot--wait">
       {timed ? <>Continues <In at={wait.dueAt!} /></> : <>Waiting for {what} · {spanText(now - wait.openedAt)}</>}

@@ -114,7 +114,7 @@ export const api = {
   rerunPreview: (id: string, from: string) => get(`/api/runs/${enc(id)}/rerun${query({ from })}`, is.rerun),
   /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */
   retryNode: (id: string, key: string) => make(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, is.retried),
-  /** A new run that goes on from event `seq`, with these outputs (by node key) in place of recorded ones. */
+  /** A new run that continues from event `seq`, with these outputs (by node key) in place of recorded ones. */
   fork: (id: string, seq: number, outputs: Record<string, Json> = {}) => make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
   /** Move an open run to another version of its workflow. */
   migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, is.migrated),
@@ -124,7 +124,7 @@ export const api = {
 
   // waits
   waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) => get(`/api/waits${query({ status, run, limit })}`, is.waits),
-  /** `link` is the wait's resume link, absolute or not. Raises ApiError 422 (fields) or 409 (somebody was first). */
+  /** `link` is the wait's resume link, absolute or not. Raises ApiError 422 (fields) or 409 (answered before). */
   answer: (link: string, action: string | null, fields: Record<string, Json>, by?: string) =>
     post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),
 

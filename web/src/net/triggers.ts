@@ -28,6 +28,6 @@ export const triggers = {
   /** With its secret and its last deliveries. */
   webhook: (id: string) => get(webhook(id), is.webhookDetail),
   switchWebhook: (id: string, on: boolean) => post(`${webhook(id)}/${on ? 'enable' : 'disable'}`, {}, is.webhookDetail),
-  /** A new secret; the old one counts no more. */
+  /** A new secret; the old one is no longer valid. */
   rotate: async (id: string): Promise<string> => (await post(`${webhook(id)}/rotate`, {}, is.rotated)).secret,
 }

@@ -29,7 +29,7 @@ export function MigrateDialog({ run, version, onClose }: { run: RunView; version
     setTrouble(null)
     try {
       const { moved } = await api.migrate(run.id, to)
-      toast(moved ? `The run now uses version ${to}.` : `The run moves to version ${to} as soon as whoever runs it answers.`, moved ? 'ok' : 'wait')
+      toast(moved ? `The run now uses version ${to}.` : `The run moves to version ${to} when its worker confirms it.`, moved ? 'ok' : 'wait')
       onClose()
     } catch (error) {
       setTrouble({ message: messageOf(error), hint: error instanceof ApiError ? error.hint : '', misfits: error instanceof ApiError ? misfitsOf(error.problem.conflicts) : [] })

@@ -109,5 +109,5 @@ function detailOf(data: EventData): string {
 const SKIPS: Record<string, string> = { pruned: 'branch not taken', skip_if: 'its skip condition was true', expired: 'no answer in time' }
 const OUTCOMES: Record<string, string> = { fired: 'wait finished', answered: 'answered', expired: 'expired', cancelled: 'wait cancelled' }
 const WAITS: Record<string, string> = {
-  approval: 'a decision', form: 'an answer', timer: 'its time', signal: 'a signal', webhook: 'a request', child: 'a run it started', attention: 'a decision about a lost attempt',
+  approval: 'a decision', form: 'an answer', timer: 'its due time', signal: 'a signal', webhook: 'a request', child: 'a run it started', attention: 'a decision about a lost attempt',
 }
