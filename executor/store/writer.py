@@ -232,9 +232,11 @@ class Writer:
     def _try(self, items: list[Item]) -> tuple[list[Settled], list[Item]]:
         """Commit the items once: what is settled, and what is worth another try. Never raises."""
         try:
-            return list(zip(items, self._commit(items), strict=True)), []
+            outcomes = self._commit(items)
         except Exception as error:
             failure = as_weft_error(error, path=self._database.path)
+        else:
+            return list(zip(items, outcomes, strict=True)), []
         if not isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
             if len(items) == 1:
                 return [(items[0], Outcome(None, failure))], []
