@@ -8,10 +8,13 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.views import WaitView
-from server.pages.forms import form_fields
+from server.pages.forms import form_fields, schema_fields
 from server.pages.html import Html, el, join, moment, page, value_view
 
 _LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done", "fail": "Mark as failed"}
+
+# What an answer holds beside the fields; it is said in words elsewhere on the page.
+_SAID = ("action", "answered_by", "answered_at")
 
 
 def ask(
@@ -86,7 +89,9 @@ def unknown() -> Response:
 
 def _closed(wait: WaitView, said: str, status: int, script: str | None) -> Response:
     answer = wait.response if isinstance(wait.response, dict) else None
-    shown = {name: value for name, value in (answer or {}).items() if name not in ("answered_by", "answered_at")}
+    shown = {_label(wait.schema, name): value for name, value in (answer or {}).items() if name not in _SAID}
+    if action := (answer or {}).get("action"):
+        shown = {"Answer": _words(str(action)), **shown}
     details = join(
         el("p", "Recorded ", moment(wait.answered_at_ms), ".", class_="quiet") if wait.answered_at_ms else None,
         value_view(shown) if shown else None,
@@ -102,6 +107,10 @@ def _closed(wait: WaitView, said: str, status: int, script: str | None) -> Respo
         live=False,
         script=script,
     )
+
+
+def _label(schema: Any, name: str) -> str:
+    return str(schema_fields(schema).get(name, {}).get("title") or name)
 
 
 def _title(wait: WaitView) -> str:

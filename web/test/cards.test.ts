@@ -51,8 +51,8 @@ test('b10: a container that grows moves on what it would grow into, and nothing 
   } as Document
   const [wide] = applyCommand(doc, { type: 'moveBlocks', to: { a: [304, 160] } }, specs)
   const { at, size } = wide.blocks.loop!
-  assert.deepEqual([at, size], [[0, 0], [528, 240]])
-  assert.deepEqual(['next', 'low', 'aside', 'left'].map((id) => wide.blocks[id]!.at), [[544, 0], [0, 256], [544, 400], [-300, 208]])
+  assert.deepEqual([at, size], [[0, 0], [528, 272]])
+  assert.deepEqual(['next', 'low', 'aside', 'left'].map((id) => wide.blocks[id]!.at), [[544, 0], [0, 288], [544, 400], [-300, 208]])
   const [same] = applyCommand(doc, { type: 'moveBlocks', to: { a: [48, 80] } }, specs)
   assert.deepEqual(same.blocks.next, doc.blocks.next)
 })

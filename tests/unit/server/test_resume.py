@@ -73,6 +73,7 @@ async def test_a_second_press_says_who_and_when(client: httpx.AsyncClient, link:
     assert "already answered by Ada &lt;A&gt;" in late.text and "<time" in late.text
     look = await client.get(link, headers=HTML)
     assert look.status_code == 200 and "already answered by Ada" in look.text and "<form" not in look.text
+    assert ">Answer<" in look.text and ">Approve<" in look.text and ">action<" not in look.text
     problem = await client.post(link, json={"action": "reject", "fields": {"amount": 1}})
     assert (problem.status_code, problem.json()["code"], problem.json()["answered_by"]) == (
         409,

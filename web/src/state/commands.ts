@@ -361,14 +361,15 @@ function growOne(doc: Document, id: string, specs: Specs): Document {
   const boxes = children.map((child) => {
     const inner = doc.blocks[child]!
     const [w, h] = sizeOf(inner, specs.get(inner.type))
-    return { x: inner.at![0], y: inner.at![1], right: inner.at![0] + w, bottom: inner.at![1] + h }
+    const below = kindOf(doc, child, specs) ? MARGIN : PAD.bottom // A card grows in a run: a line that waits, an error.
+    return { x: inner.at![0], y: inner.at![1], right: inner.at![0] + w, bottom: inner.at![1] + h + below }
   })
   const dx = up(Math.max(0, MARGIN - Math.min(...boxes.map((b) => b.x))))
   const dy = up(Math.max(0, PAD.top - Math.min(...boxes.map((b) => b.y))))
   const [w, h] = sizeOf(block, spec)
   const size: Point = [
     Math.max(w + dx, up(Math.max(...boxes.map((b) => b.right)) + dx + MARGIN)),
-    Math.max(h + dy, up(Math.max(...boxes.map((b) => b.bottom)) + dy + MARGIN)),
+    Math.max(h + dy, up(Math.max(...boxes.map((b) => b.bottom)) + dy)),
   ]
   const patches: Record<string, Partial<Block>> = {}
   if (dx || dy) {

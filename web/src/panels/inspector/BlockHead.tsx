@@ -81,7 +81,7 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
       {node?.cached ? <Fact name="Output">From the cache</Fact> : null}
       {node?.lost ? <Fact name="Restarts">{node.lost}</Fact> : null}
       {node?.status === 'waiting' && due ? <Fact name="Expires in">{due}</Fact> : null}
-      {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'Duration' : 'Running for'}>{durationText(took)}</Fact> : null}
+      {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'Duration' : node?.status === 'waiting' ? 'Waiting for' : 'Running for'}>{durationText(took)}</Fact> : null}
       {node?.route && node.route !== 'out' ? <Fact name="Branch taken">{routeTitle(doc, id, node.route, specs)}</Fact> : null}
     </>
   )
