@@ -57,6 +57,12 @@ test('b10: a container that grows moves on what it would grow into, and nothing 
   assert.deepEqual(same.blocks.next, doc.blocks.next)
 })
 
+test('b10: a container that would only touch what stands above it moves away as well', () => {
+  const above = { id: 'above', x: 288, y: 0, w: 208, h: 64 }
+  const { shift } = roomAround({ x: 288, y: 112, w: 208, h: 64 }, { x: 240, y: 64, w: 288, h: 160 }, [above])
+  assert.deepEqual(shift, [0, 32])
+})
+
 test('b10: the first free place lies downwards', () => {
   assert.deepEqual(freePlace([0, 0], [208, 64], [{ x: 0, y: 0, w: 208, h: 64 }, { x: 0, y: 96, w: 208, h: 64 }]), [0, 176])
   assert.deepEqual(freePlace([0, 0], [208, 64], []), [0, 0])

@@ -18,7 +18,8 @@ const ABOVE = 32
 /** A container `outer` is wrapped around `inner`. How far it has to move away from what stands left of and above it, and where
  * others have to move, to the right or down. `others`: the blocks that are not wrapped. */
 export function roomAround(inner: Box, outer: Box, others: readonly (Box & { id: string })[], beside = BESIDE, above = ABOVE): { shift: Point; moves: Record<string, Point> } {
-  const near = (box: Box): boolean => across(box, outer) && along(box, outer)
+  const wide = { x: outer.x - GRID, y: outer.y - GRID, w: outer.w + 2 * GRID, h: outer.h + 2 * GRID }
+  const near = (box: Box): boolean => across(box, wide) && along(box, wide)
   const left = others.filter((box) => right(box) <= inner.x)
   const higher = others.filter((box) => right(box) > inner.x && bottom(box) <= inner.y && box.x < right(inner))
   const shift: Point = [
