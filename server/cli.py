@@ -298,7 +298,7 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     if kept is not None:
         cut = kept["value_truncated"]
         value = kept["value_preview"] if cut else json.dumps(kept["value"], ensure_ascii=False)
-        said = with_clock(f"attempt {kept['attempt']} stored at {kept['at_ms']} ms: ")
+        said = with_clock(f"attempt {kept['attempt']} saved a checkpoint at {kept['at_ms']} ms: ")
         click.echo(f"  {said}{plain(value)}")
     return OK
 
