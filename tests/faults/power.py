@@ -140,7 +140,7 @@ def _one(image: Image, told: bytes, folder: Path, tally: Tally, play_on: bool) -
             found = _end_of(db, acks, folder)
     except sqlite3.DatabaseError as error:
         found = [f"I12 {error}"]
-    lost = [what for what in found if "was acknowledged and is not there" in what]
+    lost = [what for what in found if "was acknowledged" in what]
     tally.lost += bool(lost)
     tally.lost_max = max(tally.lost_max, len(lost))
     tally.corrupt += any(what.startswith("I12 ") for what in found)

@@ -47,7 +47,9 @@ async def test_a_long_attempt_goes_on_where_its_checkpoint_is(servers: Servers, 
     assert (kept["attempt"], kept["value"], kept["value_truncated"]) == (1, STOP, False)
     assert done.read_text().split() == ITEMS[:STOP]
     said = await why(first.url, run)
-    assert re.fullmatch(r"work  running\n(  .*\n)*  attempt 1 saved a checkpoint at \d{4}-\d\d-\d\d [\d:]{8}: 3\n", said), said
+    assert re.fullmatch(
+        r"work  running\n(  .*\n)*  attempt 1 saved a checkpoint at \d{4}-\d\d-\d\d [\d:]{8}: 3\n", said
+    ), said
     await first.kill()
 
     second = await servers.start()

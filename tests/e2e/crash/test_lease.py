@@ -39,7 +39,7 @@ async def test_a_late_write_of_the_former_owner_is_refused(
             assert late.key == fresh.key == f"{run}:step2"
             with caplog.at_level(logging.WARNING, "weft.worker"):
                 late.gate.set()
-                await until(lambda: "another worker has it" in caplog.text, 60)
+                await until(lambda: "lost the lease to another worker" in caplog.text, 60)
             assert (await first.get_run(run)).status == "running"
             fresh.gate.set()
             assert (await ended(second, run)).status == "succeeded"

@@ -50,7 +50,7 @@ async def test_a_frozen_server_loses_its_runs_and_can_not_write_to_them(
         service.holds.clear()
         service.release()
         first.thaw()
-        await until(lambda: "another worker has it" in first_log.read_text(), 60)
+        await until(lambda: "lost the lease to another worker" in first_log.read_text(), 60)
         after = await at_first.submit(job)  # it works on
         await at_first.finish(timeout_s=60)
         await at_second.finish(timeout_s=60)

@@ -12,7 +12,7 @@ from tests.e2e.conftest import ServerProcess
 
 REFUSED = r"status of 401|status of 409"
 COPY = re.compile("^Open a copy of ")
-USED = re.compile("used already, or its 10 minutes are over")
+USED = re.compile("already been used, or is more than 10 minutes old")
 
 
 def start(servers: Servers, contexts: Contexts) -> tuple[ServerProcess, Watched, Page, str]:
@@ -93,7 +93,7 @@ def test_b10_a_session_that_ends_under_an_open_draft_loses_nothing(servers: Serv
     expect(dialog).to_contain_text("You are signed out")
     dialog.get_by_label("Token").fill("not the token")
     dialog.get_by_role("button", name="Sign in").click()
-    expect(dialog.get_by_role("alert")).to_contain_text("not this server's token")
+    expect(dialog.get_by_role("alert")).to_contain_text("The token is not valid")
     dialog.get_by_label("Token").fill(token)
     with page.expect_navigation():
         dialog.get_by_role("button", name="Sign in").click()

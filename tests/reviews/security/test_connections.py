@@ -100,10 +100,10 @@ async def test_v05_used_up_descriptors_are_reported(tmp_path: Path) -> None:
     async with serving(tmp_path) as server:
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (4, 4))
         async with asyncio.timeout(60):
-            while "no file descriptor is left" not in (tmp_path / "log").read_text():
+            while "no file descriptors are left" not in (tmp_path / "log").read_text():
                 await asyncio.sleep(0.1)
         await asyncio.sleep(2)
-        assert (tmp_path / "log").read_text().count("no file descriptor is left") == 1
+        assert (tmp_path / "log").read_text().count("no file descriptors are left") == 1
 
 
 def test_v05_what_anyio_needs_is_imported_before_descriptors_are_used_up() -> None:
