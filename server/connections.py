@@ -137,7 +137,7 @@ class Connection(HttpToolsProtocol):
         """For a whole request."""
         return self._in_head or self._in_body or not self.is_busy
 
-    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override]
+    def connection_made(self, transport: asyncio.Transport) -> None:  # type: ignore[override] # as uvicorn's
         super().connection_made(transport)
         self.network = _network(self.client[0] if self.client else "")
         self._limit_time()
@@ -165,7 +165,7 @@ class Connection(HttpToolsProtocol):
             self._cancel_deadline()
         self.server_state.settle(self)
 
-    def eof_received(self) -> bool | None:  # type: ignore[override]
+    def eof_received(self) -> bool | None:  # type: ignore[override] # uvicorn: None
         """True keeps the other direction open."""
         if self.is_waiting or self.cycle.scope.get(LIVE):
             return None

@@ -201,7 +201,7 @@ def notes_of(kind: str, params: Mapping[str, Any]) -> str:
 
 
 def policy_of(kind: str, params: Mapping[str, Any]) -> dict[str, Any]:
-    """Sim's `api` block repeats requests that failed, those that change something only if it is told to."""
+    """Sim's `api` block repeats requests that failed, but repeats writes only when asked to."""
     if kind != "api":
         return {}
     retries = _number(params.get("retries") or 0)

@@ -129,7 +129,7 @@ class TimerFired(Struct, frozen=True):
 
 
 class AttemptLost(Struct, frozen=True):
-    """The process that ran this attempt is gone; nobody knows how far it got. `together`: it had other runs as well, so
+    """The process that ran this attempt is gone; how far it got is unknown. `together`: it had other runs as well, so
     this one need not be the cause."""
 
     at_ms: int

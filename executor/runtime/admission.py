@@ -48,7 +48,7 @@ class Admission:
         while self._waiting:
             run, bytes, turn = self._waiting[0]
             used = self._held() + sum(self._entering.values())
-            if not turn.done():  # else whoever waited was cancelled
+            if not turn.done():  # else the waiting task was cancelled
                 if used and used + bytes > self._most_bytes and not self._closed:
                     return
                 if not self._closed:

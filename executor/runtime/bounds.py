@@ -1,7 +1,7 @@
 """What a run may leave behind in all: the bytes of its outputs, and those of its family.
 
 Reaching a bound ends the run. The end is recorded like any other (`run.cancelling` with the error), and the bytes are
-counted from the journal, so whoever takes the run over decides the same.
+counted from the journal, so a worker that claims the run decides the same.
 """
 
 from __future__ import annotations

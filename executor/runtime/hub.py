@@ -74,7 +74,7 @@ class Hub:
         return future
 
     def watched(self) -> list[str]:
-        """The runs that somebody waits for."""
+        """The runs that have a waiting reader."""
         return list(self._waiters)
 
     def _forget(self, run: str, future: asyncio.Future[None]) -> None:

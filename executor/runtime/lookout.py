@@ -19,7 +19,7 @@ class Lookout:
         self._task: asyncio.Task[None] | None = None
 
     def begin(self) -> None:
-        """Look while somebody watches the hub. To be called with each watch."""
+        """Look while the hub has watchers. Call it with each watch."""
         if self._task is None or self._task.done():
             self._task = asyncio.create_task(self._look(), name="lookout")
 

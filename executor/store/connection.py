@@ -41,7 +41,7 @@ class CommitUncertain(Exception):
 
 class Tx:
     """An open transaction. `events` collects journal rows, which go in together just before the commit. `facts`:
-    whether there are any in any inbox, None: nobody has looked."""
+    whether there are any in any inbox, None: not yet looked up."""
 
     __slots__ = ("db", "events", "facts")
 
