@@ -13,7 +13,7 @@ from tests.load.size import WHOLE, size
 
 RUNS = size(2_000, 10_000)
 BYTES_PER_RUN_MAX = 2_048
-# A sample is too small to tell a run's share from what the allocator takes by the megabyte.
+# In a sample a round is small beside what the allocator takes by the megabyte.
 SLACK_BYTES = 0 if WHOLE else 4_000_000
 
 
