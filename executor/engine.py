@@ -1,4 +1,4 @@
-"""The facade of weft: what the server, the CLI and tests call. Read this first, then `runtime/run.py`.
+"""The facade of weft: what the server, the CLI and tests call. Read this first, then `runtime/loop.py`.
 
     engine = await Engine.open(store, services=services, registry=registry, secret=secret)  # or embed.open_engine
     submitted = await engine.submit(document, input={"amount": 12})
@@ -42,9 +42,9 @@ from executor.runtime.clock import Clock, SystemClock
 from executor.runtime.cursor import PATIENCE_S, Cursor
 from executor.runtime.hub import Deltas, Hub
 from executor.runtime.lookout import Lookout
+from executor.runtime.new_run import Origin, new_run, origin_of
 from executor.runtime.pages import Pages
 from executor.runtime.recover import Parts, keep_plan, load_plan
-from executor.runtime.starting import Origin, new_run, origin_of
 from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
 from executor.services import Services

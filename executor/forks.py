@@ -37,7 +37,7 @@ from executor.core.state import DECIDED, RunPhase, State
 from executor.errors import BadRequest, BlockError, Conflict
 from executor.journal import Codec
 from executor.links import Links
-from executor.runtime.absorb import Absorber
+from executor.runtime.recorder import Recorder
 from executor.runtime.stored import output_of
 from executor.store.base import NewRun, Record, RunRow, SignalRow, Store, WaitRow
 from executor.values.output import check_output
@@ -188,7 +188,7 @@ async def _edited(
     records = list(copied.records)
     if not edits:
         return records, ()
-    absorber = Absorber(
+    recorder = Recorder(
         run_id=row.id,
         epoch=0,
         plan=plan,
@@ -202,7 +202,7 @@ async def _edited(
         edit = edits.get(event.key) if isinstance(event, NodeSucceeded | RegionExited) else None
         anew = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
         output = edit if edit is not None else None if anew else await output_of(store, record)
-        made = absorber.replay(event, record, output)
+        made = recorder.replay(event, record, output)
         if edit is not None or anew:
             final = edit if edit is not None else made
             assert final is not None

@@ -40,11 +40,11 @@ class Checkpoints:
 
     async def last(self, key: str) -> Any:
         """What was kept last for this node key; None: nothing. Raises BlockError when the database cannot be read."""
-        row = await self.surely(lambda: self._store.get_checkpoint(self._run_id, key))
+        row = await self.with_retries(lambda: self._store.get_checkpoint(self._run_id, key))
         return None if row is None else orjson.loads(row.data)
 
-    def keeper(self, key: str, attempt: int) -> Keeper:
-        return Keeper(self, key, attempt)
+    def writer(self, key: str, attempt: int) -> CheckpointWriter:
+        return CheckpointWriter(self, key, attempt)
 
     def encode(self, value: Any) -> bytes:
         """JSON without secrets. Raises BlockError: it is none, or too large."""
@@ -63,7 +63,7 @@ class Checkpoints:
         row = CheckpointRow(self._run_id, key, attempt, self._clock.now_ms(), data)
         await self._store.put_checkpoint(self._epoch, row)
 
-    async def surely(self, ask: Callable[[], Awaitable[T]]) -> T:
+    async def with_retries(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Both can be asked for again: writing a checkpoint twice is writing it once."""
         for pause_s in AGAIN_S:
             try:
@@ -78,7 +78,7 @@ class Checkpoints:
             raise BlockError(message, code=error.code, retryable=True) from error
 
 
-class Keeper:
+class CheckpointWriter:
     """Of one attempt, made in the event loop it runs in."""
 
     __slots__ = ("_attempt", "_checkpoints", "_key", "_loop", "_over")
@@ -93,7 +93,7 @@ class Keeper:
     async def keep(self, value: Any) -> None:
         """See Context.checkpoint."""
         data = self._checkpoints.encode(value)
-        await self._checkpoints.surely(lambda: self._put(data))
+        await self._checkpoints.with_retries(lambda: self._put(data))
 
     def keep_from_thread(self, value: Any) -> None:
         """See Context.checkpoint_from_thread."""

@@ -21,7 +21,7 @@ from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import BadRequest, BlockError
 from executor.runtime.clock import Clock
-from executor.runtime.starting import Origin, new_run, origin_of
+from executor.runtime.new_run import Origin, new_run, origin_of
 from executor.store.base import NewRun, Store
 from executor.values.schema import Matches
 

@@ -24,11 +24,11 @@ from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced, StoreError
 from executor.notifications.seal import seal
+from executor.runtime.attempt_log import AttemptLog, Stream, unicode
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
-from executor.runtime.said import Said, Stream, unicode
 from executor.runtime.time_limit import OutOfTime, TimeLimit
 from executor.services import Services
 from executor.store.base import NewRun
@@ -157,16 +157,16 @@ class Launcher:
             message = f"{type(error).__name__}: {error} (server log reference {reference})"
             return self._erred(key, attempt, ErrorInfo("internal_error", message, False, node.block))
 
-    async def taken(self, key: NodeKey, output: Any) -> bytes | ErrorInfo:
+    async def encode_external(self, key: NodeKey, output: Any) -> bytes | ErrorInfo:
         """An output that came from outside (an answer, a signal, a child) as JSON, or why it cannot be this node's. It
         may be over the bounds though all in it is not: with what is said around an answer, with all ends of a child."""
         try:
             data = encode_payload(output)
         except BlockError as error:
             return self._refused(key, error)
-        return await self.unfit(key, data) or data
+        return await self.validate_output(key, data) or data
 
-    async def unfit(self, key: NodeKey, output: bytes) -> ErrorInfo | None:
+    async def validate_output(self, key: NodeKey, output: bytes) -> ErrorInfo | None:
         """Why such an output does not fit this node's schema."""
         try:
             await check_output(self._plan.nodes[key[1]], output, self._services.sandbox.matches)
@@ -189,12 +189,12 @@ class Launcher:
             prepared = self._prepared[key[1]] = _Prepared(node, addresses)
         template = prepared.template
         key_text = self._key_text(key)
-        said = Said(
+        said = AttemptLog(
             self._redactor,
             lambda message, stream: keep(key, attempt, message, stream),
             lambda text: self._emit(key_text, text, seq),
         )
-        keeper = self._checkpoints.keeper(key_text, attempt)
+        checkpoints = self._checkpoints.writer(key_text, attempt)
         skip_if = template.skip_if(self._values, path)
         if skip_if is not None and truthy((await self._evaluate(key_text, attempt, [skip_if]))[0]):
             # A container is passed over by opening nothing: its end sentinel then leads on.
@@ -216,8 +216,8 @@ class Launcher:
             emit=said.emit,
             log=said.log,
             evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
-            checkpoint=keeper.keep,
-            checkpoint_from_thread=keeper.keep_from_thread,
+            checkpoint=checkpoints.keep,
+            checkpoint_from_thread=checkpoints.keep_from_thread,
             wired=prepared.wired,
             turn=turn,
             count=count,
@@ -242,7 +242,7 @@ class Launcher:
             context.waiting, context.queueing = limit.waiting, limit.queueing
             return await limit.around(handler.run(context)), cache_key
         finally:
-            keeper.end()
+            checkpoints.end()
             said.end()
 
     async def _prepare_child(self, request: ChildRequest) -> NewRun:

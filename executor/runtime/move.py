@@ -25,8 +25,8 @@ from executor.core.explain import explain
 from executor.core.state import RunPhase, State, Status
 from executor.errors import BlockError, CorruptJournal
 from executor.journal import Codec
-from executor.runtime.absorb import Absorber
 from executor.runtime.launch import Result
+from executor.runtime.recorder import Recorder
 from executor.runtime.stored import output_of
 from executor.store.base import Append, Record, RunRow, Store
 from executor.store.lifecycle import Move
@@ -75,7 +75,7 @@ class _Reader:
     def __init__(self, row: RunRow, old: Plan, new: Plan) -> None:
         self._old, self._new = old, new
         self._codec = Codec(new)
-        self._absorber = Absorber(
+        self._recorder = Recorder(
             run_id=row.id,
             epoch=0,
             plan=new,
@@ -116,7 +116,7 @@ class _Reader:
                     self.untold[key] = because
                 if isinstance(event, NodeSkipped) and event.reason == "pruned":
                     self.untold.pop(event.key, None)
-                self._absorber.replay(event, record, await output_of(store, record))
+                self._recorder.replay(event, record, await output_of(store, record))
         except (AssertionError, KeyError, IndexError, ValueError, BlockError, CorruptJournal) as error:
             where = f"{record.node}@{record.path}" if record.path else record.node
             return Misfit(where, f"event {record.seq} ({record.type}) is not possible: {error}")

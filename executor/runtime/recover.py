@@ -17,14 +17,14 @@ from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.errors import CorruptJournal, Fenced
 from executor.journal import Codec
-from executor.runtime.absorb import Absorber
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.runtime.hub import Hub
 from executor.runtime.launch import Launcher
-from executor.runtime.run import RunLoop
+from executor.runtime.loop import RunLoop
+from executor.runtime.recorder import Recorder
 from executor.runtime.stored import keep_plan, load_plan, output_of
 from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
@@ -63,7 +63,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
     values = Values(plan, orjson.loads(row.input), parts.services.env)
     codec = Codec(plan)
     state = State.new(plan)
-    absorber = Absorber(
+    recorder = Recorder(
         run_id=row.id,
         epoch=row.epoch,
         plan=plan,
@@ -87,9 +87,9 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
             output = record.output
             if output is None and record.data is not None:
                 output = await output_of(parts.store, record)
-            absorber.replay(event, record, output)
+            recorder.replay(event, record, output)
             if isinstance(event, RunStarted) and event.source_run is not None:
-                absorber.reuse(await _reused_outputs(parts.store, plan, event))
+                recorder.reuse(await _reused_outputs(parts.store, plan, event))
         after = records[-1].seq
     if state.seq != row.seq:
         now = await parts.store.get_run(row.id)
@@ -117,7 +117,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         state=state,
         values=values,
         launcher=launcher,
-        absorber=absorber,
+        recorder=recorder,
         store=parts.store,
         timers=parts.timers,
         now_ms=parts.clock.now_ms,

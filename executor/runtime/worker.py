@@ -20,8 +20,8 @@ from executor.errors import Fenced, StoreError
 from executor.repeated import Repeated
 from executor.runtime.admission import Admission
 from executor.runtime.children import cancel_of_orphan
+from executor.runtime.loop import RunLoop
 from executor.runtime.recover import Parts, recover
-from executor.runtime.run import RunLoop
 from executor.store.base import RunRow
 
 log = logging.getLogger("weft.worker")
@@ -103,7 +103,7 @@ class Worker:
         """Something may be due; with `run_id`, something is in that run's inbox."""
         loop = self._loops.get(run_id) if run_id is not None else None
         if loop is not None:
-            loop.nudge()
+            loop.inbox_changed()
         else:
             self._wake.set()
 
@@ -126,7 +126,7 @@ class Worker:
             self._wake.clear()
             try:
                 if clock.now_ms() < self._last_ms - CLOCK_STEP_MS or loop_time() >= self._mend_at_s:
-                    await self._mend_clock()
+                    await self._repair_clock_skew()
                     self._mend_at_s = loop_time() + MEND_EVERY_S
                 self._last_ms = clock.now_ms()
                 if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
@@ -160,7 +160,7 @@ class Worker:
             # jitter keeps several idle workers from looking at the same moment
             await self._sleep(idle_s * random.uniform(1.0, 1.05))
 
-    async def _mend_clock(self) -> None:
+    async def _repair_clock_skew(self) -> None:
         """At the start, when the clock was set back, and now and then: nothing may wait for a time that was only
         thought to come."""
         await self._renew()  # own leases are of the new time then
@@ -282,5 +282,5 @@ class Worker:
                         log.warning("run %s: lost the lease to another worker", run_id)
                         task.cancel()
                 elif run_id in self._loops:
-                    self._loops[run_id].nudge()  # an answer may have been written by another process
+                    self._loops[run_id].inbox_changed()  # an answer may have been written by another process
         self._renewed_at_ms = now_ms

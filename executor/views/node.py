@@ -18,7 +18,7 @@ from executor.blocks.base import Bound
 from executor.core.events import ScopesOpened
 from executor.errors import BlockError, NotFound
 from executor.journal import Codec
-from executor.runtime.absorb import Absorber
+from executor.runtime.recorder import Recorder
 from executor.runtime.recover import output_of
 from executor.services import Services
 from executor.store.base import TERMINAL, EventFilter, Record, RunRow, Store
@@ -211,7 +211,7 @@ async def _values_before(
     env = {name: MARK if name in services.secrets else value for name, value in services.env.items()}
     values = Values(plan, orjson.loads(row.input), env)
     codec = Codec(plan)
-    absorber = Absorber(
+    recorder = Recorder(
         run_id=row.id,
         epoch=0,
         plan=plan,
@@ -229,7 +229,7 @@ async def _values_before(
         for record in records:
             if record.type in _CHANGES:
                 event = codec.to_event(record)
-                absorber.replay(event, record, await output_of(store, record))
+                recorder.replay(event, record, await output_of(store, record))
                 if isinstance(event, ScopesOpened):
                     path, start = event.key
                     opened[path, plan.nodes[start].body] = event.first + event.count

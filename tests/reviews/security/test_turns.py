@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.runtime.run import INLINE_BATCH_BYTES, RunLoop
+from executor.runtime.loop import INLINE_BATCH_BYTES, RunLoop
 from executor.runtime.turns import STEPS_MAX, Turns
 from executor.store.base import Append, Appended
 from executor.store.sqlite import SQLiteStore

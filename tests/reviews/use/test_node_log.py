@@ -17,7 +17,7 @@ from executor.blocks.base import Context, Done
 from executor.blocks.python import Python
 from executor.engine import Engine
 from executor.errors import BlockError
-from executor.runtime.said import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, Said
+from executor.runtime.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
 from executor.store.base import EventFilter
 from executor.upkeep.invariants import check, open_read_only
 from executor.values.redact import Redactor
@@ -165,7 +165,7 @@ async def test_long_lines_and_long_texts_are_cut(tmp_path: Path) -> None:
 async def test_secrets_are_taken_out() -> None:
     kept: list[tuple[str, str]] = []
     live: list[str] = []
-    said = Said(Redactor({"KEY": "s3cret-value"}), lambda text, stream: kept.append((stream, text)), live.append)
+    said = AttemptLog(Redactor({"KEY": "s3cret-value"}), lambda text, stream: kept.append((stream, text)), live.append)
     said.log("the key is", "s3cret-value")
     for piece in ("it is s3cr", "et-va", "lue, yes"):
         said.emit(piece)
@@ -179,7 +179,7 @@ async def test_secrets_are_taken_out() -> None:
 
 async def test_what_surrogates_and_nothing_leave() -> None:
     kept: list[tuple[str, str]] = []
-    said = Said(Redactor({}), lambda text, stream: kept.append((stream, text)), lambda text: None)
+    said = AttemptLog(Redactor({}), lambda text, stream: kept.append((stream, text)), lambda text: None)
     said.log("caf\udce9")
     said.log()
     said.end()

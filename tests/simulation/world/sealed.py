@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
-from executor.runtime import pages, recover, run
+from executor.runtime import loop, pages, recover
 from executor.values import payload, schema
 
 
@@ -39,7 +39,7 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         "recover_page": rng.choice((4, 10_000)),
     }
     before = (
-        secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
+        secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
         schema.CHECK_S_MAX,
     )  # fmt: skip
     state = random.getstate()
@@ -49,7 +49,7 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         random.seed(seed)
         secrets.token_hex = lambda nbytes=None: f"{rng.getrandbits(8 * (nbytes or 32)):0{2 * (nbytes or 32)}x}"
         payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
-        run.INLINE_BATCH_MAX = tunables["inline_batch_max"]
+        loop.INLINE_BATCH_MAX = tunables["inline_batch_max"]
         pages.PAGE = tunables["pages"]
         recover.PAGE = tunables["recover_page"]
         schema.CHECK_S_MAX = math.inf  # type: ignore[misc]
@@ -61,6 +61,6 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         log.propagate = propagate
         random.setstate(state)
         (  # type: ignore[misc]
-            secrets.token_hex, payload.INLINE_MAX_BYTES, run.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
+            secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
             schema.CHECK_S_MAX,
         ) = before  # fmt: skip

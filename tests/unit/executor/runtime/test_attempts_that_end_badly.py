@@ -11,7 +11,7 @@ import pytest
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Outcome, Suspend
 from executor.errors import BlockError
-from executor.runtime import run as run_loop
+from executor.runtime import loop as run_loop
 from tests.unit.executor.children.given import document, ended, engine_on
 from tests.unit.executor.lifecycle.given import chain, until
 

@@ -24,7 +24,7 @@ JOIN_S: Final = 0.25
 Stream = Literal["log", "text"]
 
 
-class Said:
+class AttemptLog:
     """`keep` journals a message; `emit` sends a piece of live text to readers."""
 
     __slots__ = (

@@ -39,10 +39,10 @@ from executor.core.state import RunPhase, State
 from executor.errors import BlockError
 from executor.journal import Codec
 from executor.notifications import messages
+from executor.runtime.attempt_log import Stream
+from executor.runtime.attention import question
 from executor.runtime.children import fact_of_cancel, fact_of_end
 from executor.runtime.launch import Payload, Result
-from executor.runtime.lost import question
-from executor.runtime.said import Stream
 from executor.services import NotifySettings
 from executor.store.base import Append, NewRun, Record, RunStatus, WaitRow, WaitUpdate
 from executor.store.cache import CacheRow
@@ -55,7 +55,7 @@ from executor.values.scope import Values
 NULL = b"null"
 
 
-class Absorber:
+class Recorder:
     """Of one run while it is in memory. `token_hash` turns run, wait id and kind into the hash its link is
     found by. `parent`: the run that waits for this one, and the id of its wait; `root`: the topmost run above."""
 

@@ -28,13 +28,13 @@ from executor.core.decide import ATTEMPT_ENDED, CANCELLED, commands_of, route_of
 from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase, State
 from executor.errors import CorruptJournal, Fenced, LimitExceeded, StoreError, Unheard
-from executor.runtime import bounds, lost
-from executor.runtime.absorb import Absorber
+from executor.runtime import attention, bounds
 from executor.runtime.admission import SMALL_BYTES
+from executor.runtime.attempt_log import Stream
 from executor.runtime.children import cancel_of_orphan, error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
 from executor.runtime.move import carried, fit, move_append, translator
-from executor.runtime.said import Stream
+from executor.runtime.recorder import Recorder
 from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
@@ -67,7 +67,7 @@ class RunLoop:
         state: State,
         values: Values,
         launcher: Launcher,
-        absorber: Absorber,
+        recorder: Recorder,
         store: Store,
         timers: Timers,
         now_ms: Callable[[], int],
@@ -85,7 +85,7 @@ class RunLoop:
         self._state = state
         self._values = values
         self._launcher = launcher
-        self._absorber = absorber
+        self._recorder = recorder
         self._store = store
         self._timers = timers
         self._now_ms = now_ms
@@ -114,7 +114,7 @@ class RunLoop:
 
     # --- from outside, same thread ---
 
-    def nudge(self) -> None:
+    def inbox_changed(self) -> None:
         """Something may be in the inbox."""
         self._inbox_may_have_facts = True
         self._wake.set()
@@ -136,7 +136,7 @@ class RunLoop:
     @property
     def held_bytes(self) -> int:
         """Of the outputs that it holds. Looked at anew when it has put out much since."""
-        made = self._absorber.bytes
+        made = self._recorder.bytes
         if made <= SMALL_BYTES:
             return made
         if made > self._held_at + SMALL_BYTES:
@@ -198,14 +198,14 @@ class RunLoop:
             results.append(self._results.popleft())
             self._decide(results[-1], after, inline)
         budget = INLINE_BATCH_MAX
-        made = self._absorber.bytes
-        while inline and budget and self._absorber.bytes - made < INLINE_BATCH_BYTES:
+        made = self._recorder.bytes
+        while inline and budget and self._recorder.bytes - made < INLINE_BATCH_BYTES:
             budget -= 1
             command = inline.popleft()
             result = await self._run_inline(command)
             self._log(said)
             self._decide(result, after, inline)
-        append = self._absorber.take(self._state, tuple(self._consumed_inbox))
+        append = self._recorder.take(self._state, tuple(self._consumed_inbox))
         self._consumed_inbox.clear()
         if append is not None:
             try:
@@ -252,17 +252,17 @@ class RunLoop:
 
     def _decide(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
         most, output = self._limits.run_bytes, result.payload.output
-        if output is not None and self._absorber.bytes + len(output) > most:
+        if output is not None and self._recorder.bytes + len(output) > most:
             error = bounds.run_error(self._limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), after, inline)
             result = bounds.without_output(result, error)
         self._decide_one(result, after, inline)
-        if self._absorber.bytes > most:  # what a container puts out is known when it does
+        if self._recorder.bytes > most:  # what a container puts out is known when it does
             error = bounds.run_error(self._limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), after, inline)
 
     def _decide_one(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
-        events = self._absorber.decide(self._deciding, self._state, result)
+        events = self._recorder.decide(self._deciding, self._state, result)
         for command in commands_of(self._plan, self._state, events):
             if isinstance(command, c.RunNode) and self._plan.nodes[command.key[1]].inline:
                 inline.append(command)
@@ -273,7 +273,7 @@ class RunLoop:
         """What attempts said goes before what they brought."""
         while self._said:
             said.append(self._said.popleft())
-            self._absorber.log(self._plan, self._state, *said[-1])
+            self._recorder.log(self._plan, self._state, *said[-1])
 
     async def _run_inline(self, command: c.RunNode) -> Result:
         key = command.key
@@ -387,7 +387,7 @@ class RunLoop:
             return  # of the retry that led to this attempt, which began sooner; the wait has a timer of its own
         if wait is not None and wait.attempt == command.attempt and wait.kind != "timer":
             # An answer may be on its way: the row decides who was first, and the inbox tells us.
-            wait_id = self._absorber.wait_id(key, wait.attempt)
+            wait_id = self._recorder.wait_id(key, wait.attempt)
             task = asyncio.create_task(self._expire(command, wait_id, by_row=wait.kind != "signal"))
             self._expiries.add(task)
             task.add_done_callback(self._expiries.discard)
@@ -396,7 +396,7 @@ class RunLoop:
         payload = Payload()
         if wait is not None:
             output = {"status": "completed", "due_ms": command.due_ms, "resumed_ms": at_ms}
-            payload = Payload(encode_payload(output), self._absorber.assigned(key, output))
+            payload = Payload(encode_payload(output), self._recorder.assigned(key, output))
         self._results.append(Result(f.TimerFired(at_ms, key, command.attempt), payload))
         self._wake.set()
 
@@ -414,7 +414,7 @@ class RunLoop:
             log.error("run %s: %s could not be expired (%s); trying again", self.id, wait_id, error)
             self._set_timer(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
             return
-        self.nudge()
+        self.inbox_changed()
 
     def _run_is_late(self) -> None:
         seconds = self._plan.settings.timeout_ms / 1000
@@ -458,7 +458,7 @@ class RunLoop:
             await self._match_signals()
 
     async def _answered(self, fact: dict[str, Any]) -> None:
-        key = self._absorber.key_of_wait(fact["wait"])
+        key = self._recorder.key_of_wait(fact["wait"])
         if key is None or key not in self._state.waits:
             return
         if self._state.waits[key].kind == "attention":
@@ -476,9 +476,9 @@ class RunLoop:
         await self._take_output(answered, output)
 
     async def _child_ended(self, fact: dict[str, Any]) -> None:
-        key = self._absorber.key_of_wait(fact["wait"])
+        key = self._recorder.key_of_wait(fact["wait"])
         wait = self._state.waits.get(key) if key is not None else None
-        if key is None or wait is None or self._absorber.wait_id(key, wait.attempt) != fact["wait"]:
+        if key is None or wait is None or self._recorder.wait_id(key, wait.attempt) != fact["wait"]:
             return  # the wait was closed before, and the child told to stop
         if fact["status"] == "succeeded":
             answered = f.WaitAnswered(self._now_ms(), key, wait.attempt)
@@ -490,12 +490,12 @@ class RunLoop:
     async def _take_output(self, answered: f.WaitAnswered, output: Any, payload: Payload | None = None) -> None:
         """What a wait brought is the block's output, unless it does not fit the bounds or the block's output schema."""
         payload = payload or Payload()
-        taken = await self._launcher.taken(answered.key, output)
+        taken = await self._launcher.encode_external(answered.key, output)
         if isinstance(taken, ErrorInfo):
             failed = f.WaitFailed(answered.at_ms, answered.key, answered.attempt, taken, answered.by)
             self._results.append(Result(failed, payload))
             return
-        payload.output, payload.patches = taken, self._absorber.assigned(answered.key, output)
+        payload.output, payload.patches = taken, self._recorder.assigned(answered.key, output)
         self._results.append(Result(answered, payload))
 
     def _retry_wanted(self, fact: dict[str, Any]) -> None:
@@ -506,23 +506,23 @@ class RunLoop:
     def _lost_attempt_answered(self, key: NodeKey, fact: dict[str, Any]) -> None:
         attempt = self._state.waits[key].attempt
         fields, by = fact.get("fields") or {}, fact.get("by")
-        answered, output = lost.answer(self._now_ms(), key, attempt, fact["action"], fields, by)
+        answered, output = attention.answer(self._now_ms(), key, attempt, fact["action"], fields, by)
         payload = Payload()
         if isinstance(answered, f.WaitAnswered):
-            payload = Payload(encode_payload(output), self._absorber.assigned(key, output))
+            payload = Payload(encode_payload(output), self._recorder.assigned(key, output))
         self._results.append(Result(answered, payload))
 
     def _withdrawn(self, fact: dict[str, Any]) -> None:
-        key = self._absorber.key_of_wait(fact["wait"])
+        key = self._recorder.key_of_wait(fact["wait"])
         wait = self._state.waits.get(key) if key is not None else None
         if key is not None and wait is not None:
             failed = f.WaitFailed(self._now_ms(), key, wait.attempt, withdrawal_error(fact), fact.get("by"))
             self._results.append(Result(failed, Payload()))
 
     async def _expired(self, fact: dict[str, Any]) -> None:
-        key = self._absorber.key_of_wait(fact["wait"])
+        key = self._recorder.key_of_wait(fact["wait"])
         wait = self._state.waits.get(key) if key is not None else None
-        if key is None or wait is None or self._absorber.wait_id(key, wait.attempt) != fact["wait"]:
+        if key is None or wait is None or self._recorder.wait_id(key, wait.attempt) != fact["wait"]:
             return
         if wait.kind == "signal":
             await self._match_signals()  # one that has come by now is taken, however late it is looked for
@@ -530,9 +530,9 @@ class RunLoop:
         if wait.on_expire not in ("fail", "continue", "skip"):
             output = {"action": wait.on_expire, "answered_by": None, "answered_at": fact["at_ms"], "expired": True}
             data = encode_payload(output)
-            error = await self._launcher.unfit(key, data)
+            error = await self._launcher.validate_output(key, data)
             if error is None:
-                payload = Payload(data, self._absorber.assigned(key, output))
+                payload = Payload(data, self._recorder.assigned(key, output))
         at_ms = max(self._now_ms(), wait.due_ms or 0)
         self._results.append(Result(f.TimerFired(at_ms, key, wait.attempt, error), payload))
 
@@ -540,7 +540,7 @@ class RunLoop:
         """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this
         way."""
         spoken_for = {result.fact.key for result in self._results if isinstance(result.fact, f.WaitAnswered)}
-        waits = [wait for wait in self._absorber.signal_waits(self._state) if wait[0] not in spoken_for]
+        waits = [wait for wait in self._recorder.signal_waits(self._state) if wait[0] not in spoken_for]
         if not waits:
             return
         used = {result.payload.signal[0] for result in self._results if result.payload.signal is not None}
@@ -557,7 +557,7 @@ class RunLoop:
                         "received_at": signal.received_at_ms,
                         "received_by": signal.received_by,
                     }
-                    payload = Payload(signal=(signal.seq, self._absorber.wait_id(key, attempt)))
+                    payload = Payload(signal=(signal.seq, self._recorder.wait_id(key, attempt)))
                     answered = f.WaitAnswered(self._now_ms(), key, attempt, "out", signal.received_by)
                     await self._take_output(answered, output, payload)
                     waits.remove((key, name, correlation))
@@ -636,7 +636,7 @@ class RunLoop:
         return released
 
     async def _release(self, status: RunStatus, next_run_at_ms: int | None) -> bool:
-        return await self._store.release(self.id, self._epoch, self._absorber.taken_seq, next_run_at_ms, status)
+        return await self._store.release(self.id, self._epoch, self._recorder.taken_seq, next_run_at_ms, status)
 
     async def abandon(self) -> None:
         """After `drive` was cancelled at shutdown: let another worker have the run at once."""
