@@ -41,21 +41,22 @@ from executor.sandbox import Sandbox
 from executor.services import NotifySettings, Services
 from executor.store.connection import FULL, full_hint
 from executor.store.sqlite import SQLiteStore
-from server import errors, ui
-from server.auth import Auth
-from server.connections import Connection, Connections
+from server import ui
 from server.descriptors import Descriptors, raise_limit
+from server.http import errors
+from server.http.auth import Auth
+from server.http.connections import Connection, Connections
+from server.http.rates import LinkRates
+from server.http.security import Guard, warn_of_open_bind
+from server.http.sessions import watch_streams
+from server.http.sse import Streams
+from server.http.table import routes
 from server.leave import StopSignals, leave
 from server.logs import log_to_stderr
-from server.rates import LinkRates
 from server.routes import table_of
 from server.routes.demo import Calls
 from server.routes.hooks import HookRates
-from server.routes.table import routes
-from server.security import Guard, warn_of_open_bind
-from server.sessions import watch_streams
 from server.settings import Settings, load_settings, read_secret, with_token
-from server.sse import Streams
 from server.variables import SettingsError
 from server.watchdog import Watchdog
 

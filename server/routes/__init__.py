@@ -1,5 +1,6 @@
 """The routes, in the order OpenAPI shows them."""
 
+from server.http.table import RouteSpec
 from server.routes import (
     cache,
     callbacks,
@@ -26,7 +27,6 @@ from server.routes import (
     webhooks,
     workflows,
 )
-from server.routes.table import RouteSpec
 from server.settings import Settings
 from server.variables import is_loopback
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from server import wire
-from server.routes.table import Call, Param, RouteSpec
+from server.http.table import Call, Param, RouteSpec
 from server.wire import json_response
 
 

@@ -11,14 +11,14 @@ import orjson
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, NotFound
-from server.body import parse_json, read_bytes
-from server.errors import UnsupportedMedia, problem
-from server.rates import LinkRates
+from server.http.body import parse_json, read_bytes
+from server.http.errors import UnsupportedMedia, problem
+from server.http.rates import LinkRates
+from server.http.table import Call, RouteSpec
 from server.routes.resume import too_late
-from server.routes.table import Call, RouteSpec
 from server.settings import Limits
 from server.wire import json_response
-from server.wire_waits import CallbackTaken
+from server.wire.waits import CallbackTaken
 
 BODY_BYTES_MAX = 1024 * 1024
 HINT = "Send the answer to this URL with POST, as JSON or text. Only the first answer is accepted."

@@ -11,10 +11,10 @@ from collections import OrderedDict
 
 from starlette.responses import Response
 
-from server.body import read_json
-from server.errors import problem
-from server.routes.params import integer
-from server.routes.table import Call, Param, RouteSpec
+from server.http.body import read_json
+from server.http.errors import problem
+from server.http.params import integer
+from server.http.table import Call, Param, RouteSpec
 from server.wire import json_response
 
 BODY_BYTES_MAX = 64 * 1024

@@ -11,11 +11,11 @@ from starlette.responses import Response
 from executor.drafts import DraftView
 from executor.errors import BadRequest
 from server import wire
-from server.body import read_as
-from server.errors import PreconditionRequired
-from server.routes.params import integer
+from server.http.body import read_as
+from server.http.errors import PreconditionRequired
+from server.http.params import integer
+from server.http.table import Call, Link, Param, RouteSpec
 from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, WAIT, asked_wait_s, idempotency_key, started
-from server.routes.table import Call, Link, Param, RouteSpec
 from server.routes.workflows import INPUTS
 from server.wire import json_response
 

@@ -6,7 +6,7 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from executor.environment import EnvName
-from server.routes.table import Call, RouteSpec
+from server.http.table import Call, RouteSpec
 from server.wire import json_response
 
 

@@ -7,11 +7,11 @@ from starlette.responses import Response
 from executor.errors import BadRequest, NotFound
 from executor.store.base import TERMINAL, EventFilter, RunRow
 from server import wire
-from server.errors import CrossSite
-from server.routes.params import INTEGER_MAX, integer
-from server.routes.table import Call, Param, RouteSpec
-from server.security import is_cross_site
-from server.sse import EventStream
+from server.http.errors import CrossSite
+from server.http.params import INTEGER_MAX, integer
+from server.http.security import is_cross_site
+from server.http.sse import EventStream
+from server.http.table import Call, Param, RouteSpec
 from server.wire import json_response
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024  # as large as any output

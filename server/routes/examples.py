@@ -12,7 +12,7 @@ import orjson
 from msgspec import Struct
 from starlette.responses import Response
 
-from server.routes.table import Call, RouteSpec
+from server.http.table import Call, RouteSpec
 from server.wire import json_response
 
 PACKAGE = Path(__file__).parents[1]

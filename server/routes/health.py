@@ -9,8 +9,8 @@ from importlib.metadata import version as installed_version
 from msgspec import Struct
 from starlette.responses import Response
 
-from server.openapi import openapi_bytes
-from server.routes.table import Call, RouteSpec
+from server.http.openapi import openapi_bytes
+from server.http.table import Call, RouteSpec
 from server.wire import json_response
 
 

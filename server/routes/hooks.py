@@ -15,15 +15,15 @@ from executor.errors import NotFound, StoreError, WeftError
 from executor.store.triggers import Auth
 from executor.triggers.requests import Received
 from executor.triggers.webhooks import Delivered
-from server.body import parse_json, read_bytes
-from server.errors import problem
-from server.rates import Buckets, LinkRates, refuse_after
-from server.routes.response import block_response
+from server.http.body import parse_json, read_bytes
+from server.http.errors import problem
+from server.http.rates import Buckets, LinkRates, refuse_after
+from server.http.response import block_response
+from server.http.table import Call, RouteSpec
 from server.routes.runs import wait_for
-from server.routes.table import Call, RouteSpec
 from server.settings import Limits
 from server.wire import json_response
-from server.wire_triggers import HookResult, HookStarted
+from server.wire.triggers import HookResult, HookStarted
 
 BODY_BYTES_MAX = 1024 * 1024
 # A sender that catches up sends a burst; a flood is told to come back later.

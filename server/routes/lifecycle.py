@@ -6,11 +6,11 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from server import wire
-from server.body import read_as
+from server.http.body import read_as
+from server.http.table import Call, RouteSpec
 from server.routes.runs import KEY, LINKS, REFUSALS, idempotency_key
-from server.routes.table import Call, RouteSpec
 from server.wire import json_response
-from server.wire_lifecycle import (
+from server.wire.lifecycle import (
     ForkAccepted,
     ForkRequest,
     MigrateAnswer,

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from executor.errors import NotFound
 from executor.views import NodeDetail
+from server.http.params import choice, integer
+from server.http.table import Call, Param, RouteSpec
 from server.routes.events import PREVIEW, preview_bytes
-from server.routes.params import choice, integer
-from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response, previewed
 
 

@@ -7,9 +7,9 @@ from starlette.responses import Response
 
 from executor.errors import NotFound
 from server import ui
+from server.http.table import Call, RouteSpec
 from server.pages import index
 from server.pages.run import run_page
-from server.routes.table import Call, RouteSpec
 
 LISTED = 50
 

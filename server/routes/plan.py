@@ -8,8 +8,8 @@ from starlette.responses import Response
 from compiler import plan as plans
 from compiler.plan import Plan
 from compiler.render import Format, render
-from server.routes.params import FLAGS, choice, flag, integer
-from server.routes.table import Call, Param, RouteSpec
+from server.http.params import FLAGS, choice, flag, integer
+from server.http.table import Call, Param, RouteSpec
 
 FORMATS: dict[Format, str] = {
     "json": "application/json",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from server import wire
-from server.body import read_as
+from server.http.body import read_as
+from server.http.table import Call, Param, RouteSpec
 from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, STARTED, WAIT, asked_wait_s, idempotency_key, started
-from server.routes.table import Call, Param, RouteSpec
 from server.wire import json_response
 
 

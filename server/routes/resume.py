@@ -15,12 +15,12 @@ from starlette.responses import Response
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound
 from executor.views import WaitView
 from server import ui, wire
-from server.body import read_as, read_bytes
-from server.errors import BodyInvalid
+from server.http.body import read_as, read_bytes
+from server.http.errors import BodyInvalid
+from server.http.rates import LinkRates
+from server.http.table import Call, RouteSpec
 from server.pages import resume as pages
 from server.pages.forms import read_form, schema_fields
-from server.rates import LinkRates
-from server.routes.table import Call, RouteSpec
 from server.wire import json_response
 
 FORM_FIELDS_MAX = 1000

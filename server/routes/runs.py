@@ -12,12 +12,12 @@ from executor.errors import BadRequest, Conflict
 from executor.store.base import TERMINAL
 from executor.views import RunDocument, RunGraph, RunView, Submitted
 from server import wire
-from server.body import read_as
-from server.errors import TooManyStreams
+from server.http.body import read_as
+from server.http.errors import TooManyStreams
+from server.http.params import choice, integer, seconds
+from server.http.response import block_response
+from server.http.table import Call, Link, Param, RouteSpec
 from server.routes.events import open_stream, preview_bytes, stored_run
-from server.routes.params import choice, integer, seconds
-from server.routes.response import block_response
-from server.routes.table import Call, Link, Param, RouteSpec
 from server.wire import json_response
 
 IDEMPOTENCY_KEY_MAX = 255

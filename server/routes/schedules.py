@@ -11,10 +11,10 @@ from executor.errors import BadRequest
 from executor.triggers.cron import EXPRESSION_SCHEMA
 from executor.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
 from server import wire
-from server.body import read_as
-from server.routes.table import Call, Link, Param, RouteSpec
+from server.http.body import read_as
+from server.http.table import Call, Link, Param, RouteSpec
 from server.wire import json_response
-from server.wire_triggers import CronPreview, FireView, ScheduleDetail, ScheduleList, TriggerDeleted
+from server.wire.triggers import CronPreview, FireView, ScheduleDetail, ScheduleList, TriggerDeleted
 
 
 async def list_all(call: Call) -> Response:

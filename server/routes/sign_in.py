@@ -5,11 +5,11 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.errors import Conflict
-from server.auth import CODE_S
-from server.body import read_as
-from server.errors import BodyInvalid
+from server.http.auth import CODE_S
+from server.http.body import read_as
+from server.http.errors import BodyInvalid
+from server.http.table import Call, RouteSpec
 from server.pages import index
-from server.routes.table import Call, RouteSpec
 from server.wire import LoginRequest, SessionsEnded, SignInLink, json_response
 
 LOGIN_BYTES_MAX = 4 * 1024

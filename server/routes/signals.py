@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from server.routes.params import integer
-from server.routes.table import Call, Param, RouteSpec
+from server.http.params import integer
+from server.http.table import Call, Param, RouteSpec
 from server.wire import json_response
-from server.wire_waits import SignalList
+from server.wire.waits import SignalList
 
 
 async def list_signals(call: Call) -> Response:

@@ -5,10 +5,10 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.upkeep.gc import Collected
-from server.body import read_as
-from server.routes.table import Call, RouteSpec
+from server.http.body import read_as
+from server.http.table import Call, RouteSpec
 from server.wire import json_response
-from server.wire_upkeep import GcRequest
+from server.wire.upkeep import GcRequest
 
 
 async def gc(call: Call) -> Response:

@@ -10,11 +10,11 @@ from starlette.responses import Response
 from executor.store.base import WaitStatus
 from executor.views import WaitView
 from executor.waits import WaitFilter
-from server.body import read_as
-from server.routes.params import choice, integer
-from server.routes.table import Call, Link, Param, RouteSpec
+from server.http.body import read_as
+from server.http.params import choice, integer
+from server.http.table import Call, Link, Param, RouteSpec
 from server.wire import json_response
-from server.wire_waits import WithdrawRequest
+from server.wire.waits import WithdrawRequest
 
 STATUSES: tuple[WaitStatus | Literal["all"], ...] = ("pending", "answered", "cancelled", "expired", "all")
 KINDS = ("approval", "form", "timer", "signal", "webhook", "child", "attention")

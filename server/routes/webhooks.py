@@ -8,11 +8,11 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.triggers.webhooks import WebhookSpec, WebhookView
-from server.body import read_as
+from server.http.body import read_as
+from server.http.table import Call, Link, RouteSpec
 from server.routes.schedules import OWN_ID, WORKFLOW
-from server.routes.table import Call, Link, RouteSpec
 from server.wire import json_response
-from server.wire_triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
+from server.wire.triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
 
 
 async def list_all(call: Call) -> Response:

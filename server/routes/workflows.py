@@ -7,10 +7,10 @@ from typing import Any
 from starlette.responses import Response
 
 from executor.views import SavedWorkflow
-from server.body import read_as, read_json
-from server.errors import BodyInvalid
-from server.routes.params import integer
-from server.routes.table import Call, Link, Param, RouteSpec
+from server.http.body import read_as, read_json
+from server.http.errors import BodyInvalid
+from server.http.params import integer
+from server.http.table import Call, Link, Param, RouteSpec
 from server.wire import (
     ActivateRequest,
     Validation,

@@ -33,8 +33,8 @@ from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.memory import MemoryStore
 from executor.triggers.requests import sign
+from server.http.table import RouteSpec
 from server.routes import TABLE
-from server.routes.table import RouteSpec
 from tests.e2e.conftest import ROOT, ServerProcess
 
 TOKEN = "a-token-of-the-server"

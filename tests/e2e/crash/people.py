@@ -18,7 +18,7 @@ from typing import Any
 import httpx
 import orjson
 
-from server.sse_parser import SseParser
+from server.client.sse_parser import SseParser
 from tests.e2e.crash.workload import NOTE, Job
 
 ASK_AGAIN_S = 0.2

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from server.routes.response import block_response
+from server.http.response import block_response
 
 FOR_THE_SERVER = [
     "NEL",

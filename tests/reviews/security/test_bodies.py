@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from server.app import create_app
-from server.body import parse_json
-from server.errors import MalformedBody
+from server.http.body import parse_json
+from server.http.errors import MalformedBody
 from server.settings import Limits, Settings
 
 JSON = {"content-type": "application/json"}

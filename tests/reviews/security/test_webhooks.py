@@ -12,7 +12,7 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from server.body import parse_json
+from server.http.body import parse_json
 from server.routes import hooks
 from server.settings import Settings
 from tests.unit.server.conftest import *  # noqa: F403 - its fixtures

@@ -16,9 +16,9 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.engine import Engine
 from executor.runtime.hub import Deltas, Hub
+from server.client.sse_parser import SseParser
+from server.http.sse import Streams, _parted
 from server.settings import Limits
-from server.sse import Streams, _parted
-from server.sse_parser import SseParser
 from tests.conformance.store.given import record
 from tests.unit.executor.children.given import engine_on
 from tests.unit.server.test_sse import SCOPE, Reader, stream

@@ -13,6 +13,7 @@ import pytest
 
 from executor.blocks.registry import Registry
 from server.cli import weft
+from server.http.openapi import openapi
 from server.routes import TABLE
 from tests.reviews.words.texts import Text, all_texts, find, python_texts, typescript_texts, words
 
@@ -49,7 +50,6 @@ def test_nor_does_the_help_of_a_command() -> None:
 
 
 def test_nor_does_the_description_of_the_api() -> None:
-    from server.openapi import openapi  # behind the routes, which it imports and is imported by
 
     described = openapi(TABLE)
     texts = [Text(Path(__file__), 1, text) for text in _strings(described)]

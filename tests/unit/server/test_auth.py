@@ -7,8 +7,8 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from executor.engine import Engine
-from server.auth import CODE_S, CODES_MAX, Auth, Codes
-from server.errors import Unauthorized
+from server.http.auth import CODE_S, CODES_MAX, Auth, Codes
+from server.http.errors import Unauthorized
 from server.settings import Settings
 
 SECRET = b"s" * 32

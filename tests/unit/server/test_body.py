@@ -8,8 +8,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.errors import WeftError
-from server.body import convert, parse_json
-from server.errors import BodyInvalid, MalformedBody
+from server.http.body import convert, parse_json
+from server.http.errors import BodyInvalid, MalformedBody
 from server.settings import Limits
 from server.wire import RunDocumentRequest
 

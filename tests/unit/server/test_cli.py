@@ -13,7 +13,7 @@ from typing import Any
 import pytest
 
 from server import cli
-from server.cli_help import SECTIONS
+from server.cli.sections import SECTIONS
 
 HELLO: dict[str, Any] = {
     "format": "weft/1",

@@ -8,10 +8,8 @@ from typing import Any
 import click
 import pytest
 
-from server.cli_cron import _moment as schedule_moment
-from server.client import Event
-from server.follow_cli import Progress
-from server.render_cli import (
+from server.cli.follow import Progress
+from server.cli.render import (
     age,
     diagnostic_lines,
     event_detail,
@@ -22,6 +20,8 @@ from server.render_cli import (
     signal_lines,
     with_clock,
 )
+from server.cli.triggers import _moment as schedule_moment
+from server.client import Event
 
 
 def event(type: str, key: str | None = "a", at: int = 0, attempt: int = 1, **data: Any) -> Event:

@@ -17,7 +17,8 @@ import pytest
 from click.testing import CliRunner, Result
 
 from executor.upkeep.backup import in_use
-from server import cli, cli_history
+from server import cli
+from server.cli import history
 from tests.unit.executor.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
 
 Weft = Callable[..., Result]
@@ -205,7 +206,7 @@ def test_a_state_as_lines() -> None:
         "ready": ["b", "c"],
         "variables": {"n": [1]},
     }
-    told = [click.unstyle(line) for line in cli_history._state_lines(found)]
+    told = [click.unstyle(line) for line in history._state_lines(found)]
     assert told[0].startswith("r  waiting  event 5 of 9  ")
     assert told[1:4] == ["  error: it failed", "  a@l#1  retrying, attempt 2", "  ask waits: approval"]
     assert told[4].startswith("  a@l#1 is retried (attempt 3), until ")
@@ -231,7 +232,7 @@ def test_a_difference_as_lines() -> None:
         "equal": 4,
         "differing": 2,
     }
-    assert [click.unstyle(line) for line in cli_history._diff_lines(found)] == [
+    assert [click.unstyle(line) for line in history._diff_lines(found)] == [
         "a  r  succeeded  w, 3 events",
         "b  r  succeeded  w version 2, 3 events",
         "First difference:",
@@ -243,5 +244,5 @@ def test_a_difference_as_lines() -> None:
         "only in a: y",
         "Nodes: 4 equal, 2 not.",
     ]
-    same = [click.unstyle(line) for line in cli_history._diff_lines({**found, "same": True})]
+    same = [click.unstyle(line) for line in history._diff_lines({**found, "same": True})]
     assert same[2:] == ["Only times and ids differ."]

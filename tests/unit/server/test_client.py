@@ -70,7 +70,7 @@ def frame(seq: int, type: str = "node.succeeded") -> bytes:
 
 @pytest.fixture(autouse=True)
 def quick_reconnect(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("server.client.RECONNECT_FIRST_S", 0.001)
+    monkeypatch.setattr("server.client.client.RECONNECT_FIRST_S", 0.001)
 
 
 async def test_start_sends_name_input_and_token() -> None:

@@ -12,7 +12,7 @@ from starlette.responses import PlainTextResponse
 from starlette.types import Receive, Scope, Send
 from uvicorn.config import Config
 
-from server.connections import LIVE, Connection, Connections, _network
+from server.http.connections import LIVE, Connection, Connections, _network
 from server.settings import Limits
 
 LIMITS = Limits(head_bytes=1000, connections=3, waiting_per_address=2, requests=3)

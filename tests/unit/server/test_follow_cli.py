@@ -10,7 +10,7 @@ import httpx
 import orjson
 import pytest
 
-from server import follow_cli
+from server.cli import follow
 from server.client import ApiError, ServerUnreachable, WeftClient
 
 ASKED = {"kind": "approval", "status": "pending", "label": "Ask", "link": "http://x/resume/t"}
@@ -45,14 +45,14 @@ class Run:
 
 @pytest.fixture(autouse=True)
 def quick_looks(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow_cli, "LOOK_S", 0.0005)
-    monkeypatch.setattr(follow_cli, "LOOK_MAX_S", 0.001)
-    monkeypatch.setattr(follow_cli, "AGAIN_S", 0.001)
+    monkeypatch.setattr(follow, "LOOK_S", 0.0005)
+    monkeypatch.setattr(follow, "LOOK_MAX_S", 0.001)
+    monkeypatch.setattr(follow, "AGAIN_S", 0.001)
 
 
 async def followed(run: Run) -> str:
     async with WeftClient("http://weft", transport=httpx.MockTransport(run)) as client, asyncio.timeout(60):
-        return await follow_cli.follow(client, "r1", as_json=True)
+        return await follow.follow(client, "r1", as_json=True)
 
 
 @pytest.mark.parametrize(
@@ -77,6 +77,6 @@ async def test_a_server_that_stops_with_the_last_event_is_waited_for() -> None:
 
 
 async def test_a_server_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(follow_cli, "PATIENCE_S", 0.01)
+    monkeypatch.setattr(follow, "PATIENCE_S", 0.01)
     with pytest.raises(ServerUnreachable):
         await followed(Run(None, last="run.finished"))

@@ -9,7 +9,7 @@ import httpx
 import orjson
 import pytest
 
-from server.openapi import openapi, openapi_bytes
+from server.http.openapi import openapi, openapi_bytes
 from server.routes import TABLE
 
 

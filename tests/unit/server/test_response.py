@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from server.routes.response import block_response
+from server.http.response import block_response
 
 
 def test_status_headers_and_body_are_the_workflows() -> None:

@@ -8,8 +8,8 @@ from msgspec.structs import replace
 
 from executor.engine import Engine
 from server.app import create_app
+from server.http.security import ANY_BODY_PREFIXES
 from server.routes import TABLE
-from server.security import ANY_BODY_PREFIXES
 from server.settings import Settings
 
 ALL = [pytest.param(spec.method, spec.path, id=f"{spec.method} {spec.path}") for spec in TABLE]

@@ -15,9 +15,9 @@ from starlette.types import Message
 
 from executor.engine import Engine
 from executor.store.base import RunRow
-from server.errors import TooManyStreams
+from server.http.errors import TooManyStreams
+from server.http.sse import RETRY_HINT, EventStream, Streams
 from server.settings import Limits, Settings
-from server.sse import RETRY_HINT, EventStream, Streams
 
 LIMITS = Limits()
 SCOPE = {"type": "http", "method": "GET", "headers": []}

@@ -11,7 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from executor.engine import Engine
-from server.rates import ANSWERS, MISSES, Buckets, LinkRates
+from server.http.rates import ANSWERS, MISSES, Buckets, LinkRates
 
 
 def form(**params: Any) -> dict[str, Any]:

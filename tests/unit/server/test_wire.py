@@ -3,7 +3,7 @@ from __future__ import annotations
 import orjson
 
 from executor.store.base import Record
-from server.sse import ChunkCache
+from server.http.sse import ChunkCache
 from server.wire import encode_record
 
 

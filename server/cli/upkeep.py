@@ -264,7 +264,7 @@ def _about_key(key: Path) -> str:
 
 
 def _report_lines(report: Report) -> Iterator[str]:
-    from server.render_cli import plain
+    from server.cli.render import plain
 
     runs = ", ".join(f"{count} {status}" for status, count in sorted(report.runs.items())) or "no runs"
     yield f"{report.database}: {runs}; {report.events} events"

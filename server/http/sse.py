@@ -26,8 +26,8 @@ from executor.engine import Engine
 from executor.errors import NotFound, WeftError
 from executor.runtime.cursor import PATIENCE_S
 from executor.store.base import TERMINAL, Record, RunRow
-from server.connections import LIVE
-from server.errors import TooManyStreams
+from server.http.connections import LIVE
+from server.http.errors import TooManyStreams
 from server.settings import Limits
 from server.wire import encode_record
 

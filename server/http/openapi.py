@@ -10,9 +10,9 @@ from typing import Any
 import msgspec
 import orjson
 
-from server.errors import PROBLEM_JSON, phrase
-from server.routes.params import INTEGER_MAX
-from server.routes.table import Link, Param, RouteSpec
+from server.http.errors import PROBLEM_JSON, phrase
+from server.http.params import INTEGER_MAX
+from server.http.table import Link, Param, RouteSpec
 
 _PROBLEM = {
     "type": "object",
@@ -144,7 +144,7 @@ def _link(link: Link, ids: dict[tuple[str, str], str]) -> tuple[str, dict[str, A
 
 
 def _parameter(param: Param) -> dict[str, Any]:
-    """Numbers without bounds have those of server/routes/params.py."""
+    """Numbers without bounds have those of server/http/params.py."""
     number = param.schema.get("type") == "integer"
     schema = {"minimum": 0, "maximum": INTEGER_MAX, **param.schema} if number else param.schema
     described: dict[str, Any] = {

@@ -236,7 +236,7 @@ def _id(one: Json) -> str:
 
 
 def _text(value: str) -> str:
-    from server.render_cli import plain
+    from server.cli.render import plain
 
     return plain(value)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from server.cli_upkeep import DATABASE, existing
+from server.cli.upkeep import DATABASE, existing
 
 if TYPE_CHECKING:
     from executor.upkeep.sql import Query

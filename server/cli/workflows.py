@@ -30,7 +30,7 @@ def stored_line(saved: dict[str, Any]) -> str:
 def workflows(url: str, name: str | None, as_json: bool) -> int:
     """List stored workflows, or the versions of NAME."""
     from server import cli
-    from server.render_cli import workflow_lines
+    from server.cli.render import workflow_lines
 
     if name is not None:
         return _versions(url, name, as_json)
@@ -47,7 +47,7 @@ def workflows(url: str, name: str | None, as_json: bool) -> int:
 
 def _versions(url: str, name: str, as_json: bool) -> int:
     from server import cli
-    from server.render_cli import version_lines
+    from server.cli.render import version_lines
 
     async def all_pages(client: WeftClient) -> dict[str, Any]:
         page = await client.versions(name)
@@ -124,7 +124,7 @@ def delete() -> None:
 def delete_run(url: str, run_id: str, yes: bool) -> int:
     """Delete RUN and the runs it has started. They must have ended."""
     from server import cli
-    from server.render_cli import plain
+    from server.cli.render import plain
 
     async def ask(client: WeftClient) -> int | None:
         run = await client.run(run_id)

@@ -25,19 +25,9 @@ from typing import TYPE_CHECKING, Any, NoReturn, TypeVar
 
 import click
 
-from server import (
-    cli_access,
-    cli_cron,
-    cli_export,
-    cli_history,
-    cli_inbox,
-    cli_lifecycle,
-    cli_sql,
-    cli_upkeep,
-    cli_workflows,
-)
-from server.cli_cache import cache
-from server.cli_help import Sections
+from server.cli import access, export, history, inbox, lifecycle, sql, triggers, upkeep, workflows
+from server.cli.cache import cache
+from server.cli.sections import Sections
 from server.tokens import find, is_token
 from server.variables import DEFAULT_URL, SettingsError, check_names, server_url
 
@@ -134,7 +124,7 @@ def serve(host: str | None, port: int | None, db: str | None, open_browser: bool
 @click.option("--json", "as_json", is_flag=True, help="Findings as JSON.")
 def validate(file: str, trigger: str | None, as_json: bool) -> int:
     """Check the workflow in FILE (- for stdin). Exit code 1 when it has errors."""
-    from server.render_cli import diagnostic_lines
+    from server.cli.render import diagnostic_lines
 
     _, found = _compile(_read_document(file), trigger)
     errors = sum(d["severity"] == "error" for d in found)
@@ -161,7 +151,7 @@ def plan(url: str, workflow: str, trigger: str | None, version: int | None, expa
 
     One in a file needs no server. Nothing runs.
     """
-    from server.render_cli import diagnostic_lines
+    from server.cli.render import diagnostic_lines
 
     if not _is_file(workflow):
         drawn = _call(
@@ -193,7 +183,7 @@ def deploy(url: str, file: str, name: str | None) -> int:
     document = _read_document(file)
     saved = _call(url, lambda client: client.deploy(document, name))
     _say_warnings(saved)
-    click.echo(cli_workflows.stored_line(saved))
+    click.echo(workflows.stored_line(saved))
     return OK
 
 
@@ -225,7 +215,7 @@ def run(
     With --follow the exit code tells the result: 0 succeeded, 1 failed, 2 cancelled, 3 waiting for an answer or a
     signal.
     """
-    from server import follow_cli
+    from server.cli import follow as following
 
     value = _read_input(input_text)
     what = _read_document(workflow) if _is_file(workflow) else workflow
@@ -239,7 +229,7 @@ def run(
         _say_warnings(started)
         if follow:
             click.echo(f"run {started['run']}  {client.url}{started['urls']['page']}", err=True)
-            return await follow_cli.follow(client, started["run"], as_json=as_json)
+            return await following.follow(client, started["run"], as_json=as_json)
         if as_json:
             click.echo(json.dumps(started, indent=2))
         else:
@@ -260,9 +250,9 @@ def run(
 @click.pass_obj
 def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> int:
     """Print the journal of RUN."""
-    from server import follow_cli
+    from server.cli import follow as following
 
-    _call(url, lambda client: follow_cli.print_events(client, run_id, after, live=follow, as_json=as_json))
+    _call(url, lambda client: following.print_events(client, run_id, after, live=follow, as_json=as_json))
     return OK
 
 
@@ -273,7 +263,7 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 @click.pass_obj
 def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     """Explain the state of RUN's nodes, or of NODE alone."""
-    from server.render_cli import error_text, plain, styled_status, with_clock
+    from server.cli.render import error_text, plain, styled_status, with_clock
 
     async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any] | None]:
         about = {} if node and not seq else await client.run(run_id)
@@ -284,7 +274,7 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
 
     about, found, kept = _call(url, ask)
     if seq is not None:
-        cli_history.say_if_past_the_end(seq, about["seq"])
+        history.say_if_past_the_end(seq, about["seq"])
         about = {}
     if error := about.get("error"):
         place = f" at {error['block']}" if error.get("block") else ""
@@ -345,7 +335,7 @@ def cancel(url: str, run_id: str, reason: str) -> int:
 @click.pass_obj
 def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List runs, newest first."""
-    from server.render_cli import run_lines
+    from server.cli.render import run_lines
 
     found = _call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))
     if as_json:
@@ -360,17 +350,7 @@ def runs(url: str, workflow: str | None, parent: str | None, status: str | None,
 
 
 weft.add_command(cache)
-for _topic in (
-    cli_access,
-    cli_lifecycle,
-    cli_inbox,
-    cli_history,
-    cli_upkeep,
-    cli_sql,
-    cli_export,
-    cli_cron,
-    cli_workflows,
-):
+for _topic in (access, lifecycle, inbox, history, upkeep, sql, export, triggers, workflows):
     for _command in _topic.COMMANDS:
         weft.add_command(_command)
 
@@ -433,8 +413,8 @@ def _run(work: Coroutine[Any, Any, T]) -> T:
 
 
 def _refused(error: ClientError) -> _Refused:
+    from server.cli.render import diagnostic_lines
     from server.client import ApiError
-    from server.render_cli import diagnostic_lines
 
     if not isinstance(error, ApiError):
         return _Refused(error.message, error.hint, NO_SERVER)
@@ -574,7 +554,7 @@ def _typed(pairs: list[tuple[str, str]], schema: Mapping[str, Any] | None) -> di
 
 
 def _say_warnings(answer: dict[str, Any]) -> None:
-    from server.render_cli import diagnostic_lines
+    from server.cli.render import diagnostic_lines
 
     for line in diagnostic_lines(answer.get("diagnostics") or []):
         click.echo(line, err=True)

@@ -1,6 +1,6 @@
 """Who may use the API: holders of the server's token, as a bearer header or, in a browser, by a session.
 
-The check belongs to each route (server/routes/table.py), never to a prefix of the path. A browser signs in with the
+The check belongs to each route (server/http/table.py), never to a prefix of the path. A browser signs in with the
 token, or with a one-time code that a holder of the token was given as a link; then it holds a cookie with the random
 value of its session. Resume pages are public: their token in the link is the credential.
 """
@@ -18,9 +18,9 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from executor.engine import Engine
-from server.errors import Unauthorized
-from server.rates import LoginRates
-from server.sessions import AGE_MS, Sessions, hash_of
+from server.http.errors import Unauthorized
+from server.http.rates import LoginRates
+from server.http.sessions import AGE_MS, Sessions, hash_of
 from server.settings import Settings
 
 HINT = (

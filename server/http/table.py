@@ -19,9 +19,9 @@ from starlette.types import Receive, Scope, Send
 
 from executor.engine import Engine
 from executor.store.patience import patience
-from server.auth import Auth
+from server.http.auth import Auth
+from server.http.sse import Streams
 from server.settings import Limits, Settings
-from server.sse import Streams
 
 Handler = Callable[["Call"], Awaitable[Response]]
 
@@ -88,7 +88,7 @@ class RouteSpec(Struct, frozen=True):
               not JSON
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
     statuses  the codes besides the first that the route answers on purpose; those that go with a token, a body or
-              parameters are known to server/openapi.py
+              parameters are known to server/http/openapi.py
     media     media types of the 2xx body, the usual one first
     documented  shown in openapi.json
     links     what to ask next

@@ -24,8 +24,8 @@ from starlette.datastructures import Headers, MutableHeaders
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from executor.errors import WeftError
-from server.body import SIZE_HINT
-from server.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
+from server.http.body import SIZE_HINT
+from server.http.errors import BodyTooLarge, CrossSite, Misdirected, Stopping, UnsupportedMedia, problem, problem_of
 from server.settings import Settings
 from server.variables import is_loopback
 

@@ -15,7 +15,7 @@ from contextlib import suppress
 from executor.engine import Engine
 from executor.errors import StoreError
 from executor.store.sessions import SessionRow
-from server.sse import Streams
+from server.http.sse import Streams
 
 IDLE_MS = 8 * 3_600_000
 AGE_MS = 7 * 24 * 3_600_000

@@ -22,7 +22,7 @@ import httpx
 import orjson
 from msgspec import Struct, convert
 
-from server.sse_parser import Frame, SseParser
+from server.client.sse_parser import Frame, SseParser
 
 DEFAULT_URL = "http://127.0.0.1:8765"
 RECONNECT_FIRST_S = 0.25

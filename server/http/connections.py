@@ -29,7 +29,7 @@ from uvicorn.protocols.http.httptools_impl import STATUS_LINE, HttpToolsProtocol
 from uvicorn.server import ServerState
 
 from executor.repeated import Repeated
-from server.errors import PROBLEM_JSON, problem
+from server.http.errors import PROBLEM_JSON, problem
 from server.settings import Limits
 from server.variables import is_loopback
 

@@ -15,8 +15,8 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
 from server.client import PASSING, PATIENCE_S, ApiError, ServerUnreachable
-from server.render_cli import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
 
 if TYPE_CHECKING:
     from rich.table import Table

@@ -61,7 +61,7 @@ def say_if_past_the_end(asked: int | None, last: int) -> None:
 
 
 def _state_lines(found: Json) -> Iterator[str]:
-    from server.render_cli import plain, styled_status
+    from server.cli.render import plain, styled_status
 
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["at_ms"] / 1000))
     yield f"{found['run']}  {styled_status(found['status'])}  event {found['seq']} of {found['last_seq']}  {clock}"
@@ -89,7 +89,7 @@ def _until(due_ms: int | None) -> str:
 
 def _diff_lines(found: Json) -> Iterator[str]:
     from server import cli
-    from server.render_cli import styled_status
+    from server.cli.render import styled_status
 
     for name in ("a", "b"):
         run = found[name]
@@ -117,21 +117,21 @@ def _diff_lines(found: Json) -> Iterator[str]:
 def _event(event: Json | None) -> str:
     if event is None:
         return "(its journal ends)"
-    from server.render_cli import plain, short
+    from server.cli.render import plain, short
 
     detail = event["output"] if event["output"] is not None else short(event["data"]) if event["data"] else ""
     return f"event {event['seq']}  {event['type']}  {event['key'] or ''}  {plain(detail)[:120]}".rstrip()
 
 
 def _node(node: Json) -> str:
-    from server.render_cli import styled_status
+    from server.cli.render import styled_status
 
     more = node["error"] or (node["route"] if node["route"] not in (None, "out") else "")
     return styled_status(node["status"]) + (f" ({more})" if more else "")
 
 
 def _values(name: str, differences: list[Json]) -> Iterator[str]:
-    from server.render_cli import plain
+    from server.cli.render import plain
 
     for one in differences:
         a, b = ("(nothing)" if one[side] is None else plain(one[side])[:80] for side in ("a", "b"))

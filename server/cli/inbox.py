@@ -25,8 +25,8 @@ ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
     """List open waits with their links, oldest first. Timers and child runs only with --kind."""
     from server import cli
+    from server.cli.render import inbox_lines
     from server.client import WeftClient
-    from server.render_cli import inbox_lines
 
     async def pages(client: WeftClient) -> list[dict[str, Any]]:
         kinds = (kind,) if kind else ANSWERED
@@ -83,7 +83,7 @@ def signal(
 def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
     """List signals sent to RUN and what received them."""
     from server import cli
-    from server.render_cli import signal_lines
+    from server.cli.render import signal_lines
 
     found = cli._call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))
     if as_json:

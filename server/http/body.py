@@ -14,7 +14,7 @@ import msgspec
 import orjson
 from starlette.requests import ClientDisconnect, Request
 
-from server.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
+from server.http.errors import BodyInvalid, BodyTimeout, BodyTooLarge, MalformedBody
 from server.settings import Limits
 
 T = TypeVar("T")

@@ -70,8 +70,8 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
 def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
     """Move the open run RUN to another version of its workflow. What it has done must fit that version."""
     from server import cli
+    from server.cli.render import plain
     from server.client import ApiError
-    from server.render_cli import plain
 
     async def move(client: Any) -> dict[str, Any]:
         try:

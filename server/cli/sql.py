@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli_upkeep import DATABASE, existing
+from server.cli.upkeep import DATABASE, existing
 
 if TYPE_CHECKING:
     from executor.errors import WeftError
@@ -109,7 +109,7 @@ def _print_views(views: list[View], form: str) -> None:
 
 
 def _print_table(found: Query) -> None:
-    from server.render_cli import plain
+    from server.cli.render import plain
 
     rows = [[_cut(plain(_cell(value))) for value in row] for row in found]
     widths = [max(len(line[n]) for line in [list(found.columns), *rows]) for n in range(len(found.columns))]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeVar
 
 from executor.errors import BadRequest
-from server.routes.table import Call
+from server.http.table import Call
 
 Choice = TypeVar("Choice", bound=str)
 INTEGER_MAX = 2**53  # what every language that reads JSON can count to
