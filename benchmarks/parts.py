@@ -18,7 +18,7 @@ from executor.blocks.base import Bound
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.core import events as e
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.links import Links
 from executor.runtime.clock import SystemClock
 from executor.runtime.hub import Hub

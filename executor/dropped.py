@@ -12,7 +12,7 @@ from typing import Any, Final
 from compiler.diagnostics import Diagnostic
 from executor.documents import as_ours
 from executor.errors import CorruptJournal
-from executor.runtime.stored import load_plan
+from executor.journal.reader import load_plan
 from executor.store.base import EventFilter, Store
 
 # The newest open runs of each status. More would take longer to ask for than the warning is worth.

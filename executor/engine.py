@@ -34,6 +34,7 @@ from executor.drafts import Drafts
 from executor.environment import Environment, EnvName
 from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, NotFound
 from executor.history import History
+from executor.journal.reader import keep_plan, load_plan
 from executor.lifecycle import Lifecycle
 from executor.links import Links
 from executor.notifications.outbox import Notifications
@@ -44,7 +45,7 @@ from executor.runtime.hub import Deltas, Hub
 from executor.runtime.lookout import Lookout
 from executor.runtime.new_run import Origin, new_run, origin_of
 from executor.runtime.pages import Pages
-from executor.runtime.recover import Parts, keep_plan, load_plan
+from executor.runtime.recover import Parts
 from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
 from executor.services import Services

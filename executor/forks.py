@@ -35,10 +35,10 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import DECIDED, RunPhase, State
 from executor.errors import BadRequest, BlockError, Conflict
-from executor.journal import Codec
+from executor.journal.codec import Codec
+from executor.journal.reader import output_of
 from executor.links import Links
 from executor.runtime.recorder import Recorder
-from executor.runtime.stored import output_of
 from executor.store.base import NewRun, Record, RunRow, SignalRow, Store, WaitRow
 from executor.values.output import check_output
 from executor.values.payload import encode, split

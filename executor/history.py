@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from executor.runtime.stored import load_plan
+from executor.journal.reader import load_plan
 from executor.views import Why
 from executor.views import diff as diff_view
 from executor.views import state as state_view

@@ -20,9 +20,9 @@ from compiler.plan import Plan
 from executor.core.state import State, Status
 from executor.errors import Conflict, NotFound
 from executor.forks import beginning, fork
+from executor.journal.reader import load_plan
 from executor.runtime.hub import Hub
 from executor.runtime.move import Misfit, fit
-from executor.runtime.stored import load_plan
 from executor.store.base import TERMINAL, RunRow
 from executor.views import Submitted
 from executor.views.rerun import alone_again, outermost_block

@@ -28,6 +28,7 @@ from executor.core.decide import ATTEMPT_ENDED, CANCELLED, commands_of, route_of
 from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase, State
 from executor.errors import CorruptJournal, Fenced, LimitExceeded, StoreError, Unheard
+from executor.journal.reader import load_plan
 from executor.runtime import attention, bounds
 from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.attempt_log import Stream
@@ -35,7 +36,6 @@ from executor.runtime.children import cancel_of_orphan, error_of_end
 from executor.runtime.launch import CANCEL_GRACE_S, Launcher, Payload, Result
 from executor.runtime.move import carried, fit, move_append, translator
 from executor.runtime.recorder import Recorder
-from executor.runtime.stored import load_plan
 from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
 from executor.services import RunLimits

@@ -24,10 +24,10 @@ from executor.core.evolve import evolve
 from executor.core.explain import explain
 from executor.core.state import RunPhase, State, Status
 from executor.errors import BlockError, CorruptJournal
-from executor.journal import Codec
+from executor.journal.codec import Codec
+from executor.journal.reader import output_of
 from executor.runtime.launch import Result
 from executor.runtime.recorder import Recorder
-from executor.runtime.stored import output_of
 from executor.store.base import Append, Record, RunRow, Store
 from executor.store.lifecycle import Move
 from executor.values.scope import Values

@@ -14,7 +14,7 @@ from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.decide import decide
 from executor.core.state import State
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import DraftHead, NewRun, Record
 
 

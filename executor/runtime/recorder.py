@@ -37,7 +37,7 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.notifications import messages
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question

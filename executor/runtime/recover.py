@@ -16,7 +16,8 @@ from executor.core.events import RunStarted
 from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.errors import CorruptJournal, Fenced
-from executor.journal import Codec
+from executor.journal.codec import Codec
+from executor.journal.reader import load_plan, output_of
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.children import ChildRuns
@@ -25,15 +26,12 @@ from executor.runtime.hub import Hub
 from executor.runtime.launch import Launcher
 from executor.runtime.loop import RunLoop
 from executor.runtime.recorder import Recorder
-from executor.runtime.stored import keep_plan, load_plan, output_of
 from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
 from executor.services import Services
 from executor.store.base import RunRow, Store
 from executor.values.redact import Redactor
 from executor.values.scope import Values
-
-__all__ = ["Parts", "keep_plan", "load_plan", "output_of", "recover"]
 
 PAGE = 10_000
 

@@ -17,9 +17,9 @@ from compiler.diagnostics import CompileError
 from executor.answers import check_input
 from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, NotFound, StoreError, WeftError
+from executor.journal.reader import keep_plan
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run
-from executor.runtime.recover import keep_plan
 from executor.store.base import NewRun
 from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
 from executor.triggers import cron

@@ -16,7 +16,7 @@ import orjson
 from msgspec import Struct
 
 from compiler.plan import Plan
-from executor.runtime.stored import output_of
+from executor.journal.reader import output_of
 from executor.store.base import Record, RunRow, Store
 
 PAGE = 1_000

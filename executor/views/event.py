@@ -6,7 +6,7 @@ from typing import Any
 
 import orjson
 
-from executor.runtime.stored import output_of
+from executor.journal.reader import output_of
 from executor.store.base import Record, Store
 from executor.views import RunEvent
 

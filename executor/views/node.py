@@ -17,9 +17,9 @@ from compiler.plan import Plan
 from executor.blocks.base import Bound
 from executor.core.events import ScopesOpened
 from executor.errors import BlockError, NotFound
-from executor.journal import Codec
+from executor.journal.codec import Codec
+from executor.journal.reader import output_of
 from executor.runtime.recorder import Recorder
-from executor.runtime.recover import output_of
 from executor.services import Services
 from executor.store.base import TERMINAL, EventFilter, Record, RunRow, Store
 from executor.values.payload import encode as encode_payload

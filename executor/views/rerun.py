@@ -14,7 +14,7 @@ from msgspec import Struct
 from compiler.keys import NodeKey, parse_path
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import Record, Store
 from executor.views import Rerun
 

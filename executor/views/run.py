@@ -9,7 +9,7 @@ import orjson
 
 from compiler.plan import Plan
 from executor.core.evolve import LOST
-from executor.runtime.recover import output_of
+from executor.journal.reader import output_of
 from executor.store.base import TERMINAL, Record, RunRow, Store
 from executor.values import variables as paths
 from executor.views import NodeView, RunView, WaitView

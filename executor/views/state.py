@@ -12,7 +12,7 @@ from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import RunRow, Store
 from executor.values import variables as paths
 from executor.views import NodeView

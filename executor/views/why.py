@@ -12,7 +12,7 @@ from executor.core.evolve import evolve
 from executor.core.explain import ended, explain, led_to
 from executor.core.state import DECIDED, State, Status
 from executor.errors import NotFound
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import RunRow, Store
 from executor.views import Why
 

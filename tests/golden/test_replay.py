@@ -19,7 +19,7 @@ from executor.core.decide import decide
 from executor.core.events import Event
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State, encode
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import Record
 from tests.golden.corpus import SCHEMAS, Told, facts, restore
 

@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from executor.blocks.outbound import GuardedClient
 from executor.engine import Engine
 from executor.errors import StoreError
-from executor.runtime import pages, stored
+from executor.journal import reader
+from executor.runtime import pages
 from executor.services import Services
 from executor.store.base import Record
 from tests.simulation.watch import Broken
@@ -48,7 +49,7 @@ class Server:
         world = self._world
         self._starts += 1
         process = self.process = Process(f"{self._name} {self._starts}")
-        stored._plans.clear()
+        reader._plans.clear()
         script = world.script
         services = Services(sandbox=Expressions(script), http=GuardedClient())  # type: ignore[arg-type]
         opening = Engine.open(

@@ -12,7 +12,7 @@ import orjson
 from compiler import plan as plans
 from compiler.plan import Plan
 from executor.core import events as e
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import TERMINAL, Record
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from executor.runtime import stored
+from executor.journal import reader
 from executor.waits import WaitFilter
 from tests.unit.executor.upkeep.conftest import block, document
 
@@ -67,7 +67,7 @@ async def test_a_run_is_there_as_a_whole_or_not_at_all(
     """Deleted before the second thing that is read or written for the answer, before the third, and so on."""
 
     async def asked(run: str) -> httpx.Response:
-        stored._plans.clear()  # as in a process that has not seen the run
+        reader._plans.clear()  # as in a process that has not seen the run
         token = ASKING.set(True)
         try:
             address = (RUN + path).replace("{id}", run)
@@ -106,7 +106,7 @@ async def test_the_inbox_does_not_need_the_plan_of_a_run_that_went(
             await _delete(engine, gone)
         return row
 
-    stored._plans.clear()
+    reader._plans.clear()
     monkeypatch.setattr(engine.store, "get_run", found)
     page = await engine.waits.page(WaitFilter(status=None))
     assert [wait.run for wait in page.waits] == [stays]
@@ -131,7 +131,7 @@ async def _delete(engine: Engine, run: str) -> None:
         assert await engine.store.get_run(run) is None
     finally:
         ASKING.reset(token)
-    stored._plans.clear()
+    reader._plans.clear()
 
 
 class _Calls:

@@ -11,7 +11,7 @@ import pytest
 from compiler.diagnostics import CompileError
 from executor.engine import Engine
 from executor.errors import Conflict, NotFound
-from executor.runtime import stored
+from executor.journal import reader
 from executor.upkeep.gc import collect
 from tests.unit.executor.children.given import engine_on
 from tests.unit.executor.lifecycle.given import Step, chain, looped, outputs, settled, until
@@ -309,7 +309,7 @@ async def test_a_version_that_a_run_is_to_move_to_is_not_collected(tmp_path: Pat
     async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
         assert not (await front.lifecycle.migrate(run, 2, wait_s=0)).moved
         await collect(front.store, front.now_ms(), 0)
-    stored._plans.clear()  # as in a process that has not seen the run
+    reader._plans.clear()  # as in a process that has not seen the run
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         async with asyncio.timeout(30):
             while await engine.store.read_inbox(run):

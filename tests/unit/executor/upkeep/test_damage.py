@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from executor.errors import CorruptJournal
-from executor.runtime import stored
+from executor.journal import reader
 from executor.store.base import EventFilter, Record
 from executor.store.checksum import checksum
 from executor.store.sqlite import SQLiteStore
@@ -89,17 +89,17 @@ async def test_a_plan_and_a_blob_are_what_their_hash_says(copy: Copy) -> None:
     try:
         row = await store.get_run(copy.run["hello"])
         assert row is not None
-        stored._plans.pop(row.plan_hash, None)
-        assert (await stored.load_plan(store, row.plan_hash)).hash == row.plan_hash
-        stored._plans.pop(row.plan_hash)
+        reader._plans.pop(row.plan_hash, None)
+        assert (await reader.load_plan(store, row.plan_hash)).hash == row.plan_hash
+        reader._plans.pop(row.plan_hash)
         damage(copy, "UPDATE plans SET ir = CAST(ir || ' ' AS BLOB) WHERE hash = ?", row.plan_hash)
         with pytest.raises(CorruptJournal, match="does not match its checksum"):
-            await stored.load_plan(store, row.plan_hash)
+            await reader.load_plan(store, row.plan_hash)
 
         damage(copy, "INSERT INTO blobs VALUES ('00', x'31')")
         record = Record(1, 0, "node.succeeded", "n", "", 1, b'{"blob":"00"}', None)
         with pytest.raises(CorruptJournal, match="blob 00 does not match its checksum"):
-            await stored.output_of(store, record)
+            await reader.output_of(store, record)
     finally:
         await store.close()
     found = findings(copy)

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 
 from executor.core import events as e
 from executor.core import facts as f
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from executor.store.base import Record
 from executor.upkeep.findings import Finding
 from executor.upkeep.journal import JournalCheck

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from executor.core import events as e
-from executor.journal import Codec
+from executor.journal.codec import Codec
 from tests.unit.executor.core.story import Story, loop
 
 STORY = Story({"go": "l", "l": loop({"a": ""})})
