@@ -26,8 +26,8 @@ from executor.runtime.recover import Parts, recover
 from executor.runtime.timers import Timers
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.base import Append, NewRun, Record
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Append, NewRun, Record
+from executor.store.sqlite.store import SQLiteStore
 from executor.values.redact import Redactor
 
 BLOCKS, EVENTS, COMMITTERS, COMMITS, EXPRESSIONS = 1_000, 100_000, 64, 150, 300

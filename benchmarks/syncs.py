@@ -21,7 +21,7 @@ from pathlib import Path
 from benchmarks import workloads
 from benchmarks.measure import Figure, folder, on_loop
 from benchmarks.workloads import Document, Noop, all_ended, engine_on
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 # name: (document, steps of one run, runs, syncs per step that must not be passed)
 WORKLOADS: dict[str, tuple[Callable[[], Document], int, int, float]] = {

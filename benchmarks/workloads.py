@@ -24,8 +24,8 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.base import Store
-from executor.store.sqlite import SQLiteStore
+from executor.store.contract import Store
+from executor.store.sqlite.store import SQLiteStore
 
 Document = dict[str, Any]
 

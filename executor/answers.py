@@ -12,7 +12,7 @@ from compiler.plan import Plan
 from executor.blocks.start import start_output
 from executor.core.events import ErrorInfo
 from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid
-from executor.store.base import WaitRow
+from executor.store.rows import WaitRow
 from executor.values.payload import encode
 from executor.values.schema import Matches, violations
 

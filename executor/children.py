@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.store.base import TERMINAL, RunRow
+from executor.store.rows import TERMINAL, RunRow
 from executor.views import ChildView, ParentView, RunView
 
 if TYPE_CHECKING:

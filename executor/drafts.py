@@ -16,8 +16,7 @@ from msgspec import Struct
 from compiler.diagnostics import Diagnostic
 from executor.documents import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
-from executor.store.base import DraftHead, DraftRow
-from executor.store.workflows import LastRun
+from executor.store.rows import DraftHead, DraftRow, LastRun
 from executor.views import SavedWorkflow, Submitted
 
 if TYPE_CHECKING:

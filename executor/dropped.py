@@ -13,7 +13,8 @@ from compiler.diagnostics import Diagnostic
 from executor.documents import as_ours
 from executor.errors import CorruptJournal
 from executor.journal.reader import load_plan
-from executor.store.base import EventFilter, Store
+from executor.store.contract import Store
+from executor.store.rows import EventFilter
 
 # The newest open runs of each status. More would take longer to ask for than the warning is worth.
 RUNS_MAX: Final = 100

@@ -21,9 +21,9 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, Services
-from executor.store.base import Store
+from executor.store.contract import Store
 from executor.store.memory import MemoryStore
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 
 @asynccontextmanager

@@ -50,7 +50,8 @@ from executor.runtime.timers import Timers
 from executor.runtime.worker import Worker
 from executor.services import Services
 from executor.signals import Signals
-from executor.store.base import (
+from executor.store.contract import Store
+from executor.store.rows import (
     TERMINAL,
     DraftHead,
     EventFilter,
@@ -58,7 +59,6 @@ from executor.store.base import (
     Record,
     RunRow,
     RunStatus,
-    Store,
     WaitStatus,
     WorkflowRow,
 )

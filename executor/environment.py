@@ -11,7 +11,7 @@ from compiler.environment import environment_names
 from executor.blocks.registry import Registry
 from executor.documents import as_ours
 from executor.services import Services
-from executor.store.base import Store
+from executor.store.contract import Store
 
 DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at
 

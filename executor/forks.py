@@ -39,7 +39,8 @@ from executor.journal.codec import Codec
 from executor.journal.reader import output_of
 from executor.links import Links
 from executor.runtime.recorder import Recorder
-from executor.store.base import NewRun, Record, RunRow, SignalRow, Store, WaitRow
+from executor.store.contract import Store
+from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
 from executor.values.output import check_output
 from executor.values.payload import encode, split
 from executor.values.schema import Matches

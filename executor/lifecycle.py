@@ -23,7 +23,7 @@ from executor.forks import beginning, fork
 from executor.journal.reader import load_plan
 from executor.runtime.hub import Hub
 from executor.runtime.move import Misfit, fit
-from executor.store.base import TERMINAL, RunRow
+from executor.store.rows import TERMINAL, RunRow
 from executor.views import Submitted
 from executor.views.rerun import alone_again, outermost_block
 from executor.views.why import state_of

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from msgspec import Struct
 
 from executor.blocks.threads import FunctionThreads
-from executor.store.children import FamilyMax
+from executor.store.rows import FamilyMax
 
 if TYPE_CHECKING:
     from executor.blocks.http import GuardedClient

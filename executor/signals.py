@@ -8,7 +8,7 @@ import orjson
 
 from executor.answers import check_payload
 from executor.errors import Conflict
-from executor.store.base import SignalRow
+from executor.store.rows import SignalRow
 from executor.views import SignalView
 
 if TYPE_CHECKING:

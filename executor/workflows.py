@@ -10,7 +10,7 @@ from compiler.compile import Compiled
 from compiler.diagnostics import CompileError
 from executor.dropped import dropped
 from executor.errors import Conflict, NotFound
-from executor.store.workflows import DeletedWorkflow, Stored, VersionRow, WorkflowHead
+from executor.store.rows import DeletedWorkflow, Stored, VersionRow, WorkflowHead
 from executor.triggers.declared import declared_by
 from executor.views import SavedWorkflow
 

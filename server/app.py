@@ -39,8 +39,8 @@ from executor.engine import Engine
 from executor.errors import WeftError
 from executor.sandbox import Sandbox
 from executor.services import NotifySettings, Services
-from executor.store.connection import FULL, full_hint
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.connection import FULL, full_hint
+from executor.store.sqlite.store import SQLiteStore
 from server import ui
 from server.descriptors import Descriptors, raise_limit
 from server.http import errors

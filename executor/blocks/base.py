@@ -17,7 +17,7 @@ from executor.core.events import WaitKind
 
 if TYPE_CHECKING:
     from executor.services import Services
-    from executor.store.base import NewRun
+    from executor.store.rows import NewRun
 
 PatchOp = Literal["set", "merge", "del", "append", "increment"]
 

@@ -12,7 +12,7 @@ import orjson
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import ChildRequest, Context, Suspend
 from executor.blocks.schema import invalid, text
-from executor.store.base import VERSION_MAX
+from executor.store.rows import VERSION_MAX
 from executor.values.coerce import coerce
 
 _PARAMS: dict[str, Any] = {

@@ -18,7 +18,7 @@ from compiler.keys import NodeKey, Path, format_path, parse_path
 from compiler.plan import Plan
 from executor.core.events import Event, NodeStarted, NodeSucceeded
 from executor.errors import CorruptJournal
-from executor.store.base import Record
+from executor.store.rows import Record
 
 _TYPES: dict[str, type[Any]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Event)}
 _TAGS = {cls: tag for tag, cls in _TYPES.items()}

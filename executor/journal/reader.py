@@ -9,8 +9,9 @@ import orjson
 from compiler import plan as plans
 from compiler.plan import Plan
 from executor.errors import CorruptJournal
-from executor.store.base import Record, Store
-from executor.store.checksum import RESTORE
+from executor.store.contract import Store
+from executor.store.rows import Record
+from executor.store.sqlite.checksum import RESTORE
 
 
 async def load_plan(store: Store, hash: str) -> Plan:

@@ -13,8 +13,7 @@ import orjson
 
 from executor.answers import ASK_PEOPLE
 from executor.services import NotifySettings
-from executor.store.base import WaitRow
-from executor.store.notifications import NotificationRow
+from executor.store.rows import NotificationRow, WaitRow
 from executor.values.payload import render
 from executor.views import WaitView
 

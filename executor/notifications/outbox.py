@@ -23,7 +23,7 @@ from executor.errors import BlockError, NotFound, StoreError
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.notifications.seal import unseal
 from executor.runtime.clock import Clock
-from executor.store.notifications import NotificationRow
+from executor.store.rows import NotificationRow
 from executor.values.redact import Redactor
 from executor.views import WaitView
 

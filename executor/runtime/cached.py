@@ -8,8 +8,8 @@ from typing import Any
 from compiler.plan import Node
 from executor.errors import BlockError, StoreError
 from executor.runtime.clock import Clock
-from executor.store.base import RunRow, Store
-from executor.store.cache import CacheRow
+from executor.store.contract import Store
+from executor.store.rows import CacheRow, RunRow
 from executor.values.cache import OUTPUT_MAX_BYTES, cache_key, plain, schema_sig
 from executor.values.output import check_output
 from executor.values.redact import Redactor

@@ -15,8 +15,8 @@ import orjson
 
 from executor.errors import BlockError, StoreError
 from executor.runtime.clock import Clock
-from executor.store.base import RunRow, Store
-from executor.store.checkpoints import CheckpointRow
+from executor.store.contract import Store
+from executor.store.rows import CheckpointRow, RunRow
 from executor.values.payload import encode as encode_payload
 from executor.values.redact import Redactor
 

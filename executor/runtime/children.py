@@ -22,7 +22,8 @@ from executor.core.events import ErrorInfo
 from executor.errors import BadRequest, BlockError
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, origin_of
-from executor.store.base import NewRun, Store
+from executor.store.contract import Store
+from executor.store.rows import NewRun
 from executor.values.schema import Matches
 
 # A workflow that calls itself stops here. Runs that people meant to nest go three or four deep.

@@ -8,7 +8,8 @@ from executor.errors import NotFound
 from executor.runtime.hub import Hub
 from executor.runtime.lookout import Lookout
 from executor.runtime.pages import Pages
-from executor.store.base import TERMINAL, Record, Store
+from executor.store.contract import Store
+from executor.store.rows import TERMINAL, Record
 
 # Without a signal a reader looks again: should one be lost, this is what it costs.
 PATIENCE_S = 30.0

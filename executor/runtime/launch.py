@@ -31,8 +31,7 @@ from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock
 from executor.runtime.time_limit import OutOfTime, TimeLimit
 from executor.services import Services
-from executor.store.base import NewRun
-from executor.store.cache import CacheRow
+from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
 from executor.values.output import ASIDE_BYTES, check_output
 from executor.values.payload import check, dump

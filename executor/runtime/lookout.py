@@ -7,7 +7,7 @@ import asyncio
 
 from executor.errors import StoreError
 from executor.runtime.hub import Hub
-from executor.store.base import Store
+from executor.store.contract import Store
 
 LOOK_S = 1.0
 

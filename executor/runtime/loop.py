@@ -39,8 +39,8 @@ from executor.runtime.recorder import Recorder
 from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
 from executor.services import RunLimits
-from executor.store.base import Appended, RunRow, RunStatus, Store
-from executor.store.lifecycle import Move
+from executor.store.contract import Store
+from executor.store.rows import Appended, Move, RunRow, RunStatus
 from executor.values.payload import encode as encode_payload
 from executor.values.scope import Values
 

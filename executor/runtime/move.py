@@ -28,8 +28,8 @@ from executor.journal.codec import Codec
 from executor.journal.reader import output_of
 from executor.runtime.launch import Result
 from executor.runtime.recorder import Recorder
-from executor.store.base import Append, Record, RunRow, Store
-from executor.store.lifecycle import Move
+from executor.store.contract import Store
+from executor.store.rows import Append, Move, Record, RunRow
 from executor.values.scope import Values
 
 PAGE = 10_000

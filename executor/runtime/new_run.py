@@ -15,7 +15,7 @@ from executor.core import facts as f
 from executor.core.decide import decide
 from executor.core.state import State
 from executor.journal.codec import Codec
-from executor.store.base import DraftHead, NewRun, Record
+from executor.store.rows import DraftHead, NewRun, Record
 
 
 class Origin(Struct, frozen=True):

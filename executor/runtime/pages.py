@@ -10,7 +10,8 @@ import asyncio
 from collections import OrderedDict
 
 from executor.runtime.hub import Hub
-from executor.store.base import Record, Store
+from executor.store.contract import Store
+from executor.store.rows import Record
 
 PAGE = 1_000
 KEPT_BYTES = 16 * 1024 * 1024

@@ -44,10 +44,17 @@ from executor.runtime.attention import question
 from executor.runtime.children import fact_of_cancel, fact_of_end
 from executor.runtime.launch import Payload, Result
 from executor.services import NotifySettings
-from executor.store.base import Append, NewRun, Record, RunStatus, WaitRow, WaitUpdate
-from executor.store.cache import CacheRow
-from executor.store.children import FamilyMax
-from executor.store.notifications import NotificationRow
+from executor.store.rows import (
+    Append,
+    CacheRow,
+    FamilyMax,
+    NewRun,
+    NotificationRow,
+    Record,
+    RunStatus,
+    WaitRow,
+    WaitUpdate,
+)
 from executor.values.payload import encode as encode_payload
 from executor.values.payload import split
 from executor.values.scope import Values

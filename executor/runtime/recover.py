@@ -29,7 +29,8 @@ from executor.runtime.recorder import Recorder
 from executor.runtime.timers import Timers
 from executor.runtime.turns import Turns
 from executor.services import Services
-from executor.store.base import RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import RunRow
 from executor.values.redact import Redactor
 from executor.values.scope import Values
 

@@ -22,7 +22,7 @@ from executor.runtime.admission import Admission
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.loop import RunLoop
 from executor.runtime.recover import Parts, recover
-from executor.store.base import RunRow
+from executor.store.rows import RunRow
 
 log = logging.getLogger("weft.worker")
 

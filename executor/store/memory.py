@@ -14,24 +14,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
-from executor.store.base import (
-    TERMINAL,
-    Answered,
-    Append,
-    Appended,
-    DraftHead,
-    DraftRow,
-    EventFilter,
-    InboxRow,
-    Mended,
-    NewRun,
-    Record,
-    RunRow,
-    RunStatus,
-    SignalRow,
-    WaitRow,
-    WaitStatus,
-)
 from executor.store.memory_cache import MemoryCache
 from executor.store.memory_checkpoints import MemoryCheckpoints
 from executor.store.memory_children import MemoryChildren
@@ -41,8 +23,26 @@ from executor.store.memory_sessions import MemorySessions
 from executor.store.memory_triggers import MemoryTriggers
 from executor.store.memory_upkeep import MemoryUpkeep
 from executor.store.memory_workflows import MemoryWorkflows
-from executor.store.upkeep import blobs_of
-from executor.store.workflows import LastRun
+from executor.store.rows import (
+    TERMINAL,
+    Answered,
+    Append,
+    Appended,
+    DraftHead,
+    DraftRow,
+    EventFilter,
+    InboxRow,
+    LastRun,
+    Mended,
+    NewRun,
+    Record,
+    RunRow,
+    RunStatus,
+    SignalRow,
+    WaitRow,
+    WaitStatus,
+)
+from executor.store.rules import blobs_of
 
 
 class _Run(Struct):

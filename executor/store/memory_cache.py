@@ -1,10 +1,10 @@
-"""Cached results in memory. The contract is in `executor.store.cache`."""
+"""Cached results in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 
-from executor.store.cache import CacheRow
+from executor.store.rows import CacheRow
 
 
 class MemoryCache:

@@ -1,11 +1,11 @@
-"""Checkpoints in memory. The contract is in `executor.store.checkpoints`."""
+"""Checkpoints in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
 from executor.errors import Fenced
-from executor.store.checkpoints import CheckpointRow
+from executor.store.rows import CheckpointRow
 
 if TYPE_CHECKING:
     from executor.store.memory import _Run

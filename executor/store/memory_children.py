@@ -1,4 +1,4 @@
-"""Child runs in memory. The contract is in `executor.store.children`."""
+"""Child runs in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import Conflict
-from executor.store.base import TERMINAL, Append, NewRun, RunRow, WaitRow
-from executor.store.children import ChildRow, FamilyRow, check_room
+from executor.store.rows import TERMINAL, Append, ChildRow, FamilyRow, NewRun, RunRow, WaitRow
+from executor.store.rules import check_room
 
 if TYPE_CHECKING:
     from executor.store.memory import _Run

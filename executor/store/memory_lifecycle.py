@@ -1,4 +1,4 @@
-"""Runs made from other runs in memory. The contract is in `executor.store.lifecycle`."""
+"""Runs made from other runs in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 from msgspec.structs import replace
 
 from executor.errors import NotFound
-from executor.store.lifecycle import Move
+from executor.store.rows import Move
 
 if TYPE_CHECKING:
     from executor.store.memory import _Run

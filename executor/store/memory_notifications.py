@@ -1,4 +1,4 @@
-"""The outbox in memory. The contract is in `executor.store.notifications`."""
+"""The outbox in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from executor.store.notifications import NotificationRow, NotificationStatus
+from executor.store.rows import NotificationRow, NotificationStatus
 
 Key = tuple[str, str, int]
 

@@ -1,10 +1,10 @@
-"""Sessions in memory. The contract is in `executor.store.sessions`."""
+"""Sessions in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
 from msgspec.structs import replace
 
-from executor.store.sessions import SESSIONS_MAX, SessionRow
+from executor.store.rows import SESSIONS_MAX, SessionRow
 
 
 class MemorySessions:

@@ -1,4 +1,4 @@
-"""Schedules and webhooks in memory. The contract is in `executor.store.triggers`."""
+"""Schedules and webhooks in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from msgspec.structs import replace
 
-from executor.store.triggers import (
+from executor.store.rows import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     DIGEST_CHARS,
@@ -21,15 +21,11 @@ from executor.store.triggers import (
     RefusalRow,
     ScheduleRow,
     WebhookRow,
-    check_unchanged,
-    lasts,
-    merged_schedule,
-    merged_webhook,
-    outcome_of,
 )
+from executor.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
 
 if TYPE_CHECKING:
-    from executor.store.base import NewRun, RunRow
+    from executor.store.rows import NewRun, RunRow
 
 
 class MemoryTriggers:

@@ -1,4 +1,4 @@
-"""Deleting runs in memory. The contract is in `executor.store.upkeep`."""
+"""Deleting runs in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import orjson
 
-from executor.store.base import TERMINAL, RunRow
-from executor.store.upkeep import Orphans, Removable, blobs_of
+from executor.store.rows import TERMINAL, Orphans, Removable, RunRow
+from executor.store.rules import blobs_of
 
 if TYPE_CHECKING:
     from executor.store.memory import _Run

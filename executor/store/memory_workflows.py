@@ -1,4 +1,4 @@
-"""Workflows in memory. The contract is in `executor.store.workflows`."""
+"""Workflows in memory. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,9 +7,18 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
-from executor.store.base import DraftRow, WorkflowRow
-from executor.store.triggers import Declared, ScheduleRow, WebhookRow
-from executor.store.workflows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead
+from executor.store.rows import (
+    Declared,
+    DeletedWorkflow,
+    DraftRow,
+    LastRun,
+    ScheduleRow,
+    Stored,
+    VersionRow,
+    WebhookRow,
+    WorkflowHead,
+    WorkflowRow,
+)
 
 if TYPE_CHECKING:
     from executor.store.memory import _Run

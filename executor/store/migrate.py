@@ -20,8 +20,8 @@ from importlib.resources import files
 from msgspec import Struct
 
 from executor.errors import DatabaseUnavailable, ForeignDatabase, SchemaTooNew
-from executor.store.connection import Database, check_log, create_private, sync_directory
-from executor.store.readers import plain_read_only
+from executor.store.sqlite.connection import Database, check_log, create_private, sync_directory
+from executor.store.sqlite.readers import plain_read_only
 
 log = logging.getLogger("weft.store")
 

@@ -17,8 +17,7 @@ from compiler.references import escape
 from executor.answers import check_input
 from executor.documents import as_ours
 from executor.errors import InputInvalid
-from executor.store.base import VERSION_MAX
-from executor.store.triggers import Declared, ScheduleRow, WebhookRow
+from executor.store.rows import VERSION_MAX, Declared, ScheduleRow, WebhookRow
 from executor.triggers import cron
 
 if TYPE_CHECKING:

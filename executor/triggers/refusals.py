@@ -14,7 +14,8 @@ from collections import deque
 from typing import Final
 
 from executor.errors import StoreError
-from executor.store.triggers import REASONS_KEPT, RefusalRow, TriggerStore
+from executor.store.contract import TriggerStore
+from executor.store.rows import REASONS_KEPT, RefusalRow
 
 log = logging.getLogger("weft.triggers")
 

@@ -24,7 +24,7 @@ import orjson
 from msgspec import Struct
 
 from executor.errors import BadRequest, WeftError
-from executor.store.triggers import Auth
+from executor.store.rows import Auth
 
 SKEW_S_MAX: Final = 300
 DELIVERY_NAME: Final = re.compile(r"[\x21-\x7e]{1,200}")

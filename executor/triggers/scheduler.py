@@ -14,7 +14,8 @@ from typing import Final, Protocol
 
 from executor.errors import StoreError
 from executor.runtime.clock import Clock
-from executor.store.triggers import Fire, Fired, ScheduleRow, TriggerStore
+from executor.store.contract import TriggerStore
+from executor.store.rows import Fire, Fired, ScheduleRow
 from executor.triggers import cron
 
 log = logging.getLogger("weft.triggers")

@@ -20,8 +20,7 @@ from executor.errors import BadRequest, Conflict, NotFound, StoreError, WeftErro
 from executor.journal.reader import keep_plan
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run
-from executor.store.base import NewRun
-from executor.store.triggers import CatchUp, Fire, Fired, FireRow, Overlap, ScheduleRow
+from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
 from executor.triggers import cron
 from executor.triggers.declared import Version, start_of
 from executor.triggers.scheduler import Scheduler

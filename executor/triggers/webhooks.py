@@ -21,7 +21,7 @@ from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, Fenced, InputInvalid, NotFound, StoreError, WeftError
 from executor.journal.reader import keep_plan
 from executor.runtime.new_run import Origin, new_run
-from executor.store.triggers import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
+from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
 from executor.triggers.refusals import Refusals
 from executor.triggers.requests import HEADER_NAME, Received, body_of, envelope, header_problem, prove

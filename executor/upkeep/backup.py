@@ -21,8 +21,8 @@ from pathlib import Path
 from msgspec import Struct
 
 from executor.errors import Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew, StoreError
-from executor.store.connection import check_log
 from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
+from executor.store.sqlite.connection import check_log
 from executor.upkeep.invariants import open_read_only
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB

@@ -12,8 +12,8 @@ from typing import TypeVar
 
 from msgspec import Struct
 
-from executor.store.base import RunRow, Store
-from executor.store.upkeep import Orphans, Removable
+from executor.store.contract import Store
+from executor.store.rows import Orphans, Removable, RunRow
 
 # A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Somebody else's
 # commit may wait for it: about 30 ms on a busy machine with two cores (0.2 s with 5,000 events).

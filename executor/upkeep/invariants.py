@@ -26,10 +26,10 @@ from msgspec import Struct
 from compiler import plan as plans
 from compiler.plan import Plan
 from executor.core.state import State
-from executor.store.base import TERMINAL, Record
-from executor.store.checksum import RESTORE, checksum
-from executor.store.connection import check_log
-from executor.store.statements import EVENT, OPEN
+from executor.store.rows import TERMINAL, Record
+from executor.store.sqlite.checksum import RESTORE, checksum
+from executor.store.sqlite.connection import check_log
+from executor.store.sqlite.statements import EVENT, OPEN
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan

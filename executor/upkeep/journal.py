@@ -24,7 +24,7 @@ from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.errors import CorruptJournal
 from executor.journal.codec import Codec
-from executor.store.base import Record
+from executor.store.rows import Record
 from executor.upkeep.findings import Finding
 from executor.upkeep.preconditions import complaint, not_ready
 

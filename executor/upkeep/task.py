@@ -7,7 +7,7 @@ import logging
 from typing import TYPE_CHECKING
 
 from executor.errors import Conflict, StoreError, WeftError
-from executor.store.base import TERMINAL, RunRow
+from executor.store.rows import TERMINAL, RunRow
 from executor.upkeep.gc import Collected, batches, collect, preview
 
 if TYPE_CHECKING:

@@ -17,7 +17,8 @@ from msgspec import Struct
 
 from compiler.plan import Plan
 from executor.journal.reader import output_of
-from executor.store.base import Record, RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import Record, RunRow
 
 PAGE = 1_000
 NODES_MAX = 200  # that differ; more are only counted

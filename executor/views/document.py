@@ -8,7 +8,8 @@ import orjson
 
 from executor.documents import as_ours
 from executor.errors import NotFound
-from executor.store.base import RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import RunRow
 from executor.views import RunDocument
 
 

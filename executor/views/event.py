@@ -7,7 +7,8 @@ from typing import Any
 import orjson
 
 from executor.journal.reader import output_of
-from executor.store.base import Record, Store
+from executor.store.contract import Store
+from executor.store.rows import Record
 from executor.views import RunEvent
 
 

@@ -8,7 +8,8 @@ from typing import Any
 import orjson
 
 from compiler.plan import Plan
-from executor.store.base import TERMINAL, RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import TERMINAL, RunRow
 from executor.views import GraphEdge, GraphNode, RunGraph
 
 PAGE = 10_000

@@ -21,7 +21,8 @@ from executor.journal.codec import Codec
 from executor.journal.reader import output_of
 from executor.runtime.recorder import Recorder
 from executor.services import Services
-from executor.store.base import TERMINAL, EventFilter, Record, RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import TERMINAL, EventFilter, Record, RunRow
 from executor.values.payload import encode as encode_payload
 from executor.values.redact import MARK, Redactor
 from executor.values.resolve import compile_template

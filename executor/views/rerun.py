@@ -15,7 +15,8 @@ from compiler.keys import NodeKey, parse_path
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
 from executor.journal.codec import Codec
-from executor.store.base import Record, Store
+from executor.store.contract import Store
+from executor.store.rows import Record
 from executor.views import Rerun
 
 PAGE = 10_000

@@ -10,7 +10,8 @@ import orjson
 from compiler.plan import Plan
 from executor.core.evolve import LOST
 from executor.journal.reader import output_of
-from executor.store.base import TERMINAL, Record, RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import TERMINAL, Record, RunRow
 from executor.values import variables as paths
 from executor.views import NodeView, RunView, WaitView
 

@@ -13,7 +13,8 @@ from compiler.plan import Plan
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.journal.codec import Codec
-from executor.store.base import RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import RunRow
 from executor.values import variables as paths
 from executor.views import NodeView
 from executor.views.run import note

@@ -11,8 +11,7 @@ import orjson
 from compiler.plan import Plan
 from executor.notifications.seal import unsealed_names
 from executor.services import NotifySettings
-from executor.store.base import RunRow, WaitRow
-from executor.store.notifications import NotificationRow
+from executor.store.rows import NotificationRow, RunRow, WaitRow
 from executor.views import NotificationView, WaitView
 
 

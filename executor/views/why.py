@@ -13,7 +13,8 @@ from executor.core.explain import ended, explain, led_to
 from executor.core.state import DECIDED, State, Status
 from executor.errors import NotFound
 from executor.journal.codec import Codec
-from executor.store.base import RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import RunRow
 from executor.views import Why
 
 PAGE = 10_000

@@ -226,7 +226,7 @@ def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, va
 
 
 async def _collect(path: Path, older_than_ms: int | None, keep: int, dry_run: bool) -> Collected:
-    from executor.store.sqlite import SQLiteStore
+    from executor.store.sqlite.store import SQLiteStore
     from executor.upkeep.gc import collect, preview
 
     store = SQLiteStore(path)

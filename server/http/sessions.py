@@ -14,7 +14,7 @@ from contextlib import suppress
 
 from executor.engine import Engine
 from executor.errors import StoreError
-from executor.store.sessions import SessionRow
+from executor.store.rows import SessionRow
 from server.http.sse import Streams
 
 IDLE_MS = 8 * 3_600_000

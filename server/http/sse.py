@@ -25,7 +25,7 @@ from starlette.types import Receive, Scope, Send
 from executor.engine import Engine
 from executor.errors import NotFound, WeftError
 from executor.runtime.cursor import PATIENCE_S
-from executor.store.base import TERMINAL, Record, RunRow
+from executor.store.rows import TERMINAL, Record, RunRow
 from server.http.connections import LIVE
 from server.http.errors import TooManyStreams
 from server.settings import Limits

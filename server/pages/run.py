@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.store.base import TERMINAL
+from executor.store.rows import TERMINAL
 from executor.views import NodeView, RunView, WaitView
 from server.pages.html import Html, el, json_block, moment, page, status_mark
 

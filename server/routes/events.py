@@ -5,7 +5,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.errors import BadRequest, NotFound
-from executor.store.base import TERMINAL, EventFilter, RunRow
+from executor.store.rows import TERMINAL, EventFilter, RunRow
 from server import wire
 from server.http.errors import CrossSite
 from server.http.params import INTEGER_MAX, integer

@@ -9,7 +9,7 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict
-from executor.store.base import TERMINAL
+from executor.store.rows import TERMINAL
 from executor.views import RunDocument, RunGraph, RunView, Submitted
 from server import wire
 from server.http.body import read_as

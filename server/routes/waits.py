@@ -7,7 +7,7 @@ from typing import Literal
 from msgspec.structs import asdict
 from starlette.responses import Response
 
-from executor.store.base import WaitStatus
+from executor.store.rows import WaitStatus
 from executor.views import WaitView
 from executor.waits import WaitFilter
 from server.http.body import read_as

@@ -15,8 +15,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
-from executor.store.base import VERSION_MAX, DraftHead, Record, RunRow, WorkflowRow
-from executor.store.workflows import LastRun, VersionRow, WorkflowHead
+from executor.store.rows import VERSION_MAX, DraftHead, LastRun, Record, RunRow, VersionRow, WorkflowHead, WorkflowRow
 from executor.views import SavedWorkflow, Submitted, WaitView
 
 SUMMARY_CHARS = 160

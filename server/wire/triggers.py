@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec import Struct
 
-from executor.store.triggers import FireOutcome
+from executor.store.rows import FireOutcome
 from executor.triggers.schedules import ScheduleView
 from executor.triggers.webhooks import DeliveryView, RefusalView, WebhookView
 

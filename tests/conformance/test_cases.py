@@ -24,9 +24,9 @@ from executor.errors import Conflict, InputInvalid
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.base import Record
 from executor.store.memory import MemoryStore
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Record
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.compare import failure_matches, same
 from tests.conformance.scripted import PATIENCE_S, Script, registry_for
 

@@ -30,7 +30,7 @@ from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.migrate import packaged_migrations
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import inspect
 from executor.upkeep.invariants import check, open_read_only
 from executor.views import WaitView

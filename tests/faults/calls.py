@@ -18,10 +18,10 @@ from typing import Any, Literal
 
 from msgspec import Struct
 
-from executor.store.base import Append, Appended
-from executor.store.connection import Connect, plain_connect
-from executor.store.readers import plain_read_only
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Append, Appended
+from executor.store.sqlite.connection import Connect, plain_connect
+from executor.store.sqlite.readers import plain_read_only
+from executor.store.sqlite.store import SQLiteStore
 from tests.faults.adapter import Rewrite, connects
 from tests.faults.check import violations
 from tests.faults.points import KILLED, PLAYED, SECOND_KILL_EVERY, in_child

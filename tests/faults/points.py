@@ -29,8 +29,8 @@ from typing import Literal, Protocol
 import networkx  # noqa: F401 - the compiler imports it when it first compiles, which each child would do again
 from msgspec import Struct
 
-from executor.store.connection import FaultPoint
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.connection import FaultPoint
+from executor.store.sqlite.store import SQLiteStore
 from tests.faults.check import violations
 from tests.faults.scenario import Acks, play
 

@@ -26,7 +26,7 @@ from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.base import Store
+from executor.store.contract import Store
 from executor.triggers.requests import Received
 from executor.triggers.schedules import ScheduleSpec
 from executor.triggers.webhooks import WebhookSpec

@@ -27,8 +27,8 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.store.base import Append, Appended
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Append, Appended
+from executor.store.sqlite.store import SQLiteStore
 from tests.faults import calls
 from tests.faults.calls import CALL_ACTIONS, TROUBLE_LASTS, CallAction
 from tests.faults.check import violations

@@ -45,7 +45,7 @@ ELSEWHERE = {
 def submitted() -> set[str]:
     """The names of all changes that the SQLite store asks its writer for."""
     names = set()
-    for path in (ROOT / "executor" / "store").glob("sqlite*.py"):
+    for path in (ROOT / "executor" / "store" / "sqlite").glob("*.py"):
         for node in ast.walk(ast.parse(path.read_text())):
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "submit":
                 write = node.args[0]

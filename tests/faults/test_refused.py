@@ -16,8 +16,8 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
-from executor.store.writer import Retry
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.writer import Retry
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from server.app import create_app

@@ -21,8 +21,8 @@ from executor.errors import BlockError, WeftError
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.base import TERMINAL
 from executor.store.memory import MemoryStore
+from executor.store.rows import TERMINAL
 from tests.fuzz.budget import examples, rounds
 from tests.fuzz.documents import documents, triggers
 from tests.fuzz.mutations import spoiled

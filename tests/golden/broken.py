@@ -23,9 +23,9 @@ from collections.abc import Callable
 from pathlib import Path
 
 from executor.errors import WeftError
-from executor.store.connection import Connect, Database, plain_connect
 from executor.store.migrate import migrate, packaged_migrations
-from executor.store.writer import as_weft_error
+from executor.store.sqlite.connection import Connect, Database, plain_connect
+from executor.store.sqlite.writer import as_weft_error
 from tests.faults.adapter import connects
 from tests.faults.calls import CALL_ACTIONS, CallAction
 from tests.faults.points import KILLED, PLAYED, in_child

@@ -266,7 +266,7 @@ async def main(db: str, copy: str, facts: Facts) -> None:
     from executor.runtime.clock import ManualClock
     from executor.sandbox import Sandbox
     from executor.services import Services
-    from executor.store.sqlite import SQLiteStore
+    from executor.store.sqlite.store import SQLiteStore
 
     server = await asyncio.start_server(_serve, "127.0.0.1", 0)
     place = f"127.0.0.1:{server.sockets[0].getsockname()[1]}"

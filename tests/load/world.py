@@ -14,7 +14,7 @@ from executor.engine import Engine
 from executor.runtime.clock import Clock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 SECRET = b"0123456789abcdef"
 

@@ -17,8 +17,8 @@ import sys
 import threading
 from pathlib import Path
 
-from executor.store.base import RunRow
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import RunRow
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record
 
 

@@ -6,9 +6,9 @@ from pathlib import Path
 import pytest
 import pytest_asyncio
 
-from executor.store.base import Store
+from executor.store.contract import Store
 from executor.store.memory import MemoryStore
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 
 @pytest_asyncio.fixture(params=["memory", "sqlite"])

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import Any
 
-from executor.store.base import Append, NewRun, Record, RunRow, Store, WaitRow
+from executor.store.contract import Store
+from executor.store.rows import Append, NewRun, Record, RunRow, WaitRow
 
 T0 = 1_700_000_000_000  # every test starts at this time
 LEASE_MS = 15_000

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.store.base import Store
-from executor.store.cache import CacheRow
+from executor.store.contract import Store
+from executor.store.rows import CacheRow
 from tests.conformance.store.given import T0, change, owned_run, record, row
 
 

@@ -7,8 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.store.base import Store
-from executor.store.checkpoints import CheckpointRow
+from executor.store.contract import Store
+from executor.store.rows import CheckpointRow
 from tests.conformance.store.given import LEASE_MS, T0, finish, new_run, owned_run, row
 
 

@@ -7,7 +7,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Conflict, Fenced
-from executor.store.base import NewRun, RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import NewRun, RunRow
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

@@ -7,8 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.base import DraftHead, DraftRow, Store
-from executor.store.sqlite import SQLiteStore
+from executor.store.contract import Store
+from executor.store.rows import DraftHead, DraftRow
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import T0, finish, new_run, owned_run, row
 
 

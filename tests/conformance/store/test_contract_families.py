@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, LimitExceeded, Unheard
-from executor.store.base import NewRun, RunRow, Store
-from executor.store.children import FamilyMax, FamilyRow
+from executor.store.contract import Store
+from executor.store.rows import FamilyMax, FamilyRow, NewRun, RunRow
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.store.base import Store
+from executor.store.contract import Store
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, row, wait
 
 

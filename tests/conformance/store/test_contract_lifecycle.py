@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 from executor.errors import Fenced, NotFound
-from executor.store.base import SignalRow, Store
-from executor.store.lifecycle import Move
+from executor.store.contract import Store
+from executor.store.rows import Move, SignalRow
 from tests.conformance.store.given import T0, change, finish, new_run, owned_run, record, row, wait
 
 

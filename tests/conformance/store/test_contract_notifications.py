@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Fenced
-from executor.store.base import Store, WaitUpdate
-from executor.store.notifications import NotificationRow
+from executor.store.contract import Store
+from executor.store.rows import NotificationRow, WaitUpdate
 from tests.conformance.store.given import T0, change, finish, owned_run, record, wait
 
 LEASE = 60_000

@@ -7,7 +7,8 @@ import asyncio
 import pytest
 
 from executor.errors import Conflict
-from executor.store.base import Mended, RunRow, Store
+from executor.store.contract import Store
+from executor.store.rows import Mended, RunRow
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 

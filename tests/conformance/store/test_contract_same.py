@@ -9,11 +9,10 @@ from typing import Any
 import pytest
 
 from executor.errors import WeftError
-from executor.store.base import EventFilter, Store, WaitUpdate
-from executor.store.checkpoints import CheckpointRow
+from executor.store.contract import Store
 from executor.store.memory import MemoryStore
-from executor.store.notifications import NotificationRow, NotificationStatus
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import CheckpointRow, EventFilter, NotificationRow, NotificationStatus, WaitUpdate
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record, wait
 
 STEPS = 300

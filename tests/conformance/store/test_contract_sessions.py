@@ -2,8 +2,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from executor.store.base import Store
-from executor.store.sessions import SESSIONS_MAX, SessionRow
+from executor.store.contract import Store
+from executor.store.rows import SESSIONS_MAX, SessionRow
 from tests.conformance.store.given import T0
 
 

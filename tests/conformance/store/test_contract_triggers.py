@@ -10,9 +10,8 @@ import pytest
 from msgspec.structs import replace
 
 from executor.errors import Fenced
-from executor.store.base import RunRow, Store
-from executor.store.sqlite import SQLiteStore
-from executor.store.triggers import (
+from executor.store.contract import Store
+from executor.store.rows import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     FIRES_KEPT,
@@ -22,9 +21,11 @@ from executor.store.triggers import (
     Fired,
     FireRow,
     RefusalRow,
+    RunRow,
     ScheduleRow,
     WebhookRow,
 )
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import T0, finish, new_run, row
 
 HOUR = 3_600_000

@@ -10,13 +10,10 @@ from typing import Any
 import orjson
 import pytest
 
-from executor.store.base import Append, NewRun, Store
-from executor.store.cache import CacheRow
-from executor.store.checkpoints import CheckpointRow
+from executor.store.contract import Store
 from executor.store.memory import MemoryStore
-from executor.store.notifications import NotificationRow
-from executor.store.sqlite import SQLiteStore
-from executor.store.upkeep import Orphans
+from executor.store.rows import Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row, wait
 
 DAY_MS = 86_400_000

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.store.base import Answered, Store, WaitUpdate
+from executor.store.contract import Store
+from executor.store.rows import Answered, WaitUpdate
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 

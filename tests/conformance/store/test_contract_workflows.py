@@ -6,11 +6,11 @@ import asyncio
 
 import pytest
 
-from executor.store.base import Store, WorkflowRow
-from executor.store.sqlite import SQLiteStore
-from executor.store.sqlite_workflows import ALL_HEADS
-from executor.store.statements import LAST_RUNS_OF_DRAFTS
-from executor.store.workflows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead
+from executor.store.contract import Store
+from executor.store.rows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
+from executor.store.sqlite.statements import LAST_RUNS_OF_DRAFTS
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.workflows import ALL_HEADS
 from tests.conformance.store.given import T0, finish, new_run, owned_run, row
 from tests.conformance.store.test_contract_triggers import schedule, webhook
 

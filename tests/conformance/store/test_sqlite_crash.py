@@ -11,7 +11,7 @@ import sys
 import time
 from pathlib import Path
 
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 RUNS = 8
 

@@ -13,10 +13,10 @@ from pathlib import Path
 import pytest
 
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
-from executor.store.base import EventFilter
-from executor.store.connection import plain_connect
 from executor.store.migrate import APPLICATION_ID
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import EventFilter
+from executor.store.sqlite.connection import plain_connect
+from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
@@ -196,7 +196,7 @@ async def test_readers_never_see_half_an_append_and_never_wait(tmp_path: Path) -
 
 
 async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None:
-    from executor.store import statements as sql
+    from executor.store.sqlite import statements as sql
 
     with contextlib.closing(sqlite3.connect(sqlite.path)) as db:
 

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
-from executor.store.base import Appended
-from executor.store.sqlite import SQLiteStore
-from executor.store.writer import Retry
+from executor.store.rows import Appended
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.writer import Retry
 from tests.conformance.store.given import T0, change, new_run, owned_run, record, row, wait
 
 QUICK = Retry(attempts=6, base_ms=1, cap_ms=5)

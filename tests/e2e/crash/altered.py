@@ -60,8 +60,8 @@ def _alter() -> None:
         time.time_ns = wall.now_ns
         time.time = lambda: wall.now_ns() / 1e9
     if busy_ms := os.environ.get("ALTERED_BUSY_MS"):
-        from executor.store.sqlite import SQLiteStore
-        from executor.store.writer import Retry
+        from executor.store.sqlite.store import SQLiteStore
+        from executor.store.sqlite.writer import Retry
 
         defaults = SQLiteStore.__init__.__kwdefaults__
         assert defaults is not None

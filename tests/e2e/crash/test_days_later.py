@@ -18,7 +18,7 @@ from executor.errors import AlreadyAnswered
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 from tests.e2e.crash.service import Service
 from tests.e2e.crash.verify import Journal
 

@@ -9,7 +9,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check, open_read_only
 from tests.unit.executor.children.given import Hold, engine_on, value
 from tests.unit.executor.lifecycle.given import chain, until

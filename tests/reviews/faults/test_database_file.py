@@ -16,8 +16,8 @@ import pytest
 
 from executor.errors import DatabaseDamaged, DatabaseFull, DatabaseReplaced, ForeignDatabase, StoreError
 from executor.store import migrate
-from executor.store.sqlite import SQLiteStore
-from executor.store.writer import LOOK_EVERY_S
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.writer import LOOK_EVERY_S
 from executor.upkeep.backup import BackupUnusable, backup, inspect
 from executor.upkeep.doctor import examine
 from tests.conformance.store.given import T0, change, new_run, owned_run, record

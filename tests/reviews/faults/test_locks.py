@@ -12,8 +12,8 @@ import pytest
 
 from executor.errors import DatabaseWriteFailed
 from executor.store.patience import patience
-from executor.store.sqlite import SQLiteStore
-from executor.store.writer import Retry
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.writer import Retry
 from tests.conformance.store.given import change, owned_run, record
 from tests.conformance.store.test_sqlite_trouble import OtherProcess
 from tests.reviews.security.edge import serving

@@ -12,8 +12,8 @@ from pathlib import Path
 import pytest
 
 from executor.runtime.clock import ManualClock
-from executor.store.base import Mended
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Mended
+from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import PART_KEPT_S, backup
 from tests.conformance.store.given import new_run
 from tests.unit.executor.children.given import engine_on

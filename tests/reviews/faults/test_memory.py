@@ -9,7 +9,7 @@ from typing import Any
 from executor.engine import Engine
 from executor.runtime.clock import ManualClock
 from executor.services import RunLimits
-from executor.store.base import TERMINAL
+from executor.store.rows import TERMINAL
 from tests.unit.executor.children.given import Hold, Probe, engine_on
 from tests.unit.executor.lifecycle.given import Step, chain, until
 

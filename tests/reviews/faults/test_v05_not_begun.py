@@ -21,7 +21,7 @@ from executor.engine import Engine
 from executor.errors import BlockError
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 from tests.unit.executor.blocks.serve import answer, http
 
 

@@ -12,7 +12,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 
 async def test_b13_another_runs_program_starts_while_eight_endless_ones_run() -> None:

@@ -10,7 +10,7 @@ from typing import Any
 
 from executor.engine import Engine
 from executor.services import RunLimits
-from executor.store.children import FamilyMax
+from executor.store.rows import FamilyMax
 from executor.upkeep.invariants import check, open_read_only
 from tests.unit.executor.children.given import Probe, call, caller, document, ended, engine_on
 from tests.unit.executor.lifecycle.given import until

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 ROOT = Path(__file__).parents[3]
 

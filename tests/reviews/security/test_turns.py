@@ -11,8 +11,8 @@ import pytest
 
 from executor.runtime.loop import INLINE_BATCH_BYTES, RunLoop
 from executor.runtime.turns import STEPS_MAX, Turns
-from executor.store.base import Append, Appended
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Append, Appended
+from executor.store.sqlite.store import SQLiteStore
 from tests.unit.executor.children.given import document, engine_on
 
 LARGE = 300_000

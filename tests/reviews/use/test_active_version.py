@@ -13,7 +13,7 @@ import pytest
 
 from executor.engine import Engine
 from executor.errors import Conflict, NotFound
-from executor.store.base import EventFilter
+from executor.store.rows import EventFilter
 
 
 def saying(text: str, **more: Any) -> dict[str, Any]:

@@ -18,7 +18,7 @@ from executor.blocks.python import Python
 from executor.engine import Engine
 from executor.errors import BlockError
 from executor.runtime.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MAX, AttemptLog
-from executor.store.base import EventFilter
+from executor.store.rows import EventFilter
 from executor.upkeep.invariants import check, open_read_only
 from executor.values.redact import Redactor
 from tests.unit.executor.children.given import engine_on

@@ -11,7 +11,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 from tests.unit.executor.blocks.serve import Request, answer, http
 
 

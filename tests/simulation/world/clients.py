@@ -18,7 +18,7 @@ from msgspec import Struct, field
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.links import purpose_of
-from executor.store.base import TERMINAL, Record
+from executor.store.rows import TERMINAL, Record
 from executor.views import Submitted
 from tests.simulation.generator import ACTIONS
 from tests.simulation.watch import Broken

@@ -16,12 +16,12 @@ from random import Random
 from typing import Any, NamedTuple
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.store import statements, writes
-from executor.store.connection import Database
 from executor.store.migrate import packaged_migrations, split
-from executor.store.readers import Readers, Row
-from executor.store.sqlite import SQLiteStore
-from executor.store.writer import Outcome, Retry, Settled, Stats, Writer, _resolve
+from executor.store.sqlite import statements, writes
+from executor.store.sqlite.connection import Database
+from executor.store.sqlite.readers import Readers, Row
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.writer import Outcome, Retry, Settled, Stats, Writer, _resolve
 from tests.simulation.world.faults import HEALTHY
 
 

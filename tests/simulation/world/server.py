@@ -12,7 +12,7 @@ from executor.errors import StoreError
 from executor.journal import reader
 from executor.runtime import pages
 from executor.services import Services
-from executor.store.base import Record
+from executor.store.rows import Record
 from tests.simulation.watch import Broken
 from tests.simulation.world.disk import WorldStore
 from tests.simulation.world.loop import Process, WorldLoop, begin

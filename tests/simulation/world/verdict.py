@@ -13,7 +13,7 @@ from compiler import plan as plans
 from compiler.plan import Plan
 from executor.core import events as e
 from executor.journal.codec import Codec
-from executor.store.base import TERMINAL, Record
+from executor.store.rows import TERMINAL, Record
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check
 from tests.simulation.check import agree

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from executor.engine import Engine
-from executor.store import writes
+from executor.store.sqlite import writes
 from tests.simulation.watch import Broken, Observed
 from tests.simulation.world.clients import Clients
 from tests.simulation.world.disk import Disk, Trap

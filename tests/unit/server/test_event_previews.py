@@ -8,7 +8,7 @@ import httpx
 import orjson
 import pytest
 
-from executor.store.base import Record
+from executor.store.rows import Record
 from server.wire import encode_record
 from tests.unit.server.test_runs import AS_JSON, SSE, frames
 

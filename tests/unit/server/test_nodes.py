@@ -11,7 +11,7 @@ import pytest
 from msgspec.structs import replace
 
 from executor.engine import Engine
-from executor.store.checkpoints import CheckpointRow
+from executor.store.rows import CheckpointRow
 from server.app import build_engine
 from server.settings import Settings
 

@@ -10,7 +10,7 @@ import orjson
 import pytest
 
 from executor.engine import Engine
-from executor.store.base import Append
+from executor.store.rows import Append
 
 SSE = {"accept": "text/event-stream"}
 AS_JSON = {"accept": "application/json"}

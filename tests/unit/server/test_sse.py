@@ -14,7 +14,7 @@ from msgspec.structs import replace
 from starlette.types import Message
 
 from executor.engine import Engine
-from executor.store.base import RunRow
+from executor.store.rows import RunRow
 from server.http.errors import TooManyStreams
 from server.http.sse import RETRY_HINT, EventStream, Streams
 from server.settings import Limits, Settings

@@ -2,7 +2,7 @@ from __future__ import annotations
 
 import orjson
 
-from executor.store.base import Record
+from executor.store.rows import Record
 from server.http.sse import ChunkCache
 from server.wire import encode_record
 

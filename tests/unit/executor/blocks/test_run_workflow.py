@@ -10,7 +10,7 @@ import pytest
 from executor.blocks import run_workflow
 from executor.blocks.base import ChildRequest, Suspend
 from executor.errors import BlockError
-from executor.store.base import NewRun
+from executor.store.rows import NewRun
 from tests.unit.executor.blocks.flow import context
 
 MADE = NewRun("c1", "pricing", 3, "hash", b"{}", b"{}", (), 0)

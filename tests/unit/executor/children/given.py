@@ -17,8 +17,8 @@ from executor.errors import BlockError
 from executor.runtime.clock import Clock
 from executor.sandbox import Sandbox
 from executor.services import RunLimits, Services
-from executor.store.base import Store
-from executor.store.sqlite import SQLiteStore
+from executor.store.contract import Store
+from executor.store.sqlite.store import SQLiteStore
 
 SECRET = b"0123456789abcdef"
 

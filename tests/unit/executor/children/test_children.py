@@ -12,8 +12,8 @@ import pytest
 from executor.errors import AlreadyAnswered, BlockError, DatabaseWriteFailed
 from executor.runtime.children import DEPTH_MAX
 from executor.runtime.clock import ManualClock
-from executor.store.base import Append, Appended
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import Append, Appended
+from executor.store.sqlite.store import SQLiteStore
 from tests.unit.executor.children.given import (
     ASKING,
     Hold,

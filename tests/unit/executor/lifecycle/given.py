@@ -10,7 +10,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.engine import Engine, RunView
 from executor.errors import BlockError
-from executor.store.base import TERMINAL
+from executor.store.rows import TERMINAL
 
 Json = dict[str, Any]
 

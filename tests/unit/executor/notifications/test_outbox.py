@@ -26,7 +26,7 @@ from executor.notifications import outbox
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 from executor.views import NotificationView, WaitView
 from tests.unit.executor.blocks.serve import Request, Server, answer, http, smtp
 

@@ -15,7 +15,7 @@ from executor.blocks.base import Context, Done
 from executor.blocks.python import Python
 from executor.errors import BlockError, DatabaseUnavailable, Fenced
 from executor.runtime import checkpoints
-from executor.store.checkpoints import CheckpointRow
+from executor.store.rows import CheckpointRow
 from tests.unit.executor.children.given import engine_on
 from tests.unit.executor.lifecycle.given import chain, looped, outputs, settled, until
 

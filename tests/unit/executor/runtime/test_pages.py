@@ -10,8 +10,8 @@ import pytest
 from executor.errors import DatabaseUnavailable
 from executor.runtime.hub import Hub
 from executor.runtime.pages import PAGE, Pages
-from executor.store.base import Record
 from executor.store.memory import MemoryStore
+from executor.store.rows import Record
 
 
 class Journal(MemoryStore):

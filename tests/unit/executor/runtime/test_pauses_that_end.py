@@ -10,7 +10,7 @@ import pytest
 
 from executor.engine import Engine, RunView
 from executor.runtime.clock import ManualClock
-from executor.store.base import SignalRow
+from executor.store.rows import SignalRow
 from executor.upkeep.doctor import examine
 from executor.upkeep.findings import Evidence
 from tests.unit.executor.children.given import engine_on

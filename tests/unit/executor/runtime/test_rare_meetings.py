@@ -15,7 +15,7 @@ from executor.errors import BlockError, CorruptJournal, DatabaseUnavailable, Fen
 from executor.runtime import launch, worker
 from executor.runtime.clock import ManualClock
 from executor.runtime.recover import recover
-from executor.store.base import RunRow
+from executor.store.rows import RunRow
 from tests.unit.executor.children.given import Hold, engine_on
 from tests.unit.executor.lifecycle.given import chain, until
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite import SQLiteStore
-from executor.store.writer import Retry
+from executor.store.sqlite.store import SQLiteStore
+from executor.store.sqlite.writer import Retry
 from tests.conformance.store.test_sqlite_trouble import OtherProcess
 from tests.unit.executor.children.given import engine_on
 from tests.unit.executor.lifecycle.given import Json, Step, chain, journal, outputs, until

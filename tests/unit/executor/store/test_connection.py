@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.errors import DatabaseUnavailable
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 
 async def test_a_new_file_whose_name_can_not_be_synced_is_an_error_of_the_database(

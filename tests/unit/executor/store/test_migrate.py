@@ -10,8 +10,8 @@ from threading import Barrier
 import pytest
 
 from executor.errors import DatabaseUnavailable, NestedTransaction, SchemaTooNew
-from executor.store.connection import Database, plain_connect
 from executor.store.migrate import Migration, migrate, packaged_migrations, split, version_of
+from executor.store.sqlite.connection import Database, plain_connect
 
 
 @pytest.fixture

@@ -5,8 +5,8 @@ import sqlite3
 import pytest
 
 from executor.errors import Conflict, DatabaseDamaged, DatabaseFull, DatabaseUnavailable, DatabaseWriteFailed
-from executor.store.connection import CommitUncertain
-from executor.store.writer import Retry, as_weft_error
+from executor.store.sqlite.connection import CommitUncertain
+from executor.store.sqlite.writer import Retry, as_weft_error
 
 
 def test_delays_double_up_to_a_cap_and_spread_by_a_quarter() -> None:

@@ -15,7 +15,7 @@ from executor.engine import Engine
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.sqlite import SQLiteStore
+from executor.store.sqlite.store import SQLiteStore
 
 SECRET = b"a secret for tests of triggers!!"
 MONDAY = 1_800_000_000_000 - 1_800_000_000_000 % 86_400_000  # a midnight in UTC, 2027-01-15

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from executor.errors import BadRequest
-from executor.store.triggers import Auth
+from executor.store.rows import Auth
 from executor.triggers.requests import PASSED, Proof, Received, Refused, envelope, header_problem, prove, sign
 
 NOW_S = 1_800_000_000

@@ -11,9 +11,9 @@ import pytest
 
 from executor.errors import CorruptJournal
 from executor.journal import reader
-from executor.store.base import EventFilter, Record
-from executor.store.checksum import checksum
-from executor.store.sqlite import SQLiteStore
+from executor.store.rows import EventFilter, Record
+from executor.store.sqlite.checksum import checksum
+from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check
 from tests.unit.executor.upkeep.conftest import Copy
 

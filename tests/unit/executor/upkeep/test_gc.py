@@ -13,7 +13,7 @@ import pytest
 
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable, NotFound
-from executor.store.base import Store
+from executor.store.contract import Store
 from executor.store.memory import MemoryStore
 from executor.upkeep import gc
 from executor.upkeep.gc import Collected, collect, preview

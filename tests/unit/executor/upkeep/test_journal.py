@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from executor.core import events as e
 from executor.core import facts as f
 from executor.journal.codec import Codec
-from executor.store.base import Record
+from executor.store.rows import Record
 from executor.upkeep.findings import Finding
 from executor.upkeep.journal import JournalCheck
 from tests.simulation.drive import Drive, Faults

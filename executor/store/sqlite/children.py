@@ -1,14 +1,14 @@
-"""Child runs in SQLite. The contract is in `executor.store.children`."""
+"""Child runs in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
 from __future__ import annotations
 
-from executor.store.base import Append, WaitRow
-from executor.store.children import ChildRow, FamilyRow, check_room
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.statements import OPEN, WAIT
+from executor.store.rows import Append, ChildRow, FamilyRow, WaitRow
+from executor.store.rules import check_room
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import OPEN, WAIT
 
 CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms, finished_at_ms"
 CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = ? ORDER BY created_at_ms DESC, id DESC LIMIT ?"

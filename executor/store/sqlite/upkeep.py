@@ -1,4 +1,4 @@
-"""Deleting runs in SQLite. The contract is in `executor.store.upkeep`."""
+"""Deleting runs in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -9,12 +9,12 @@ from collections.abc import Sequence
 import msgspec
 import orjson
 
-from executor.store.base import Record
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.statements import ENDED, OPEN
-from executor.store.upkeep import Orphans, Removable, blobs_of
-from executor.store.writer import Writer
+from executor.store.rows import Orphans, Record, Removable
+from executor.store.rules import blobs_of
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import ENDED, OPEN
+from executor.store.sqlite.writer import Writer
 
 # A run that was started from a block of another one reads that one's outputs when it recovers. Which one, stands in its
 # first event.

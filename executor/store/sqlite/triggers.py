@@ -1,4 +1,4 @@
-"""Schedules and webhooks in SQLite. The contract is in `executor.store.triggers`."""
+"""Schedules and webhooks in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -10,11 +10,7 @@ from typing import TYPE_CHECKING, Any
 import msgspec
 from msgspec.structs import replace
 
-from executor.store import statements as sql
-from executor.store import writes
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.triggers import (
+from executor.store.rows import (
     DELIVERIES_KEPT,
     DELIVERY_KEPT_MS,
     DIGEST_CHARS,
@@ -28,16 +24,16 @@ from executor.store.triggers import (
     RefusalRow,
     ScheduleRow,
     WebhookRow,
-    check_unchanged,
-    lasts,
-    merged_schedule,
-    merged_webhook,
-    outcome_of,
 )
-from executor.store.writer import Writer
+from executor.store.rules import check_unchanged, lasts, merged_schedule, merged_webhook, outcome_of
+from executor.store.sqlite import statements as sql
+from executor.store.sqlite import writes
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.writer import Writer
 
 if TYPE_CHECKING:
-    from executor.store.base import NewRun, RunRow
+    from executor.store.rows import NewRun, RunRow
 
 SCHEDULE = (
     "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"

@@ -1,5 +1,5 @@
-"""The store on one SQLite file. The contract is in `executor.store.base`; statements, writes, readers have their own
-files.
+"""The store on one SQLite file. The contract is in `executor.store.contract`; statements, writes, readers have their
+own files.
 
 Writes go to one thread and are committed in groups (`writer.py`); reads go to read-only connections (`readers.py`),
 so a read sees exactly what is committed and never waits. One process per file, many coroutines of one event loop.
@@ -12,9 +12,7 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.store import statements as sql
-from executor.store import writes
-from executor.store.base import (
+from executor.store.rows import (
     Answered,
     Append,
     Appended,
@@ -22,6 +20,7 @@ from executor.store.base import (
     DraftRow,
     EventFilter,
     InboxRow,
+    LastRun,
     Mended,
     NewRun,
     Record,
@@ -31,20 +30,21 @@ from executor.store.base import (
     WaitRow,
     WaitStatus,
 )
-from executor.store.checksum import records
-from executor.store.connection import Connect, Database, FaultPoint, plain_connect
-from executor.store.readers import Readers, plain_read_only
-from executor.store.sqlite_cache import SQLiteCache
-from executor.store.sqlite_checkpoints import SQLiteCheckpoints
-from executor.store.sqlite_children import SQLiteChildren
-from executor.store.sqlite_lifecycle import SQLiteLifecycle
-from executor.store.sqlite_notifications import SQLiteNotifications
-from executor.store.sqlite_sessions import SQLiteSessions
-from executor.store.sqlite_triggers import SQLiteTriggers
-from executor.store.sqlite_upkeep import SQLiteUpkeep
-from executor.store.sqlite_workflows import SQLiteWorkflows
-from executor.store.workflows import LastRun
-from executor.store.writer import Retry, Stats, Writer
+from executor.store.sqlite import statements as sql
+from executor.store.sqlite import writes
+from executor.store.sqlite.cache import SQLiteCache
+from executor.store.sqlite.checkpoints import SQLiteCheckpoints
+from executor.store.sqlite.checksum import records
+from executor.store.sqlite.children import SQLiteChildren
+from executor.store.sqlite.connection import Connect, Database, FaultPoint, plain_connect
+from executor.store.sqlite.lifecycle import SQLiteLifecycle
+from executor.store.sqlite.notifications import SQLiteNotifications
+from executor.store.sqlite.readers import Readers, plain_read_only
+from executor.store.sqlite.sessions import SQLiteSessions
+from executor.store.sqlite.triggers import SQLiteTriggers
+from executor.store.sqlite.upkeep import SQLiteUpkeep
+from executor.store.sqlite.workflows import SQLiteWorkflows
+from executor.store.sqlite.writer import Retry, Stats, Writer
 
 READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or deleted
 

@@ -1,4 +1,4 @@
-"""The outbox in SQLite. The contract is in `executor.store.notifications`."""
+"""The outbox in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.store.connection import Tx
-from executor.store.notifications import NotificationRow, NotificationStatus
-from executor.store.readers import Readers
-from executor.store.writer import Writer
+from executor.store.rows import NotificationRow, NotificationStatus
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.writer import Writer
 
 NOTIFICATION = "run_id, wait_id, n, channel, content, status, attempts, created_at_ms, due_at_ms, settled_at_ms, error"
 ADD_NOTIFICATION = f"INSERT INTO notifications ({NOTIFICATION}) VALUES ({', '.join('?' * 11)})"

@@ -11,8 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.errors import Fenced, Unheard
-from executor.store import statements as sql
-from executor.store.base import (
+from executor.store.rows import (
     TERMINAL,
     Answered,
     Append,
@@ -26,13 +25,14 @@ from executor.store.base import (
     SignalRow,
     WaitRow,
 )
-from executor.store.checksum import checksum
-from executor.store.connection import Tx
-from executor.store.sqlite_cache import put_cached
-from executor.store.sqlite_children import add_to_family, append_to_family, check_family, end_family
-from executor.store.sqlite_lifecycle import check_sources, move_run
-from executor.store.sqlite_notifications import add_notifications
-from executor.store.sqlite_upkeep import ADD_BLOB_REF, add_copied_blob_refs
+from executor.store.sqlite import statements as sql
+from executor.store.sqlite.cache import put_cached
+from executor.store.sqlite.checksum import checksum
+from executor.store.sqlite.children import add_to_family, append_to_family, check_family, end_family
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.lifecycle import check_sources, move_run
+from executor.store.sqlite.notifications import add_notifications
+from executor.store.sqlite.upkeep import ADD_BLOB_REF, add_copied_blob_refs
 
 
 def append(tx: Tx, change: Append) -> Appended:

@@ -1,4 +1,4 @@
-"""Checkpoints in SQLite. The contract is in `executor.store.checkpoints`."""
+"""Checkpoints in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -7,11 +7,11 @@ from __future__ import annotations
 import msgspec
 
 from executor.errors import Fenced
-from executor.store.checkpoints import CheckpointRow
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.statements import OPEN
-from executor.store.writer import Writer
+from executor.store.rows import CheckpointRow
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import OPEN
+from executor.store.sqlite.writer import Writer
 
 CHECKPOINT = "run_id, node, attempt, at_ms, data"
 GET = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = ? AND node = ?"

@@ -4,7 +4,7 @@ A sync to disk costs more than all else, so those who wait share it: what is sub
 goes over as one batch, and while one group is being committed the next gathers by itself, without a timer. One hop to
 the thread and one back per group, never per row.
 
-An item is a function of `executor.store.writes` and its arguments. It runs inside the group's transaction and raises a
+An item is a function of `writes.py` and its arguments. It runs inside the group's transaction and raises a
 WeftError only before it has written anything, so a fenced append harms nobody and no savepoints are needed. Anything
 else it raises rolls the group back, and each item is then tried by itself: only the culprit fails.
 
@@ -43,10 +43,10 @@ from executor.errors import (
     WeftError,
 )
 from executor.repeated import Repeated
-from executor.store import statements
-from executor.store.connection import CommitUncertain, Database, Tx, full_hint, is_full
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.patience import patience_s
+from executor.store.sqlite import statements
+from executor.store.sqlite.connection import CommitUncertain, Database, Tx, full_hint, is_full
 
 log = logging.getLogger("weft.store")
 

@@ -21,8 +21,8 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
-from executor.store import statements
-from executor.store.identity import Identity
+from executor.store.sqlite import statements
+from executor.store.sqlite.identity import Identity
 
 log = logging.getLogger("weft.store")
 

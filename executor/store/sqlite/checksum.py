@@ -10,7 +10,7 @@ from typing import Any
 from zlib import crc32
 
 from executor.errors import CorruptJournal
-from executor.store.base import Record
+from executor.store.rows import Record
 
 RESTORE = "restore a backup: `weft restore FILE`"
 

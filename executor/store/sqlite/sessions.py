@@ -1,4 +1,4 @@
-"""Sessions in SQLite. The contract is in `executor.store.sessions`."""
+"""Sessions in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -6,10 +6,10 @@ from __future__ import annotations
 
 import msgspec
 
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.sessions import SESSIONS_MAX, SessionRow
-from executor.store.writer import Writer
+from executor.store.rows import SESSIONS_MAX, SessionRow
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.writer import Writer
 
 SESSION = "hash, mark, created_at_ms, seen_at_ms"
 PUT = f"INSERT INTO sessions ({SESSION}) VALUES (?, ?, ?, ?)"

@@ -1,4 +1,4 @@
-"""Cached results in SQLite. The contract is in `executor.store.cache`."""
+"""Cached results in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -8,10 +8,10 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.store.cache import CacheRow
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.writer import Writer
+from executor.store.rows import CacheRow
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.writer import Writer
 
 CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
 FIND = f"SELECT {CACHE} FROM cache WHERE key = ? AND expires_at_ms > ?"

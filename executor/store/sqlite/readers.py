@@ -15,8 +15,8 @@ from urllib.parse import quote
 import aiosqlite
 
 from executor.errors import DatabaseUnavailable, StoreError
-from executor.store.connection import Connect
-from executor.store.statements import PING_READ
+from executor.store.sqlite.connection import Connect
+from executor.store.sqlite.statements import PING_READ
 
 Row = tuple[Any, ...]
 

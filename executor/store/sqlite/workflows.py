@@ -1,4 +1,4 @@
-"""Workflows in SQLite. The contract is in `executor.store.workflows`."""
+"""Workflows in SQLite. The contract is in `executor.store.contract`."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
 
@@ -8,14 +8,12 @@ from typing import Any
 
 import msgspec
 
-from executor.store.base import WorkflowRow
-from executor.store.connection import Tx
-from executor.store.readers import Readers
-from executor.store.sqlite_triggers import delete_schedule, delete_webhook, put_declared
-from executor.store.statements import OPEN
-from executor.store.triggers import Declared
-from executor.store.workflows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead
-from executor.store.writer import Writer
+from executor.store.rows import Declared, DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.statements import OPEN
+from executor.store.sqlite.triggers import delete_schedule, delete_webhook, put_declared
+from executor.store.sqlite.writer import Writer
 
 WORKFLOW = "name, version, hash, document, created_at_ms"
 BY_HASH = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? AND hash = ?"

@@ -1,11 +1,11 @@
-"""Runs made from other runs in SQLite. The contract is in `executor.store.lifecycle`."""
+"""Runs made from other runs in SQLite. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
 from executor.errors import NotFound
-from executor.store.connection import Tx
-from executor.store.lifecycle import Move
-from executor.store.writer import Writer
+from executor.store.rows import Move
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.writer import Writer
 
 ADD_PLAN = "INSERT INTO plans (hash, ir) VALUES (?, ?) ON CONFLICT DO NOTHING"  # by hash: the same bytes
 MOVE_RUN = "UPDATE runs SET plan_hash = ?, version = ? WHERE id = ?"

@@ -1,0 +1,555 @@
+"""The store contract, in prose. `tests/conformance/store` is its test; every backend must pass it.
+
+1. Everything a method reports as done is on disk when it returns (SQLite: synchronous=FULL).
+2. Every multi-row change is one transaction: all or nothing, also over kill -9.
+3. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. `append` states the seq it
+   expects and the epoch it holds; if either differs nothing is written and `Fenced` is raised.
+4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
+5. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer
+   cannot be lost while the owner goes to sleep.
+   A run that was told to cancel (`cancel_run`, `Append.cancels`) ends only when its owner has taken that out of the
+   inbox: else `append` writes nothing and raises Unheard.
+6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.
+7. Readers never wait for the writer and never see half a transaction.
+8. Bytes go in and come out unchanged; the store never looks inside `document`, `ir`, `data`, `output`, `fact`.
+
+Workflows: numbered versions of a document, of which one is active.
+
+28. Of the versions of a workflow one is active: the one stored last, or an older one that was stored or activated
+    again. It is what runs where no version is named. Its triggers are written in the transaction that makes it active.
+29. `delete_workflow` takes the active version, schedules and webhooks of a name in one transaction, and only while no
+    run of it is open. The versions stay for the runs that ended; the next one stored under the name counts on from
+    them. `delete_orphans` takes them when the last run of the name is gone.
+
+Messages about waits on their way out: an outbox, written in the append that opens the wait.
+
+9.  A message is there if and only if its wait is: both are one transaction.
+10. `claim_notifications` gives a message to one caller; nobody else gets it before `lease_ms` have passed. Each claim
+    is one attempt. A message whose wait is not open any more is never given out: it is `cancelled`.
+11. `settle_notification` counts only for the attempt that was claimed last: who slept through its lease changes
+    nothing.
+
+Runs that other runs started. The rows are in the table of runs: `parent_run_id`, and in `parent_key` the id of the
+wait that the child's end closes.
+
+12. A child is there if and only if its wait is: both are one transaction (`Append.children`), and a wait has one child.
+13. What one run tells another (`Append.posts`: the end of a child, a cancel on its way down) lies in the other's inbox
+    if and only if the append is on disk. A run that has ended is told nothing more.
+27. The runs below one root are its family, and its row is changed in the transactions that change them: `runs` made so
+    far, `open` ones, `bytes` of outputs. A child that would be one too many (`Append.family_max`) is not made, nor is
+    anything else of its append. The family is over when its root is told to cancel, or ends.
+28. A run that is claimed below one that was told to cancel, or has ended, is said to be `orphaned`.
+
+Results that later runs may take over instead of running a block again.
+
+14. A row is written in the append that records the success it came from (`Append.cached`), so it never holds what no
+    journal has. A second row of the same key takes the place of the first.
+15. What has expired is never found; `delete_expired_cache` takes it off the disk.
+
+How far an attempt came: what it wants the attempt that follows to know. No event, and `seq` stays.
+
+26. `put_checkpoint` names the epoch of the run's owner; if that is not the run's, or the run has ended, nothing is
+    written and `Fenced` is raised. A node key has one checkpoint, the last. It is deleted with its run.
+
+What starts runs without a person: schedules and webhooks, as the store keeps them.
+
+16. One moment of a schedule starts one run, whoever asks: `fire` names the moment it expects, moves the schedule on and
+    creates the run in one transaction; if the moment has gone nothing is written.
+17. A delivery starts one run: a delivery with the id or the digest of one before is not stored, and its run is named.
+    Nor is one to a webhook that has been changed, switched off or deleted since the request was judged by it. Ids are
+    remembered for a day at least; digests of `github`, whose signature has no time in it, for as long as the webhook is
+    there and its secret's generation is the same.
+18. The triggers of a document are written in the transaction that makes its version the active one. What people set
+    (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
+25. Of requests that were refused there is one row for each webhook and reason, and none of a webhook that is not there.
+
+Deleting what is not needed any more: runs that have ended, and the plans, documents, blobs and versions of deleted
+workflows that only they used.
+
+19. `delete_runs` takes a run with everything that is its own in one transaction: nobody ever sees half a run. It
+    decides itself, in that transaction, whether a run may go: it has ended, no child of it is open, and no open run
+    takes over results of it.
+20. A child goes after its parent, never before it: who looks at a parent finds its children.
+21. `delete_orphans` takes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
+    plan that a request in an inbox asks a run to move to is referred to. It takes the versions of a deleted workflow
+    when there is no run of its name.
+
+Runs that are made from other runs, and runs that change their plan.
+
+23. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs from the moment it is
+    there, and the other runs are there at that moment: nothing it refers to can have been deleted.
+24. A run moves to another plan (`Append.move`) in the append that says so: its row and its journal never disagree.
+
+Who is signed in: one row for each browser, by the hash of what it holds. How long a session lasts is the server's
+business.
+
+27. A session that was deleted is never found again. `seen_at_ms` only grows, and seeing a session does not bring back
+    one that is gone. Of more than SESSIONS_MAX those seen longest ago are deleted.
+
+Times are Unix milliseconds and always come from the caller. The store has no clock and no policy.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Protocol
+
+from executor.store.rows import (
+    DELIVERIES_KEPT,
+    FIRES_KEPT,
+    Answered,
+    Append,
+    Appended,
+    CacheRow,
+    CheckpointRow,
+    ChildRow,
+    Declared,
+    DeletedWorkflow,
+    DeliveryRow,
+    DraftHead,
+    DraftRow,
+    EventFilter,
+    FamilyRow,
+    Fire,
+    Fired,
+    FireRow,
+    InboxRow,
+    LastRun,
+    Mended,
+    NewRun,
+    NotificationRow,
+    NotificationStatus,
+    Orphans,
+    Record,
+    RefusalRow,
+    Removable,
+    RunRow,
+    RunStatus,
+    ScheduleRow,
+    SessionRow,
+    SignalRow,
+    Stored,
+    VersionRow,
+    WaitRow,
+    WaitStatus,
+    WebhookRow,
+    WorkflowHead,
+    WorkflowRow,
+)
+
+
+class WorkflowStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def put_workflow(
+        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+    ) -> Stored:
+        """The next version of `name`, or the existing version with this hash; it is the active one from now on.
+        `declared`: the triggers of the document, which take the place of those of the version that was active; None
+        leaves them."""
+
+    async def activate_workflow(
+        self, name: str, version: int, now_ms: int, declared: Declared | None = None
+    ) -> Stored | None:
+        """As `put_workflow` with the document of `version`. None: there is no such workflow or version."""
+
+    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
+        """The active version without a number; with one also a version of a workflow that was deleted."""
+
+    async def list_workflows(self) -> list[WorkflowRow]:
+        """The active version of each, by name."""
+
+    async def get_head(self, name: str) -> WorkflowHead | None:
+        """None: no such workflow, or it was deleted."""
+
+    async def list_heads(self) -> list[WorkflowHead]:
+        """By name. Costs a look into an index for each, however many runs there are."""
+
+    async def list_versions(self, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
+        """Newest first, below `before`; [] for a workflow that was deleted."""
+
+    async def delete_workflow(self, name: str) -> DeletedWorkflow | None:
+        """See rule 29. Drafts of it are based on nothing from then on. None: there is no such workflow."""
+
+
+class NotificationStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+        """Pending messages that are due, oldest first: attempts + 1, due again when the lease is over. Before that,
+        pending messages of waits that are closed become `cancelled`."""
+
+    async def settle_notification(
+        self,
+        run_id: str,
+        wait_id: str,
+        n: int,
+        attempt: int,
+        status: NotificationStatus,
+        now_ms: int,
+        due_at_ms: int | None = None,
+        error: str | None = None,
+    ) -> bool:
+        """How attempt number `attempt` ended; `pending` with `due_at_ms`: try again then. False, and nothing changed:
+        another attempt was begun meanwhile."""
+
+    async def next_notification_ms(self) -> int | None:
+        """When the next message is due; None: there is none to send."""
+
+    async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
+        """All messages of these (run id, wait id), in the order of their numbers for each wait."""
+
+
+class ChildStore(Protocol):
+    """The part of a Store that this topic adds. "Below": children, their children, and so on, as long as all of them
+    are open."""
+
+    async def get_family(self, root_id: str) -> FamilyRow | None:
+        """None: it never had a child."""
+
+    async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
+        """Newest first (created_at, id)."""
+
+    async def list_ancestors(self, run_id: str, limit: int = 100) -> list[str]:
+        """The run's parent, the parent's parent and so on; [] for a run that nobody started."""
+
+    async def list_waits_below(self, run_id: str, limit: int = 200) -> list[WaitRow]:
+        """Pending waits of the runs below, oldest first, without those for a child."""
+
+    async def count_active_below(self, run_id: str, now_ms: int) -> int:
+        """Runs below that are queued or running, or are due."""
+
+
+class CacheStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def find_cached(self, key: str, now_ms: int) -> CacheRow | None:
+        """None as well when it has expired (expires_at <= now)."""
+
+    async def clear_cache(self, workflow: str | None = None) -> int:
+        """Forget everything, or what runs of this workflow left. Returns how many rows went."""
+
+    async def delete_expired_cache(self, now_ms: int, limit: int) -> int:
+        """At most `limit` rows that expired before `now_ms`, oldest first. Returns how many went."""
+
+
+class CheckpointStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def put_checkpoint(self, epoch: int, row: CheckpointRow) -> None:
+        """In the place of the one before. Raises Fenced."""
+
+    async def get_checkpoint(self, run_id: str, node: str) -> CheckpointRow | None: ...
+
+
+class TriggerStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
+        """Make it, or change it: see `merged_schedule` for what stays. Returns the row as it is now."""
+
+    async def get_schedule(self, id: str) -> ScheduleRow | None: ...
+
+    async def list_schedules(self, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
+        """By id."""
+
+    async def switch_schedule(
+        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
+    ) -> ScheduleRow | None:
+        """Switching off forgets a queued moment. What is on keeps the next moment that it has. `times`: the cron and tz
+        that `next_run_at_ms` was reckoned by; a schedule that has others by now is not switched on. Returns the row as
+        it is now. None: no such schedule."""
+
+    async def delete_schedule(self, id: str) -> bool:
+        """Its runs stay."""
+
+    async def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleRow]:
+        """Those with a moment that has come, and those with a queued one and no open run; longest due first."""
+
+    async def next_schedule_ms(self) -> tuple[int | None, bool]:
+        """The earliest `next_run_at_ms`, and whether any moment is queued."""
+
+    async def fire(self, fire: Fire) -> Fired | None:
+        """None, and nothing changed: the schedule is not as the fire expects. See rule 16."""
+
+    async def list_fires(self, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
+        """Newest first."""
+
+    async def put_webhook(self, row: WebhookRow) -> WebhookRow:
+        """Make it, or change it: see `merged_webhook` for what stays. Returns the row as it is now."""
+
+    async def get_webhook(self, id: str) -> WebhookRow | None: ...
+
+    async def list_webhooks(self, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
+        """By id."""
+
+    async def switch_webhook(self, id: str, enabled: bool, now_ms: int) -> WebhookRow | None: ...
+
+    async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
+        """The secret of before is none any more, and what was signed with it need not be remembered."""
+
+    async def delete_webhook(self, id: str) -> bool:
+        """With its deliveries and refusals; its runs stay."""
+
+    async def deliver(
+        self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
+    ) -> tuple[DeliveryRow, RunRow | None]:
+        """The delivery and its run, one transaction. None: it came before, nothing was written, and the first value is
+        the delivery that did. Raises Fenced: the webhook is not as `webhook` any more (but for its last run), and
+        nothing was written."""
+
+    async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
+        """Newest first."""
+
+    async def add_refusals(self, rows: Sequence[RefusalRow]) -> None:
+        """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
+
+    async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
+        """The reason that came last first; at most 50."""
+
+
+class UpkeepStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def find_removable(
+        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+    ) -> list[Removable]:
+        """Oldest first (created_at, id): runs that ended before this time and may go. `keep`: but for so many of each
+        workflow, the newest that have ended; children follow their parent and are not counted. `after`: a run id,
+        what was created up to it is passed over."""
+
+    async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
+        """One transaction. Returns the ids that went; those that may not go any more, or are not there, stay out."""
+
+    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+        """At most `limit` of each kind, versions of at most `limit` workflows. Nothing went: there are none left."""
+
+    async def count_orphans(self) -> Orphans:
+        """What `delete_orphans` would take in all."""
+
+
+class LifecycleStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def put_plan(self, hash: str, plan: bytes) -> None:
+        """Store a plan that no run has yet; once, by hash."""
+
+
+class SessionStore(Protocol):
+    """The part of a Store that this topic adds."""
+
+    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
+        """A new one. Those that were created, or seen, no later than these times are deleted."""
+
+    async def get_session(self, hash: str) -> SessionRow | None: ...
+
+    async def see_session(self, hash: str, seen_at_ms: int) -> None: ...
+
+    async def delete_session(self, hash: str) -> bool: ...
+
+    async def delete_sessions(self) -> int:
+        """All of them."""
+
+
+class Store(
+    WorkflowStore,
+    NotificationStore,
+    ChildStore,
+    CacheStore,
+    CheckpointStore,
+    TriggerStore,
+    UpkeepStore,
+    LifecycleStore,
+    SessionStore,
+    Protocol,
+):
+    """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the
+    disk says no."""
+
+    async def open(self) -> None:
+        """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
+
+    async def close(self) -> None: ...
+
+    # plans and documents
+    async def get_plan(self, hash: str) -> bytes | None: ...
+
+    async def get_document(self, hash: str) -> bytes | None:
+        """The document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
+
+    async def get_blob(self, hash: str) -> bytes | None: ...
+
+    # drafts
+    async def put_draft(
+        self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
+    ) -> tuple[DraftRow | None, bool]:
+        """Revision expected_rev + 1 of a draft; 0 makes a new one, and only then `base_version` counts (of `name`, as
+        base_rev 1). Second value False: nothing was written, the first is the draft as it stands, None: there is
+        none."""
+
+    async def get_draft(self, id: str) -> DraftRow | None: ...
+
+    async def list_drafts(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
+        """Newest change first (updated_at, id). `before`: the draft id that ended the previous page."""
+
+    async def last_runs(self, drafts: Sequence[str]) -> dict[str, LastRun]:
+        """The run of each draft that was created last, by draft id. Drafts without a run are left out. Costs a look
+        into an index for each, however many runs there are."""
+
+    async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
+        """Note that revision `rev` was stored as `version` of `workflow`; the draft's own rev stays. The draft as it is
+        now, or None when there is none."""
+
+    async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
+        """False, and nothing changed: no such draft, or its rev moved. Its runs stay."""
+
+    # runs
+    async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
+        """Plan, document, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key
+        already used for this workflow the stored run is returned and the second value is False."""
+
+    async def get_run(self, run_id: str) -> RunRow | None: ...
+
+    async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
+        """The last seq of each; runs that do not exist are left out."""
+
+    async def list_runs(
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        draft: str | None = None,
+        *,
+        parent: str | None = None,
+    ) -> list[RunRow]:
+        """Newest first (created_at, id). `before`: the run id that ended the previous page."""
+
+    async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+        """Runs by status; a status without runs is not there."""
+
+    async def list_inputs(
+        self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
+    ) -> list[bytes]:
+        """Inputs of at most `bytes_max` bytes, repeats included, newest run first."""
+
+    async def claim(
+        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
+    ) -> list[RunRow]:
+        """Lease runs that are due: status queued, running or waiting, next_run_at <= now, no live lease; oldest first.
+        epoch + 1, stalls + 1, status running, started_at kept. `run_id` narrows the claim to one run."""
+
+    async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
+        """Extend the leases this owner still holds, in one UPDATE. Returns those it still holds."""
+
+    async def output_bytes(self, run_id: str) -> int:
+        """Of all outputs in its journal."""
+
+    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
+        """Free the lease. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
+        inbox is not empty. next_run_at None: only a fact wakes it. `running`: it goes on as soon as somebody claims
+        it."""
+
+    async def next_due(self, now_ms: int) -> int | None:
+        """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""
+
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
+        """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
+        was due at a time that has not come yet, but for runs that wait."""
+
+    # the journal
+    async def append(self, append: Append) -> Appended:
+        """Sets stalls to 0. Raises Fenced (lost lease or moved seq), Unheard (it would end the run, which has not heard
+        of a cancel) and LimitExceeded (`family_max`): nothing was written."""
+
+    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+        """In seq order."""
+
+    async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
+        """A page and the count of all that match ignoring `after` and `limit`."""
+
+    # facts from outside
+    async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
+
+    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        """Append to the inbox and make the run due now. False: no such run, or it has ended."""
+
+    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+        """As `post_fact`, with a fact that must be taken before the run can end. Of a root the whole family is over."""
+
+    async def find_wait(self, token_hash: str) -> WaitRow | None: ...
+
+    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None: ...
+
+    async def list_waits(
+        self,
+        status: WaitStatus | None = "pending",
+        run_id: str | None = None,
+        limit: int = 200,
+        *,
+        kind: str | None = None,
+        workflow: str | None = None,
+        key: str | None = None,
+        before: tuple[str, str] | None = None,
+    ) -> list[WaitRow]:
+        """Oldest first (opened_at, run id, id), over all runs unless narrowed. `key`: of the node that waits.
+        `before`: run and wait id that ended the page before."""
+
+    async def count_waits(
+        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
+    ) -> dict[str, int]:
+        """By status; a status without waits is not there."""
+
+    async def answer_wait(
+        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+    ) -> Answered | None:
+        """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
+
+    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+        """pending -> cancelled once, as `answer_wait` answers. None: no such wait."""
+
+    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not
+        pending."""
+
+    async def post_signal(
+        self,
+        run_id: str,
+        name: str,
+        correlation: str | None,
+        payload: bytes,
+        dedupe_key: str | None,
+        by: str | None,
+        fact: bytes,
+        now_ms: int,
+    ) -> tuple[SignalRow, bool] | None:
+        """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
+        None: no such run, or it has ended."""
+
+    async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
+        """In order of arrival."""
+
+    async def list_signals(
+        self,
+        run_id: str,
+        name: str | None = None,
+        correlation: str | None = None,
+        received_after_ms: int | None = None,
+        limit: int = 200,
+    ) -> list[SignalRow]:
+        """In order of arrival, consumed ones too; `received_after_ms` is inclusive: of two that came in one
+        millisecond none is passed over by who asks for what came after the first."""
+
+    def hurry(self) -> None:
+        """From now on a write that finds the database busy is not tried again: a process that is told to stop has
+        seconds."""
+
+    def check_file(self) -> None:
+        """Waits for nothing. Raises DatabaseReplaced: the file is not the one that its path names any more, so nothing
+        is written."""
+
+    async def ping_read(self) -> None:
+        """A read that waits for no writer proves that the database can be read; raises otherwise."""
+
+    async def ping(self) -> None:
+        """A read and a tiny write prove that the database works; raises otherwise."""

@@ -1,0 +1,582 @@
+"""The rows of a store as frozen structs: what its methods are handed and what they return.
+
+The rules are in `executor.store.contract`. Times are Unix milliseconds.
+"""
+
+from __future__ import annotations
+
+from typing import Final, Literal
+
+from msgspec import Struct
+from msgspec.structs import replace
+
+# --- the journal
+
+
+class Record(Struct, frozen=True):
+    """One row of the journal. `node` and `path` are texts of compiler.keys; `data` is JSON without key and attempt."""
+
+    seq: int
+    at_ms: int
+    type: str
+    node: str | None
+    path: str
+    attempt: int
+    data: bytes | None = None
+    output: bytes | None = None
+
+
+class EventFilter(Struct, frozen=True):
+    """`after` is exclusive. `node` is a node id (every scope of it); `types` empty means all."""
+
+    after: int = 0
+    limit: int = 1000
+    node: str | None = None
+    types: tuple[str, ...] = ()
+    since_ms: int | None = None
+
+
+# --- workflows
+
+VERSION_MAX: Final = 2**31 - 1  # of a workflow; a larger number is refused before a database sees it
+
+
+class WorkflowRow(Struct, frozen=True):
+    name: str
+    version: int
+    hash: str
+    document: bytes
+    created_at_ms: int
+
+
+class VersionRow(Struct, frozen=True):
+    """A version without its document."""
+
+    version: int
+    hash: str
+    created_at_ms: int
+
+
+class LastRun(Struct, frozen=True):
+    """The run of a workflow that was created last."""
+
+    id: str
+    version: int | None
+    status: str
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+class WorkflowHead(Struct, frozen=True):
+    """A workflow without a document. `version`, `hash` and `created_at_ms` are those of the active version; `newest` is
+    the highest version, `versions` their number."""
+
+    name: str
+    version: int
+    hash: str
+    created_at_ms: int
+    activated_at_ms: int
+    newest: int
+    versions: int
+    last_run: LastRun | None = None
+
+
+class Stored(Struct, frozen=True):
+    """The active version as it is now. `created`: it is a new one. `activated`: it was not active before; `replaced`:
+    the version that was."""
+
+    row: WorkflowRow
+    created: bool
+    activated: bool
+    replaced: int | None = None
+
+
+class DeletedWorkflow(Struct, frozen=True):
+    """What went with a workflow. `open_runs` over 0: nothing did."""
+
+    open_runs: int
+    schedules: int = 0
+    webhooks: int = 0
+
+
+# --- drafts
+
+
+class DraftHead(Struct, frozen=True):
+    """A document being edited. `rev` counts its revisions from 1; revision `base_rev` is version `base_version` of the
+    workflow `base_name`, all None until it was one."""
+
+    id: str
+    name: str
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at_ms: int
+    updated_at_ms: int
+
+
+class DraftRow(DraftHead, frozen=True):
+    document: bytes
+
+
+# --- runs
+
+RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
+TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
+
+
+class NewRun(Struct, frozen=True):
+    """A run to be created together with its plan and its document (each by hash, once) and its first records.
+    `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
+    `sources`: runs that it takes something over from, which must be there. `waits` are the rows of waits among its
+    records, `signals` what it has been sent, in order from seq 1; `blobs` hold what no source has."""
+
+    id: str
+    workflow: str
+    version: int | None
+    plan_hash: str
+    plan: bytes
+    input: bytes
+    records: tuple[Record, ...]
+    now_ms: int
+    idempotency_key: str | None = None
+    request_hash: str = ""
+    parent_run_id: str | None = None
+    parent_key: str | None = None
+    document_hash: str | None = None
+    document: bytes | None = None
+    draft_id: str | None = None
+    draft_rev: int | None = None
+    sources: tuple[str, ...] = ()
+    waits: tuple[WaitRow, ...] = ()
+    signals: tuple[SignalRow, ...] = ()
+    blobs: tuple[tuple[str, bytes], ...] = ()
+
+
+class RunRow(Struct, frozen=True):
+    """`root_id`: the topmost run above, None for a run that no run started."""
+
+    id: str
+    workflow: str
+    version: int | None
+    plan_hash: str
+    status: RunStatus
+    input: bytes
+    output: bytes | None
+    error: bytes | None
+    seq: int
+    epoch: int
+    lease_owner: str | None
+    lease_until_ms: int | None
+    next_run_at_ms: int | None
+    idempotency_key: str | None
+    request_hash: str
+    parent_run_id: str | None
+    parent_key: str | None
+    created_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    stalls: int = 0
+    document_hash: str | None = None
+    draft_id: str | None = None
+    draft_rev: int | None = None
+    root_id: str | None = None
+    former_owner: str | None = None  # whose lease had lapsed, says `claim`
+    lost_together: bool = False  # `claim` says so when that owner had other runs as well
+    orphaned: bool = False  # `claim` says so of a run below one that was told to cancel, or has ended
+
+
+class Mended(Struct, frozen=True):
+    """Outcome of `mend_clock`: how many runs, and how far ahead of the time given the furthest of their times was."""
+
+    runs: int
+    ahead_ms: int
+
+
+class Move(Struct, frozen=True):
+    """The plan that a run follows from this append on, and the version of its workflow that it is the plan of."""
+
+    version: int
+    plan_hash: str
+    plan: bytes
+
+
+# --- families: runs that other runs started
+
+
+class FamilyMax(Struct, frozen=True):
+    """How many runs there may be below one root."""
+
+    open: int = 10_000
+    runs: int = 100_000
+
+
+class FamilyRow(Struct, frozen=True):
+    """`runs` were made below the root, `open` of them have not ended; `bytes`: see `Append.output_bytes`."""
+
+    runs: int
+    open: int
+    bytes: int
+    over: bool
+
+
+class ChildRow(Struct, frozen=True):
+    """What a parent needs to know of a child: no input, no output."""
+
+    id: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    parent_run_id: str
+    parent_key: str
+    created_at_ms: int
+    finished_at_ms: int | None
+
+
+# --- waits, facts and signals
+
+WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
+
+
+class WaitRow(Struct, frozen=True):
+    """One opening of a durable pause. `id` is unique per run and opening (node key text + '!' + attempt).
+    `name` and `correlation` are for signals. `request` is what is shown, `schema` the form, both JSON."""
+
+    run_id: str
+    id: str
+    node: str
+    path: str
+    kind: str
+    token_hash: str
+    request: bytes
+    schema: bytes | None
+    status: WaitStatus
+    opened_at_ms: int
+    expires_at_ms: int | None = None
+    on_expire: str = "fail"
+    name: str | None = None
+    correlation: str | None = None
+    response: bytes | None = None
+    answered_by: str | None = None
+    answered_at_ms: int | None = None
+
+
+class WaitUpdate(Struct, frozen=True):
+    """Close a wait that is still pending (a wait already answered keeps its answer)."""
+
+    id: str
+    status: Literal["cancelled", "expired", "answered"]
+    response: bytes | None = None
+    answered_by: str | None = None
+    at_ms: int | None = None
+
+
+class Answered(Struct, frozen=True):
+    """Outcome of `answer_wait`: `won` tells whether this call was the one; `wait` is the row as it stands now."""
+
+    won: bool
+    wait: WaitRow
+
+
+class InboxRow(Struct, frozen=True):
+    """A fact waiting for the run's owner. `n` is unique per run and growing."""
+
+    run_id: str
+    n: int
+    fact: bytes
+
+
+class SignalRow(Struct, frozen=True):
+    run_id: str
+    seq: int
+    name: str
+    correlation: str | None
+    payload: bytes
+    dedupe_key: str | None
+    received_at_ms: int
+    received_by: str | None
+    consumed_by: str | None = None
+
+
+# --- notifications: messages about waits
+
+NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
+
+
+class NotificationRow(Struct, frozen=True):
+    """One message to one address. `n` counts those of a wait from 1; `content` is JSON without secrets; `attempts` made
+    so far; `due_at_ms`: not before this time, or, while it is being sent, until when nobody else tries."""
+
+    run_id: str
+    wait_id: str
+    n: int
+    channel: str
+    content: bytes
+    status: NotificationStatus
+    attempts: int
+    created_at_ms: int
+    due_at_ms: int
+    settled_at_ms: int | None = None
+    error: str | None = None
+
+
+# --- cached results
+
+CacheScope = Literal["run", "workflow", "global"]
+
+
+class CacheRow(Struct, frozen=True):
+    """`key`: see `executor.values.cache`. `output` is JSON, `route` the handle the block went on by, `run_id` the run
+    that put it out."""
+
+    key: str
+    scope: CacheScope
+    workflow: str
+    run_id: str
+    block: str
+    type: str
+    schema_sig: str
+    route: str | None
+    created_at_ms: int
+    expires_at_ms: int
+    output: bytes
+
+
+# --- checkpoints
+
+
+class CheckpointRow(Struct, frozen=True):
+    """`node` is a text of compiler.keys: a block in its iteration and branch. `data` is JSON, `attempt` who kept it."""
+
+    run_id: str
+    node: str
+    attempt: int
+    at_ms: int
+    data: bytes
+
+
+# --- what the owner of a run writes
+
+
+class Append(Struct, frozen=True):
+    """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events. `children`: runs
+    that waits opened here wait for; `posts`: (run id, fact) for the inboxes of other runs; `cancels`: the same, as
+    `cancel_run` posts it; `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
+    its row is changed, and `output_bytes` are added to it."""
+
+    run_id: str
+    epoch: int
+    expected_seq: int
+    records: tuple[Record, ...]
+    now_ms: int
+    waits: tuple[WaitRow, ...] = ()
+    closed_waits: tuple[WaitUpdate, ...] = ()
+    consumed_inbox: tuple[int, ...] = ()
+    consumed_signals: tuple[tuple[int, str], ...] = ()
+    blobs: tuple[tuple[str, bytes], ...] = ()
+    notifications: tuple[NotificationRow, ...] = ()
+    children: tuple[NewRun, ...] = ()
+    posts: tuple[tuple[str, bytes], ...] = ()
+    cancels: tuple[tuple[str, bytes], ...] = ()
+    root: str | None = None
+    output_bytes: int = 0
+    family_max: FamilyMax = FamilyMax()
+    cached: tuple[CacheRow, ...] = ()
+    move: Move | None = None
+    status: RunStatus | None = None
+    output: bytes | None = None
+    error: bytes | None = None
+    finished: bool = False
+
+
+class Appended(Struct, frozen=True):
+    """`seq`: the new one. `inbox_n`: of the newest fact in its inbox, 0: it is empty. `family`: as it is now, with
+    `Append.root`."""
+
+    seq: int
+    inbox_n: int
+    family: FamilyRow | None = None
+
+
+# --- schedules and webhooks
+
+Overlap = Literal["skip", "allow", "queue"]
+CatchUp = Literal["one", "none", "all"]
+Origin = Literal["document", "api"]
+Auth = Literal["hmac", "github", "token", "none"]
+Respond = Literal["immediate", "run"]
+FireOutcome = Literal["started", "skipped", "queued", "missed", "failed"]
+FIRES_KEPT: Final = 100
+DELIVERIES_KEPT: Final = 50
+REASONS_KEPT: Final = 50  # for a refusal; there are about a dozen
+DIGEST_CHARS: Final = 32  # of those that are remembered longest: 128 bits
+DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is recognised
+
+
+class ScheduleRow(Struct, frozen=True):
+    """`version` None: the active one; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what
+    the document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its
+    day never comes, or its time zone was not known. `queued_at_ms`: a moment that waits for an open run to end."""
+
+    id: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    cron: str
+    tz: str
+    input: bytes
+    enabled: bool
+    declared: bool | None
+    overlap: Overlap
+    catch_up: CatchUp
+    origin: Origin
+    next_run_at_ms: int | None
+    created_at_ms: int
+    updated_at_ms: int
+    queued_at_ms: int | None = None
+    last_run_at_ms: int | None = None
+    last_run_id: str | None = None
+    error: str | None = None
+
+
+class FireRow(Struct, frozen=True):
+    """What became of the moment `due_ms`, at `at_ms`."""
+
+    due_ms: int
+    at_ms: int
+    outcome: FireOutcome
+    run_id: str | None = None
+    error: str | None = None
+
+
+class Fire(Struct, frozen=True):
+    """One moment of a schedule to be dealt with.
+
+    expects         due: it is switched on and `next_run_at_ms` is `expected_ms`; queued: `queued_at_ms` is that, and no
+                    run is open; None: nothing, somebody asked for a run, which starts whatever else is open
+    next_run_at_ms  where `due` moves the schedule
+    due_ms          the moment a run is for; of several missed ones the last
+    run             None: there is none, `error` says why, or the moment was missed
+    """
+
+    schedule_id: str
+    expects: Literal["due", "queued"] | None
+    expected_ms: int
+    next_run_at_ms: int | None
+    due_ms: int
+    now_ms: int
+    overlap: Overlap
+    run: NewRun | None = None
+    error: str | None = None
+
+
+class Fired(Struct, frozen=True):
+    outcome: FireOutcome
+    run: RunRow | None = None
+
+
+class WebhookRow(Struct, frozen=True):
+    """`secret_env` names the environment's value that is the secret; without it the secret follows from `generation`, a
+    random number.
+    `timeout_ms` is for respond `run`; `headers` is a JSON list of the names that are passed on besides the usual ones.
+    For `version`, `trigger` and `declared` see ScheduleRow."""
+
+    id: str
+    workflow: str
+    version: int | None
+    trigger: str | None
+    auth: Auth
+    secret_env: str | None
+    generation: int
+    respond: Respond
+    timeout_ms: int
+    headers: bytes
+    enabled: bool
+    declared: bool | None
+    origin: Origin
+    created_at_ms: int
+    updated_at_ms: int
+    last_run_at_ms: int | None = None
+    last_run_id: str | None = None
+
+
+class DeliveryRow(Struct, frozen=True):
+    """`id` is the sender's name for it, or ours; `digest` is of the signature, if there is one."""
+
+    webhook_id: str
+    id: str
+    digest: str | None
+    at_ms: int
+    run_id: str
+
+
+class RefusalRow(Struct, frozen=True):
+    """Requests that were refused for one reason, the code `outcome`. `delivery` and `run_id` (of a copy, the run that
+    the first one has started) are of the last of them."""
+
+    webhook_id: str
+    outcome: str
+    count: int
+    first_at_ms: int
+    last_at_ms: int
+    delivery: str | None = None
+    run_id: str | None = None
+
+    def after(self, earlier: RefusalRow | None) -> RefusalRow:
+        """Both together."""
+        if earlier is None:
+            return self
+        return replace(self, count=earlier.count + self.count, first_at_ms=earlier.first_at_ms)
+
+
+class Declared(Struct, frozen=True):
+    """All triggers of a document that are rows. Which version they are of is known when it is stored."""
+
+    schedules: tuple[ScheduleRow, ...] = ()
+    webhooks: tuple[WebhookRow, ...] = ()
+
+    def of_version(self, version: int) -> Declared:
+        return Declared(
+            tuple(replace(row, version=version) for row in self.schedules),
+            tuple(replace(row, version=version) for row in self.webhooks),
+        )
+
+
+# --- upkeep: what may be deleted
+
+
+class Removable(Struct, frozen=True):
+    """A run that may be deleted. `seq` is the number of its events: what deleting it costs."""
+
+    id: str
+    workflow: str
+    seq: int
+    finished_at_ms: int
+
+
+class Orphans(Struct, frozen=True):
+    """How many went."""
+
+    plans: int = 0
+    documents: int = 0
+    blobs: int = 0
+    versions: int = 0
+
+    @property
+    def total(self) -> int:
+        return self.plans + self.documents + self.blobs + self.versions
+
+
+# --- sessions
+
+SESSIONS_MAX: Final = 1_000
+
+
+class SessionRow(Struct, frozen=True):
+    """`mark` is of the token that it was made with: with another token it does not count."""
+
+    hash: str
+    mark: str
+    created_at_ms: int
+    seen_at_ms: int

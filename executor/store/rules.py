@@ -1,0 +1,102 @@
+"""Decisions that every backend makes in the same way: plain functions of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import orjson
+from msgspec.structs import replace
+
+from executor.errors import Fenced, LimitExceeded
+from executor.store.rows import (
+    FamilyMax,
+    FamilyRow,
+    Fire,
+    FireOutcome,
+    Record,
+    ScheduleRow,
+    WebhookRow,
+)
+
+
+def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
+    """`new` with what outlives a change. A document that says the same of `enabled` as before leaves what people set;
+    the next moment stays as long as the times are the same, so that none is lost that has come meanwhile."""
+    if old is None:
+        return new if new.enabled else replace(new, next_run_at_ms=None)
+    kept = new.declared is not None and new.declared == old.declared
+    enabled = old.enabled if kept else new.enabled
+    same_times = (old.cron, old.tz, old.enabled) == (new.cron, new.tz, True)
+    next_ms = (old.next_run_at_ms if same_times else None) or new.next_run_at_ms
+    return replace(
+        new,
+        enabled=enabled,
+        next_run_at_ms=next_ms if enabled else None,
+        queued_at_ms=old.queued_at_ms if enabled else None,
+        last_run_at_ms=old.last_run_at_ms,
+        last_run_id=old.last_run_id,
+        created_at_ms=old.created_at_ms,
+    )
+
+
+def merged_webhook(old: WebhookRow | None, new: WebhookRow) -> WebhookRow:
+    """`new` with what outlives a change: as for schedules, and the generation of the secret."""
+    if old is None:
+        return new
+    kept = new.declared is not None and new.declared == old.declared
+    return replace(
+        new,
+        enabled=old.enabled if kept else new.enabled,
+        generation=old.generation,
+        last_run_at_ms=old.last_run_at_ms,
+        last_run_id=old.last_run_id,
+        created_at_ms=old.created_at_ms,
+    )
+
+
+def check_unchanged(webhook: WebhookRow, now: WebhookRow | None) -> None:
+    """Raises Fenced."""
+    if now is None or webhook != replace(now, last_run_at_ms=webhook.last_run_at_ms, last_run_id=webhook.last_run_id):
+        raise Fenced(f"webhook {webhook.id} has changed")
+
+
+def lasts(webhook: WebhookRow) -> bool:
+    """Whether a signed request to it is valid for as long as its secret is."""
+    return webhook.auth == "github"
+
+
+def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:
+    """What becomes of a moment, given whether a run of the schedule is open and whether a moment is queued already."""
+    if fire.run is None:
+        return "missed" if fire.error is None else "failed"
+    if fire.expects is None or fire.overlap == "allow" or not is_open:
+        return "started"
+    return "queued" if fire.overlap == "queue" and not is_queued else "skipped"
+
+
+def check_room(family: FamilyRow, more: int, most: FamilyMax) -> None:
+    """Raises LimitExceeded."""
+    if family.open + more > most.open:
+        raise LimitExceeded(
+            f"more than {most.open:,} runs would be open below one run",
+            code="limit_family_open",
+            hint="Does the workflow run itself without end? Start fewer runs at a time, "
+            "for example with `concurrency` of the parallel.",
+        )
+    if family.runs + more > most.runs:
+        raise LimitExceeded(
+            f"more than {most.runs:,} runs would have been started below one run",
+            code="limit_family_runs",
+            hint="Does the workflow run itself without end? Use a loop to repeat blocks without new runs.",
+        )
+
+
+def blobs_of(records: Sequence[Record]) -> set[str]:
+    """Hashes of the blobs that hold outputs of these records; see `executor.values.payload.split`."""
+    found = set()
+    for record in records:
+        if record.data is not None and b'"blob"' in record.data:
+            hash = orjson.loads(record.data).get("blob")
+            if isinstance(hash, str):
+                found.add(hash)
+    return found
