@@ -19,16 +19,14 @@ from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.core import events as e
 from executor.journal.codec import Codec
-from executor.links import Links
 from executor.runtime.clock import SystemClock
-from executor.runtime.hub import Hub
-from executor.runtime.recover import Parts, recover
-from executor.runtime.timers import Timers
+from executor.runtime.links import Links
+from executor.runtime.parts import Parts
+from executor.runtime.recover import recover
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import Append, NewRun, Record
 from executor.store.sqlite.store import SQLiteStore
-from executor.values.redact import Redactor
 
 BLOCKS, EVENTS, COMMITTERS, COMMITS, EXPRESSIONS = 1_000, 100_000, 64, 150, 300
 
@@ -176,16 +174,12 @@ def recovery(repeat: int) -> Iterator[Figure]:
 
 
 def _parts(store: SQLiteStore) -> Parts:
-    links, clock = Links(b"0" * 32, "http://127.0.0.1"), SystemClock()
-    return Parts(
-        store=store,
+    return Parts.make(
+        store,
         registry=Registry([]),
         services=Services(sandbox=Sandbox(threads=1), http=GuardedClient(allow_private=())),
-        clock=clock,
-        timers=Timers(clock),
-        hub=Hub(),
-        redactor=Redactor([]),
-        token_hash=links.hash_of,
+        clock=SystemClock(),
+        links=Links(b"0" * 32, "http://127.0.0.1"),
     )
 
 

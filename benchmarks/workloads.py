@@ -13,10 +13,7 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import orjson
-
 from compiler.catalog import BlockSpec
-from compiler.compile import Compiled, compile_document
 from compiler.document import Limits
 from executor.blocks.base import Context, Done
 from executor.blocks.http import GuardedClient
@@ -63,26 +60,16 @@ class Noop:
 _DONE = Done({"ok": True})
 
 
-class BenchEngine(Engine):
-    """An engine that takes documents of any size."""
-
-    async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
-        data = document if isinstance(document, bytes) else orjson.dumps(document)
-        key = (str(hash(data)), trigger)
-        if key not in self._compiled:
-            self._compiled[key] = compile_document(data, self.registry, trigger=trigger, limits=LIMITS)
-        return self._compiled[key]
-
-
 @asynccontextmanager
 async def engine_on(path: Path, noop: Noop, store: Store | None = None) -> AsyncIterator[Engine]:
     """A working engine on a SQLite file in the folder `path`."""
     sandbox = Sandbox(threads=1)
-    engine = await BenchEngine.open(
+    engine = await Engine.open(
         store or SQLiteStore(path / "weft.db"),
         registry=Registry.load(extra=[noop], sandbox=sandbox),
         services=Services(sandbox=sandbox, http=GuardedClient(allow_private=())),
         secret=b"0" * 32,
+        documents=LIMITS,
     )
     try:
         yield engine

@@ -15,14 +15,14 @@ import contextlib
 import hashlib
 import secrets
 from collections.abc import AsyncIterator, Mapping, Sequence
-from functools import partial
 from typing import Any, Self, get_args
 
 import orjson
 from msgspec.structs import replace
 
-from compiler.compile import Compiled, compile_document
-from compiler.diagnostics import CompileError, Diagnostic
+from compiler.compile import DEFAULT_LIMITS, Compiled
+from compiler.diagnostics import Diagnostic
+from compiler.document import Limits
 from compiler.plan import Plan
 from executor.answers import check_input
 from executor.blocks.registry import Registry
@@ -36,17 +36,16 @@ from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, NotFound
 from executor.history import History
 from executor.journal.reader import keep_plan, load_plan
 from executor.lifecycle import Lifecycle
-from executor.links import Links
 from executor.notifications.outbox import Notifications
-from executor.runtime.children import ChildRuns
 from executor.runtime.clock import Clock, SystemClock
+from executor.runtime.compiler import plan_of
 from executor.runtime.cursor import PATIENCE_S, Cursor
-from executor.runtime.hub import Deltas, Hub
+from executor.runtime.hub import Deltas
+from executor.runtime.links import Links
 from executor.runtime.lookout import Lookout
 from executor.runtime.new_run import Origin, new_run, origin_of
 from executor.runtime.pages import Pages
-from executor.runtime.recover import Parts
-from executor.runtime.timers import Timers
+from executor.runtime.parts import Parts
 from executor.runtime.worker import Worker
 from executor.services import Services
 from executor.signals import Signals
@@ -66,7 +65,6 @@ from executor.triggers.declared import declared_by
 from executor.triggers.schedules import Schedules
 from executor.triggers.webhooks import Webhooks
 from executor.upkeep.task import Upkeep
-from executor.values.redact import Redactor
 from executor.views import (
     GraphEdge,
     GraphNode,
@@ -115,27 +113,22 @@ READY_S = 1.0
 # How often a view of a waiting run is built anew because the run moved on meanwhile.
 SAME_MOMENT_TRIES = 5
 WORKFLOW_NAME_MAX = 200
-# About 100 blocks, which take 10 ms.
-COMPILE_ASIDE_BYTES = 16 * 1024
 
 
 class Engine:
-    def __init__(self, parts: Parts, worker: Worker, links: Links) -> None:
+    def __init__(self, parts: Parts, worker: Worker) -> None:
         self.store = parts.store
         self.services = parts.services
         self.registry = parts.registry
+        self.links = parts.links
+        self.redactor = parts.redactor
         self._parts = parts
         self._clock = parts.clock
         self._hub = parts.hub
         self._pages = Pages(parts.store, parts.hub)
         self._lookout = Lookout(parts.store, parts.hub)
         self._worker = worker
-        self._compiled: dict[tuple[str, str | None], Compiled] = {}
         self._environment = Environment(parts.store, parts.registry, parts.services)
-        self.links = links
-        self.redactor = parts.redactor
-        parts.children = ChildRuns(parts.store, parts.clock, parts.services.sandbox.matches, self.compile)
-        parts.wake = self.wake
         self.workflows = Workflows(self)
         self.drafts = Drafts(self)
         self.lifecycle = Lifecycle(self, parts.hub)
@@ -147,9 +140,8 @@ class Engine:
         self.children = Children(self)
         self.cache = Cache(self)
         self.notifications = Notifications(self, parts.clock, parts.hub.messages)
-        self.schedules = Schedules(self, parts.clock)
+        self.schedules = Schedules(self, parts)
         self.webhooks = Webhooks(self)
-        parts.left = self.schedules.scheduler.run_left
 
     @classmethod
     async def open(
@@ -162,23 +154,22 @@ class Engine:
         clock: Clock | None = None,
         work: bool = True,
         lease_ms: int = 15_000,
+        documents: Limits = DEFAULT_LIMITS,
     ) -> Self:
         """Open the store and start working. `secret` keys the resume links: keep it, or links end with the process.
-        `work=False`: a front that submits and reads while other processes run."""
+        `work=False`: a front that submits and reads while other processes run. `documents`: how large documents may
+        be."""
         await store.open()
-        clock = clock or SystemClock()
         links = Links(secret or secrets.token_bytes(32), services.base_url)
-        parts = Parts(
-            store=store,
+        parts = Parts.make(
+            store,
             registry=registry,
             services=services,
-            clock=clock,
-            timers=Timers(clock),
-            hub=Hub(),
-            redactor=Redactor({name: services.env[name] for name in services.secrets if name in services.env}),
-            token_hash=links.hash_of,
+            clock=clock or SystemClock(),
+            links=links,
+            documents=documents,
         )
-        engine = cls(parts, Worker(parts, lease_ms=lease_ms), links)
+        engine = cls(parts, Worker(parts, lease_ms=lease_ms))
         if work:
             engine._worker.start()
             engine.notifications.start()
@@ -206,20 +197,8 @@ class Engine:
     # --- workflows ---
 
     async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
-        """Plan and diagnostics; never raises for what is wrong with the document. A large one is compiled in a thread:
-        runs and other requests go on meanwhile."""
-        data = document if isinstance(document, bytes) else orjson.dumps(document)
-        cache_key = (hashlib.sha256(data).hexdigest(), trigger)
-        compiled = self._compiled.get(cache_key)
-        if compiled is None:
-            work = partial(
-                compile_document, data, self.registry, trigger=trigger, env_names=frozenset(self.services.env)
-            )
-            compiled = await asyncio.to_thread(work) if len(data) > COMPILE_ASIDE_BYTES else work()
-            if len(self._compiled) >= 256:
-                self._compiled.pop(next(iter(self._compiled)))
-            self._compiled[cache_key] = compiled
-        return compiled
+        """Plan and diagnostics; never raises for what is wrong with the document."""
+        return await self._parts.compiler.compile(document, trigger)
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
         return list((await self.compile(document, trigger)).diagnostics)
@@ -228,7 +207,7 @@ class Engine:
         """Store it and make it the active version; the same document is the same version. Raises CompileError,
         BadRequest."""
         compiled = await self.compile(document)
-        plan = _plan_or_raise(compiled)
+        plan = plan_of(compiled)
         name = name or plan.name
         if not name:
             raise BadRequest(
@@ -266,7 +245,7 @@ class Engine:
     async def plan_of_workflow(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
         """What a run of it would be pinned to, if it started at `trigger`. Raises NotFound, CompileError."""
         row = await self.get_workflow(name, version)
-        return _plan_or_raise(await self.compile(row.document, trigger))
+        return plan_of(await self.compile(row.document, trigger))
 
     # --- runs ---
 
@@ -290,7 +269,7 @@ class Engine:
         else:
             document = orjson.dumps(workflow)
         compiled = await self.compile(document, trigger)
-        plan = _plan_or_raise(compiled)
+        plan = plan_of(compiled)
         checked = check_input(plan, input, self.services.sandbox.matches)
         asked = [row.hash if row else plan.hash, checked, trigger, stop_after]
         stop = _node_number(plan, stop_after) if stop_after is not None else None
@@ -388,7 +367,7 @@ class Engine:
             )
         if created:
             keep_plan(plan)
-            self._worker.wake()
+            self._parts.owned.wake()
         return stored, created
 
     async def _run(self, run: str) -> RunRow:
@@ -516,8 +495,8 @@ class Engine:
         fact = orjson.dumps({"type": "cancel", "reason": reason})
         posted = await self.store.cancel_run(run, fact, self._clock.now_ms())
         if posted:
-            self._worker.wake(run)
-            self._worker.wake_family(run)
+            self._parts.owned.wake(run)
+            self._parts.owned.wake_family(run)
         return posted
 
     async def plan_of(self, run: str) -> Plan:
@@ -602,9 +581,8 @@ class Engine:
         return await self.signals.send(run, name, payload, correlation=correlation, dedupe_key=dedupe_key, by=by)
 
     def wake(self, run: str) -> None:
-        """Something was committed for `run` that its owner has to hear of."""
-        self._hub.signal(run)
-        self._worker.wake(run)
+        """Something was committed for `run` that its readers and its owner need to know."""
+        self._parts.wake(run)
 
     # --- the rest ---
 
@@ -636,12 +614,6 @@ class Engine:
                 await self.store.ping()
         except TimeoutError:
             raise DatabaseWriteFailed(f"the database took no write within {within_s:g} s") from None
-
-
-def _plan_or_raise(compiled: Compiled) -> Plan:
-    if compiled.plan is None:
-        raise CompileError(list(compiled.diagnostics))
-    return compiled.plan
 
 
 def _node_number(plan: Plan, block: str) -> int:

@@ -37,7 +37,7 @@ from executor.core.state import DECIDED, RunPhase, State
 from executor.errors import BadRequest, BlockError, Conflict
 from executor.journal.codec import Codec
 from executor.journal.reader import output_of
-from executor.links import Links
+from executor.runtime.links import Links
 from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
 from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow

@@ -16,7 +16,7 @@ from compiler.plan import Plan
 from executor.answers import ASK_PEOPLE, CANCELLABLE, check_answer, fact_of_answer, fact_of_withdrawal
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.journal.reader import load_plan
-from executor.links import Purpose, purpose_of, token_of
+from executor.runtime.links import Purpose, purpose_of, token_of
 from executor.store.rows import RunRow, WaitRow, WaitStatus
 from executor.views import NotificationView, WaitView
 from executor.views import wait as wait_view

@@ -2,13 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, field
-
 import orjson
 
 from compiler.plan import Plan
-from executor.blocks.registry import Registry
 from executor.core import commands as c
 from executor.core import facts as f
 from executor.core.decide import outstanding
@@ -20,39 +16,15 @@ from executor.journal.codec import Codec
 from executor.journal.reader import load_plan, output_of
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
-from executor.runtime.children import ChildRuns
-from executor.runtime.clock import Clock
-from executor.runtime.hub import Hub
 from executor.runtime.launch import Launcher
 from executor.runtime.loop import RunLoop
+from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
-from executor.runtime.timers import Timers
-from executor.runtime.turns import Turns
-from executor.services import Services
 from executor.store.contract import Store
 from executor.store.rows import RunRow
-from executor.values.redact import Redactor
 from executor.values.scope import Values
 
 PAGE = 10_000
-
-
-@dataclass(slots=True)
-class Parts:
-    """What every run loop of a process shares."""
-
-    store: Store
-    registry: Registry
-    services: Services
-    clock: Clock
-    timers: Timers
-    hub: Hub
-    redactor: Redactor
-    token_hash: Callable[[str, str, str], str]
-    children: ChildRuns | None = None
-    wake: Callable[[str], None] = lambda run: None  # the worker's: something was written for that run
-    left: Callable[[], None] = lambda: None  # a run has left memory: it ended, or waits
-    turns: Turns = field(default_factory=Turns)
 
 
 async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
@@ -68,7 +40,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         plan=plan,
         values=values,
         codec=codec,
-        token_hash=parts.token_hash,
+        token_hash=parts.links.hash_of,
         now_ms=parts.clock.now_ms,
         notify=parts.services.notify,
         parent=(row.parent_run_id, row.parent_key) if row.parent_run_id and row.parent_key else None,

@@ -21,7 +21,8 @@ from executor.repeated import Repeated
 from executor.runtime.admission import Admission
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.loop import RunLoop
-from executor.runtime.recover import Parts, recover
+from executor.runtime.parts import Parts
+from executor.runtime.recover import recover
 from executor.store.rows import RunRow
 
 log = logging.getLogger("weft.worker")
@@ -55,9 +56,9 @@ class Worker:
         self._parts = parts
         self._lease_ms = lease_ms
         self._runs_max = runs_max
-        self._loops: dict[str, RunLoop] = {}
+        self._loops = parts.owned.loops
         self._tasks: dict[str, asyncio.Task[None]] = {}
-        self._wake = asyncio.Event()
+        self._wake = parts.owned.due
         self._renewed_at_ms = 0
         self._last_ms = 0  # the clock when it was last looked at
         self._mend_at_s = 0.0  # of the event loop's clock, which nobody sets
@@ -98,24 +99,6 @@ class Worker:
                 log.warning("run %s: its lease could not be released; it will expire", run_id)
             elif failure is not None:
                 raise failure
-
-    def wake(self, run_id: str | None = None) -> None:
-        """Something may be due; with `run_id`, something is in that run's inbox."""
-        loop = self._loops.get(run_id) if run_id is not None else None
-        if loop is not None:
-            loop.inbox_changed()
-        else:
-            self._wake.set()
-
-    def wake_family(self, root: str) -> None:
-        """A run was cancelled: those below it that are in memory here need not wait until it tells them."""
-        for loop in list(self._loops.values()):
-            if loop.root == root:
-                loop.end_with_family()
-
-    @property
-    def active(self) -> int:
-        return len(self._loops)
 
     # --- claiming ---
 
@@ -227,7 +210,7 @@ class Worker:
             if self._tasks.get(row.id) is asyncio.current_task():
                 del self._tasks[row.id]
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
-            self._parts.left()
+            self._parts.owned.left()
             self._admission.entered(row.id)
             self._wake.set()
 

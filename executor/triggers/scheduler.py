@@ -13,7 +13,7 @@ import random
 from typing import Final, Protocol
 
 from executor.errors import StoreError
-from executor.runtime.clock import Clock
+from executor.runtime.parts import Parts
 from executor.store.contract import TriggerStore
 from executor.store.rows import Fire, Fired, ScheduleRow
 from executor.triggers import cron
@@ -36,9 +36,10 @@ class Starter(Protocol):
 
 
 class Scheduler:
-    def __init__(self, store: TriggerStore, clock: Clock, starter: Starter) -> None:
-        self._store = store
-        self._clock = clock
+    def __init__(self, parts: Parts, starter: Starter) -> None:
+        self._store: TriggerStore = parts.store
+        self._clock = parts.clock
+        self._owned = parts.owned
         self._starter = starter
         self._wake = asyncio.Event()
         self._task: asyncio.Task[None] | None = None
@@ -46,6 +47,7 @@ class Scheduler:
 
     def start(self) -> None:
         self._clock.on_jump(self._wake.set)
+        self._owned.on_left(self._run_left)
         self._task = asyncio.create_task(self._run(), name="scheduler")
 
     async def stop(self) -> None:
@@ -59,7 +61,7 @@ class Scheduler:
         """Schedules have changed."""
         self._wake.set()
 
-    def run_left(self) -> None:
+    def _run_left(self) -> None:
         """A run of this process has ended, or waits: it may be the one that a queued moment waits for."""
         if self._queued:
             self._wake.set()

@@ -18,8 +18,8 @@ from executor.answers import check_input
 from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, NotFound, StoreError, WeftError
 from executor.journal.reader import keep_plan
-from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run
+from executor.runtime.parts import Parts
 from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
 from executor.triggers import cron
 from executor.triggers.declared import Version, start_of
@@ -81,10 +81,10 @@ class ScheduleView(Struct, frozen=True):
 class Schedules:
     """See the module text. Every method that changes something returns after the change is on disk."""
 
-    def __init__(self, engine: Engine, clock: Clock) -> None:
+    def __init__(self, engine: Engine, parts: Parts) -> None:
         self._engine = engine
         self._store = engine.store
-        self.scheduler = Scheduler(self._store, clock, self)
+        self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
         return [_view(row) for row in await self._store.list_schedules(workflow)]

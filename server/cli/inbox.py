@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from executor.links import Signed
+from executor.runtime.links import Signed
 
 # What people and programs can do something about; there may be any number of timers and child runs besides.
 ANSWERED = ("approval", "form", "attention", "signal", "webhook")
@@ -128,7 +128,7 @@ def signing_key(what: Signed) -> int:
 
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
     """
-    from executor.links import Links
+    from executor.runtime.links import Links
     from server import cli
     from server.settings import load_settings, read_secret
     from server.variables import SettingsError

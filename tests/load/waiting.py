@@ -54,10 +54,10 @@ async def submit(engine: Engine, runs: int) -> None:
     """Returns when all of them wait and have left memory."""
     for start in range(0, runs, 100):
         await asyncio.gather(*(engine.submit(ask()) for _ in range(min(100, runs - start))))
-        while engine._worker.active > 200:
+        while len(engine._parts.owned) > 200:
             await asyncio.sleep(0.05)
     async with asyncio.timeout(60 + runs / 20):
-        while engine._worker.active or (await engine.count_runs())["queued"]:
+        while len(engine._parts.owned) or (await engine.count_runs())["queued"]:
             await asyncio.sleep(0.1)
 
 

@@ -37,15 +37,15 @@ async def test_v7_runs_are_taken_into_memory_by_their_bytes(tmp_path: Path) -> N
         for run in runs:
             await until(engine, run, "run.parked")
         async with asyncio.timeout(30):
-            while engine._worker.active:
+            while len(engine._parts.owned):
                 await asyncio.sleep(0.01)
         most = 0
         clock.advance(3_600_000)
         async with asyncio.timeout(60):
             for run in runs:
                 while (await engine.run_row(run)).status not in TERMINAL:
-                    most = max(most, engine._worker.active)
-                    if engine._worker.active >= 4:
+                    most = max(most, len(engine._parts.owned))
+                    if len(engine._parts.owned) >= 4:
                         hold.free.set()
                     await asyncio.sleep(0.002)
         assert 4 <= most <= 5
@@ -54,7 +54,7 @@ async def test_v7_runs_are_taken_into_memory_by_their_bytes(tmp_path: Path) -> N
 
 async def one_is_in(engine: Engine) -> None:
     async with asyncio.timeout(30):
-        while not (engine._worker.active == 1 and engine._worker._admission.waiting):
+        while not (len(engine._parts.owned) == 1 and engine._worker._admission.waiting):
             await asyncio.sleep(0.005)
 
 

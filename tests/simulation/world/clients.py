@@ -17,7 +17,7 @@ from msgspec import Struct, field
 
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
-from executor.links import purpose_of
+from executor.runtime.links import purpose_of
 from executor.store.rows import TERMINAL, Record
 from executor.views import Submitted
 from tests.simulation.generator import ACTIONS

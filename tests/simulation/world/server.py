@@ -68,7 +68,7 @@ class Server:
 
     def _lose_wakeups(self, engine: Engine) -> None:
         """Only looking again helps then."""
-        world, signal, wake = self._world, engine._hub.signal, engine._worker.wake
+        world, signal, wake = self._world, engine._hub.signal, engine._parts.owned.wake
 
         def sometimes(call: Callable[..., None]) -> Callable[..., None]:
             def maybe(*args: Any) -> None:
@@ -77,7 +77,7 @@ class Server:
 
             return maybe
 
-        for owner, name, call in ((engine._hub, "signal", signal), (engine._worker, "wake", wake)):
+        for owner, name, call in ((engine._hub, "signal", signal), (engine._parts.owned, "wake", wake)):
             setattr(owner, name, sometimes(call))
 
     def _look_at_pages(self, engine: Engine) -> None:

@@ -11,8 +11,8 @@ import orjson
 import pytest
 
 from compiler.compile import Compiled, compile_document
-from executor import engine as facade
-from executor.engine import COMPILE_ASIDE_BYTES
+from executor.runtime import compiler
+from executor.runtime.compiler import COMPILE_ASIDE_BYTES
 
 
 def document(blocks: int) -> dict[str, Any]:
@@ -36,7 +36,7 @@ def compiled_in(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
         threads.append(threading.current_thread())
         return compile_document(*args, **options)
 
-    monkeypatch.setattr(facade, "compile_document", watched)
+    monkeypatch.setattr(compiler, "compile_document", watched)
     return threads
 
 

@@ -169,7 +169,7 @@ async def test_who_has_lost_the_run_is_told_and_records_nothing(tmp_path: Path) 
         await engine.store.put_checkpoint(taken.epoch, CheckpointRow(run, "a", 2, far_ms, b'"the other one"'))
         go_on.set()
         async with asyncio.timeout(30):
-            while engine._worker.active:
+            while len(engine._parts.owned):
                 await asyncio.sleep(0.01)
         assert said == ["fenced"]
         kept = await engine.store.get_checkpoint(run, "a")

@@ -1,0 +1,42 @@
+"""The runs that this process has in memory. They are woken here; the worker claims them and puts them here."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+
+from executor.runtime.loop import RunLoop
+
+
+class OwnedRuns:
+    """`loops`: by run id. `due` is set when a run may be due to be claimed. Both are the worker's to change."""
+
+    def __init__(self) -> None:
+        self.loops: dict[str, RunLoop] = {}
+        self.due = asyncio.Event()
+        self._on_left: list[Callable[[], None]] = []
+
+    def __len__(self) -> int:
+        return len(self.loops)
+
+    def wake(self, run: str | None = None) -> None:
+        """Something may be due; with `run`, something is in that run's inbox."""
+        loop = self.loops.get(run) if run is not None else None
+        if loop is not None:
+            loop.inbox_changed()
+        else:
+            self.due.set()
+
+    def wake_family(self, root: str) -> None:
+        """A run was cancelled: those below it that are in memory here need not wait until it tells them."""
+        for loop in list(self.loops.values()):
+            if loop.root == root:
+                loop.end_with_family()
+
+    def on_left(self, call: Callable[[], None]) -> None:
+        """Call it each time a run has left memory: it ended, or waits."""
+        self._on_left.append(call)
+
+    def left(self) -> None:
+        for call in self._on_left:
+            call()
