@@ -9,9 +9,10 @@ Several programs, and a server, may share the file. What the server's settings a
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping
+from contextlib import asynccontextmanager, contextmanager
 from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from executor.blocks.base import Block
@@ -21,8 +22,6 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, Services
-from executor.store.contract import Store
-from executor.store.memory import MemoryStore
 from executor.store.sqlite.store import SQLiteStore
 
 
@@ -41,7 +40,7 @@ async def open_engine(
 ) -> AsyncIterator[Engine]:
     """Open `database` and work until the block is left; runs that are open then go on at the next time.
 
-    database       a SQLite file, made when it is not there; None: in memory, and gone afterwards
+    database       a SQLite file, made when it is not there; None: one in a temporary folder, removed at the end
     functions      what blocks of type `python` may call, by name
     blocks         more block types, beside those of installed packages
     env, secrets   what `${NAME}` reads, and which of the names are kept out of everything recorded
@@ -51,25 +50,35 @@ async def open_engine(
 
     Raises StoreError: the file cannot be used.
     """
-    store: Store = MemoryStore() if database is None else SQLiteStore(str(database))
-    if database is not None:
-        Path(database).parent.mkdir(mode=0o700, parents=True, exist_ok=True)
-    sandbox = Sandbox()
-    extra = [*blocks, *([Python(functions)] if functions else ())]
-    engine = await Engine.open(
-        store,
-        registry=Registry.load(extra, sandbox=sandbox),
-        services=Services(
-            sandbox=sandbox,
-            http=GuardedClient(allow_private=tuple(allow_private)),
-            mail=mail or MailSettings(),
-            env=dict(env or {}),
-            secrets=frozenset(secrets),
-            base_url=base_url,
-        ),
-        secret=secret,
-    )
-    try:
-        yield engine
-    finally:
-        await engine.close()
+    with _path(database) as path:
+        sandbox = Sandbox()
+        extra = [*blocks, *([Python(functions)] if functions else ())]
+        engine = await Engine.open(
+            SQLiteStore(path),
+            registry=Registry.load(extra, sandbox=sandbox),
+            services=Services(
+                sandbox=sandbox,
+                http=GuardedClient(allow_private=tuple(allow_private)),
+                mail=mail or MailSettings(),
+                env=dict(env or {}),
+                secrets=frozenset(secrets),
+                base_url=base_url,
+            ),
+            secret=secret,
+        )
+        try:
+            yield engine
+        finally:
+            await engine.close()
+
+
+@contextmanager
+def _path(database: str | Path | None) -> Iterator[Path]:
+    """Where the file is, in a folder that exists."""
+    if database is None:
+        with TemporaryDirectory(prefix="weft-", ignore_cleanup_errors=True) as folder:
+            yield Path(folder, "weft.db")
+    else:
+        path = Path(database)
+        path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
+        yield path

@@ -24,11 +24,11 @@ from executor.errors import Conflict, InputInvalid
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.memory import MemoryStore
 from executor.store.rows import Record
 from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.compare import failure_matches, same
 from tests.conformance.scripted import PATIENCE_S, Script, registry_for
+from tests.support.model_store.store import ModelStore
 
 CASES = Path(__file__).parent / "cases"
 OTHERS = os.environ.get("WEFT_CONFORMANCE_DIR")
@@ -86,9 +86,9 @@ def test_each_folder_has_cases() -> None:
     assert {file.parent for file in FILES} == {CASES, Path(OTHERS or CASES)}
 
 
-@pytest.fixture(params=["memory", "sqlite"])
+@pytest.fixture(params=["model", "sqlite"])
 def store(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
-    return MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "weft.db")
+    return ModelStore() if request.param == "model" else SQLiteStore(tmp_path / "weft.db")
 
 
 @pytest.fixture(scope="module")

@@ -31,11 +31,11 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.memory import MemoryStore
 from executor.triggers.requests import sign
 from server.http.table import RouteSpec
 from server.routes import TABLE
 from tests.e2e.conftest import ROOT, ServerProcess
+from tests.support.model_store.store import ModelStore
 
 TOKEN = "a-token-of-the-server"
 PUBLIC = {
@@ -684,7 +684,7 @@ async def speaking() -> AsyncIterator[Engine]:
         sandbox=sandbox, http=GuardedClient(), env={"CANARY": PLAIN_CANARY}, secrets=frozenset({"CANARY"})
     )
     engine = await Engine.open(
-        MemoryStore(), registry=Registry.load([Speaks()], sandbox=sandbox), services=services, secret=b"x" * 32
+        ModelStore(), registry=Registry.load([Speaks()], sandbox=sandbox), services=services, secret=b"x" * 32
     )
     yield engine
     await engine.close()

@@ -21,12 +21,12 @@ from executor.errors import BlockError, WeftError
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
-from executor.store.memory import MemoryStore
 from executor.store.rows import TERMINAL
 from tests.fuzz.budget import examples, rounds
 from tests.fuzz.documents import documents, triggers
 from tests.fuzz.mutations import spoiled
 from tests.fuzz.params import BLOCKS, nested
+from tests.support.model_store.store import ModelStore
 
 T = TypeVar("T")
 QUIET_S = 60.0  # of real time, for a run to come to an end or to a wait: many times what any needs
@@ -68,7 +68,7 @@ class World:
             secrets=frozenset({"KEY", "HOOK_SECRET"}),
         )
         self.engine = await Engine.open(
-            MemoryStore(), registry=Registry.load(BLOCKS, self._sandbox), services=services, clock=self.clock
+            ModelStore(), registry=Registry.load(BLOCKS, self._sandbox), services=services, clock=self.clock
         )
         await self.engine.save_workflow(nested(0), "child")
 

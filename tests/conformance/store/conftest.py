@@ -7,13 +7,13 @@ import pytest
 import pytest_asyncio
 
 from executor.store.contract import Store
-from executor.store.memory import MemoryStore
 from executor.store.sqlite.store import SQLiteStore
+from tests.support.model_store.store import ModelStore
 
 
-@pytest_asyncio.fixture(params=["memory", "sqlite"])
+@pytest_asyncio.fixture(params=["model", "sqlite"])
 async def store(request: pytest.FixtureRequest, tmp_path: Path) -> AsyncIterator[Store]:
-    opened: Store = MemoryStore() if request.param == "memory" else SQLiteStore(tmp_path / "weft.db")
+    opened: Store = ModelStore() if request.param == "model" else SQLiteStore(tmp_path / "weft.db")
     await opened.open()
     yield opened
     await opened.close()

@@ -1,4 +1,4 @@
-"""Both backends do the same: one seeded random story told to the memory store and to SQLite gives the same replies."""
+"""Both backends do the same: one seeded random story told to the model store and to SQLite gives the same replies."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ import pytest
 
 from executor.errors import WeftError
 from executor.store.contract import Store
-from executor.store.memory import MemoryStore
 from executor.store.rows import CheckpointRow, EventFilter, NotificationRow, NotificationStatus, WaitUpdate
 from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record, wait
+from tests.support.model_store.store import ModelStore
 
 STEPS = 300
 RUN_IDS = ["a", "b", "c", "d"]
@@ -22,12 +22,12 @@ RUN_IDS = ["a", "b", "c", "d"]
 @pytest.mark.parametrize("seed", range(12))
 async def test_a_random_story_has_one_ending(seed: int, tmp_path: Path) -> None:
     endings = []
-    for store in (MemoryStore(), SQLiteStore(tmp_path / "weft.db")):
+    for store in (ModelStore(), SQLiteStore(tmp_path / "weft.db")):
         await store.open()
         endings.append(await tell(store, random.Random(seed)))
         await store.close()
-    for step, (in_memory, in_sqlite) in enumerate(zip(*endings, strict=True)):
-        assert in_memory == in_sqlite, f"seed {seed}, step {step}"
+    for step, (in_model, in_sqlite) in enumerate(zip(*endings, strict=True)):
+        assert in_model == in_sqlite, f"seed {seed}, step {step}"
 
 
 async def tell(store: Store, chance: random.Random) -> list[Any]:

@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from executor.store.contract import Store
-from executor.store.memory import MemoryStore
 from executor.store.rows import Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
 from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row, wait
+from tests.support.model_store.store import ModelStore
 
 DAY_MS = 86_400_000
 
@@ -191,7 +191,7 @@ async def test_a_run_that_ends_takes_nothing_more(store: Store) -> None:
 @pytest.mark.parametrize("seed", range(6))
 async def test_both_backends_delete_the_same(seed: int, tmp_path: Path) -> None:
     endings = []
-    for store in (MemoryStore(), SQLiteStore(tmp_path / "weft.db")):
+    for store in (ModelStore(), SQLiteStore(tmp_path / "weft.db")):
         await store.open()
         endings.append(await _story(store, random.Random(seed)))
         await store.close()

@@ -13,7 +13,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, Services
-from executor.store.memory import MemoryStore
+from tests.support.model_store.store import ModelStore
 from tests.unit.executor.blocks.serve import smtp
 
 EVIL = "v@evil.test"
@@ -46,7 +46,7 @@ async def _sent(to: Any, item: str, env: dict[str, str] | None = None) -> tuple[
         sandbox = Sandbox(threads=1)
         mail = MailSettings("smtp", "weft@corp.example", "127.0.0.1", server.port, start_tls=False)
         services = Services(sandbox=sandbox, http=GuardedClient(), mail=mail, env=env or {})
-        engine = await Engine.open(MemoryStore(), registry=Registry.load(sandbox=sandbox), services=services)
+        engine = await Engine.open(ModelStore(), registry=Registry.load(sandbox=sandbox), services=services)
         try:
             view = await engine.run(document, {"item": item}, timeout_s=60)
         finally:
@@ -105,7 +105,7 @@ async def test_b19_people_who_are_notified_are_as_many_as_were_written() -> None
     }
     sandbox = Sandbox(threads=1)
     services = Services(sandbox=sandbox, http=GuardedClient())
-    engine = await Engine.open(MemoryStore(), registry=Registry.load(sandbox=sandbox), services=services)
+    engine = await Engine.open(ModelStore(), registry=Registry.load(sandbox=sandbox), services=services)
     try:
         view = await engine.run(document, {"item": f"boss@corp.example, {EVIL}"}, timeout_s=60)
         assert view.status == "failed" and view.error is not None and view.error["code"] == "params_invalid"

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tempfile
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -32,7 +34,7 @@ def twice(n: int) -> int:
     return 2 * n
 
 
-async def test_a_run_and_its_events_in_memory() -> None:
+async def test_a_run_and_its_events_without_a_file_name() -> None:
     async with open_engine(functions={"twice": twice}) as engine:
         run = await engine.run(DOUBLE, {"n": 4}, timeout_s=60)
         assert (run.status, run.output) == ("succeeded", 8)
@@ -45,6 +47,20 @@ async def test_a_run_and_its_events_in_memory() -> None:
             await engine.run(DOUBLE, {"n": "four"})
         with pytest.raises(NotFound):
             _ = [event async for event in engine.stream("none")]
+
+
+@pytest.mark.parametrize("fails", [False, True])
+async def test_without_a_file_name_the_database_is_temporary(
+    fails: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    with pytest.raises(ZeroDivisionError) if fails else nullcontext():
+        async with open_engine() as engine:
+            (folder,) = tmp_path.iterdir()
+            assert (folder / "weft.db").stat().st_size and folder.stat().st_mode & 0o077 == 0
+            await engine.run(ASKING, timeout_s=0)
+            assert not fails or 1 // 0
+    assert list(tmp_path.iterdir()) == []
 
 
 async def test_large_outputs_are_in_the_stream(tmp_path: Path) -> None:

@@ -11,8 +11,8 @@ import pytest
 
 from executor.errors import BlockError
 from executor.runtime.clock import ManualClock
-from executor.store.memory import MemoryStore
 from executor.values.cache import OUTPUT_MAX_BYTES
+from tests.support.model_store.store import ModelStore
 from tests.unit.executor.children.given import Probe, document, engine_on, events_of, ran
 
 
@@ -164,7 +164,7 @@ async def test_names_of_secrets_are_in_the_key_their_values_are_not() -> None:
     probe = Probe()
     asked = asking({"key": "${KEY}", "q": 1}, scope="global")
     other = asking({"key": "${OTHER}", "q": 1}, scope="global")
-    store = MemoryStore()
+    store = ModelStore()
     probe.outputs = ["one", "two"]
     async with engine_on(store, probe, env={"KEY": "secret number one", "OTHER": "secret number two"}) as engine:
         assert (await ran(engine, asked)).output == "one"
@@ -180,7 +180,7 @@ async def test_values_that_are_secrets_are_told_apart() -> None:
     probe = Probe()
     probe.outputs = ["of alice", "of bob", "of nobody", "of both"]
     env = {"ADMIN": "alice@example.com", "SUPPORT": "bob@example.com"}
-    async with engine_on(MemoryStore(), probe, env=env) as engine:
+    async with engine_on(ModelStore(), probe, env=env) as engine:
         asked = asking({"who": "<input.q>"})
         for _ in range(2):
             assert (await ran(engine, asked, input={"q": "alice@example.com"})).output == "of alice"

@@ -10,11 +10,11 @@ import pytest
 from executor.errors import DatabaseUnavailable
 from executor.runtime.hub import Hub
 from executor.runtime.pages import PAGE, Pages
-from executor.store.memory import MemoryStore
 from executor.store.rows import Record
+from tests.support.model_store.store import ModelStore
 
 
-class Journal(MemoryStore):
+class Journal(ModelStore):
     """One run whose events are counted up by hand; a read takes a turn of the loop, as a database does."""
 
     def __init__(self, events: int) -> None:

@@ -14,7 +14,6 @@ import pytest
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable, NotFound
 from executor.store.contract import Store
-from executor.store.memory import MemoryStore
 from executor.upkeep import gc
 from executor.upkeep.gc import Collected, collect, preview
 from executor.upkeep.invariants import check, open_read_only
@@ -22,6 +21,7 @@ from executor.waits import WaitFilter
 from server.app import build_engine
 from server.settings import Settings
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row
+from tests.support.model_store.store import ModelStore
 from tests.unit.executor.upkeep.conftest import block, document
 
 DAY_MS = 86_400_000
@@ -39,7 +39,7 @@ async def engine(settings: Settings) -> AsyncIterator[Engine]:
     await engine.close()
 
 
-class Watched(MemoryStore):
+class Watched(ModelStore):
     """Remembers how large each transaction was."""
 
     def __init__(self) -> None:
@@ -85,14 +85,14 @@ async def test_what_is_old_goes_in_small_transactions(monkeypatch: pytest.Monkey
 
 
 async def test_without_an_age_no_run_goes() -> None:
-    store = MemoryStore()
+    store = ModelStore()
     await ended(store, "run")
     assert await collect(store, T0 + 9 * DAY_MS, None) == Collected()
     assert (await row(store, "run")).status == "succeeded"
 
 
 async def test_the_newest_are_kept_and_families_go_together() -> None:
-    store = MemoryStore()
+    store = ModelStore()
     for n in range(3):
         await store.create_run(new_run(f"parent{n}", T0 + n))
         (parent,) = await store.claim("w", T0 + n, LEASE_MS, run_id=f"parent{n}")

@@ -1,4 +1,4 @@
-"""Workflows in memory. The contract is in `executor.store.contract`."""
+"""Workflows in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -21,11 +21,11 @@ from executor.store.rows import (
 )
 
 if TYPE_CHECKING:
-    from executor.store.memory import _Run
+    from tests.support.model_store.store import _Run
 
 
-class MemoryWorkflows:
-    """What MemoryStore does for this topic."""
+class ModelWorkflows:
+    """What ModelStore does for this topic."""
 
     _runs: dict[str, _Run]
     _open: dict[str, _Run]

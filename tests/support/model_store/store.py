@@ -1,5 +1,7 @@
-"""The store in a process's memory: same promises but for the disk. For tests and simulation, and to read the contract
-as code.
+"""A second store, in memory: the contract as plain code, with the same promises but for the disk.
+
+It is the model that the product's store is compared with: `tests/conformance/store` runs against both. Other tests use
+it where they need no disk.
 
 No method awaits anything, so each is atomic within its event loop. Each checks first and changes afterwards: what
 raises has changed nothing.
@@ -14,15 +16,6 @@ from msgspec import Struct, field
 from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
-from executor.store.memory_cache import MemoryCache
-from executor.store.memory_checkpoints import MemoryCheckpoints
-from executor.store.memory_children import MemoryChildren
-from executor.store.memory_lifecycle import MemoryLifecycle
-from executor.store.memory_notifications import MemoryNotifications
-from executor.store.memory_sessions import MemorySessions
-from executor.store.memory_triggers import MemoryTriggers
-from executor.store.memory_upkeep import MemoryUpkeep
-from executor.store.memory_workflows import MemoryWorkflows
 from executor.store.rows import (
     TERMINAL,
     Answered,
@@ -43,6 +36,15 @@ from executor.store.rows import (
     WaitStatus,
 )
 from executor.store.rules import blobs_of
+from tests.support.model_store.cache import ModelCache
+from tests.support.model_store.checkpoints import ModelCheckpoints
+from tests.support.model_store.children import ModelChildren
+from tests.support.model_store.lifecycle import ModelLifecycle
+from tests.support.model_store.notifications import ModelNotifications
+from tests.support.model_store.sessions import ModelSessions
+from tests.support.model_store.triggers import ModelTriggers
+from tests.support.model_store.upkeep import ModelUpkeep
+from tests.support.model_store.workflows import ModelWorkflows
 
 
 class _Run(Struct):
@@ -65,16 +67,16 @@ class _Run(Struct):
         return max(self.row.next_run_at_ms, self.row.lease_until_ms or 0)
 
 
-class MemoryStore(
-    MemoryWorkflows,
-    MemoryNotifications,
-    MemoryChildren,
-    MemoryCache,
-    MemoryCheckpoints,
-    MemoryTriggers,
-    MemoryUpkeep,
-    MemoryLifecycle,
-    MemorySessions,
+class ModelStore(
+    ModelWorkflows,
+    ModelNotifications,
+    ModelChildren,
+    ModelCache,
+    ModelCheckpoints,
+    ModelTriggers,
+    ModelUpkeep,
+    ModelLifecycle,
+    ModelSessions,
 ):
     def __init__(self) -> None:
         super().__init__()

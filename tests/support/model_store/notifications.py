@@ -1,4 +1,4 @@
-"""The outbox in memory. The contract is in `executor.store.contract`."""
+"""The outbox in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from executor.store.rows import NotificationRow, NotificationStatus
 Key = tuple[str, str, int]
 
 
-class MemoryNotifications:
-    """What MemoryStore can do with messages."""
+class ModelNotifications:
+    """What ModelStore can do with messages."""
 
     _runs: dict[str, Any]  # the store's own
 

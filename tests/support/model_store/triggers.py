@@ -1,4 +1,4 @@
-"""Schedules and webhooks in memory. The contract is in `executor.store.contract`."""
+"""Schedules and webhooks in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ if TYPE_CHECKING:
     from executor.store.rows import NewRun, RunRow
 
 
-class MemoryTriggers:
-    """What MemoryStore can do with schedules and webhooks."""
+class ModelTriggers:
+    """What ModelStore can do with schedules and webhooks."""
 
     _open: dict[str, Any]  # these two are the store's own
     create_run: Callable[[NewRun], Coroutine[Any, Any, tuple[RunRow, bool]]]

@@ -1,4 +1,4 @@
-"""Deleting runs in memory. The contract is in `executor.store.contract`."""
+"""Deleting runs in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from executor.store.rows import TERMINAL, Orphans, Removable, RunRow
 from executor.store.rules import blobs_of
 
 if TYPE_CHECKING:
-    from executor.store.memory import _Run
+    from tests.support.model_store.store import _Run
 
 
-class MemoryUpkeep:
-    """What MemoryStore can delete."""
+class ModelUpkeep:
+    """What ModelStore can delete."""
 
     _runs: dict[str, _Run]
     _open: dict[str, _Run]

@@ -1,4 +1,4 @@
-"""Child runs in memory. The contract is in `executor.store.contract`."""
+"""Child runs in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -12,11 +12,11 @@ from executor.store.rows import TERMINAL, Append, ChildRow, FamilyRow, NewRun, R
 from executor.store.rules import check_room
 
 if TYPE_CHECKING:
-    from executor.store.memory import _Run
+    from tests.support.model_store.store import _Run
 
 
-class MemoryChildren:
-    """What MemoryStore can tell of child runs."""
+class ModelChildren:
+    """What ModelStore can tell of child runs."""
 
     _runs: dict[str, _Run]
 

@@ -1,4 +1,4 @@
-"""Runs made from other runs in memory. The contract is in `executor.store.contract`."""
+"""Runs made from other runs in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ from executor.errors import NotFound
 from executor.store.rows import Move
 
 if TYPE_CHECKING:
-    from executor.store.memory import _Run
+    from tests.support.model_store.store import _Run
 
 
-class MemoryLifecycle:
-    """What MemoryStore does for this topic."""
+class ModelLifecycle:
+    """What ModelStore does for this topic."""
 
     _runs: dict[str, _Run]
     _plans: dict[str, bytes]

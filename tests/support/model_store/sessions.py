@@ -1,4 +1,4 @@
-"""Sessions in memory. The contract is in `executor.store.contract`."""
+"""Sessions in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from executor.store.rows import SESSIONS_MAX, SessionRow
 
 
-class MemorySessions:
-    """What MemoryStore can do with sessions."""
+class ModelSessions:
+    """What ModelStore can do with sessions."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Cached results in memory. The contract is in `executor.store.contract`."""
+"""Cached results in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -7,8 +7,8 @@ from collections.abc import Iterable, Sequence
 from executor.store.rows import CacheRow
 
 
-class MemoryCache:
-    """What MemoryStore can do with cached results."""
+class ModelCache:
+    """What ModelStore can do with cached results."""
 
     def __init__(self) -> None:
         super().__init__()

@@ -1,4 +1,4 @@
-"""Checkpoints in memory. The contract is in `executor.store.contract`."""
+"""Checkpoints in the model store. The contract is in `executor.store.contract`."""
 
 from __future__ import annotations
 
@@ -8,11 +8,11 @@ from executor.errors import Fenced
 from executor.store.rows import CheckpointRow
 
 if TYPE_CHECKING:
-    from executor.store.memory import _Run
+    from tests.support.model_store.store import _Run
 
 
-class MemoryCheckpoints:
-    """What MemoryStore can do with checkpoints."""
+class ModelCheckpoints:
+    """What ModelStore can do with checkpoints."""
 
     _open: dict[str, _Run]
 
