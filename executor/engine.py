@@ -26,16 +26,9 @@ from compiler.document import Limits
 from compiler.plan import Plan
 from executor.answers import check_input
 from executor.blocks.registry import Registry
-from executor.cache import Cache
-from executor.callbacks import Callbacks
-from executor.children import Children
 from executor.core import facts as f
-from executor.drafts import Drafts
-from executor.environment import Environment, EnvName
 from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, NotFound
-from executor.history import History
 from executor.journal.reader import keep_plan, load_plan
-from executor.lifecycle import Lifecycle
 from executor.notifications.outbox import Notifications
 from executor.runtime.clock import Clock, SystemClock
 from executor.runtime.compiler import plan_of
@@ -48,7 +41,6 @@ from executor.runtime.pages import Pages
 from executor.runtime.parts import Parts
 from executor.runtime.worker import Worker
 from executor.services import Services
-from executor.signals import Signals
 from executor.store.contract import Store
 from executor.store.rows import (
     TERMINAL,
@@ -61,6 +53,16 @@ from executor.store.rows import (
     WaitStatus,
     WorkflowRow,
 )
+from executor.topics.cache import Cache
+from executor.topics.callbacks import Callbacks
+from executor.topics.children import Children
+from executor.topics.drafts import Drafts
+from executor.topics.environment import Environment, EnvName
+from executor.topics.history import History
+from executor.topics.lifecycle import Lifecycle
+from executor.topics.signals import Signals
+from executor.topics.waits import Waits
+from executor.topics.workflows import Workflows
 from executor.triggers.declared import declared_by
 from executor.triggers.schedules import Schedules
 from executor.triggers.webhooks import Webhooks
@@ -86,8 +88,6 @@ from executor.views import graph as graph_view
 from executor.views import node as node_view
 from executor.views import rerun as rerun_view
 from executor.views import run as run_view
-from executor.waits import Waits
-from executor.workflows import Workflows
 
 __all__ = [
     "Engine",

@@ -8,8 +8,8 @@ import re
 from msgspec import structs
 from starlette.responses import Response
 
-from executor.drafts import DraftView
 from executor.errors import BadRequest
+from executor.topics.drafts import DraftView
 from server import wire
 from server.http.body import read_as
 from server.http.errors import PreconditionRequired

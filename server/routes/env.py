@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec import Struct
 from starlette.responses import Response
 
-from executor.environment import EnvName
+from executor.topics.environment import EnvName
 from server.http.table import Call, RouteSpec
 from server.wire import json_response
 

@@ -8,8 +8,8 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.store.rows import WaitStatus
+from executor.topics.waits import WaitFilter
 from executor.views import WaitView
-from executor.waits import WaitFilter
 from server.http.body import read_as
 from server.http.params import choice, integer
 from server.http.table import Call, Link, Param, RouteSpec

@@ -6,7 +6,7 @@ from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
-from executor.lifecycle import How
+from executor.topics.lifecycle import How
 from server.wire import RunAccepted, Version
 
 

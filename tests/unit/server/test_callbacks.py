@@ -9,7 +9,7 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from executor.waits import WaitFilter
+from executor.topics.waits import WaitFilter
 
 BODIES: list[tuple[bytes, str | None, Any]] = [
     (b'{"ok": true}', "application/json", {"ok": True}),

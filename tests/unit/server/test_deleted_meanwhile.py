@@ -13,7 +13,7 @@ import pytest
 
 from executor.engine import Engine
 from executor.journal import reader
-from executor.waits import WaitFilter
+from executor.topics.waits import WaitFilter
 from tests.unit.executor.upkeep.conftest import block, document
 
 Json = dict[str, Any]

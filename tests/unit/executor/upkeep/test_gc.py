@@ -14,10 +14,10 @@ import pytest
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable, NotFound
 from executor.store.contract import Store
+from executor.topics.waits import WaitFilter
 from executor.upkeep import gc
 from executor.upkeep.gc import Collected, collect, preview
 from executor.upkeep.invariants import check, open_read_only
-from executor.waits import WaitFilter
 from server.app import build_engine
 from server.settings import Settings
 from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row

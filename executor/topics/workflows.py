@@ -8,9 +8,9 @@ import orjson
 
 from compiler.compile import Compiled
 from compiler.diagnostics import CompileError
-from executor.dropped import dropped
 from executor.errors import Conflict, NotFound
 from executor.store.rows import DeletedWorkflow, Stored, VersionRow, WorkflowHead
+from executor.topics.removed_blocks import removed_blocks
 from executor.triggers.declared import declared_by
 from executor.views import SavedWorkflow
 
@@ -59,7 +59,7 @@ class Workflows:
         """A version was made active: what there is to say about it."""
         self._engine.schedules.scheduler.wake()
         row, replaced = stored.row, stored.replaced
-        warnings = await dropped(self._store, row.name, document) if replaced is not None else []
+        warnings = await removed_blocks(self._store, row.name, document) if replaced is not None else []
         found = (*compiled.diagnostics, *warnings)
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
 

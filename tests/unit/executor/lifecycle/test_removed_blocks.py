@@ -7,9 +7,9 @@ from typing import Any
 
 import pytest
 
-from executor import dropped
 from executor.engine import Engine
 from executor.errors import CorruptJournal
+from executor.topics import removed_blocks
 from tests.unit.executor.children.given import document, engine_on
 
 
@@ -49,7 +49,7 @@ async def test_what_no_open_run_has_reached_may_go(tmp_path: Path) -> None:
 
 
 async def test_looking_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(dropped, "LOOKS_MAX", 1)
+    monkeypatch.setattr(removed_blocks, "LOOKS_MAX", 1)
     async with engine_on(tmp_path / "weft.db") as engine:
         await engine.save_workflow(flow("ask"))
         await waiting(engine, 2)
@@ -66,6 +66,6 @@ async def test_a_damaged_plan_does_not_keep_a_version_from_being_stored(
     async with engine_on(tmp_path / "weft.db") as engine:
         await engine.save_workflow(flow("ask"))
         await waiting(engine, 1)
-        monkeypatch.setattr(dropped, "load_plan", damaged)
+        monkeypatch.setattr(removed_blocks, "load_plan", damaged)
         saved = await engine.save_workflow(flow("ask2"))
         assert (saved.version, saved.diagnostics) == (2, ())

@@ -9,10 +9,10 @@ import orjson
 
 from executor.answers import BOUNDS_HINT, fact_of_callback
 from executor.errors import AnswerInvalid, BlockError
+from executor.topics.waits import answered_before
 from executor.values.payload import encode
 from executor.values.schema import violations
 from executor.views import WaitView
-from executor.waits import answered_before
 
 if TYPE_CHECKING:
     from executor.engine import Engine

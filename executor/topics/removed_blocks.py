@@ -21,7 +21,7 @@ RUNS_MAX: Final = 100
 LOOKS_MAX: Final = 1_000
 
 
-async def dropped(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
+async def removed_blocks(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
     """A warning for each block, in the order of their ids."""
     kept = as_ours(document).document.get("blocks") or {}
     holders: dict[str, int] = {}

@@ -19,11 +19,11 @@ from compiler.keys import NodeKey, format_key, parse_key
 from compiler.plan import Plan
 from executor.core.state import State, Status
 from executor.errors import Conflict, NotFound
-from executor.forks import beginning, fork
 from executor.journal.reader import load_plan
 from executor.runtime.hub import Hub
 from executor.runtime.move import Misfit, fit
 from executor.store.rows import TERMINAL, RunRow
+from executor.topics.forks import beginning, fork
 from executor.views import Submitted
 from executor.views.rerun import alone_again, outermost_block
 from executor.views.why import state_of

@@ -1,0 +1,1 @@
+"""What the engine offers, one file for each topic: `engine.waits` is the `Waits` of `waits.py`."""
