@@ -11,6 +11,7 @@ import orjson
 from compiler.plan import Plan
 from executor.blocks.start import start_output
 from executor.core.events import ErrorInfo
+from executor.core.messages import Answer, Withdrawn
 from executor.errors import AnswerInvalid, BadRequest, BlockError, InputInvalid
 from executor.store.rows import WaitRow
 from executor.values.payload import encode
@@ -103,46 +104,34 @@ def check_answer(
     return value
 
 
-def fact_of_answer(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> bytes:
-    """What the run's owner finds in the inbox. `refused`: the block said that this action is a failure."""
-    fact = {"type": "answer", "wait": row.id, "fields": fields, "action": action, "by": by, "at_ms": at_ms}
-    if action is not None and action in (orjson.loads(row.request).get("fail_on") or ()):
-        fact["refused"] = True
-    return orjson.dumps(fact)
+def answer_message(row: WaitRow, fields: dict[str, Any], action: str | None, by: str | None, at_ms: int) -> Answer:
+    """What the owner of the run reads."""
+    refused = action is not None and action in (orjson.loads(row.request).get("fail_on") or ())
+    return Answer(row.id, at_ms, fields, action, by=by, refused=refused)
 
 
-def fact_of_callback(row: WaitRow, output: dict[str, Any], by: str | None, at_ms: int) -> bytes:
-    return orjson.dumps({"type": "answer", "wait": row.id, "output": output, "by": by, "at_ms": at_ms})
-
-
-def answer_output(fact: dict[str, Any]) -> dict[str, Any]:
-    """What the block puts out that waited for this answer."""
-    if "output" in fact:
-        return dict(fact["output"])
-    output = dict(fact.get("fields") or {})
-    output |= {"answered_by": fact.get("by"), "answered_at": fact["at_ms"]}
-    if fact.get("action") is not None:
-        output["action"] = fact["action"]
+def answer_output(answer: Answer) -> dict[str, Any]:
+    """The output of the block that waited for this answer."""
+    if answer.output is not None:
+        return dict(answer.output)
+    output = {**(answer.fields or {}), "answered_by": answer.by, "answered_at": answer.at_ms}
+    if answer.action is not None:
+        output["action"] = answer.action
     return output
 
 
-def fact_of_withdrawal(row: WaitRow, by: str | None, reason: str, at_ms: int) -> bytes:
-    """Somebody took the question back."""
-    return orjson.dumps({"type": "withdrawn", "wait": row.id, "by": by, "reason": reason, "at_ms": at_ms})
-
-
-def refusal_error(fact: dict[str, Any]) -> ErrorInfo:
+def refusal_error(answer: Answer) -> ErrorInfo:
     """Why the block fails whose question was answered by one of the actions it fails on."""
-    by = f" by {fact['by']}" if fact.get("by") else ""
+    by = f" by {answer.by}" if answer.by else ""
     return ErrorInfo(
-        "refused", f"the answer was {fact['action']!r}{by}", hint="`fail_on` of the block lists this action"
+        "refused", f"the answer was {answer.action!r}{by}", hint="`fail_on` of the block lists this action"
     )
 
 
-def withdrawal_error(fact: dict[str, Any]) -> ErrorInfo:
+def withdrawal_error(withdrawn: Withdrawn) -> ErrorInfo:
     """Why the block fails that waited."""
-    by = f" by {fact['by']}" if fact.get("by") else ""
-    reason = f": {fact['reason']}" if fact.get("reason") else ""
+    by = f" by {withdrawn.by}" if withdrawn.by else ""
+    reason = f": {withdrawn.reason}" if withdrawn.reason else ""
     return ErrorInfo("wait_cancelled", f"the wait was cancelled{by}{reason}")
 
 

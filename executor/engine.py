@@ -27,6 +27,7 @@ from compiler.plan import Plan
 from executor.answers import check_input
 from executor.blocks.registry import Registry
 from executor.core import facts as f
+from executor.core.messages import Cancel, encode
 from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, NotFound
 from executor.journal.reader import keep_plan, load_plan
 from executor.notifications.outbox import Notifications
@@ -492,8 +493,7 @@ class Engine:
     async def cancel(self, run: str, reason: str = "") -> bool:
         """Ask the run to stop: it hears of it before it ends. False: it had ended already."""
         await self._run(run)
-        fact = orjson.dumps({"type": "cancel", "reason": reason})
-        posted = await self.store.cancel_run(run, fact, self._clock.now_ms())
+        posted = await self.store.cancel_run(run, encode(Cancel(reason)), self._clock.now_ms())
         if posted:
             self._parts.owned.wake(run)
             self._parts.owned.wake_family(run)

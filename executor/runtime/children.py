@@ -1,7 +1,7 @@
 """Child runs: what a `run_workflow` block starts, and what its end means to the block.
 
 A child is made in the append that opens its parent's wait, so there is one for each wait whatever crashes in between;
-its own last append puts a fact into the parent's inbox, so its end cannot be lost while the parent sleeps. Whatever
+its own last append puts a message into the parent's inbox, so its end cannot be lost while the parent sleeps. Whatever
 else closes the wait (the parent is cancelled, fails, answers early) tells the child to stop, in the same append.
 """
 
@@ -12,13 +12,15 @@ from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
 import orjson
+from msgspec import Raw
 
 from compiler.compile import Compiled
 from compiler.plan import Plan
 from executor.answers import check_input
 from executor.blocks.base import ChildRequest
 from executor.core import facts as f
-from executor.core.events import ErrorInfo
+from executor.core.events import ErrorInfo, RunEnd
+from executor.core.messages import Cancel, ChildEnded, encode
 from executor.errors import BadRequest, BlockError
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, origin_of
@@ -31,6 +33,7 @@ DEPTH_MAX: Final = 25
 # A failure climbs through up to 25 messages; the first and the last say most.
 MESSAGE_MAX: Final = 1_000
 FINDINGS_SHOWN: Final = 3
+NO_OUTPUT: Final = Raw(b"null")
 
 
 class ChildRuns:
@@ -92,19 +95,14 @@ class ChildRuns:
         )
 
 
-def fact_of_end(wait: str, run: str, status: str, output: bytes | None, error: bytes | None) -> bytes:
-    """What the parent's owner finds in the inbox. `wait`: the parent's wait; the output is spliced as it is."""
-    fact: dict[str, Any] = {"type": "child", "wait": wait, "run": run, "status": status}
-    if status == "succeeded":
-        fact["output"] = orjson.Fragment(output or b"null")
-    elif error is not None:
-        fact["error"] = orjson.Fragment(error)
-    return orjson.dumps(fact)
+def end_message(wait: str, run: str, status: RunEnd, output: bytes | None, error: ErrorInfo | None) -> bytes:
+    """What the owner of the parent reads. `wait`: the parent's wait."""
+    return encode(ChildEnded(wait, run, status, Raw(output or b"null") if status == "succeeded" else NO_OUTPUT, error))
 
 
-def fact_of_cancel(parent: str) -> bytes:
-    """What a child finds in its inbox whose parent needs it no longer."""
-    return orjson.dumps({"type": "cancel", "reason": f"run {parent}, which started this one, no longer needs it"})
+def cancel_message(parent: str) -> bytes:
+    """What the owner of a child reads when the parent no longer needs it."""
+    return encode(Cancel(f"run {parent}, which started this one, no longer needs it"))
 
 
 def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
@@ -112,17 +110,16 @@ def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
     return f.CancelRequested(now_ms, "a run above this one no longer needs it")
 
 
-def error_of_end(fact: dict[str, Any]) -> ErrorInfo:
+def error_of_end(ended: ChildEnded) -> ErrorInfo:
     """Why the block fails whose child did not succeed. Another attempt is another child: the block's retry policy
-    says whether there is one, unless somebody cancelled the child by hand."""
-    run = fact["run"]
-    if fact["status"] == "cancelled":
+    decides whether there is one, unless the child was cancelled directly."""
+    run = ended.run
+    if ended.status == "cancelled":
         return ErrorInfo("child_cancelled", f"child run {run} was cancelled", hint=f"see run {run}")
-    error = fact.get("error") or {}
-    code, message = error.get("code", "failed"), str(error.get("message", "no reason was recorded"))
-    told = message if code == "child_failed" else f"{code}: {message}"
-    where = f" at block {error['block']!r}" if error.get("block") else ""
-    text = f"child run {run} failed{where}: {told}"
+    error = ended.error or ErrorInfo("failed", "no reason was recorded")
+    reason = error.message if error.code == "child_failed" else f"{error.code}: {error.message}"
+    where = f" at block {error.block!r}" if error.block else ""
+    text = f"child run {run} failed{where}: {reason}"
     if len(text) > MESSAGE_MAX:
         text = f"{text[: MESSAGE_MAX // 2]} ... {text[-MESSAGE_MAX // 2 :]}"
     return ErrorInfo("child_failed", text, retryable=True, hint=f"see run {run}")

@@ -24,6 +24,7 @@ from compiler.plan import Plan
 from executor.answers import answer_output, refusal_error, withdrawal_error
 from executor.core import commands as c
 from executor.core import facts as f
+from executor.core import messages as m
 from executor.core.decide import ATTEMPT_ENDED, CANCELLED, commands_of, route_of_action
 from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase, State
@@ -108,7 +109,7 @@ class RunLoop:
         self._timer_numbers: set[int] = set()
         self._consumed_inbox: list[int] = []
         self._expiries: set[asyncio.Task[None]] = set()
-        self._move: tuple[int, dict[str, Any]] | None = None  # inbox number and fact of a wish to change the plan
+        self._move: tuple[int, m.Migrate] | None = None  # inbox number and message of a wish to change the plan
         self._moved_to: Plan | None = None
         self._heir: tuple[RunLoop, Callable[[NodeKey], NodeKey]] | None = None
 
@@ -404,12 +405,12 @@ class RunLoop:
         """Not `by_row`: it is this loop that takes signals, so the order of its own facts decides, and its append
         settles the row."""
         now_ms = self._now_ms()
-        fact = orjson.dumps({"type": "expired", "wait": wait_id, "at_ms": now_ms})
+        expired = m.encode(m.Expired(wait_id, now_ms))
         try:
             if by_row:
-                await self._store.expire_wait(self.id, wait_id, fact, now_ms)
+                await self._store.expire_wait(self.id, wait_id, expired, now_ms)
             else:
-                await self._store.post_fact(self.id, fact, now_ms)
+                await self._store.post_fact(self.id, expired, now_ms)
         except StoreError as error:
             log.error("run %s: %s could not be expired (%s); trying again", self.id, wait_id, error)
             self._set_timer(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))
@@ -431,61 +432,58 @@ class RunLoop:
                 continue
             self._consumed_inbox.append(row.n)
             self._inbox_n = max(self._inbox_n, row.n)
-            fact: dict[str, Any] = orjson.loads(row.fact)
-            match fact["type"]:
-                case "answer":
-                    await self._answered(fact)
-                case "child":
-                    await self._child_ended(fact)
-                case "expired":
-                    await self._expired(fact)
-                case "withdrawn":
-                    self._withdrawn(fact)
-                case "cancel":
+            match m.decode(row.fact):
+                case m.Answer() as answer:
+                    await self._answered(answer)
+                case m.ChildEnded() as ended:
+                    await self._child_ended(ended)
+                case m.Expired() as expired:
+                    await self._expired(expired)
+                case m.Withdrawn() as withdrawn:
+                    self._withdrawn(withdrawn)
+                case m.Cancel(reason):
                     # First in line: once it is acknowledged, nothing that ended meanwhile may start anything new.
-                    cancel = f.CancelRequested(self._now_ms(), fact.get("reason", ""))
+                    cancel = f.CancelRequested(self._now_ms(), reason)
                     self._results.appendleft(Result(cancel, Payload()))
-                case "retry":
-                    self._retry_wanted(fact)
-                case "migrate":
+                case m.Retry() as retry:
+                    self._retry_wanted(retry)
+                case m.Migrate() as migrate:
                     self._consumed_inbox.remove(row.n)  # answered by the append that moves the run, or refused
-                    self._move = (row.n, fact)
-                case "signal":
+                    self._move = (row.n, migrate)
+                case m.SignalSent():
                     signals = True
-                case other:
-                    log.error("run %s: ignored an inbox fact of unknown type %r", self.id, other)
+                case m.Unknown(type):
+                    log.error("run %s: ignored an inbox message of unknown type %r", self.id, type)
         if signals or any(wait.kind == "signal" for wait in self._state.waits.values()):
             await self._match_signals()
 
-    async def _answered(self, fact: dict[str, Any]) -> None:
-        key = self._recorder.key_of_wait(fact["wait"])
+    async def _answered(self, answer: m.Answer) -> None:
+        key = self._recorder.key_of_wait(answer.wait)
         if key is None or key not in self._state.waits:
             return
         if self._state.waits[key].kind == "attention":
-            self._lost_attempt_answered(key, fact)
+            self._lost_attempt_answered(key, answer)
             return
-        if fact.get("refused"):
-            attempt, by = self._state.waits[key].attempt, fact.get("by")
-            failed = f.WaitFailed(self._now_ms(), key, attempt, refusal_error(fact), by)
+        attempt = self._state.waits[key].attempt
+        if answer.refused:
+            failed = f.WaitFailed(self._now_ms(), key, attempt, refusal_error(answer), answer.by)
             self._results.append(Result(failed, Payload()))
             return
-        action = fact.get("action")
-        route = route_of_action(self._plan.nodes[key[1]], action)
-        output = answer_output(fact)
-        answered = f.WaitAnswered(self._now_ms(), key, self._state.waits[key].attempt, route, fact.get("by"))
-        await self._take_output(answered, output)
+        route = route_of_action(self._plan.nodes[key[1]], answer.action)
+        answered = f.WaitAnswered(self._now_ms(), key, attempt, route, answer.by)
+        await self._take_output(answered, answer_output(answer))
 
-    async def _child_ended(self, fact: dict[str, Any]) -> None:
-        key = self._recorder.key_of_wait(fact["wait"])
+    async def _child_ended(self, ended: m.ChildEnded) -> None:
+        key = self._recorder.key_of_wait(ended.wait)
         wait = self._state.waits.get(key) if key is not None else None
-        if key is None or wait is None or self._recorder.wait_id(key, wait.attempt) != fact["wait"]:
-            return  # the wait was closed before, and the child told to stop
-        if fact["status"] == "succeeded":
+        if key is None or wait is None or self._recorder.wait_id(key, wait.attempt) != ended.wait:
+            return  # the wait was closed before, and the child was cancelled
+        if ended.status == "succeeded":
             answered = f.WaitAnswered(self._now_ms(), key, wait.attempt)
-            await self._take_output(answered, fact["output"], Payload(child=fact["run"]))
+            await self._take_output(answered, orjson.loads(bytes(ended.output)), Payload(child=ended.run))
         else:
-            failed = f.WaitFailed(self._now_ms(), key, wait.attempt, error_of_end(fact))
-            self._results.append(Result(failed, Payload(child=fact["run"])))
+            failed = f.WaitFailed(self._now_ms(), key, wait.attempt, error_of_end(ended))
+            self._results.append(Result(failed, Payload(child=ended.run)))
 
     async def _take_output(self, answered: f.WaitAnswered, output: Any, payload: Payload | None = None) -> None:
         """What a wait brought is the block's output, unless it does not fit the bounds or the block's output schema."""
@@ -498,37 +496,37 @@ class RunLoop:
         payload.output, payload.patches = taken, self._recorder.assigned(answered.key, output)
         self._results.append(Result(answered, payload))
 
-    def _retry_wanted(self, fact: dict[str, Any]) -> None:
-        key = parse_key(self._plan, fact["key"])
+    def _retry_wanted(self, retry: m.Retry) -> None:
+        key = parse_key(self._plan, retry.key)
         if key in self._state.retries:
             self._results.append(Result(f.RetryWanted(self._now_ms(), key, self._state.retries[key][0]), Payload()))
 
-    def _lost_attempt_answered(self, key: NodeKey, fact: dict[str, Any]) -> None:
-        attempt = self._state.waits[key].attempt
-        fields, by = fact.get("fields") or {}, fact.get("by")
-        answered, output = attention.answer(self._now_ms(), key, attempt, fact["action"], fields, by)
+    def _lost_attempt_answered(self, key: NodeKey, answer: m.Answer) -> None:
+        attempt, fields = self._state.waits[key].attempt, answer.fields or {}
+        assert answer.action is not None, "the answer was checked"
+        answered, output = attention.answer(self._now_ms(), key, attempt, answer.action, fields, answer.by)
         payload = Payload()
         if isinstance(answered, f.WaitAnswered):
             payload = Payload(encode_payload(output), self._recorder.assigned(key, output))
         self._results.append(Result(answered, payload))
 
-    def _withdrawn(self, fact: dict[str, Any]) -> None:
-        key = self._recorder.key_of_wait(fact["wait"])
+    def _withdrawn(self, withdrawn: m.Withdrawn) -> None:
+        key = self._recorder.key_of_wait(withdrawn.wait)
         wait = self._state.waits.get(key) if key is not None else None
         if key is not None and wait is not None:
-            failed = f.WaitFailed(self._now_ms(), key, wait.attempt, withdrawal_error(fact), fact.get("by"))
+            failed = f.WaitFailed(self._now_ms(), key, wait.attempt, withdrawal_error(withdrawn), withdrawn.by)
             self._results.append(Result(failed, Payload()))
 
-    async def _expired(self, fact: dict[str, Any]) -> None:
-        key = self._recorder.key_of_wait(fact["wait"])
+    async def _expired(self, expired: m.Expired) -> None:
+        key = self._recorder.key_of_wait(expired.wait)
         wait = self._state.waits.get(key) if key is not None else None
-        if key is None or wait is None or self._recorder.wait_id(key, wait.attempt) != fact["wait"]:
+        if key is None or wait is None or self._recorder.wait_id(key, wait.attempt) != expired.wait:
             return
         if wait.kind == "signal":
             await self._match_signals()  # one that has come by now is taken, however late it is looked for
         payload, error = Payload(), None
         if wait.on_expire not in ("fail", "continue", "skip"):
-            output = {"action": wait.on_expire, "answered_by": None, "answered_at": fact["at_ms"], "expired": True}
+            output = {"action": wait.on_expire, "answered_by": None, "answered_at": expired.at_ms, "expired": True}
             data = encode_payload(output)
             error = await self._launcher.validate_output(key, data)
             if error is None:
@@ -565,21 +563,21 @@ class RunLoop:
 
     # --- another plan ---
 
-    async def _move_on(self, inbox: int, fact: dict[str, Any]) -> bool:
+    async def _move_on(self, inbox: int, migrate: m.Migrate) -> bool:
         """Between two commits: nothing is decided while this looks. False: the journal does not fit (any more)."""
         self._move = None
         row = replace(self._row, seq=self._state.seq)
         try:
-            plan = await load_plan(self._store, fact["plan"])
+            plan = await load_plan(self._store, migrate.plan)
         except CorruptJournal as error:
-            log.error("run %s: cannot move to version %s: %s", self.id, fact["version"], error)
+            log.error("run %s: cannot move to version %s: %s", self.id, migrate.version, error)
             self._consumed_inbox.append(inbox)
             return False
         fitted = await fit(self._store, row, self._plan, plan)
         if fitted.misfits:
             self._consumed_inbox.append(inbox)
             return False
-        move = Move(fact["version"], plan.hash, plan.encoded)
+        move = Move(migrate.version, plan.hash, plan.encoded)
         await self._store.append(move_append(row, move, plan, fitted, self._state.seq, inbox, self._now_ms()))
         self._signal(self.id)
         self._moved_to = plan

@@ -41,7 +41,7 @@ from executor.journal.codec import Codec
 from executor.notifications import messages
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
-from executor.runtime.children import fact_of_cancel, fact_of_end
+from executor.runtime.children import cancel_message, end_message
 from executor.runtime.launch import Payload, Result
 from executor.services import NotifySettings
 from executor.store.rows import (
@@ -227,12 +227,12 @@ class Recorder:
                 assert suspend is not None
                 extra = self._wait_opened(event, suspend)
             case WaitClosed():
-                # Answers and expiries were settled in the row before the fact came in; timers, cancels, and how a wait
-                # for a signal ended are settled here.
+                # Answers and expiries are in the row since their message was posted; timers, cancels, and the end of a
+                # wait for a signal are written here.
                 wait_id = self.wait_id(event.key, event.attempt)
                 child = self._children.pop(event.key, None)
                 if child is not None and (payload is None or payload.child != child):
-                    self._cancels.append((child, fact_of_cancel(self._run_id)))
+                    self._cancels.append((child, cancel_message(self._run_id)))
                 if event.outcome in ("cancelled", "expired"):
                     self._closed.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
                 else:
@@ -312,7 +312,7 @@ class Recorder:
             self._output = orjson.dumps(self._values.run_output(self._ran))
         if self._parent is not None:
             run, wait = self._parent
-            self._posts.append((run, fact_of_end(wait, self._run_id, event.status, self._output, self._error)))
+            self._posts.append((run, end_message(wait, self._run_id, event.status, self._output, event.error)))
         return self._output, extra
 
     # --- both ways ---

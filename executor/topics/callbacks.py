@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any, Final
 
 import orjson
 
-from executor.answers import BOUNDS_HINT, fact_of_callback
+from executor.answers import BOUNDS_HINT
+from executor.core.messages import Answer
 from executor.errors import AnswerInvalid, BlockError
 from executor.topics.waits import answered_before
 from executor.values.payload import encode
@@ -52,7 +53,7 @@ class Callbacks:
         except BlockError as error:
             raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
         by = engine.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
-        return await engine.waits.settle(row, response, by, fact_of_callback(row, output, by, now_ms), now_ms)
+        return await engine.waits.settle(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
 
 
 def _at(pointer: str) -> str:

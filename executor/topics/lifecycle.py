@@ -17,6 +17,7 @@ from msgspec import Struct
 from compiler.diagnostics import CompileError
 from compiler.keys import NodeKey, format_key, parse_key
 from compiler.plan import Plan
+from executor.core.messages import Migrate, Retry, encode
 from executor.core.state import State, Status
 from executor.errors import Conflict, NotFound
 from executor.journal.reader import load_plan
@@ -137,8 +138,8 @@ class Lifecycle:
                 code="node_not_retrying",
                 hint=_instead(plan, state, key),
             )
-        fact = orjson.dumps({"type": "retry", "key": format_key(plan, key)})
-        if not await self._store.post_fact(row.id, fact, self._engine.now_ms()):
+        message = encode(Retry(format_key(plan, key)))
+        if not await self._store.post_fact(row.id, message, self._engine.now_ms()):
             raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
         self._engine.wake(row.id)
         block = plan.nodes[key[1]].block
@@ -168,21 +169,20 @@ class Lifecycle:
             )
         await self._check(row, old, new, version)
         await self._store.put_plan(new.hash, new.encoded)
-        request = secrets.token_hex(8)
-        fact = orjson.dumps({"type": "migrate", "version": version, "plan": new.hash, "request": request})
-        if not await self._store.post_fact(run, fact, self._engine.now_ms()):
+        message = encode(Migrate(version, new.hash, request=secrets.token_hex(8)))
+        if not await self._store.post_fact(run, message, self._engine.now_ms()):
             raise _ended(row)
         self._engine.wake(run)
-        return Migrated(run, version, new.hash, await self._moved(run, new, version, fact, wait_s))
+        return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
 
-    async def _moved(self, run: str, new: Plan, version: int, fact: bytes, wait_s: float) -> bool:
+    async def _moved(self, run: str, new: Plan, version: int, message: bytes, wait_s: float) -> bool:
         """Raises Conflict when the owner has refused: the run went on meanwhile."""
         clock = asyncio.get_running_loop().time
         until = clock() + wait_s
         while True:
             signal = self._hub.watch(run)
             try:
-                waiting = any(row.fact == fact for row in await self._store.read_inbox(run))
+                waiting = any(row.fact == message for row in await self._store.read_inbox(run))
                 row, plan = await self._run(run)
                 if (row.plan_hash, row.version) == (new.hash, version):
                     return True

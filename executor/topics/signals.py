@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any
 import orjson
 
 from executor.answers import check_payload
+from executor.core.messages import SignalSent, encode
 from executor.errors import Conflict
 from executor.store.rows import SignalRow
 from executor.views import SignalView
@@ -43,8 +44,8 @@ class Signals:
             correlation and label(correlation),
             dedupe_key and label(dedupe_key),
         )
-        fact = orjson.dumps({"type": "signal", "name": name})
-        posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, fact, engine.now_ms())
+        sent = encode(SignalSent(name))
+        posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, sent, engine.now_ms())
         if posted is None:
             raise Conflict(f"run {run} has ended and accepts no more signals", code="run_ended")
         row, new = posted

@@ -1,7 +1,7 @@
 """What runs wait for: the inbox over all runs, answers by link, questions taken back; `engine.waits`.
 
-The row of a wait decides who was first: an answer, an expiry or a withdrawal; the run then hears of it by a fact. Of a
-wait for a signal the run itself decides, which takes the signals.
+The row of a wait decides which was first: an answer, an expiry or a withdrawal; the run then reads a message about it.
+For a wait for a signal, the run itself decides.
 """
 
 from __future__ import annotations
@@ -13,7 +13,8 @@ import orjson
 from msgspec import Struct
 
 from compiler.plan import Plan
-from executor.answers import ASK_PEOPLE, CANCELLABLE, check_answer, fact_of_answer, fact_of_withdrawal
+from executor.answers import ASK_PEOPLE, CANCELLABLE, answer_message, check_answer
+from executor.core.messages import Answer, Withdrawn, encode
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.journal.reader import load_plan
 from executor.runtime.links import Purpose, purpose_of, token_of
@@ -91,12 +92,12 @@ class Waits:
         cleaned = check_answer(row, fields, action, engine.services.sandbox.matches)
         cleaned, by = engine.redactor.redact_value(cleaned), by and engine.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
-        return await self.settle(row, response, by, fact_of_answer(row, cleaned, action, by, now_ms), now_ms)
+        return await self.settle(row, response, by, answer_message(row, cleaned, action, by, now_ms), now_ms)
 
-    async def settle(self, row: WaitRow, response: bytes, by: str | None, fact: bytes, now_ms: int) -> WaitView:
+    async def settle(self, row: WaitRow, response: bytes, by: str | None, answer: Answer, now_ms: int) -> WaitView:
         """The first answer to a pending wait wins; raises AlreadyAnswered for all others, NotFound when its run
         ended and was deleted meanwhile."""
-        answered = await self._store.answer_wait(row.token_hash, response, by, fact, now_ms)
+        answered = await self._store.answer_wait(row.token_hash, response, by, encode(answer), now_ms)
         if answered is None:
             raise _no_such_link()
         if not answered.won:
@@ -117,7 +118,8 @@ class Waits:
                 hint="send the signal, cancel the child run, or cancel this run",
             )
         now_ms = self._engine.now_ms()
-        done = await self._store.cancel_wait(run, row.id, by, fact_of_withdrawal(row, by, reason, now_ms), now_ms)
+        withdrawn = encode(Withdrawn(row.id, now_ms, by, reason))
+        done = await self._store.cancel_wait(run, row.id, by, withdrawn, now_ms)
         if done is None:  # its run ended and was deleted meanwhile
             raise _no_such_wait(run, wait)
         if not done.won:
