@@ -5,8 +5,8 @@ A *path* is the chain of open scopes from the root: `((region, index), ...)`; `(
 iteration of a loop or the branch of a parallel. A *key* is `(path, node)`, `node` being the plan-wide node number.
 
 Text: `node` at the root; `node@loop#3` in iteration 3 of a loop, `node@fan[2]` in branch 2 of a parallel; nested scopes
-are joined with `/`, outermost first. Node and container ids may hold `[A-Za-z0-9_.-]` (sentinels add `:`), so none of
-`@ # / [ ]` can be part of an id.
+are joined with `/`, outermost first. The id of a wait is the text of its key, `!` and the number of the attempt. Node
+and container ids may hold `[A-Za-z0-9_.-]` (sentinels add `:`), so none of `@ # / [ ] !` can be part of an id.
 """
 
 from __future__ import annotations
@@ -33,8 +33,29 @@ def format_path(plan: Plan, path: Path) -> str:
 
 def format_key(plan: Plan, key: NodeKey) -> str:
     path, node = key
-    node_id = plan.node(node).id
-    return f"{node_id}@{format_path(plan, path)}" if path else node_id
+    return join_key(plan.node(node).id, format_path(plan, path))
+
+
+def join_key(node: str, path: str) -> str:
+    """The text of a key from the id of its node and the text of its path, as they lie in a row."""
+    return f"{node}@{path}" if path else node
+
+
+def split_key(text: str) -> tuple[str, str]:
+    """Inverse of `join_key`; looks into no plan."""
+    node, _, path = text.partition("@")
+    return node, path
+
+
+def format_wait(key: str, attempt: int) -> str:
+    """The id of the wait that attempt `attempt` of the key opened: `ask@review#2!1`. Unique in its run."""
+    return f"{key}!{attempt}"
+
+
+def parse_wait(id: str) -> tuple[str, int]:
+    """Inverse of `format_wait`. Raises ValueError."""
+    key, _, attempt = id.rpartition("!")
+    return key, int(attempt)
 
 
 def parse_path(plan: Plan, text: str) -> Path:
@@ -60,7 +81,7 @@ def parse_path(plan: Plan, text: str) -> Path:
 def parse_key(plan: Plan, text: str) -> NodeKey:
     """Inverse of `format_key`. Raises ValueError when the text is not a node of this plan, or a scope that the node can
     not be in."""
-    node_id, _, scope = text.partition("@")
+    node_id, scope = split_key(text)
     node = plan.node_index(node_id)
     if node is None:
         raise ValueError(f"{text!r} is not a node of this plan")

@@ -1,9 +1,8 @@
 """Events <-> records: the only place that knows how an event lies in a row.
 
 A row has the node and scope as text columns (for people and queries) and everything else of the event as JSON in
-`data`. Keys
-and attempts are not repeated there. The runtime may add fields for readers (`extra`); decoding ignores what it does
-not know.
+`data`. Keys and attempts are not repeated there. The runtime may add fields for readers (`extra`); decoding ignores
+what it does not know.
 """
 
 from __future__ import annotations
@@ -14,7 +13,7 @@ from typing import Any, get_args
 import msgspec
 import orjson
 
-from compiler.keys import NodeKey, Path, format_path, parse_path
+from compiler.keys import NodeKey, Path, format_path, format_wait, join_key, parse_path, split_key
 from compiler.plan import Plan
 from executor.core.events import Event, NodeStarted, NodeSucceeded
 from executor.errors import CorruptJournal
@@ -36,6 +35,17 @@ _DEFAULTS: dict[type[Any], dict[str, Any]] = {
 }
 
 
+def data_of(record: Record) -> dict[str, Any]:
+    """What the row says besides key, attempt and output: the fields of the event, and what the runtime added."""
+    data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+    return data
+
+
+def key_of(record: Record) -> str | None:
+    """The text of the record's key; None when the event is about the run."""
+    return None if record.node is None else join_key(record.node, record.path)
+
+
 class Codec:
     """For one plan; caches scope texts, of which a run has few beside its events."""
 
@@ -51,8 +61,10 @@ class Codec:
         return text
 
     def key_text(self, key: NodeKey) -> str:
-        node = self._plan.nodes[key[1]].id
-        return f"{node}@{self.path_text(key[0])}" if key[0] else node
+        return join_key(self._plan.nodes[key[1]].id, self.path_text(key[0]))
+
+    def wait_id(self, key: NodeKey, attempt: int) -> str:
+        return format_wait(self.key_text(key), attempt)
 
     def to_record(
         self, seq: int, at_ms: int, event: Event, output: bytes | None = None, extra: Mapping[str, Any] | None = None
@@ -98,7 +110,7 @@ class Codec:
         try:
             if cls is None:
                 raise ValueError(f"unknown event type {record.type!r}")
-            fields: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+            fields = data_of(record)
             if "because" in fields:
                 fields["because"] = self._parse_key(fields["because"])
             if record.node is not None:
@@ -126,7 +138,7 @@ class Codec:
         return path
 
     def _parse_key(self, text: str) -> NodeKey:
-        node, _, path = text.partition("@")
+        node, path = split_key(text)
         number = self._plan.node_index(node)
         if number is None:
             raise ValueError(f"unknown node {node!r}")

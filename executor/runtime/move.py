@@ -24,15 +24,13 @@ from executor.core.evolve import evolve
 from executor.core.explain import explain
 from executor.core.state import RunPhase, State, Status
 from executor.errors import BlockError, CorruptJournal
-from executor.journal.codec import Codec
-from executor.journal.reader import output_of
+from executor.journal.codec import Codec, key_of
+from executor.journal.reader import output_of, read
 from executor.runtime.launch import Result
 from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
 from executor.store.rows import Append, Move, Record, RunRow
 from executor.values.scope import Values
-
-PAGE = 10_000
 
 
 class Misfit(Struct, frozen=True):
@@ -55,15 +53,13 @@ async def fit(store: Store, row: RunRow, old: Plan, new: Plan) -> Fit:
     reader = _Reader(row, old, new)
     misfits: dict[str | None, Misfit] = {}
     after = 0
-    while after < row.seq:
-        records = await store.read_events(row.id, after, PAGE)
-        if not records:
-            raise CorruptJournal(f"run {row.id}: event {after + 1} is missing")
-        for record in records:
-            found = reader.place_of(record) or (None if misfits else await reader.take(store, record))
-            if found is not None:
-                misfits.setdefault(found.node, found)
-        after = records[-1].seq
+    async for record in read(store, row.id):
+        found = reader.place_of(record) or (None if misfits else await reader.take(store, record))
+        if found is not None:
+            misfits.setdefault(found.node, found)
+        after = record.seq
+    if after < row.seq:
+        raise CorruptJournal(f"run {row.id}: event {after + 1} is missing")
     if not misfits and reader.state.phase is not RunPhase.RUNNING:
         misfits[None] = Misfit(None, f"the run is {reader.state.phase.name.lower()}: it is about to end")
     return Fit(tuple(misfits.values()), () if misfits else tuple(reader.untold.items()))
@@ -118,8 +114,7 @@ class _Reader:
                     self.untold.pop(event.key, None)
                 self._recorder.replay(event, record, await output_of(store, record))
         except (AssertionError, KeyError, IndexError, ValueError, BlockError, CorruptJournal) as error:
-            where = f"{record.node}@{record.path}" if record.path else record.node
-            return Misfit(where, f"event {record.seq} ({record.type}) is not possible: {error}")
+            return Misfit(key_of(record), f"event {record.seq} ({record.type}) is not possible: {error}")
         return found
 
     def _may_follow(self, event: Event) -> Misfit | None:

@@ -13,7 +13,7 @@ import msgspec
 import orjson
 from msgspec.structs import replace
 
-from compiler.keys import NodeKey, parse_key
+from compiler.keys import NodeKey, parse_key, parse_wait
 from compiler.plan import Plan
 from executor.blocks.base import Suspend
 from executor.core import facts as f
@@ -394,11 +394,11 @@ class Recorder:
 
     def wait_id(self, key: NodeKey, attempt: int) -> str:
         """Unique per run and opening."""
-        return f"{self._codec.key_text(key)}!{attempt}"
+        return self._codec.wait_id(key, attempt)
 
     def key_of_wait(self, wait_id: str) -> NodeKey | None:
         try:
-            return parse_key(self._plan, wait_id.rpartition("!")[0])
+            return parse_key(self._plan, parse_wait(wait_id)[0])
         except ValueError:
             return None
 

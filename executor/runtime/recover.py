@@ -12,8 +12,8 @@ from executor.core.events import RunStarted
 from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.errors import CorruptJournal, Fenced
-from executor.journal.codec import Codec
-from executor.journal.reader import load_plan, output_of
+from executor.journal.codec import Codec, data_of
+from executor.journal.reader import load_plan, output_of, read
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.launch import Launcher
@@ -23,8 +23,6 @@ from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
 from executor.store.rows import RunRow
 from executor.values.scope import Values
-
-PAGE = 10_000
 
 
 async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
@@ -47,21 +45,17 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         root=row.root_id,
         family_max=parts.services.limits.family,
     )
-    after = 0
-    while after < row.seq:
-        records = await parts.store.read_events(row.id, after, PAGE)
-        if not records or records[0].seq != after + 1:
-            raise CorruptJournal(f"run {row.id}: event {after + 1} is missing")
-        for record in records:
-            event = codec.to_event(record)
-            evolve(plan, state, event)
-            output = record.output
-            if output is None and record.data is not None:
-                output = await output_of(parts.store, record)
-            recorder.replay(event, record, output)
-            if isinstance(event, RunStarted) and event.source_run is not None:
-                recorder.reuse(await _reused_outputs(parts.store, plan, event))
-        after = records[-1].seq
+    async for record in read(parts.store, row.id):
+        if record.seq != state.seq + 1:
+            raise CorruptJournal(f"run {row.id}: event {state.seq + 1} is missing")
+        event = codec.to_event(record)
+        evolve(plan, state, event)
+        output = record.output
+        if output is None and record.data is not None:
+            output = await output_of(parts.store, record)
+        recorder.replay(event, record, output)
+        if isinstance(event, RunStarted) and event.source_run is not None:
+            recorder.reuse(await _reused_outputs(parts.store, plan, event))
     if state.seq != row.seq:
         now = await parts.store.get_run(row.id)
         if now is None or now.epoch != row.epoch:
@@ -119,20 +113,17 @@ async def _reused_outputs(store: Store, plan: Plan, event: RunStarted) -> dict[i
     """Outputs of the root nodes this run takes over from the run it was started from."""
     assert event.source_run is not None
     outputs: dict[int, bytes] = {}
-    after = 0
-    while records := await store.read_events(event.source_run, after, PAGE):
-        for record in records:
-            if record.node is None or record.path:
-                continue
-            number = plan.node_index(record.node)
-            output = None
-            if record.type in ("node.succeeded", "region.exited"):
-                output = await output_of(store, record)
-            elif record.type == "node.failed":
-                failed = orjson.loads(record.data or b"{}")
-                if failed.get("route") == "error":  # what the blocks behind its error handle read; on `continue` null
-                    output = orjson.dumps({"error": failed["error"]})
-            if number in event.reuse and output is not None:
-                outputs[number] = output
-        after = records[-1].seq
+    async for record in read(store, event.source_run):
+        number = plan.node_index(record.node) if record.node and not record.path else None
+        if number not in event.reuse:
+            continue
+        output = None
+        if record.type in ("node.succeeded", "region.exited"):
+            output = await output_of(store, record)
+        elif record.type == "node.failed":
+            failed = data_of(record)
+            if failed.get("route") == "error":  # what the blocks behind its error handle read; on `continue` null
+                output = orjson.dumps({"error": failed["error"]})
+        if output is not None:
+            outputs[number] = output
     return outputs

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 
 from msgspec.structs import replace
 
+from compiler.keys import parse_wait
 from executor.store.rows import TERMINAL, RunRow
 from executor.views import ChildView, ParentView, RunView
 
@@ -28,7 +29,7 @@ class Children:
     async def completed(self, view: RunView, row: RunRow) -> RunView:
         """The view of a run with what is above and below it."""
         if row.parent_run_id is not None and row.parent_key is not None:
-            view = replace(view, parent=ParentView(row.parent_run_id, _node_key(row.parent_key)))
+            view = replace(view, parent=ParentView(row.parent_run_id, parse_wait(row.parent_key)[0]))
         rows = await self._store.list_children(row.id, SHOWN_MAX)
         if not rows:
             return view
@@ -38,8 +39,8 @@ class Children:
                 workflow=child.workflow,
                 version=child.version,
                 status=child.status,
-                key=_node_key(child.parent_key),
-                attempt=int(child.parent_key.rpartition("!")[2]),
+                key=parse_wait(child.parent_key)[0],
+                attempt=parse_wait(child.parent_key)[1],
                 created_at_ms=child.created_at_ms,
                 finished_at_ms=child.finished_at_ms,
             )
@@ -50,7 +51,3 @@ class Children:
             return view
         waits = await self._engine.waits.views(await self._store.list_waits_below(row.id, SHOWN_MAX))
         return replace(view, child_waits=tuple(waits), children_active=await self.active(row.id))
-
-
-def _node_key(wait: str) -> str:
-    return wait.rpartition("!")[0]

@@ -18,7 +18,7 @@ import orjson
 from msgspec import Struct
 from msgspec.structs import replace
 
-from compiler.keys import NodeKey, Path, format_key, parse_key
+from compiler.keys import NodeKey, Path, format_key, join_key, parse_key, split_key
 from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.cut import fork_point
@@ -35,8 +35,8 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import DECIDED, RunPhase, State
 from executor.errors import BadRequest, BlockError, Conflict
-from executor.journal.codec import Codec
-from executor.journal.reader import output_of
+from executor.journal.codec import Codec, data_of
+from executor.journal.reader import output_of, read
 from executor.runtime.links import Links
 from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
@@ -46,7 +46,6 @@ from executor.values.payload import encode, split
 from executor.values.schema import Matches
 from executor.values.scope import Values
 
-PAGE = 1_000
 SIGNALS_MAX = 1_000_000  # all
 
 
@@ -65,13 +64,10 @@ async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
     codec = Codec(plan)
     records: list[Record] = []
     events: list[Event] = []
-    while len(records) < row.seq:
-        page = await store.read_events(row.id, len(records), min(PAGE, row.seq - len(records)))
-        if not page:
-            break
-        records += page
-        events += [codec.to_event(record) for record in page]
-        if fork_point(events, seq) < len(events):  # else what belongs to it may go on
+    async for record in read(store, row.id, upto=row.seq):
+        records.append(record)
+        events.append(codec.to_event(record))
+        if record.seq > seq and fork_point(events, seq) < len(events):  # else what belongs to it may go on
             break
     cut = fork_point(events, seq)
     return Copied(records[:cut], events[:cut], records[cut].at_ms if cut < len(records) else None)
@@ -173,10 +169,10 @@ async def _checked(plan: Plan, copied: Copied, outputs: Mapping[str, Any], match
 
 
 def _key(plan: Plan, text: str) -> NodeKey | None:
-    node, at, path = text.partition("@")
+    node, path = split_key(text)
     for name in (node, f"{node}:end"):
         try:
-            return parse_key(plan, f"{name}{at}{path}")
+            return parse_key(plan, join_key(name, path))
         except ValueError:
             pass
     return None
@@ -221,7 +217,7 @@ def _holds(plan: Plan, event: RegionExited, edits: Mapping[NodeKey, bytes]) -> b
 
 
 def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Record:
-    data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+    data = data_of(record)
     data.pop("blob", None)
     data.pop("size", None)
     inline, blob = split(output)
@@ -237,7 +233,7 @@ def _with_output(record: Record, output: bytes, blobs: dict[str, bytes]) -> Reco
 def _opened(codec: Codec, events: list[Event]) -> dict[str, bool]:
     """The ids of the waits among `events`, and whether they are still open behind them."""
     return {
-        f"{codec.key_text(event.key)}!{event.attempt}": isinstance(event, WaitOpened)
+        codec.wait_id(event.key, event.attempt): isinstance(event, WaitOpened)
         for event in events
         if isinstance(event, WaitOpened | WaitClosed)
     }

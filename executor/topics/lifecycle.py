@@ -15,7 +15,7 @@ import orjson
 from msgspec import Struct
 
 from compiler.diagnostics import CompileError
-from compiler.keys import NodeKey, format_key, parse_key
+from compiler.keys import NodeKey, format_key, join_key, parse_key, split_key
 from compiler.plan import Plan
 from executor.core.messages import Migrate, Retry, encode
 from executor.core.state import State, Status
@@ -209,11 +209,11 @@ class Lifecycle:
 
 def _first_node(plan: Plan, text: str) -> NodeKey:
     """The node, or a container's start. Raises NotFound."""
-    node, at, path = text.partition("@")
+    node, path = split_key(text)
     why = f"the plan has no node '{text}'"
     for name in (f"{node.removesuffix(':end')}:start", node):
         try:
-            return parse_key(plan, f"{name}{at}{path}")
+            return parse_key(plan, join_key(name, path))
         except ValueError as error:
             if plan.node_index(name) is not None:
                 why = str(error)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Final
 import orjson
 from msgspec import Struct
 
+from compiler.keys import parse_wait
 from compiler.plan import Plan
 from executor.answers import ASK_PEOPLE, CANCELLABLE, answer_message, check_answer
 from executor.core.messages import Answer, Withdrawn, encode
@@ -194,7 +195,7 @@ class Waits:
 
 
 def _attempt(row: WaitRow) -> int:
-    return int(row.id.rpartition("!")[2])
+    return parse_wait(row.id)[1]
 
 
 def _no_such_link() -> NotFound:

@@ -24,6 +24,7 @@ import orjson
 from msgspec import Struct
 
 from compiler import plan as plans
+from compiler.keys import format_wait, join_key
 from compiler.plan import Plan
 from executor.core.state import State
 from executor.store.rows import TERMINAL, Record
@@ -384,7 +385,7 @@ class _Checker:
 
     def _waits(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
         open_ids = {
-            f"{journal.codec.key_text(key)}!{wait.attempt}": journal.codec.key_text(key)
+            journal.codec.wait_id(key, wait.attempt): journal.codec.key_text(key)
             for key, wait in journal.state.waits.items()
         }
         on_the_way = {fact.get("wait") for fact in facts}
@@ -409,7 +410,7 @@ class _Checker:
         on_the_way = {fact.get("wait") for fact in facts}
         for node, wait in journal.state.waits.items():
             key = journal.codec.key_text(node)
-            id = f"{key}!{wait.attempt}"
+            id = format_wait(key, wait.attempt)
             if wait.kind != "child" or id in on_the_way:
                 continue
             child = self._db.execute(_CHILD, (run.id, id)).fetchone()
@@ -431,4 +432,4 @@ def _object(data: bytes | None) -> dict[str, Any] | None:
 
 
 def _key(node: str | None, path: str) -> str:
-    return f"{node or ''}@{path}" if path else node or ""
+    return join_key(node or "", path)

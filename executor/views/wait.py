@@ -8,6 +8,7 @@ from typing import Any
 import httpx
 import orjson
 
+from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.notifications.seal import unsealed_names
 from executor.services import NotifySettings
@@ -31,7 +32,7 @@ def build(
         run=row.run_id,
         workflow=run.workflow,
         id=row.id,
-        key=f"{row.node}@{row.path}" if row.path else row.node,
+        key=join_key(row.node, row.path),
         block=node.block if node else row.node,
         label=label,
         kind=row.kind,

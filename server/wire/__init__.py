@@ -15,6 +15,7 @@ from msgspec import Meta, Struct
 from starlette.responses import Response
 
 from compiler.diagnostics import Diagnostic
+from executor.journal.codec import key_of
 from executor.store.rows import VERSION_MAX, DraftHead, LastRun, Record, RunRow, VersionRow, WorkflowHead, WorkflowRow
 from executor.views import SavedWorkflow, Submitted, WaitView
 
@@ -415,7 +416,7 @@ def encode_record(run: str, record: Record, preview: int | None = None) -> bytes
                 "node": node,
                 "block": node.partition(":")[0] if node else None,
                 "path": record.path,
-                "key": f"{node}@{record.path}" if node and record.path else node,
+                "key": key_of(record),
                 "attempt": record.attempt,
                 "data": orjson.Fragment(data),
             }

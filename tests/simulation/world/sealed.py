@@ -11,7 +11,8 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from random import Random
 
-from executor.runtime import loop, pages, recover
+from executor.journal import reader
+from executor.runtime import loop, pages
 from executor.values import payload, schema
 
 
@@ -36,10 +37,10 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         "inline_max_bytes": rng.choice((300, 256 * 1024)),
         "inline_batch_max": rng.choice((2, 256)),
         "pages": rng.choice((3, 1_000)),
-        "recover_page": rng.choice((4, 10_000)),
+        "reader_page": rng.choice((4, 1_000)),
     }
     before = (
-        secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
+        secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, reader.PAGE,
         schema.CHECK_S_MAX,
     )  # fmt: skip
     state = random.getstate()
@@ -51,7 +52,7 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
         loop.INLINE_BATCH_MAX = tunables["inline_batch_max"]
         pages.PAGE = tunables["pages"]
-        recover.PAGE = tunables["recover_page"]
+        reader.PAGE = tunables["reader_page"]
         schema.CHECK_S_MAX = math.inf  # type: ignore[misc]
         log.addHandler(handler)
         log.propagate = False
@@ -61,6 +62,6 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         log.propagate = propagate
         random.setstate(state)
         (  # type: ignore[misc]
-            secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, recover.PAGE,
+            secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, reader.PAGE,
             schema.CHECK_S_MAX,
         ) = before  # fmt: skip
