@@ -1,30 +1,12 @@
-"""The server: `create_app` puts the parts together, `build_engine` makes the engine, `serve` runs both until a signal.
-
-Start order: listen (so that port 0 is known, and callers queue), build the engine, accept. Stop order: end event
-streams and long waits, let the engine drain (its runs may be calling this very server), stop accepting, let short
-requests finish.
-"""
+"""The ASGI application and its engine: `create_app` puts the parts together, `build_engine` makes the engine."""
 
 from __future__ import annotations
 
 import asyncio
-import errno
-import gc
-import logging
-import shutil
-import signal
-import socket
-import sys
-import time
-from collections.abc import AsyncIterator, Callable
-from concurrent.futures import ThreadPoolExecutor
+from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
 from pathlib import Path
-from types import FrameType
 
-import anyio.lowlevel
-import uvicorn
-from msgspec.structs import replace
 from starlette.applications import Starlette
 from starlette.middleware import Middleware
 from starlette.routing import Mount
@@ -36,40 +18,24 @@ from executor.blocks.own import Own
 from executor.blocks.python import python_blocks
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.errors import WeftError
 from executor.sandbox import Sandbox
 from executor.services import NotifySettings, Services
-from executor.store.sqlite.connection import FULL, full_hint
 from executor.store.sqlite.store import SQLiteStore
 from server import ui
-from server.descriptors import Descriptors, raise_limit
 from server.http import errors
 from server.http.auth import Auth
-from server.http.connections import Connection, Connections
 from server.http.rates import LinkRates
-from server.http.security import Guard, warn_of_open_bind
+from server.http.security import Guard
 from server.http.sessions import watch_streams
 from server.http.sse import Streams
 from server.http.table import routes
-from server.leave import StopSignals, leave
-from server.logs import log_to_stderr
 from server.routes import table_of
 from server.routes.demo import Calls
 from server.routes.hooks import HookRates
-from server.settings import Settings, load_settings, read_secret, with_token
+from server.settings import Settings, read_secret
 from server.variables import SettingsError
-from server.watchdog import Watchdog
 
-Show = Callable[[str], object]
 STATIC = Path(__file__).parent / "static"
-EXIT_USAGE = 2
-NO_DATABASE_HINT = "Set a file in a writable folder with --db or WEFT_DB. To restore a backup, use `weft restore`."
-GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
-LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal wakes nobody then
-POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
-KEEP_ALIVE_S = 15
-TICKS_PER_S = 10  # of uvicorn's main loop
-BACKLOG = 2048
 
 
 def create_app(settings: Settings, engine: Engine | None = None, interface: Path | None = None) -> Starlette:
@@ -119,7 +85,7 @@ def create_app(settings: Settings, engine: Engine | None = None, interface: Path
 async def build_engine(settings: Settings) -> Engine:
     """Open the database and start the workers. Raises StoreError when the file cannot be used, SettingsError when a
     function cannot be imported."""
-    own = _own_blocks(settings)
+    own = own_blocks(settings)
     sandbox = Sandbox()
     services = Services(
         sandbox=sandbox,
@@ -142,214 +108,9 @@ async def build_engine(settings: Settings) -> Engine:
     return engine
 
 
-def serve(settings: Settings | None = None, show: Show | None = None) -> int:
-    """Run until SIGTERM or SIGINT. Once requests are taken it prints the URL, and a link that signs in when the token
-    is one that was made here; `show` is called with the link, or the URL where none is needed. Without `settings` those
-    of the environment count. Returns the exit code: 0 stopped, 1 the database cannot be used, 2 refused.
-    """
-    try:
-        settings = settings or load_settings()
-        settings.check()
-        _own_blocks(settings)
-        listener = _bind(settings)
-    except (SettingsError, OSError) as error:
-        print(f"weft: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    try:
-        settings = with_token(replace(settings, port=listener.getsockname()[1]))
-    except SettingsError as error:
-        listener.close()
-        print(f"weft: {error}", file=sys.stderr)
-        return EXIT_USAGE
-    log_to_stderr(settings.log_level, settings.unloggable)
-    # uvicorn listens to signals only while it serves.
-    told_to_stop = StopSignals()
-    for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, told_to_stop)
-    with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener, told_to_stop, show))
-
-
-def _own_blocks(settings: Settings) -> list[Block]:
+def own_blocks(settings: Settings) -> list[Block]:
     """The block types that the settings add to those of installed packages. Raises SettingsError."""
     try:
         return python_blocks(settings.functions)
     except ValueError as error:
         raise SettingsError(f"WEFT_FUNCTIONS: {error}") from None
-
-
-class Server(uvicorn.Server):
-    """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs.
-    `told_to_stop`: whether signals came while the engine was built; then it stops as soon as it has started."""
-
-    def __init__(
-        self,
-        config: uvicorn.Config,
-        app: Starlette,
-        settings: Settings,
-        told_to_stop: StopSignals,
-        descriptors: int | None = None,
-        show: Show | None = None,
-    ) -> None:
-        super().__init__(config)
-        self.server_state: Connections = Connections(settings.limits, descriptors)
-        self._descriptors = Descriptors(descriptors)
-        self._watchdog = Watchdog()
-        self._told_to_stop = told_to_stop
-        self._streams: Streams = app.state.streams
-        self._engine: Engine = app.state.engine
-        self._auth: Auth = app.state.auth
-        self._settings = settings
-        self._show = show
-
-    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        await super().startup(sockets)
-        if self._told_to_stop:
-            self.should_exit = True
-            return
-        # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
-        gc.collect()
-        gc.freeze()
-        gc.set_threshold(10_000, 10, 500)
-        if self.started:
-            self._say_ready()
-
-    def _say_ready(self) -> None:
-        link = self._auth.link() if self._auth.required and (self._settings.token_file or self._show) else None
-        page = f"{self._settings.base_url}/"
-        if link is not None and self._settings.token_file:
-            print(f"weft is ready: {link}", flush=True)
-            print(f"  It signs in one browser, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
-        else:
-            print(f"weft is ready: {page}", flush=True)
-        if self._show is not None:
-            self._show(link or page)
-
-    async def main_loop(self) -> None:
-        self._watchdog.start()
-        try:
-            await super().main_loop()
-        finally:
-            self._watchdog.stop()
-
-    async def on_tick(self, counter: int) -> bool:
-        self._watchdog.beat()
-        if counter % TICKS_PER_S == 0:
-            self._descriptors.look()
-        return await super().on_tick(counter)
-
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:
-        """Not uvicorn's own: that waits for ever after a second SIGTERM, and raises each signal again at the end."""
-        self._told_to_stop(sig, frame)
-        self.should_exit = True
-
-    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
-        self._streams.close()
-        began = time.monotonic()
-        await self._engine.stop_working()
-        grace_s = max(1, round(GRACE_S - (time.monotonic() - began)))
-        self.config.timeout_graceful_shutdown = grace_s
-        # Clients that do not take their answers: uvicorn would wait for them, and then report tasks where there are
-        # none.
-        asyncio.get_running_loop().call_later(grace_s / 2, self.server_state.abort_answered)
-        await super().shutdown(sockets)
-
-
-async def _serve(
-    settings: Settings, listener: socket.socket, told_to_stop: StopSignals, show: Show | None = None
-) -> int:
-    descriptors = raise_limit()
-    # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
-    asyncio.get_running_loop().set_default_executor(ThreadPoolExecutor(POOL_THREADS, "weft-pool"))
-    await _warm_up()
-    warning = warn_of_open_bind(settings)
-    if warning:
-        logging.getLogger("weft").warning(warning)
-    building = asyncio.create_task(build_engine(settings), name="start")
-    while not (await asyncio.wait([building], timeout=LOOK_FOR_STOP_S))[0]:
-        if told_to_stop:  # while another process holds the lock it would try for long
-            building.cancel()
-            await asyncio.wait([building])
-    try:
-        engine = building.result()
-    except asyncio.CancelledError:
-        return 0
-    except (WeftError, SettingsError, OSError) as error:
-        print(f"weft: cannot open {settings.db_path}: {error}", file=sys.stderr)
-        full = isinstance(error, OSError) and error.errno in FULL
-        hint = full_hint(settings.db_path) if full else getattr(error, "hint", "")
-        print(f"  {hint or NO_DATABASE_HINT}", file=sys.stderr)
-        return 1
-    try:
-        app = create_app(settings, engine, ui.built())
-        config = uvicorn.Config(
-            app,
-            http=Connection,
-            ws="none",
-            lifespan="on",
-            log_config=None,
-            log_level=settings.log_level,
-            access_log=settings.log_level in ("debug", "info"),
-            server_header=False,
-            proxy_headers=False,  # a client could otherwise name its own address
-            backlog=_backlog(descriptors),
-            timeout_keep_alive=KEEP_ALIVE_S,
-            timeout_graceful_shutdown=GRACE_S,
-        )
-        await Server(config, app, settings, told_to_stop, descriptors, show).serve(sockets=[listener])
-    finally:
-        try:
-            await asyncio.wait_for(engine.close(), settings.limits.drain_s)
-        except TimeoutError:
-            logging.getLogger("weft").error("the engine did not drain in time; its runs continue at the next start")
-    leave(engine.services.functions, 0)
-    return 0
-
-
-async def _warm_up() -> None:
-    """anyio imports its backend with the first call that needs it, and no descriptor may be left for that by then."""
-    await anyio.lowlevel.checkpoint()
-
-
-def _command() -> str:
-    """What to type for `weft` here: `make serve` runs one that is not on the PATH."""
-    called = sys.argv[0]
-    return called if Path(called).name == "weft" and shutil.which("weft") is None else "weft"
-
-
-def _backlog(descriptors: int | None) -> int:
-    """All that queue are accepted at once, before one of them can be closed: they must not use up all descriptors."""
-    return BACKLOG if descriptors is None else max(1, min(BACKLOG, descriptors // 4))
-
-
-def _loop_factory() -> Callable[[], asyncio.AbstractEventLoop] | None:
-    """uvloop where it exists; None is asyncio's own."""
-    try:
-        import uvloop
-    except ImportError:
-        return None
-    return uvloop.new_event_loop
-
-
-def _bind(settings: Settings) -> socket.socket:
-    family = socket.AF_INET6 if ":" in settings.host else socket.AF_INET
-    listener = socket.socket(family, socket.SOCK_STREAM)
-    listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-    if hasattr(socket, "TCP_USER_TIMEOUT"):
-        # Connections inherit it. What a client leaves unread keeps a closed connection, and megabytes of the kernel's
-        # memory with it, for as long as the client's machine is up; so the kernel gives up on it (Linux).
-        unread_ms = round(settings.limits.stream_send_s * 1000)
-        listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
-    try:
-        listener.bind((settings.host.strip("[]"), settings.port))
-        # From here callers queue instead of being refused: runs that go on at once may call this very server.
-        listener.listen(BACKLOG)
-    except OSError as error:
-        listener.close()
-        hint = (
-            ". Another process uses this port: stop it, or choose another --port (0 for a free one)."
-            if error.errno == errno.EADDRINUSE
-            else ""
-        )
-        raise OSError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}{hint}") from None
-    return listener

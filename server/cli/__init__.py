@@ -105,8 +105,8 @@ def serve(host: str | None, port: int | None, db: str | None, open_browser: bool
 
     It prints a link that signs a browser in. The first start makes a token for programs, which `weft token` prints.
     """
-    from server.app import EXIT_USAGE
-    from server.app import serve as run_server
+    from server.process import EXIT_USAGE
+    from server.process import serve as run_server
     from server.settings import load_settings
 
     given = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}

@@ -1,8 +1,8 @@
-"""The answer a workflow's response block wrote, as a HTTP response: its status, its headers, its body.
+"""Responses: JSON of structs, and the answer that a workflow's response block wrote with its status, headers and body.
 
 Workflow authors choose the headers and may copy data of others into the body, and this answer comes from the server's
-own address. So only headers that describe the body are kept, and those that begin with `x-`; and a browser treats the
-body as a page of nowhere (CSP sandbox): it cannot act as the signed-in user.
+own address. So only headers that describe the body are left, and those that begin with `x-`; and a browser treats the
+body as a page without an origin (CSP sandbox): it cannot act as the signed-in user.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 
 from starlette.responses import Response
 
-from server.wire import to_json
+from server.wire.encode import to_json
 
 _ALLOWED = frozenset(
     {
@@ -32,6 +32,12 @@ _FORBIDDEN = re.compile(r"x-(accel-|content-|dns-|frame-|permitted-|sendfile|ua-
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,4096}")
 _BODYLESS = frozenset({204, 205, 304})
+
+
+def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    return Response(
+        to_json(value), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
+    )
 
 
 def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Response:

@@ -29,7 +29,7 @@ from executor.store.rows import TERMINAL, Record, RunRow
 from server.http.connections import LIVE
 from server.http.errors import TooManyStreams
 from server.settings import Limits
-from server.wire import encode_record
+from server.wire.events import encode_record
 
 _log = logging.getLogger("weft.server")
 RETRY_HINT = b"retry: 2000\n\n"  # milliseconds after which EventSource reconnects

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from server import wire
+from server.http.response import json_response
 from server.http.table import Call, Param, RouteSpec
-from server.wire import json_response
+from server.wire.upkeep import CacheCleared
 
 
 async def clear(call: Call) -> Response:
     """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
-    return json_response(wire.CacheCleared(await call.engine.cache.clear(call.query("workflow"))))
+    return json_response(CacheCleared(await call.engine.cache.clear(call.query("workflow"))))
 
 
 TABLE = (
@@ -20,7 +20,7 @@ TABLE = (
         "/api/cache",
         clear,
         "Delete cached results",
-        answer=wire.CacheCleared,
+        answer=CacheCleared,
         params=(Param("workflow", "Only results of this workflow."),),
     ),
 )

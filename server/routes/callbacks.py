@@ -14,10 +14,10 @@ from executor.errors import AlreadyAnswered, NotFound
 from server.http.body import parse_json, read_bytes
 from server.http.errors import UnsupportedMedia, problem
 from server.http.rates import LinkRates
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
 from server.routes.resume import too_late
 from server.settings import Limits
-from server.wire import json_response
 from server.wire.waits import CallbackTaken
 
 BODY_BYTES_MAX = 1024 * 1024

@@ -14,8 +14,8 @@ from starlette.responses import Response
 from server.http.body import read_json
 from server.http.errors import problem
 from server.http.params import integer
+from server.http.response import json_response
 from server.http.table import Call, Param, RouteSpec
-from server.wire import json_response
 
 BODY_BYTES_MAX = 64 * 1024
 KEYS_MAX = 1000

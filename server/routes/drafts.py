@@ -10,14 +10,27 @@ from starlette.responses import Response
 
 from executor.errors import BadRequest
 from executor.topics.drafts import DraftView
-from server import wire
 from server.http.body import read_as
 from server.http.errors import PreconditionRequired
 from server.http.params import integer
+from server.http.response import json_response
 from server.http.table import Call, Link, Param, RouteSpec
 from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, WAIT, asked_wait_s, idempotency_key, started
 from server.routes.workflows import INPUTS
-from server.wire import json_response
+from server.wire.drafts import (
+    DraftChange,
+    DraftDeleted,
+    DraftPage,
+    DraftRequest,
+    DraftRunAccepted,
+    DraftSaved,
+    DraftVersion,
+    RunDraftRequest,
+    VersionRequest,
+    draft_summary,
+)
+from server.wire.runs import RunResult
+from server.wire.workflows import workflow_url
 
 _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
 
@@ -25,7 +38,7 @@ _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compr
 async def create(call: Call) -> Response:
     """A workflow with errors is accepted; `diagnostics` lists them. A Sim workflow is converted, and the diagnostics
     also list what could not be converted. 422: JSON without `format` and `blocks`, which is not a workflow."""
-    body = await read_as(call.request, call.limits, wire.DraftRequest)
+    body = await read_as(call.request, call.limits, DraftRequest)
     draft = await call.engine.drafts.create(body.document, body.name, body.base_version)
     return json_response(draft, 201, {"Location": f"/api/drafts/{draft.id}", **_etag(draft.rev)})
 
@@ -36,7 +49,7 @@ async def list_all(call: Call) -> Response:
     heads = await call.engine.drafts.list(call.query("before"), limit)
     following = heads[-1].id if len(heads) == limit else None
     last = await call.engine.drafts.last_runs([head.id for head in heads])
-    return json_response(wire.DraftPage([wire.draft_summary(head, last.get(head.id)) for head in heads], following))
+    return json_response(DraftPage([draft_summary(head, last.get(head.id)) for head in heads], following))
 
 
 async def read(call: Call) -> Response:
@@ -51,22 +64,22 @@ async def change(call: Call) -> Response:
     rev = _if_match(call)
     if rev is None:
         raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
-    body = await read_as(call.request, call.limits, wire.DraftChange)
+    body = await read_as(call.request, call.limits, DraftChange)
     draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
-    saved = wire.DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at, draft.diagnostics)
+    saved = DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at, draft.diagnostics)
     return json_response(saved, headers=_etag(draft.rev))
 
 
 async def delete(call: Call) -> Response:
     """Runs and versions of the draft are kept. With If-Match, 409 unless the draft has that revision."""
     await call.engine.drafts.delete(call.path("id"), _if_match(call))
-    return json_response(wire.DraftDeleted(call.path("id"), True))
+    return json_response(DraftDeleted(call.path("id"), True))
 
 
 async def run(call: Call) -> Response:
     """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""
     rev, wait_s = _if_match(call), asked_wait_s(call)
-    body = await read_as(call.request, call.limits, wire.RunDraftRequest)
+    body = await read_as(call.request, call.limits, RunDraftRequest)
     submitted, rev = await call.engine.drafts.run(
         call.path("id"),
         rev=rev,
@@ -82,10 +95,10 @@ async def save_version(call: Call) -> Response:
     """201 for a new version, 200 when the same document is already a version. With If-Match, 409 unless the draft has
     that revision. 422: the document has errors."""
     rev = _if_match(call)
-    body = await read_as(call.request, call.limits, wire.VersionRequest)
+    body = await read_as(call.request, call.limits, VersionRequest)
     saved, rev = await call.engine.drafts.save_version(call.path("id"), rev=rev, name=body.name)
-    version = wire.DraftVersion(**structs.asdict(saved), draft=call.path("id"), rev=rev)
-    return json_response(version, 201 if saved.created else 200, {"Location": wire.workflow_url(saved.name)})
+    version = DraftVersion(**structs.asdict(saved), draft=call.path("id"), rev=rev)
+    return json_response(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
 async def inputs(call: Call) -> Response:
@@ -130,15 +143,13 @@ TABLE = (
         create,
         "Create a draft",
         "drafts",
-        body=wire.DraftRequest,
+        body=DraftRequest,
         answer=DraftView,
         status=201,
         statuses=(413, 415, 422),
         links=tuple(Link(method, path, {"id": "$response.body#/id"}) for method, path in _NEXT),
     ),
-    RouteSpec(
-        "GET", "/api/drafts", list_all, "Drafts, without documents", "drafts", answer=wire.DraftPage, params=_PAGE
-    ),
+    RouteSpec("GET", "/api/drafts", list_all, "Drafts, without documents", "drafts", answer=DraftPage, params=_PAGE),
     RouteSpec("GET", "/api/drafts/{id}", read, "A draft", "drafts", answer=DraftView, statuses=(404,)),
     RouteSpec(
         "PUT",
@@ -146,8 +157,8 @@ TABLE = (
         change,
         "Save the next revision of a draft",
         "drafts",
-        body=wire.DraftChange,
-        answer=wire.DraftSaved,
+        body=DraftChange,
+        answer=DraftSaved,
         statuses=(404, 409, 413, 415, 422, 428),
         params=(Param("If-Match", 'The revision to change, such as "3".', _REV, "header", required=True),),
     ),
@@ -157,7 +168,7 @@ TABLE = (
         delete,
         "Delete a draft",
         "drafts",
-        answer=wire.DraftDeleted,
+        answer=DraftDeleted,
         statuses=(404, 409),
         params=(_AT_REV,),
     ),
@@ -167,8 +178,8 @@ TABLE = (
         run,
         "Start a run of a draft",
         "drafts",
-        body=wire.RunDraftRequest,
-        answer=(wire.DraftRunAccepted, wire.RunResult),
+        body=RunDraftRequest,
+        answer=(DraftRunAccepted, RunResult),
         status=202,
         statuses=(200, 404, *REFUSALS),
         params=(_AT_REV, KEY, WAIT),
@@ -181,8 +192,8 @@ TABLE = (
         save_version,
         "Store a draft as the next version of a workflow",
         "drafts",
-        body=wire.VersionRequest,
-        answer=wire.DraftVersion,
+        body=VersionRequest,
+        answer=DraftVersion,
         status=201,
         statuses=(200, 400, 404, 409, 422),
         params=(_AT_REV,),

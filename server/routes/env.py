@@ -6,8 +6,8 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from executor.topics.environment import EnvName
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
-from server.wire import json_response
 
 
 class EnvNames(Struct, frozen=True):

@@ -6,13 +6,13 @@ from starlette.responses import Response
 
 from executor.errors import BadRequest, NotFound
 from executor.store.rows import TERMINAL, EventFilter, RunRow
-from server import wire
 from server.http.errors import CrossSite
 from server.http.params import INTEGER_MAX, integer
+from server.http.response import json_response
 from server.http.security import is_cross_site
 from server.http.sse import EventStream
 from server.http.table import Call, Param, RouteSpec
-from server.wire import json_response
+from server.wire.events import EventPage, join_events
 
 PREVIEW_BYTES_MAX = 16 * 1024 * 1024  # as large as any output
 
@@ -71,7 +71,7 @@ async def _history(call: Call, run: str, where: EventFilter) -> Response:
     """{events, count, next}: `count` of all that match, `next` the cursor of the next page or null at the end."""
     records, count = await call.engine.find_events(run, where)
     following = records[-1].seq if len(records) == where.limit else None
-    events = wire.join_events(run, records, preview_bytes(call))
+    events = join_events(run, records, preview_bytes(call))
     return json_response({"events": events, "count": count, "next": following})
 
 
@@ -108,7 +108,7 @@ TABLE = (
         "/api/runs/{id}/events",
         events,
         "Events of a run: live stream, or history as JSON",
-        answer=wire.EventPage,
+        answer=EventPage,
         statuses=(204, 400, 403, 404, 429, 503),
         params=_PARAMS,
         media=("text/event-stream", "application/json"),

@@ -12,8 +12,8 @@ import orjson
 from msgspec import Struct
 from starlette.responses import Response
 
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
-from server.wire import json_response
 
 PACKAGE = Path(__file__).parents[1]
 # What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by

@@ -10,8 +10,8 @@ from msgspec import Struct
 from starlette.responses import Response
 
 from server.http.openapi import openapi_bytes
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
-from server.wire import json_response
 
 
 async def healthz(call: Call) -> Response:

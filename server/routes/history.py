@@ -7,8 +7,8 @@ from starlette.responses import Response
 from executor.views.diff import RunDiff
 from executor.views.state import RunState
 from server.http.params import integer
+from server.http.response import json_response
 from server.http.table import Call, Param, RouteSpec
-from server.wire import json_response
 
 AT = Param("seq", "The state after this event. Default: now.", {"type": "integer", "minimum": 1})
 

@@ -18,11 +18,10 @@ from executor.triggers.webhooks import Delivered
 from server.http.body import parse_json, read_bytes
 from server.http.errors import problem
 from server.http.rates import Buckets, LinkRates, refuse_after
-from server.http.response import block_response
+from server.http.response import block_response, json_response
 from server.http.table import Call, RouteSpec
 from server.routes.runs import wait_for
 from server.settings import Limits
-from server.wire import json_response
 from server.wire.triggers import HookResult, HookStarted
 
 BODY_BYTES_MAX = 1024 * 1024

@@ -5,11 +5,10 @@ from __future__ import annotations
 from msgspec.structs import asdict
 from starlette.responses import Response
 
-from server import wire
 from server.http.body import read_as
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
 from server.routes.runs import KEY, LINKS, REFUSALS, idempotency_key
-from server.wire import json_response
 from server.wire.lifecycle import (
     ForkAccepted,
     ForkRequest,
@@ -18,6 +17,7 @@ from server.wire.lifecycle import (
     RetryAccepted,
     RetryRequest,
 )
+from server.wire.runs import accepted
 
 
 async def fork(call: Call) -> Response:
@@ -27,7 +27,7 @@ async def fork(call: Call) -> Response:
     body = await read_as(call.request, call.limits, ForkRequest)
     source = call.path("id")
     forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
-    answer = ForkAccepted(**asdict(wire.accepted(forked)), source=source, seq=forked.seq)
+    answer = ForkAccepted(**asdict(accepted(forked)), source=source, seq=forked.seq)
     return _made(answer)
 
 
@@ -38,7 +38,7 @@ async def retry(call: Call) -> Response:
     source = call.path("id")
     retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
     return _made(
-        RetryAccepted(**asdict(wire.accepted(retried)), source=source, how=retried.how, block=retried.block),
+        RetryAccepted(**asdict(accepted(retried)), source=source, how=retried.how, block=retried.block),
     )
 
 

@@ -10,9 +10,10 @@ from starlette.responses import Response
 from executor.errors import NotFound
 from executor.views import NodeDetail
 from server.http.params import choice, integer
+from server.http.response import json_response
 from server.http.table import Call, Param, RouteSpec
 from server.routes.events import PREVIEW, preview_bytes
-from server.wire import json_response, previewed
+from server.wire.encode import previewed
 
 
 async def node(call: Call) -> Response:

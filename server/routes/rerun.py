@@ -4,25 +4,25 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from server import wire
 from server.http.body import read_as
+from server.http.response import json_response
 from server.http.table import Call, Param, RouteSpec
 from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, STARTED, WAIT, asked_wait_s, idempotency_key, started
-from server.wire import json_response
+from server.wire.runs import RerunPreview, RerunRequest
 
 
 async def preview(call: Call) -> Response:
     """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
     one)."""
     found = await call.engine.preview_run_from(call.path("id"), call.query("from"))
-    return json_response(wire.RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
+    return json_response(RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
 
 
 async def rerun(call: Call) -> Response:
     """Create a run of the same document that reuses the results before the block and runs the block and everything
     after it again. Without a block, everything runs again."""
     wait_s = asked_wait_s(call)
-    body = await read_as(call.request, call.limits, wire.RerunRequest)
+    body = await read_as(call.request, call.limits, RerunRequest)
     submitted = await call.engine.run_from(
         call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
     )
@@ -35,7 +35,7 @@ TABLE = (
         "/api/runs/{id}/rerun",
         preview,
         "Preview a run from a block",
-        answer=wire.RerunPreview,
+        answer=RerunPreview,
         statuses=(404, 409),
         params=(Param("from", "Id of the block to start from. Default: everything runs again."),),
     ),
@@ -44,7 +44,7 @@ TABLE = (
         "/api/runs/{id}/rerun",
         rerun,
         "Run from a block",
-        body=wire.RerunRequest,
+        body=RerunRequest,
         answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),

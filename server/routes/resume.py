@@ -14,14 +14,15 @@ from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound
 from executor.views import WaitView
-from server import ui, wire
+from server import ui
 from server.http.body import read_as, read_bytes
 from server.http.errors import BodyInvalid
 from server.http.rates import LinkRates
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
 from server.pages import resume as pages
 from server.pages.forms import read_form, schema_fields
-from server.wire import json_response
+from server.wire.waits import AnswerRequest
 
 FORM_FIELDS_MAX = 1000
 FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
@@ -53,7 +54,7 @@ async def answer(call: Call) -> Response:
 async def answer_json(call: Call) -> Response:
     """{"action", "fields", "by"}."""
     await _find(call, answering=True)
-    given = await read_as(call.request, call.limits, wire.AnswerRequest)
+    given = await read_as(call.request, call.limits, AnswerRequest)
     try:
         taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
     except AlreadyAnswered as error:
@@ -164,7 +165,7 @@ TABLE = (
         _ANSWER,
         "waits",
         public=True,
-        body=wire.AnswerRequest,
+        body=AnswerRequest,
         answer=WaitView,
         statuses=(404, 409, 422, 429),
         media=_BOTH,
@@ -179,7 +180,7 @@ TABLE = (
         _ANSWER,
         "waits",
         public=True,
-        body=wire.AnswerRequest,
+        body=AnswerRequest,
         answer=WaitView,
         statuses=(404, 409, 422, 429),
     ),

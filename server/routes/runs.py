@@ -11,14 +11,26 @@ from starlette.responses import Response
 from executor.errors import BadRequest, Conflict
 from executor.store.rows import TERMINAL
 from executor.views import RunDocument, RunGraph, RunView, Submitted
-from server import wire
 from server.http.body import read_as
 from server.http.errors import TooManyStreams
 from server.http.params import choice, integer, seconds
-from server.http.response import block_response
+from server.http.response import block_response, json_response
 from server.http.table import Call, Link, Param, RouteSpec
 from server.routes.events import open_stream, preview_bytes, stored_run
-from server.wire import json_response
+from server.wire.drafts import DraftRunAccepted
+from server.wire.runs import (
+    Cancelled,
+    CancelRequest,
+    RunAccepted,
+    RunDeleted,
+    RunDocumentRequest,
+    RunRequest,
+    RunResult,
+    accepted,
+    run_summary,
+    run_urls,
+)
+from server.wire.waits import SignalAccepted, SignalRequest
 
 IDEMPOTENCY_KEY_MAX = 255
 STATUSES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
@@ -27,7 +39,7 @@ STATUSES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
 async def start_stored(call: Call) -> Response:
     """Run a stored workflow."""
     wait_s = asked_wait_s(call)
-    body = await read_as(call.request, call.limits, wire.RunRequest)
+    body = await read_as(call.request, call.limits, RunRequest)
     submitted = await call.engine.submit(
         call.path("name"),
         input=body.input,
@@ -42,7 +54,7 @@ async def start_stored(call: Call) -> Response:
 async def start_document(call: Call) -> Response:
     """Run a document as it is."""
     wait_s = asked_wait_s(call)
-    body = await read_as(call.request, call.limits, wire.RunDocumentRequest)
+    body = await read_as(call.request, call.limits, RunDocumentRequest)
     submitted = await call.engine.submit(
         body.document,
         input=body.input,
@@ -63,7 +75,7 @@ async def list_runs(call: Call) -> Response:
     )
     return json_response(
         {
-            "runs": [wire.run_summary(row) for row in rows],
+            "runs": [run_summary(row) for row in rows],
             "next": rows[-1].id if len(rows) == limit else None,
             "counts": await call.engine.count_runs(workflow, draft),
         }
@@ -72,14 +84,14 @@ async def list_runs(call: Call) -> Response:
 
 async def read(call: Call) -> Response:
     run = await call.engine.get_run(call.path("id"))
-    return json_response({**asdict(run), "urls": wire.run_urls(run.id)})
+    return json_response({**asdict(run), "urls": run_urls(run.id)})
 
 
 async def delete(call: Call) -> Response:
     """Delete the run with its events, waits and outputs, and the runs that it started. 409: one of those runs is open,
     or the run was started by another run; delete that one instead."""
     run = call.path("id")
-    return json_response(wire.RunDeleted(run, await call.engine.upkeep.delete_run(run)))
+    return json_response(RunDeleted(run, await call.engine.upkeep.delete_run(run)))
 
 
 async def document(call: Call) -> Response:
@@ -101,19 +113,19 @@ async def why(call: Call) -> Response:
 async def cancel(call: Call) -> Response:
     """202: the run is `cancelled`, or `cancelling` until its worker has processed the request. 409: the run has already
     ended."""
-    body = await read_as(call.request, call.limits, wire.CancelRequest)
+    body = await read_as(call.request, call.limits, CancelRequest)
     run = call.path("id")
     posted = await call.engine.cancel(run, body.reason)
     status = (await stored_run(call, run)).status
     if not posted or status in ("succeeded", "failed"):  # it was failing already
         raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
     cancelled = status == "cancelled"
-    return json_response(wire.Cancelled(run, cancelled, status if cancelled else "cancelling"), 202)
+    return json_response(Cancelled(run, cancelled, status if cancelled else "cancelling"), 202)
 
 
 async def signal(call: Call) -> Response:
     """202 for a new signal, 200 when its dedupe key was used before."""
-    body = await read_as(call.request, call.limits, wire.SignalRequest)
+    body = await read_as(call.request, call.limits, SignalRequest)
     run, name, key = call.path("id"), call.path("name"), idempotency_key(call)
     if not name:
         raise BadRequest("A signal requires a name.", code="signal_name_missing")
@@ -125,7 +137,7 @@ async def signal(call: Call) -> Response:
         dedupe_key=body.dedupe_key or key,
         by=body.by,
     )
-    return json_response(wire.SignalAccepted(run, name, seq, new), 202 if new else 200)
+    return json_response(SignalAccepted(run, name, seq, new), 202 if new else 200)
 
 
 def idempotency_key(call: Call) -> str | None:
@@ -164,9 +176,9 @@ async def started(
             pass  # the run is stored: better to name it than to answer with an error
     elif wait_s is not None:
         return await _result(call, submitted, wait_s, headers)
-    body = wire.accepted(submitted)
+    body = accepted(submitted)
     if draft is not None:
-        body = wire.DraftRunAccepted(**asdict(body), draft=draft[0], rev=draft[1])
+        body = DraftRunAccepted(**asdict(body), draft=draft[0], rev=draft[1])
     return json_response(body, 202 if submitted.created else 200, headers)
 
 
@@ -177,7 +189,7 @@ async def _result(call: Call, submitted: Submitted, wait_s: float, headers: dict
         ours = {name: value for name, value in headers.items() if name == "Idempotency-Replayed"}
         return block_response(run.response, {"Weft-Run": run.id, **ours})
     waits = (*run.waits, *run.child_waits)
-    result = wire.RunResult(run.id, run.workflow, run.status, run.output, run.error, wire.run_urls(run.id), waits)
+    result = RunResult(run.id, run.workflow, run.status, run.output, run.error, run_urls(run.id), waits)
     return json_response(result, 200 if run.status in TERMINAL else 202, headers)
 
 
@@ -206,7 +218,7 @@ KEY = Param(
 )
 WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0})
 REFUSALS = (409, 413, 415, 422)
-STARTED = (wire.RunAccepted, wire.RunResult)  # the second with ?wait=
+STARTED = (RunAccepted, RunResult)  # the second with ?wait=
 _RUN = {"id": "$response.body#/run"}
 LINKS = (
     Link("GET", "/api/runs/{id}", _RUN),
@@ -274,7 +286,7 @@ TABLE = (
         "/api/workflows/{name}/runs",
         start_stored,
         "Start a run of a stored workflow",
-        body=wire.RunRequest,
+        body=RunRequest,
         answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),
@@ -287,7 +299,7 @@ TABLE = (
         "/api/runs",
         start_document,
         "Start a run of a document",
-        body=wire.RunDocumentRequest,
+        body=RunDocumentRequest,
         answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),
@@ -300,7 +312,7 @@ TABLE = (
         "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunView, statuses=(404,)
     ),
     RouteSpec(
-        "DELETE", "/api/runs/{id}", delete, "Delete a run that has ended", answer=wire.RunDeleted, statuses=(404, 409)
+        "DELETE", "/api/runs/{id}", delete, "Delete a run that has ended", answer=RunDeleted, statuses=(404, 409)
     ),
     RouteSpec(
         "GET",
@@ -339,8 +351,8 @@ TABLE = (
         "/api/runs/{id}/cancel",
         cancel,
         "Cancel a run",
-        body=wire.CancelRequest,
-        answer=wire.Cancelled,
+        body=CancelRequest,
+        answer=Cancelled,
         status=202,
         statuses=(404, 409),
     ),
@@ -349,8 +361,8 @@ TABLE = (
         "/api/runs/{id}/signals/{name}",
         signal,
         "Send a signal to a run",
-        body=wire.SignalRequest,
-        answer=wire.SignalAccepted,
+        body=SignalRequest,
+        answer=SignalAccepted,
         status=202,
         statuses=(200, 404, 409),
         params=(KEY,),

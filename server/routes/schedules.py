@@ -10,10 +10,10 @@ from starlette.responses import Response
 from executor.errors import BadRequest
 from executor.triggers.cron import EXPRESSION_SCHEMA
 from executor.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
-from server import wire
 from server.http.body import read_as
+from server.http.response import json_response
 from server.http.table import Call, Link, Param, RouteSpec
-from server.wire import json_response
+from server.wire.runs import RunAccepted, run_urls
 from server.wire.triggers import CronPreview, FireView, ScheduleDetail, ScheduleList, TriggerDeleted
 
 
@@ -52,7 +52,7 @@ async def run_now(call: Call) -> Response:
     """Start a run, even if the schedule is disabled or other runs are open."""
     run = await call.engine.schedules.run_now(call.path("id"))
     row = await call.engine.run_row(run)
-    accepted = wire.RunAccepted(row.id, row.workflow, row.version, row.status, True, wire.run_urls(row.id))
+    accepted = RunAccepted(row.id, row.workflow, row.version, row.status, True, run_urls(row.id))
     return json_response(accepted, 202, {"Location": f"/api/runs/{run}"})
 
 
@@ -116,7 +116,7 @@ TABLE = (
         run_now,
         "Start a run of a schedule now",
         "triggers",
-        answer=wire.RunAccepted,
+        answer=RunAccepted,
         status=202,
         statuses=(404, 422),
     ),

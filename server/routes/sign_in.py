@@ -8,9 +8,10 @@ from executor.errors import Conflict
 from server.http.auth import CODE_S
 from server.http.body import read_as
 from server.http.errors import BodyInvalid
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
 from server.pages import index
-from server.wire import LoginRequest, SessionsEnded, SignInLink, json_response
+from server.wire.sign_in import LoginRequest, SessionsEnded, SignInLink
 
 LOGIN_BYTES_MAX = 4 * 1024
 

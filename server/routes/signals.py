@@ -5,8 +5,8 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from server.http.params import integer
+from server.http.response import json_response
 from server.http.table import Call, Param, RouteSpec
-from server.wire import json_response
 from server.wire.waits import SignalList
 
 

@@ -6,8 +6,8 @@ from starlette.responses import Response
 
 from executor.upkeep.gc import Collected
 from server.http.body import read_as
+from server.http.response import json_response
 from server.http.table import Call, RouteSpec
-from server.wire import json_response
 from server.wire.upkeep import GcRequest
 
 

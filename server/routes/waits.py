@@ -12,8 +12,8 @@ from executor.topics.waits import WaitFilter
 from executor.views import WaitView
 from server.http.body import read_as
 from server.http.params import choice, integer
+from server.http.response import json_response
 from server.http.table import Call, Link, Param, RouteSpec
-from server.wire import json_response
 from server.wire.waits import WithdrawRequest
 
 STATUSES: tuple[WaitStatus | Literal["all"], ...] = ("pending", "answered", "cancelled", "expired", "all")

@@ -9,9 +9,9 @@ from starlette.responses import Response
 
 from executor.triggers.webhooks import WebhookSpec, WebhookView
 from server.http.body import read_as
+from server.http.response import json_response
 from server.http.table import Call, Link, RouteSpec
 from server.routes.schedules import OWN_ID, WORKFLOW
-from server.wire import json_response
 from server.wire.triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
 
 

@@ -10,15 +10,15 @@ from executor.views import SavedWorkflow
 from server.http.body import read_as, read_json
 from server.http.errors import BodyInvalid
 from server.http.params import integer
+from server.http.response import json_response
 from server.http.table import Call, Link, Param, RouteSpec
-from server.wire import (
+from server.wire.workflows import (
     ActivateRequest,
     Validation,
     VersionPage,
     WorkflowDeleted,
     WorkflowPage,
     WorkflowVersion,
-    json_response,
     workflow_url,
     workflow_version,
 )

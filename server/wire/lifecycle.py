@@ -7,7 +7,8 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from executor.topics.lifecycle import How
-from server.wire import RunAccepted, Version
+from server.wire.bounds import Version
+from server.wire.runs import RunAccepted
 
 
 class ForkRequest(Struct, forbid_unknown_fields=True):

@@ -7,6 +7,12 @@ from typing import Annotated
 from msgspec import Meta, Struct
 
 
+class CacheCleared(Struct, frozen=True):
+    """The number of deleted results."""
+
+    cleared: int
+
+
 class GcRequest(Struct, forbid_unknown_fields=True):
     """POST /api/upkeep/gc. Deletes runs that ended more than `older_than_s` ago, except the `keep` newest of each
     workflow. With `keep` alone, all other ended runs are deleted; with neither, none."""

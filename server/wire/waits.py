@@ -2,12 +2,38 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from typing import Annotated, Any
 
 from msgspec import Meta, Struct
 
 from executor.views import SignalView
-from server.wire import PersonName
+from server.wire.bounds import PersonName, ShortText
+
+
+class SignalRequest(Struct, forbid_unknown_fields=True):
+    """`dedupe_key`: a repeated key returns the first signal; the Idempotency-Key header does the same."""
+
+    payload: Any = None
+    correlation: ShortText | None = None
+    dedupe_key: ShortText | None = None
+    by: PersonName | None = None
+
+
+class AnswerRequest(Struct, forbid_unknown_fields=True):
+    """POST /resume/{token}. `by` is the name recorded with the answer."""
+
+    action: str | None = None
+    fields: dict[str, Any] = {}
+    by: PersonName | None = None
+
+
+class SignalAccepted(Struct, frozen=True):
+    """`seq` counts the signals of this run from 1. `new` is false if the dedupe key was used before."""
+
+    run: str
+    name: str
+    seq: int
+    new: bool
 
 
 class WithdrawRequest(Struct, forbid_unknown_fields=True):

@@ -179,7 +179,7 @@ def test_the_token_guards_the_api_over_the_wire(start_server: Start, asking: dic
 )
 def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: dict[str, str]) -> None:
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; from server.app import serve; sys.exit(serve())"],
+        [sys.executable, "-c", "import sys; from server.process import serve; sys.exit(serve())"],
         cwd=Path(__file__).parents[2],
         env={"PATH": "/usr/bin:/bin", "WEFT_DB": str(tmp_path / "weft.db"), "WEFT_PORT": "0", **environ},
         capture_output=True,
@@ -195,7 +195,7 @@ def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: di
 def test_a_file_that_is_no_database_is_told_with_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("these are notes, not a database. " * 100)
     done = subprocess.run(
-        [sys.executable, "-c", "import sys; from server.app import serve; sys.exit(serve())"],
+        [sys.executable, "-c", "import sys; from server.process import serve; sys.exit(serve())"],
         cwd=Path(__file__).parents[2],
         env={"PATH": "/usr/bin:/bin", "WEFT_DB": str(tmp_path / "notes.db"), "WEFT_PORT": "0"},
         capture_output=True,
@@ -211,17 +211,17 @@ def test_a_file_that_is_no_database_is_told_with_the_next_step(tmp_path: Path) -
 
 STOPPED_MEANWHILE = """
 import os, signal, sys
-from server import app
+from server import process
 from server.settings import load_settings
-build = app.build_engine
+build = process.build_engine
 
 async def build_and_stop(settings):
     engine = await build(settings)  # takes long when the file is copied for a new schema, or locked by another process
     os.kill(os.getpid(), signal.SIGTERM)
     return engine
 
-app.build_engine = build_and_stop
-sys.exit(app.serve(load_settings()))
+process.build_engine = build_and_stop
+sys.exit(process.serve(load_settings()))
 """
 
 

@@ -11,7 +11,7 @@ from executor.errors import WeftError
 from server.http.body import convert, parse_json
 from server.http.errors import BodyInvalid, MalformedBody
 from server.settings import Limits
-from server.wire import RunDocumentRequest
+from server.wire.runs import RunDocumentRequest
 
 JSON = {"content-type": "application/json"}
 LIMITS = Limits()

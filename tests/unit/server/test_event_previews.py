@@ -9,7 +9,7 @@ import orjson
 import pytest
 
 from executor.store.rows import Record
-from server.wire import encode_record
+from server.wire.events import encode_record
 from tests.unit.server.test_runs import AS_JSON, SSE, frames
 
 Json = dict[str, Any]

@@ -4,7 +4,7 @@ import socket
 
 import pytest
 
-from server.app import _bind
+from server.process import _bind
 from server.settings import Settings
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from server.app import serve
 from server.logs import Formatter
+from server.process import serve
 from server.settings import Settings, load_settings, read_secret
 from server.variables import SettingsError
 

@@ -4,7 +4,7 @@ import orjson
 
 from executor.store.rows import Record
 from server.http.sse import ChunkCache
-from server.wire import encode_record
+from server.wire.events import encode_record
 
 
 def test_a_record_as_an_event() -> None:

@@ -1,4 +1,4 @@
-// What crosses the wire, hand-written after server/wire/__init__.py, executor/views and compiler/document.py. Field names are exact.
+// What crosses the wire, hand-written after server/wire, executor/views and compiler/document.py. Field names are exact.
 // Times are Unix milliseconds unless a name says otherwise. Nothing here knows of React or of the browser.
 
 import type { Mended } from './mend'

@@ -1,0 +1,103 @@
+"""The shapes of drafts that cross HTTP. Times are Unix milliseconds."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec import Struct
+
+from compiler.diagnostics import Diagnostic
+from executor.store.rows import DraftHead, LastRun
+from executor.views import SavedWorkflow
+from server.wire.bounds import DraftName, Version
+from server.wire.runs import RunAccepted
+
+
+class DraftRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts. `base_version`: the version of the workflow `name` that the document is a copy of."""
+
+    document: dict[str, Any]
+    name: DraftName | None = None
+    base_version: Version | None = None
+
+
+class DraftChange(Struct, forbid_unknown_fields=True):
+    """PUT /api/drafts/{id}. Without `name`, the draft has the name in the document."""
+
+    document: dict[str, Any]
+    name: DraftName | None = None
+
+
+class RunDraftRequest(Struct, forbid_unknown_fields=True):
+    input: Any = None
+    trigger: str | None = None
+    stop_after: str | None = None
+
+
+class VersionRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/versions. `name` defaults to the name of the draft."""
+
+    name: DraftName | None = None
+
+
+class DraftRunAccepted(RunAccepted, frozen=True, kw_only=True):
+    """`rev`: the revision of the draft that runs."""
+
+    draft: str
+    rev: int
+
+
+class DraftSummary(Struct, frozen=True):
+    """A draft without its document. Revision `base_rev` is version `base_version` of the workflow `base_name`; all
+    three are null until it is stored as a version. `last_run`: the run of the draft created last."""
+
+    id: str
+    name: str
+    rev: int
+    base_name: str | None
+    base_version: int | None
+    base_rev: int | None
+    created_at: int
+    updated_at: int
+    last_run: LastRun | None
+
+
+class DraftPage(Struct, frozen=True):
+    drafts: list[DraftSummary]
+    next: str | None
+
+
+class DraftSaved(Struct, frozen=True):
+    """`rev`: the revision to send in If-Match with the next change."""
+
+    id: str
+    name: str
+    rev: int
+    updated_at: int
+    diagnostics: tuple[Diagnostic, ...]
+
+
+class DraftDeleted(Struct, frozen=True):
+    id: str
+    deleted: bool
+
+
+class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
+    """`rev`: the revision of the draft that is this version."""
+
+    draft: str
+    rev: int
+
+
+def draft_summary(head: DraftHead, last_run: LastRun | None) -> DraftSummary:
+    return DraftSummary(
+        id=head.id,
+        name=head.name,
+        rev=head.rev,
+        base_name=head.base_name,
+        base_version=head.base_version,
+        base_rev=head.base_rev,
+        created_at=head.created_at_ms,
+        updated_at=head.updated_at_ms,
+        last_run=last_run,
+    )
