@@ -42,7 +42,7 @@ test: $(INSTALLED_DEV)
 
 browser: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
-	$(BIN)/python -m pytest tests/browser tests/reviews/editor -m "not install" $(ARGS)
+	$(BIN)/python -m pytest tests/browser -m "not install" $(ARGS)
 
 lint: $(INSTALLED_DEV)
 	$(BIN)/ruff check .

@@ -23,7 +23,7 @@ from playwright.sync_api import Browser, BrowserContext, Error, Page, Playwright
 from server import ui
 from tests.browser.editor import Editor
 from tests.browser.get_chromium import NoBrowser, find
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 HERE = Path(__file__).parent
 BLOCKS = HERE / "blocks"
@@ -42,7 +42,7 @@ TEST_S = 600  # the first one may have to fetch a browser
 WINDOW = {"width": 1280, "height": 800}
 
 Contexts = Callable[..., "Watched"]
-Servers = Callable[..., ServerProcess]
+Servers = Callable[..., SyncServerProcess]
 
 
 @pytest.hookimpl(tryfirst=True)  # xdist reads the marks in the same hook
@@ -124,8 +124,8 @@ def browser(playwright: Playwright) -> Iterator[Browser]:
 
 
 @pytest.fixture(scope="package")
-def server(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    started = ServerProcess(tmp_path_factory.mktemp("browser"), {"PYTHONPATH": str(BLOCKS)})
+def server(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
+    started = SyncServerProcess(tmp_path_factory.mktemp("browser"), {"PYTHONPATH": str(BLOCKS)})
     yield started
     _end(started)
 
@@ -133,10 +133,10 @@ def server(built: None, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Se
 @pytest.fixture
 def servers(built: None, tmp_path: Path) -> Iterator[Servers]:
     """Start a server of the test's own, on an empty database; calling it again starts another on the same one."""
-    started: list[ServerProcess] = []
+    started: list[SyncServerProcess] = []
 
-    def start(log: Path | None = None, **environ: str) -> ServerProcess:
-        started.append(ServerProcess(tmp_path, {"PYTHONPATH": str(BLOCKS), **environ}, log))
+    def start(log: Path | None = None, **environ: str) -> SyncServerProcess:
+        started.append(SyncServerProcess(tmp_path, {"PYTHONPATH": str(BLOCKS), **environ}, log))
         return started[-1]
 
     yield start
@@ -144,7 +144,7 @@ def servers(built: None, tmp_path: Path) -> Iterator[Servers]:
         _end(each)
 
 
-def _end(server: ServerProcess) -> None:
+def _end(server: SyncServerProcess) -> None:
     if not server.running:
         return
     try:
@@ -155,7 +155,7 @@ def _end(server: ServerProcess) -> None:
 
 
 @pytest.fixture
-def contexts(browser: Browser, server: ServerProcess, servers: Servers) -> Iterator[Contexts]:
+def contexts(browser: Browser, server: SyncServerProcess, servers: Servers) -> Iterator[Contexts]:
     """Open further contexts, such as a phone: `contexts(viewport={...})`. Closed before `servers` end: pages go on
     asking."""
     opened: list[Watched] = []
@@ -186,5 +186,5 @@ def page(watched: Watched) -> Page:
 
 
 @pytest.fixture
-def editor(page: Page, server: ServerProcess) -> Editor:
+def editor(page: Page, server: SyncServerProcess) -> Editor:
     return Editor(page, server.url)

@@ -16,7 +16,7 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from tests.node import find_node, runs
+from tests.support.node import find_node, runs
 
 VERSION = "147.0.2"
 PACKAGE = f"@sparticuz/chromium@{VERSION}"

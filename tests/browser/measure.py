@@ -19,7 +19,7 @@ from benchmarks.measure import machine
 from tests.browser.conftest import BLOCKS, FLAGS, WINDOW
 from tests.browser.editor import Editor, document
 from tests.browser.get_chromium import find
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 BLOCKS_COUNT = 1_000
 ROWS = 20
@@ -109,7 +109,7 @@ def main() -> None:
     env: dict[str, str | float | bool] = {**os.environ, **found.env}
     taken: dict[str, list[float]] = {"load_ms": [], "pan_p95_ms": [], "open_ms": []}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = ServerProcess(Path(folder), {"PYTHONPATH": str(BLOCKS)})
+        server = SyncServerProcess(Path(folder), {"PYTHONPATH": str(BLOCKS)})
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
             for _ in range(3):

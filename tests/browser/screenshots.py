@@ -15,7 +15,7 @@ from playwright.sync_api import sync_playwright
 from tests.browser.conftest import FLAGS, WINDOW
 from tests.browser.editor import Editor
 from tests.browser.get_chromium import find
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 ROOT = Path(__file__).parents[2]
 EXAMPLE = ROOT / "examples" / "parallel-fanout.json"
@@ -28,7 +28,7 @@ def main() -> None:
     found = find()
     env: dict[str, str | float | bool] = {**os.environ, **found.env}
     with tempfile.TemporaryDirectory() as folder, sync_playwright() as playwright:
-        server = ServerProcess(Path(folder), {})
+        server = SyncServerProcess(Path(folder), {})
         browser = playwright.chromium.launch(executable_path=found.path, headless=True, args=list(FLAGS), env=env)
         try:
             for scheme in ("light", "dark"):

@@ -13,7 +13,7 @@ import pytest
 
 from tests.browser.editor import Editor
 from tests.browser.test_home import shows_the_examples
-from tests.e2e.conftest import ROOT, ServerProcess
+from tests.support.server import ROOT, SyncServerProcess
 
 INSTALL_S = 600
 NOT_COPIED = shutil.ignore_patterns(
@@ -45,8 +45,8 @@ def installed(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 
 @pytest.fixture
-def server(installed: Path, tmp_path: Path) -> Iterator[ServerProcess]:
-    started = ServerProcess(tmp_path, {}, python=installed)
+def server(installed: Path, tmp_path: Path) -> Iterator[SyncServerProcess]:
+    started = SyncServerProcess(tmp_path, {}, python=installed)
     yield started
     started.stop()
 

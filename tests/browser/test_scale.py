@@ -11,7 +11,7 @@ from playwright.sync_api import expect
 
 from tests.browser import measure
 from tests.browser.editor import Editor
-from tests.load.size import size
+from tests.support.size import size
 
 SLACK = size(sample=20, whole=1)
 

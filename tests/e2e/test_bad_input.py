@@ -17,7 +17,7 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 ANSWER_S_MAX = 2.0
 # Where the machine has better things to do than to run tests, what the server itself worked counts: in seconds of a
@@ -30,16 +30,16 @@ Send = Callable[..., httpx.Response]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
     folder = tmp_path_factory.mktemp("bad-input")
-    process = ServerProcess(folder, {}, log=folder / "log")
+    process = SyncServerProcess(folder, {}, log=folder / "log")
     yield process
     if process.running:
         process.kill()
 
 
 @pytest.fixture(scope="module")
-def client(server: ServerProcess) -> Iterator[httpx.Client]:
+def client(server: SyncServerProcess) -> Iterator[httpx.Client]:
     with httpx.Client(base_url=server.url, timeout=90) as client:
         # The first request pays for what is loaded on first use: the sandbox, the JSON Schema of schemas.
         warm = {"format": "weft/1", "input": {"pattern": "a|b"}, "blocks": {"s": {"type": "start"}}, "edges": []}
@@ -48,7 +48,7 @@ def client(server: ServerProcess) -> Iterator[httpx.Client]:
 
 
 @pytest.fixture
-def send(server: ServerProcess, client: httpx.Client, record_property: Callable[[str, Any], None]) -> Send:
+def send(server: SyncServerProcess, client: httpx.Client, record_property: Callable[[str, Any], None]) -> Send:
     """One request: in time, no 5xx, and a problem if it is refused."""
 
     def call(method: str, path: str, **how: Any) -> httpx.Response:
@@ -73,7 +73,7 @@ def still_well(send: Send) -> Iterator[None]:
     assert send("GET", "/healthz").json() == {"status": "ok"}
 
 
-def cpu_s(server: ServerProcess) -> float:
+def cpu_s(server: SyncServerProcess) -> float:
     """Processor time of the server so far. Where there is no /proc to ask, the clock on the wall."""
     if sys.platform != "linux":
         return time.monotonic()
@@ -842,7 +842,7 @@ def test_a_signal_is_taken_whole_or_refused(send: Send, client: httpx.Client, de
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="reads /proc")
-def test_memory_stays_bounded(server: ServerProcess, client: httpx.Client) -> None:
+def test_memory_stays_bounded(server: SyncServerProcess, client: httpx.Client) -> None:
     """The same hostile bodies over and over leave nothing behind."""
 
     def resident_kib() -> int:
@@ -862,7 +862,7 @@ def test_memory_stays_bounded(server: ServerProcess, client: httpx.Client) -> No
     assert resident_kib() - before < MEMORY_GROWTH_MAX_KIB
 
 
-def test_nothing_of_this_was_a_surprise(server: ServerProcess) -> None:
+def test_nothing_of_this_was_a_surprise(server: SyncServerProcess) -> None:
     """Refusals are no errors of ours: the log holds no traceback."""
     log = (server.folder / "log").read_text(encoding="utf-8", errors="replace")
     assert "Traceback" not in log, log[-4000:]

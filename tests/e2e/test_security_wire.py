@@ -34,8 +34,8 @@ from executor.services import Services
 from executor.triggers.requests import sign
 from server.http.table import RouteSpec
 from server.routes import TABLE
-from tests.e2e.conftest import ROOT, ServerProcess
 from tests.support.model_store.store import ModelStore
+from tests.support.server import ROOT, SyncServerProcess
 
 TOKEN = "a-token-of-the-server"
 PUBLIC = {
@@ -75,17 +75,17 @@ CLOSED = [route for route in TABLE if route.path not in PUBLIC]
 
 
 @pytest.fixture(scope="module")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
-    process = ServerProcess(tmp_path_factory.mktemp("wire"), {})
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
+    process = SyncServerProcess(tmp_path_factory.mktemp("wire"), {})
     yield process
     if process.running:
         process.kill()
 
 
 @pytest.fixture(scope="module")
-def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def closed(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
     """A server with a token."""
-    process = ServerProcess(tmp_path_factory.mktemp("closed"), {"WEFT_TOKEN": TOKEN})
+    process = SyncServerProcess(tmp_path_factory.mktemp("closed"), {"WEFT_TOKEN": TOKEN})
     yield process
     if process.running:
         process.kill()
@@ -106,7 +106,7 @@ def asking() -> dict[str, Any]:
 
 
 @pytest.fixture(scope="module")
-def names(server: ServerProcess, asking: dict[str, Any]) -> dict[str, str]:
+def names(server: SyncServerProcess, asking: dict[str, Any]) -> dict[str, str]:
     """What stands for the parameters of paths: things that exist."""
     with httpx.Client(base_url=server.url, timeout=90) as client:
         assert client.post("/api/workflows", json=asking).status_code == 201
@@ -148,7 +148,7 @@ def ask(
 
 
 @each(ALL)
-def test_a_foreign_host_reaches_nothing(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+def test_a_foreign_host_reaches_nothing(server: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     port = httpx.URL(server.url).port
     body = None if route.method in READING else b"{}"
     media = {} if body is None else {"content-type": "application/json"}
@@ -160,7 +160,7 @@ def test_a_foreign_host_reaches_nothing(server: ServerProcess, names: dict[str, 
 
 
 @each(WRITES)
-def test_other_sites_can_not_write(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+def test_other_sites_can_not_write(server: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     path = path_of(route, names)
     for foreign in (
         {"origin": "http://evil.test"},
@@ -176,7 +176,7 @@ def test_other_sites_can_not_write(server: ServerProcess, names: dict[str, str],
 
 
 @each([route for route in WRITES if route.path not in ANY_BODY])
-def test_json_as_plain_text_is_refused(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+def test_json_as_plain_text_is_refused(server: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     """A page of another site can send these three without asking first."""
     path = path_of(route, names)
     for media in ("text/plain", "text/plain; charset=utf-8", "multipart/form-data; boundary=x", None):
@@ -188,14 +188,16 @@ def test_json_as_plain_text_is_refused(server: ServerProcess, names: dict[str, s
 
 
 @each(READS)
-def test_streams_do_not_open_for_other_sites(server: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+def test_streams_do_not_open_for_other_sites(
+    server: SyncServerProcess, names: dict[str, str], route: RouteSpec
+) -> None:
     foreign = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors", "accept": "text/event-stream"}
     assert ask(server.url, route.method, path_of(route, names), foreign).status_code == 403
 
 
 @each(ALL)
 def test_there_are_no_cors_headers_and_pages_have_a_policy(
-    server: ServerProcess, names: dict[str, str], route: RouteSpec
+    server: SyncServerProcess, names: dict[str, str], route: RouteSpec
 ) -> None:
     path = path_of(route, names)
     asked = {"origin": "http://evil.test", "access-control-request-method": route.method}
@@ -218,7 +220,7 @@ def test_there_are_no_cors_headers_and_pages_have_a_policy(
 # --- reading changes nothing ---
 
 
-def test_reading_changes_no_row(server: ServerProcess, names: dict[str, str], database: Callable[[], Any]) -> None:
+def test_reading_changes_no_row(server: SyncServerProcess, names: dict[str, str], database: Callable[[], Any]) -> None:
     """Every GET there is, the resume page of an open wait included: mail scanners open links."""
     before = database()
     for route in READS:
@@ -230,7 +232,7 @@ def test_reading_changes_no_row(server: ServerProcess, names: dict[str, str], da
 
 
 @pytest.fixture
-def database(server: ServerProcess, names: dict[str, str]) -> Callable[[], dict[str, list[tuple[Any, ...]]]]:
+def database(server: SyncServerProcess, names: dict[str, str]) -> Callable[[], dict[str, list[tuple[Any, ...]]]]:
     """All rows of all tables, but for the one that /healthz tries writing with."""
 
     def dump() -> dict[str, list[tuple[Any, ...]]]:
@@ -258,7 +260,7 @@ def test_the_public_routes_are_these() -> None:
 
 
 @each(CLOSED)
-def test_closed_routes_ask_for_the_token(closed: ServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+def test_closed_routes_ask_for_the_token(closed: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     path = path_of(route, names)
     body = None if route.method in READING else b"{}"
     media = {} if body is None else {"content-type": "application/json"}
@@ -288,7 +290,7 @@ def test_every_api_route_but_the_resume_links_is_closed() -> None:
 
 
 @pytest.fixture(scope="module")
-def hook(closed: ServerProcess) -> str:
+def hook(closed: SyncServerProcess) -> str:
     """Stores a workflow with a webhook; returns the webhook's secret."""
     document = {
         "format": "weft/1",
@@ -314,11 +316,11 @@ def _signed(secret: str, body: bytes, at_s: int | None = None) -> dict[str, str]
     return {"content-type": "application/json", **stamp}
 
 
-def _runs(server: ServerProcess) -> int:
+def _runs(server: SyncServerProcess) -> int:
     return len(_client.get(f"{server.url}/api/runs?workflow=hooked&limit=1000", headers=_BEARER).json()["runs"])
 
 
-def test_a_webhook_can_not_be_forged(closed: ServerProcess, hook: str) -> None:
+def test_a_webhook_can_not_be_forged(closed: SyncServerProcess, hook: str) -> None:
     body, now_s, before = b'{"n": 1}', int(time.time()), _runs(closed)
     good = _signed(hook, body, now_s)
     for headers, sent in (
@@ -340,7 +342,7 @@ def test_a_webhook_can_not_be_forged(closed: ServerProcess, hook: str) -> None:
     assert _runs(closed) == before
 
 
-def test_a_webhook_takes_a_delivery_once_and_data_only(closed: ServerProcess, hook: str) -> None:
+def test_a_webhook_takes_a_delivery_once_and_data_only(closed: SyncServerProcess, hook: str) -> None:
     body = b'{"workflow": "other", "document": {"blocks": {}}, "trigger": "keep", "version": 9}'
     headers, before = _signed(hook, body), _runs(closed)
     started = ask(closed.url, "POST", "/hooks/hooked:hook?workflow=other&trigger=keep", headers, body)
@@ -450,7 +452,7 @@ PLAIN_CANARY = "an0ther-c4nary-4711"
 
 
 @pytest.fixture(scope="module")
-def guarded(tmp_path_factory: pytest.TempPathFactory, target: Target) -> Iterator[ServerProcess]:
+def guarded(tmp_path_factory: pytest.TempPathFactory, target: Target) -> Iterator[SyncServerProcess]:
     """A server with secrets that writes all it does into a log, and may reach one private port."""
     folder = tmp_path_factory.mktemp("guarded")
     environ = {
@@ -461,7 +463,7 @@ def guarded(tmp_path_factory: pytest.TempPathFactory, target: Target) -> Iterato
         "WEFT_NOT_SECRET": "REGION",
         "WEFT_LOG": "debug",
     }
-    process = ServerProcess(folder, environ, log=folder / "log")
+    process = SyncServerProcess(folder, environ, log=folder / "log")
     yield process
     if process.running:
         process.kill()
@@ -505,7 +507,7 @@ REFUSALS = {"address_refused", "redirect_refused", "url_invalid", "too_many_redi
 
 
 @pytest.mark.parametrize("address", ADDRESSES)
-def test_private_addresses_are_refused(guarded: ServerProcess, target: Target, address: str) -> None:
+def test_private_addresses_are_refused(guarded: SyncServerProcess, target: Target, address: str) -> None:
     """As they are, by reference, and as the end of a redirect."""
     url = address.replace("{shut}", str(target.shut_port)).replace("{open}", str(target.open_port))
     by_way = f"http://127.0.0.1:{target.open_port}/to/{url.encode().hex()}"
@@ -519,7 +521,7 @@ def test_private_addresses_are_refused(guarded: ServerProcess, target: Target, a
     assert target.hits == []
 
 
-def test_what_the_operator_allowed_is_reached(guarded: ServerProcess, target: Target) -> None:
+def test_what_the_operator_allowed_is_reached(guarded: SyncServerProcess, target: Target) -> None:
     with httpx.Client(base_url=guarded.url, timeout=90) as client:
         for url in (f"http://127.0.0.1:{target.open_port}/", "${WEFT_BASE_URL}/demo/echo"):
             run = client.post("/api/runs?wait=60", json={"document": calling(url)}).json()
@@ -607,7 +609,7 @@ def leaking(port: int) -> dict[str, Any]:
     }
 
 
-def test_a_secret_never_comes_out(guarded: ServerProcess, target: Target, names: dict[str, str]) -> None:
+def test_a_secret_never_comes_out(guarded: SyncServerProcess, target: Target, names: dict[str, str]) -> None:
     seen: dict[str, bytes] = {}
     with httpx.Client(base_url=guarded.url, timeout=90) as client:
         started = client.post("/api/runs?wait=60", json={"document": leaking(target.open_port)})

@@ -18,9 +18,9 @@ import pytest
 
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
-from tests.e2e.conftest import ROOT, ServerProcess
+from tests.support.server import ROOT, SyncServerProcess
 
-Start = Callable[..., ServerProcess]
+Start = Callable[..., SyncServerProcess]
 pytestmark = pytest.mark.timeout(300)  # many processes, one after the other
 # Some work, a pause that outlasts a kill, a loop, a branch of its own; and some work again.
 FLOW: dict[str, Any] = {

@@ -13,10 +13,10 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 PRESSES = 50
-Start = Callable[..., ServerProcess]
+Start = Callable[..., SyncServerProcess]
 KINDS: dict[str, tuple[dict[str, Any], dict[str, Any]]] = {
     "approval": (
         {"type": "approval", "params": {"fields": {"properties": {"n": {"type": "integer"}}}}},

@@ -14,7 +14,7 @@ import signal
 import threading
 from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import Any, Literal
+from typing import Any
 
 from msgspec import Struct
 
@@ -22,14 +22,13 @@ from executor.store.rows import Append, Appended
 from executor.store.sqlite.connection import Connect, plain_connect
 from executor.store.sqlite.readers import plain_read_only
 from executor.store.sqlite.store import SQLiteStore
-from tests.faults.adapter import Rewrite, connects
 from tests.faults.check import violations
-from tests.faults.points import KILLED, PLAYED, SECOND_KILL_EVERY, in_child
+from tests.faults.points import SECOND_KILL_EVERY
 from tests.faults.scenario import Acks, play
-from tests.faults.vfs import Log, Op, See, Vfs, read_log, trouble
+from tests.support.adapter import Rewrite, connects
+from tests.support.child import KILLED, PLAYED, in_child
+from tests.support.vfs import CALL_ACTIONS, CallAction, Log, Op, See, Vfs, read_log, trouble
 
-CallAction = Literal["kill", "EIO", "ENOSPC"]
-CALL_ACTIONS: tuple[CallAction, ...] = ("kill", "EIO", "ENOSPC")
 TROUBLE_LASTS = 12  # operations, at every second point; else one
 VFS = "weft-faults"
 

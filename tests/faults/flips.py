@@ -29,7 +29,7 @@ from executor.errors import WeftError
 from executor.store.sqlite.store import SQLiteStore
 from server import cli
 from tests.faults.calls import play_through
-from tests.faults.points import KILLED, in_child
+from tests.support.child import KILLED, in_child
 
 Verdict = Literal["reported", "refused", "held", "older", "unguarded", "silent", "traceback"]
 BAD: tuple[Verdict, ...] = ("silent", "traceback")

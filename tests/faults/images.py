@@ -14,7 +14,7 @@ from typing import Literal
 
 from msgspec import Struct
 
-from tests.faults.vfs import Entry, File, Op
+from tests.support.vfs import Entry, File, Op
 
 Mode = Literal["dropped", "kept", "torn", "killed"]
 POWER: tuple[Mode, ...] = ("dropped", "kept", "torn")  # nothing of what was not synced; half of it; half of its sectors

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 import argparse
 import asyncio
-import logging
 import os
 import shutil
 import signal
@@ -33,6 +32,7 @@ from executor.store.sqlite.connection import FaultPoint
 from executor.store.sqlite.store import SQLiteStore
 from tests.faults.check import violations
 from tests.faults.scenario import Acks, play
+from tests.support.child import BROKEN, KILLED, PLAYED, in_child
 
 Action = Literal["kill", "raise", "cancel", "delay"]
 ACTIONS: tuple[Action, ...] = ("kill", "raise", "cancel", "delay")
@@ -43,9 +43,6 @@ SECOND_KILL_EVERY = 10
 NEVER_CANCELLED = ("write.claim", "write.renew", "write.mend_clock", "write.put_checkpoint")
 for _block in entry_points(group="weft.blocks"):
     _block.load()  # as networkx
-
-PLAYED, KILLED, BROKEN = 0, -signal.SIGKILL, 3
-CHILD_S_MAX = 100
 
 
 class Breaks(Protocol):
@@ -187,37 +184,6 @@ def _cancel_waiter(store: SQLiteStore, case: Case) -> None:
         return future
 
     store._writer.submit = cancelling  # type: ignore[method-assign, assignment]
-
-
-def in_child(work: Callable[[], None], folder: Path) -> int:
-    """The exit code of a forked child, negative for a signal. What it raised is in `folder/error`."""
-    child = start_child(work, folder)
-    until = time.monotonic() + CHILD_S_MAX
-    while True:
-        done, status = os.waitpid(child, os.WNOHANG)
-        if done:
-            return os.waitstatus_to_exitcode(status)
-        if time.monotonic() > until:
-            os.kill(child, signal.SIGKILL)
-            os.waitpid(child, 0)
-            (folder / "error").write_text(f"it did not end within {CHILD_S_MAX} s")
-            return BROKEN
-        time.sleep(0.005)
-
-
-def start_child(work: Callable[[], None], folder: Path) -> int:
-    child = os.fork()
-    if child == 0:
-        code = BROKEN
-        try:
-            logging.disable(logging.CRITICAL)
-            work()
-            code = PLAYED
-        except BaseException:
-            (folder / "error").write_text(traceback.format_exc())
-        finally:
-            os._exit(code)
-    return child
 
 
 # --- all cases

@@ -28,12 +28,13 @@ from pathlib import Path
 from msgspec import Struct
 
 from tests.faults import calls
-from tests.faults.adapter import Rewrite
 from tests.faults.check import violations
 from tests.faults.flips import run_flips
 from tests.faults.images import Image, distinct, images
-from tests.faults.points import KILLED, PLAYED, in_child, run_all
-from tests.faults.vfs import Op, read_log
+from tests.faults.points import run_all
+from tests.support.adapter import Rewrite
+from tests.support.child import KILLED, PLAYED, in_child
+from tests.support.vfs import Op, read_log
 
 PARTS = ("power", "pragmas", "calls", "flips")
 PLAY_ON_EVERY = 40  # of the distinct images

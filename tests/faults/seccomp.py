@@ -25,7 +25,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from tests.faults.points import BROKEN, CHILD_S_MAX, PLAYED, start_child
+from tests.support.child import BROKEN, CHILD_S_MAX, PLAYED, start_child
 
 
 class Call(Struct, frozen=True):

@@ -30,12 +30,14 @@ from msgspec import Struct
 from executor.store.rows import Append, Appended
 from executor.store.sqlite.store import SQLiteStore
 from tests.faults import calls
-from tests.faults.calls import CALL_ACTIONS, TROUBLE_LASTS, CallAction
+from tests.faults.calls import TROUBLE_LASTS
 from tests.faults.check import violations
-from tests.faults.points import KILLED, PLAYED, SECOND_KILL_EVERY, Summary, in_child, run_all
+from tests.faults.points import SECOND_KILL_EVERY, Summary, run_all
 from tests.faults.power import memory
 from tests.faults.scenario import Acks, play
 from tests.faults.seccomp import KILL, PASS, Call, Decide, forbidden, hold
+from tests.support.child import KILLED, PLAYED, in_child
+from tests.support.vfs import CALL_ACTIONS, CallAction
 
 SUFFIXES = ("", "-wal", "-journal", "-shm")
 WRITES = ("write", "pwrite64", "fallocate")  # what a full disk refuses

@@ -7,7 +7,7 @@ import random
 import pytest
 
 from tests.faults.images import Disk, Files, distinct, images
-from tests.faults.vfs import Entry, Op
+from tests.support.vfs import Entry, Op
 
 
 def disk(*ops: Op) -> Disk:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.load.size import WHOLE, size
+from tests.support.size import WHOLE, size
 
 ROOT = Path(__file__).parents[2]
 EVERY = size(60, 1)

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.load.size import WHOLE, size
+from tests.support.size import WHOLE, size
 
 ROOT = Path(__file__).parents[2]
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 300)]

@@ -22,8 +22,8 @@ from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from server.app import create_app
 from server.settings import Settings
-from tests.faults.adapter import connects
-from tests.faults.vfs import Op, Trouble, Vfs, trouble
+from tests.support.adapter import connects
+from tests.support.vfs import Op, Trouble, Vfs, trouble
 
 DOCUMENT: dict[str, Any] = {
     "format": "weft/1",

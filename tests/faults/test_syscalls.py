@@ -13,9 +13,9 @@ from pathlib import Path
 
 import pytest
 
-from tests.faults.points import KILLED, PLAYED
 from tests.faults.seccomp import KILL, PASS, Call, forbidden, hold
-from tests.load.size import WHOLE, size
+from tests.support.child import KILLED, PLAYED
+from tests.support.size import WHOLE, size
 
 ROOT = Path(__file__).parents[2]
 EVERY = size(600, 1)

@@ -26,11 +26,10 @@ from executor.errors import WeftError
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.sqlite.connection import Connect, Database, plain_connect
 from executor.store.sqlite.writer import as_weft_error
-from tests.faults.adapter import connects
-from tests.faults.calls import CALL_ACTIONS, CallAction
-from tests.faults.points import KILLED, PLAYED, in_child
-from tests.faults.vfs import Op, Vfs, trouble
 from tests.golden.corpus import SCHEMAS, contents, restore
+from tests.support.adapter import connects
+from tests.support.child import KILLED, PLAYED, in_child
+from tests.support.vfs import CALL_ACTIONS, CallAction, Op, Vfs, trouble
 
 VFS = "weft-upgrade"
 NEWEST = packaged_migrations()[-1].number

@@ -29,7 +29,7 @@ import httpx
 import msgspec
 from msgspec import Struct
 
-from tests.e2e.crash.process import ServerProcess, free_port
+from tests.support.server import ServerProcess, free_port
 
 MIB = 1 << 20
 SLOW = 300  # connections that send a header byte by byte

@@ -13,7 +13,7 @@ import pytest
 
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
-from tests.load.size import WHOLE, size
+from tests.support.size import WHOLE, size
 
 RUNS = size(400, 10_000)
 GAP_P99_MS_MAX = 50

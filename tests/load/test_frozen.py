@@ -17,11 +17,10 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.e2e.crash.service import Service, serve
-from tests.e2e.crash.verify import Journal, data_of
-from tests.e2e.crash.workload import chain
-from tests.load.size import WHOLE, size
+from tests.support.journal import Journal, data_of
+from tests.support.server import ServerProcess, free_port
+from tests.support.service import Service, chain, serve
+from tests.support.size import WHOLE, size
 
 SERVERS, RUNS, STOPS = size(2, 4), size(80, 2_000), size(10, 200)
 STEPS, LEASE_S = 3, 1.0

@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 
 from tests.load.hostile import ATTACKS, measure
-from tests.load.size import WHOLE, size
+from tests.support.size import WHOLE, size
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
 

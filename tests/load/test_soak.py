@@ -19,10 +19,10 @@ import pytest
 
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.load.size import WHOLE
 from tests.load.stream import open_stream
 from tests.load.world import ask, chain, sleep
+from tests.support.server import ServerProcess, free_port
+from tests.support.size import WHOLE
 
 SECONDS = float(os.environ.get("WEFT_SOAK_SECONDS") or 6)
 WARM_S = min(1_800.0, SECONDS / 2)  # caches, connections and thread stacks are there by then

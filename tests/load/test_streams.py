@@ -16,10 +16,10 @@ import httpx
 import orjson
 import pytest
 
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.load.size import WHOLE, size
 from tests.load.stream import Frame, open_stream
 from tests.load.world import chain
+from tests.support.server import ServerProcess, free_port
+from tests.support.size import WHOLE, size
 
 pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
 

@@ -10,8 +10,8 @@ import pytest
 
 from executor.engine import Engine
 from executor.runtime.clock import ManualClock
-from tests.load.size import WHOLE, size
 from tests.load.world import opened, sleep
+from tests.support.size import WHOLE, size
 
 TIMERS = size(400, 10_000)
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000

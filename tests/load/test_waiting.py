@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.load.size import WHOLE, size
+from tests.support.size import WHOLE, size
 
 RUNS = size(2_000, 10_000)
 BYTES_PER_RUN_MAX = 2_048

@@ -11,10 +11,10 @@ from executor.core.events import NodeFailed, RunCancelling, RunFinished
 from executor.core.evolve import fold
 from executor.core.state import RunPhase
 from tests.simulation.document import compiled_plan
-from tests.simulation.drive import Drive, Faults
-from tests.simulation.generator import Table, Workflow, generate, plan_of
 from tests.simulation.reference import Verdict, judge
-from tests.simulation.watch import Broken, Observed, require
+from tests.support.core.drive import Drive, Faults
+from tests.support.core.generator import Table, Workflow, generate, plan_of
+from tests.support.core.watch import Broken, Observed, require
 
 PRUNED = ("skipped", None)
 ORDERS = 4  # order 0 is first in, first out, without faults

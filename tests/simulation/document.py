@@ -11,7 +11,7 @@ from typing import Any, Literal
 from compiler.catalog import BlockSpec, Case
 from compiler.compile import compile_document
 from compiler.plan import Plan
-from tests.simulation.generator import ACTIONS, CASES, Block, Workflow, every
+from tests.support.core.generator import ACTIONS, CASES, Block, Workflow, every
 
 _PARAMS: dict[str, Any] = {"type": "object"}
 

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tests.simulation.generator import Block, Place, Table, Workflow, action_route
+from tests.support.core.generator import Block, Place, Table, Workflow, action_route
 
 Labels = frozenset[str]
 

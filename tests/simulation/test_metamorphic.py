@@ -20,10 +20,10 @@ from compiler.compile import compile_document
 from compiler.plan import Plan
 from tests.simulation.check import agree
 from tests.simulation.document import Blocks, document_of
-from tests.simulation.drive import Drive, Faults
-from tests.simulation.generator import Behaviour, Block, Place, Table, Workflow, every, generate
 from tests.simulation.reference import judge
-from tests.simulation.watch import Observed
+from tests.support.core.drive import Drive, Faults
+from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow, every, generate
+from tests.support.core.watch import Observed
 
 SEEDS = 100
 CHUNK = 25

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.node import find_node
+from tests.support.node import find_node
 
 WEB = Path(__file__).parents[2] / "web"
 # In one worker: both want the same Node, which is fetched where there is none.

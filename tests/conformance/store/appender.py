@@ -19,7 +19,7 @@ from pathlib import Path
 
 from executor.store.rows import RunRow
 from executor.store.sqlite.store import SQLiteStore
-from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record
+from tests.support.rows import LEASE_MS, T0, change, new_run, record
 
 
 async def until_killed(path: Path, runs: int) -> None:

@@ -9,7 +9,7 @@ import pytest
 from executor.errors import Fenced
 from executor.store.contract import Store
 from executor.store.rows import CacheRow
-from tests.conformance.store.given import T0, change, owned_run, record, row
+from tests.support.rows import T0, change, owned_run, record, row
 
 
 def cached(key: str = "k", **fields: Any) -> CacheRow:

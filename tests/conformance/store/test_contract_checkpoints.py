@@ -9,7 +9,7 @@ import pytest
 from executor.errors import Fenced
 from executor.store.contract import Store
 from executor.store.rows import CheckpointRow
-from tests.conformance.store.given import LEASE_MS, T0, finish, new_run, owned_run, row
+from tests.support.rows import LEASE_MS, T0, finish, new_run, owned_run, row
 
 
 def checkpoint(node: str = "b@l#2/f[1]", **fields: Any) -> CheckpointRow:

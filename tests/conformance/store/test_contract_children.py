@@ -9,7 +9,7 @@ import pytest
 from executor.errors import Conflict, Fenced
 from executor.store.contract import Store
 from executor.store.rows import NewRun, RunRow
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
 def child(parent: RunRow, id: str, key: str = "call!1", now_ms: int = T0, **fields: Any) -> NewRun:

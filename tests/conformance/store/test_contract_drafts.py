@@ -10,7 +10,7 @@ import pytest
 from executor.store.contract import Store
 from executor.store.rows import DraftHead, DraftRow
 from executor.store.sqlite.store import SQLiteStore
-from tests.conformance.store.given import T0, finish, new_run, owned_run, row
+from tests.support.rows import T0, finish, new_run, owned_run, row
 
 
 async def test_a_new_draft_has_revision_one(store: Store) -> None:

@@ -7,7 +7,7 @@ import pytest
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.store.contract import Store
 from executor.store.rows import FamilyMax, FamilyRow, NewRun, RunRow
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 
 def child(parent: RunRow, id: str) -> NewRun:

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from executor.store.contract import Store
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, row, wait
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, row, wait
 
 
 async def some(store: Store) -> None:

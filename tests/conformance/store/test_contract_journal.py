@@ -9,7 +9,7 @@ import pytest
 from executor.errors import Conflict, Fenced
 from executor.store.contract import Store
 from executor.store.rows import Appended, EventFilter
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
 async def test_seq_is_dense_from_one(store: Store) -> None:

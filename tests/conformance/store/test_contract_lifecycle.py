@@ -7,7 +7,7 @@ import pytest
 from executor.errors import Fenced, NotFound
 from executor.store.contract import Store
 from executor.store.rows import Move, SignalRow
-from tests.conformance.store.given import T0, change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import T0, change, finish, new_run, owned_run, record, row, wait
 
 
 async def test_a_copied_run_has_its_records_waits_and_blobs_from_the_start(store: Store) -> None:

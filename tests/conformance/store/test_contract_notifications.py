@@ -10,7 +10,7 @@ import pytest
 from executor.errors import Fenced
 from executor.store.contract import Store
 from executor.store.rows import NotificationRow, WaitUpdate
-from tests.conformance.store.given import T0, change, finish, owned_run, record, wait
+from tests.support.rows import T0, change, finish, owned_run, record, wait
 
 LEASE = 60_000
 

@@ -9,7 +9,7 @@ import pytest
 from executor.errors import Conflict
 from executor.store.contract import Store
 from executor.store.rows import Mended, RunRow
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 
 async def test_a_new_run_is_queued_and_due(store: Store) -> None:

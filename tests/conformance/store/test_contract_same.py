@@ -12,8 +12,8 @@ from executor.errors import WeftError
 from executor.store.contract import Store
 from executor.store.rows import CheckpointRow, EventFilter, NotificationRow, NotificationStatus, WaitUpdate
 from executor.store.sqlite.store import SQLiteStore
-from tests.conformance.store.given import LEASE_MS, T0, change, new_run, record, wait
 from tests.support.model_store.store import ModelStore
+from tests.support.rows import LEASE_MS, T0, change, new_run, record, wait
 
 STEPS = 300
 RUN_IDS = ["a", "b", "c", "d"]

@@ -4,7 +4,7 @@ from msgspec.structs import replace
 
 from executor.store.contract import Store
 from executor.store.rows import SESSIONS_MAX, SessionRow
-from tests.conformance.store.given import T0
+from tests.support.rows import T0
 
 
 def session(hash: str, at_ms: int = T0) -> SessionRow:

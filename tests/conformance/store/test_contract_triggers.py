@@ -26,7 +26,7 @@ from executor.store.rows import (
     WebhookRow,
 )
 from executor.store.sqlite.store import SQLiteStore
-from tests.conformance.store.given import T0, finish, new_run, row
+from tests.support.rows import T0, finish, new_run, row
 
 HOUR = 3_600_000
 TIMES = ("0 * * * *", "UTC")

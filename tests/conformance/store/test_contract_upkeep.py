@@ -13,8 +13,8 @@ import pytest
 from executor.store.contract import Store
 from executor.store.rows import Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
 from executor.store.sqlite.store import SQLiteStore
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row, wait
 from tests.support.model_store.store import ModelStore
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, record, row, wait
 
 DAY_MS = 86_400_000
 

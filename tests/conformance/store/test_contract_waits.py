@@ -6,7 +6,7 @@ import asyncio
 
 from executor.store.contract import Store
 from executor.store.rows import Answered, WaitUpdate
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
 async def test_facts_keep_their_order_and_their_numbers(store: Store) -> None:

@@ -11,8 +11,8 @@ from executor.store.rows import DeletedWorkflow, LastRun, Stored, VersionRow, Wo
 from executor.store.sqlite.statements import LAST_RUNS_OF_DRAFTS
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.workflows import ALL_HEADS
-from tests.conformance.store.given import T0, finish, new_run, owned_run, row
 from tests.conformance.store.test_contract_triggers import schedule, webhook
+from tests.support.rows import T0, finish, new_run, owned_run, row
 
 
 async def put(store: Store, name: str, n: int, now_ms: int = T0) -> Stored:

@@ -17,7 +17,7 @@ from executor.store.migrate import APPLICATION_ID
 from executor.store.rows import EventFilter
 from executor.store.sqlite.connection import plain_connect
 from executor.store.sqlite.store import SQLiteStore
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
 
 
 async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:

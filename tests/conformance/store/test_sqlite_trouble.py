@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
-import subprocess
-import sys
 import threading
 import time
 from collections.abc import Callable
@@ -18,18 +16,10 @@ from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
 from executor.store.rows import Appended
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import Retry
-from tests.conformance.store.given import T0, change, new_run, owned_run, record, row, wait
+from tests.support.other_process import OtherProcess
+from tests.support.rows import T0, change, new_run, owned_run, record, row, wait
 
 QUICK = Retry(attempts=6, base_ms=1, cap_ms=5)
-
-HOLD_THE_LOCK = """
-import sqlite3, sys
-db = sqlite3.connect(sys.argv[1], isolation_level=None)
-db.execute("BEGIN IMMEDIATE")
-print("held", flush=True)
-sys.stdin.readline()
-db.execute("ROLLBACK")
-"""
 
 
 def poll(condition: Callable[[], bool]) -> None:
@@ -38,21 +28,6 @@ def poll(condition: Callable[[], bool]) -> None:
     while not condition():
         assert time.monotonic() < end
         time.sleep(0.002)
-
-
-class OtherProcess:
-    """Holds the write lock until `let_go`."""
-
-    def __init__(self, path: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-c", HOLD_THE_LOCK, path], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
-        )
-        assert self._process.stdout is not None
-        assert self._process.stdout.readline() == "held\n"
-
-    def let_go(self) -> None:
-        self._process.communicate("\n", timeout=60)
-        assert self._process.returncode == 0
 
 
 async def test_a_short_lock_of_another_process_only_delays(tmp_path: Path) -> None:

@@ -14,9 +14,8 @@ from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import until
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal
-from tests.e2e.crash.workload import chain
+from tests.support.journal import Journal
+from tests.support.service import Service, chain
 
 EACH = 5  # runs of each kind
 OPEN = ("queued", "running", "waiting")

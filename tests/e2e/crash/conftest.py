@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.e2e.crash.service import Service, serve
+from tests.support.server import ServerProcess, free_port
+from tests.support.service import Service, serve
 
 
 class Servers:

@@ -12,7 +12,7 @@ import httpx
 import pytest
 
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.verify import Journal, log_is_clean
+from tests.support.journal import Journal, log_is_clean
 
 DOCUMENT = {
     "format": "weft/1",

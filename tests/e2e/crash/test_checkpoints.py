@@ -12,9 +12,9 @@ import httpx
 import pytest
 
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.process import ROOT
 from tests.e2e.crash.test_resume import ended
-from tests.e2e.crash.verify import Journal, log_is_clean
+from tests.support.journal import Journal, log_is_clean
+from tests.support.server import ROOT
 
 ITEMS = ["one", "two", "three", "four", "five"]
 STOP = 3

@@ -16,9 +16,9 @@ import pytest
 
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import until
-from tests.e2e.crash.process import ServerProcess
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal, log_is_clean
+from tests.support.journal import Journal, log_is_clean
+from tests.support.server import ServerProcess
+from tests.support.service import Service
 
 DAY_MS = 24 * 3600 * 1000
 KILLS = int(os.environ.get("WEFT_CRASH_KILLS", "50")) // 5

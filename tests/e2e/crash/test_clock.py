@@ -18,10 +18,10 @@ from tests.e2e.crash.altered import Wall
 from tests.e2e.crash.client import EACH, Client, nap, sound
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import until
-from tests.e2e.crash.process import free_port
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal, data_of
-from tests.load.size import WHOLE
+from tests.support.journal import Journal, data_of
+from tests.support.server import free_port
+from tests.support.service import Service
+from tests.support.size import WHOLE
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 NAP_S = HOUR_S / 2

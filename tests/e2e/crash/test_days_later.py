@@ -19,8 +19,8 @@ from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal
+from tests.support.journal import Journal
+from tests.support.service import Service
 
 DAY_MS = 24 * 3600 * 1000
 SECRET = b"0123456789abcdef"

@@ -20,8 +20,8 @@ from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.disk import NoDisk, SmallDisk, small_disk
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.load.size import WHOLE, size
+from tests.support.server import ServerProcess, free_port
+from tests.support.size import WHOLE, size
 
 ALL = 40  # runs
 MANY = size(120, 1_000)

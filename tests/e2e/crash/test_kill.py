@@ -16,9 +16,10 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crash.people import People
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.e2e.crash.verify import Journal, log_is_clean
+from tests.e2e.crash.verify import holds
 from tests.e2e.crash.workload import jobs
+from tests.support.journal import Journal, log_is_clean
+from tests.support.server import ServerProcess, free_port
 
 KILLS = int(os.environ.get("WEFT_CRASH_KILLS", "50"))
 SEED = int(os.environ.get("WEFT_CRASH_SEED") or random.SystemRandom().randrange(10**6))
@@ -76,7 +77,7 @@ async def test_nothing_is_lost_or_done_twice_over_many_kills(tmp_path: Path) -> 
     found.all_succeeded()
     found.results_are_recorded_once()
     found.no_call_to_itself_failed()
-    found.holds(ledger)
+    holds(found, ledger)
     log_is_clean(log)
     assert len(ledger.runs) >= KILLS, "too little was under way to prove anything"
 

@@ -12,10 +12,9 @@ import pytest
 
 from executor.runtime.clock import ManualClock
 from tests.e2e.crash.people import until
-from tests.e2e.crash.service import Service
 from tests.e2e.crash.test_days_later import ended, engine_on
-from tests.e2e.crash.verify import Journal
-from tests.e2e.crash.workload import chain
+from tests.support.journal import Journal
+from tests.support.service import Service, chain
 
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS

@@ -14,11 +14,11 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.conformance.store.test_sqlite_trouble import OtherProcess
 from tests.e2e.crash.client import EACH, Client, nap, sound
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.service import Service
-from tests.load.size import WHOLE
+from tests.support.other_process import OtherProcess
+from tests.support.service import Service
+from tests.support.size import WHOLE
 
 NEW = 20  # runs that are asked for while it is locked
 NAP_S = 1.0

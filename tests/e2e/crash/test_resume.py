@@ -14,9 +14,9 @@ import pytest
 
 from tests.e2e.crash.altered import Wall
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.process import ServerProcess
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal
+from tests.support.journal import Journal
+from tests.support.server import ServerProcess
+from tests.support.service import Service
 
 HOUR_S = 3_600
 FORM = {"type": "object", "properties": {"note": {"type": "string"}}}

@@ -8,9 +8,10 @@ import time
 
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import People, until
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal, log_is_clean
-from tests.e2e.crash.workload import Job, chain, jobs
+from tests.e2e.crash.verify import holds
+from tests.e2e.crash.workload import Job, jobs
+from tests.support.journal import Journal, log_is_clean
+from tests.support.service import Service, chain
 
 STOPS = 2
 
@@ -49,7 +50,7 @@ async def test_a_stop_under_load_loses_nothing(servers: Servers, service: Servic
     journal.all_succeeded()
     journal.results_are_recorded_once()
     journal.no_call_to_itself_failed()
-    journal.holds(people.ledger)
+    holds(journal, people.ledger)
     log_is_clean(servers.log)
     print(f"stopped after {', '.join(f'{s:.1f}' for s in took)} s; {len(journal.runs)} runs")
     print(f"{sum(journal.lost_attempts().values())} attempts lost; {dict(people.ledger.counts)}")

@@ -9,10 +9,10 @@ from pathlib import Path
 
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import People, until
-from tests.e2e.crash.process import ServerProcess, free_port, freeze_outside_a_write
-from tests.e2e.crash.service import Service
-from tests.e2e.crash.verify import Journal, log_is_clean
-from tests.e2e.crash.workload import Job, chain
+from tests.e2e.crash.workload import Job
+from tests.support.journal import Journal, log_is_clean
+from tests.support.server import ServerProcess, free_port, freeze_outside_a_write
+from tests.support.service import Service, chain
 
 RUNS = 30
 STEPS = 5

@@ -12,7 +12,7 @@ from executor.engine import Engine
 from executor.errors import AlreadyAnswered
 from executor.runtime.clock import ManualClock
 from tests.e2e.crash.test_days_later import DAY_MS, ended, engine_on
-from tests.e2e.crash.verify import Journal
+from tests.support.journal import Journal
 
 RACES = 30
 ROUNDS = 3

@@ -50,24 +50,6 @@ def jobs() -> list[Job]:
     return listed
 
 
-def chain(service: str, steps: int = 5) -> dict[str, Any]:
-    """Calls `service` once for each step, one after the other; says which server calls and what the step before got."""
-    blocks: dict[str, Any] = {"start": {"type": "start"}}
-    edges = []
-    for number in range(1, steps + 1):
-        before = f"<step{number - 1}.body.serial>" if number > 1 else None
-        blocks[f"step{number}"] = {
-            "type": "http",
-            "params": {
-                "method": "POST",
-                "url": f"{service}/step/{number}",
-                "body": {"server": "${WEFT_BASE_URL}", "before": before},
-            },
-        }
-        edges.append({"source": f"step{number - 1}" if number > 1 else "start", "target": f"step{number}"})
-    return {"format": "weft/1", "name": "chain", "blocks": blocks, "edges": edges}
-
-
 def _example(name: str) -> dict[str, Any]:
     document: dict[str, Any] = json.loads((EXAMPLES / f"{name}.json").read_text())
     return document

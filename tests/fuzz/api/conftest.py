@@ -6,8 +6,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.conftest import ServerProcess
 from tests.fuzz.api.world import TIMEOUT_S, TOKEN, World
+from tests.support.server import SyncServerProcess
 
 HERE = Path(__file__).parent
 TEST_S = 600  # a thousand requests, on a machine that is busy with other things
@@ -24,22 +24,22 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 
 @pytest.fixture(scope="package")
-def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[ServerProcess]:
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
     folder = tmp_path_factory.mktemp("openapi")
-    process = ServerProcess(folder, {"WEFT_TOKEN": TOKEN}, log=folder / "log")
+    process = SyncServerProcess(folder, {"WEFT_TOKEN": TOKEN}, log=folder / "log")
     yield process
     if process.running:
         process.kill()
 
 
 @pytest.fixture
-def world(server: ServerProcess) -> Iterator[World]:
+def world(server: SyncServerProcess) -> Iterator[World]:
     """New things for each test, because other tests delete theirs."""
     yield World(server)
     well(server)
 
 
-def well(server: ServerProcess) -> None:
+def well(server: SyncServerProcess) -> None:
     """The server is as well afterwards as before."""
     assert httpx.get(f"{server.url}/healthz", timeout=TIMEOUT_S).status_code == 200
     log = (server.folder / "log").read_text()

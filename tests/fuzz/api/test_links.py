@@ -12,9 +12,9 @@ import schemathesis
 from schemathesis import BaseSchema, Config, Response
 
 from server.routes import TABLE
-from tests.e2e.conftest import ServerProcess
 from tests.fuzz.api.conftest import well
 from tests.fuzz.api.world import ASKING, BEARER, ENDING, TIMEOUT_S, World
+from tests.support.server import SyncServerProcess
 
 Request = dict[str, Any]
 # A link is written as (from where, where to).
@@ -29,14 +29,14 @@ HOOK = {"workflow": "ending", "version": 1, "auth": "token"}
 PENDING = {"status": "pending", "kind": "approval"}
 
 
-def read_schema(server: ServerProcess) -> BaseSchema:
+def read_schema(server: SyncServerProcess) -> BaseSchema:
     # Streams are read to their end.
     config = Config.from_dict({"max-stream-events": 10_000, "request-timeout": TIMEOUT_S})
     return schemathesis.openapi.from_url(f"{server.url}/openapi.json", config=config)
 
 
 @pytest.fixture(scope="module")
-def api(server: ServerProcess) -> Iterator[Api]:
+def api(server: SyncServerProcess) -> Iterator[Api]:
     """For all of these: what they change they have made themselves."""
     with httpx.Client(base_url=server.url, headers=BEARER, timeout=TIMEOUT_S) as client:
         yield Api(World(server), client)

@@ -15,10 +15,10 @@ from schemathesis import BaseSchema, Config
 from schemathesis.engine import Status, events, from_schema
 
 from server.routes import TABLE
-from tests.e2e.conftest import ServerProcess
 from tests.fuzz.api.promises import filter_failure, meet
 from tests.fuzz.api.world import BEARER, TIMEOUT_S, World
-from tests.load.size import size
+from tests.support.server import SyncServerProcess
+from tests.support.size import size
 
 SHOWN = [spec for spec in TABLE if spec.documented]
 TAGS = sorted({spec.tag for spec in SHOWN})
@@ -130,7 +130,7 @@ def test_chains_of_links(world: World) -> None:
 
 @pytest.mark.soak
 @pytest.mark.timeout(0)
-def test_other_requests_in_each_round(server: ServerProcess) -> None:
+def test_other_requests_in_each_round(server: SyncServerProcess) -> None:
     until, seed = time.monotonic() + float(os.environ.get("WEFT_SOAK_SECONDS", "0")), 0
     while not seed or time.monotonic() < until:
         seed += 1

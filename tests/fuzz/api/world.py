@@ -8,7 +8,7 @@ from typing import Any
 
 import httpx
 
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 TOKEN = "a-token-of-the-server"
 BEARER = {"Authorization": f"Bearer {TOKEN}"}
@@ -43,7 +43,7 @@ class World:
     """`known`: what stands for a parameter of an operation, by the beginning of its label or of its path, and the name
     of the parameter. `version`: of `asking`, the newest."""
 
-    def __init__(self, server: ServerProcess) -> None:
+    def __init__(self, server: SyncServerProcess) -> None:
         self.server = server
         self.url = server.url
         self.version = 0

@@ -11,8 +11,9 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check, open_read_only
-from tests.unit.executor.children.given import Hold, engine_on, value
-from tests.unit.executor.lifecycle.given import chain, until
+from tests.support.blocks import Hold
+from tests.support.documents import chain, value
+from tests.support.runs import engine_on, until_event
 
 LEASE_MS = 600_000  # its renewal, at which an owner looks for news anyway, does not come within a test
 
@@ -25,12 +26,12 @@ async def test_v1_none_of_sixty_cancels_is_lost(tmp_path: Path) -> None:
     ):
         runs = [(await driver.submit(chain("a", "b", a={"type": "hold"}, b=value(1)))).run for _ in range(60)]
         for run in runs:
-            await until(driver, run, "node.started", "a")
+            await until_event(driver, run, "node.started", "a")
         for run in runs:
             assert await other.cancel(run, "enough")
         hold.free.set()
         for run in runs:
-            await until(driver, run, "run.finished")
+            await until_event(driver, run, "run.finished")
         ended = [(await other.get_run(run)).status for run in runs]
         assert ended == ["cancelled"] * 60
     with closing(open_read_only(db)) as file:
@@ -72,7 +73,7 @@ async def test_v1_nothing_starts_after_the_cancel(tmp_path: Path) -> None:
         count.then = cancel
         run = (await driver.submit(document)).run
         asked.set_result(run)
-        await until(driver, run, "run.finished")
+        await until_event(driver, run, "run.finished")
         assert (await driver.get_run(run)).status == "cancelled"
         assert count.calls == 3
 
@@ -81,7 +82,7 @@ async def test_v1_the_doctor_finds_a_run_that_ended_without_having_heard(tmp_pat
     db = tmp_path / "weft.db"
     async with engine_on(db) as engine:
         run = (await engine.submit(chain("a", a=value(1)))).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
     store = SQLiteStore(db)
     await store.open()
     await store._writer.submit(lambda tx: tx.db.execute("UPDATE runs SET cancel_n = 1") and None)

@@ -20,9 +20,9 @@ from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import LOOK_EVERY_S
 from executor.upkeep.backup import BackupUnusable, backup, inspect
 from executor.upkeep.doctor import examine
-from tests.conformance.store.given import T0, change, new_run, owned_run, record
-from tests.unit.executor.children.given import engine_on, value
-from tests.unit.executor.lifecycle.given import chain
+from tests.support.documents import chain, value
+from tests.support.rows import T0, change, new_run, owned_run, record
+from tests.support.runs import engine_on
 
 
 def remove(db: Path) -> None:

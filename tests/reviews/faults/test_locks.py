@@ -14,9 +14,9 @@ from executor.errors import DatabaseWriteFailed
 from executor.store.patience import patience
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import Retry
-from tests.conformance.store.given import change, owned_run, record
-from tests.conformance.store.test_sqlite_trouble import OtherProcess
 from tests.reviews.security.edge import serving
+from tests.support.other_process import OtherProcess
+from tests.support.rows import change, owned_run, record
 
 DOCUMENT = {"format": "weft/1", "name": "hello", "blocks": {"start": {"type": "start"}}, "edges": []}
 WITHIN_S = 5

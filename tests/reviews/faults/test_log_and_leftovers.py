@@ -15,8 +15,8 @@ from executor.runtime.clock import ManualClock
 from executor.store.rows import Mended
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import PART_KEPT_S, backup
-from tests.conformance.store.given import new_run
-from tests.unit.executor.children.given import engine_on
+from tests.support.rows import new_run
+from tests.support.runs import engine_on
 
 
 class LateStore(SQLiteStore):

@@ -10,8 +10,9 @@ from executor.engine import Engine
 from executor.runtime.clock import ManualClock
 from executor.services import RunLimits
 from executor.store.rows import TERMINAL
-from tests.unit.executor.children.given import Hold, Probe, engine_on
-from tests.unit.executor.lifecycle.given import Step, chain, until
+from tests.support.blocks import Hold, Probe, Step
+from tests.support.documents import chain
+from tests.support.runs import engine_on, until_event
 
 LEASE_MS = 15_000
 SIZE = 200_000
@@ -35,7 +36,7 @@ async def test_v7_runs_are_taken_into_memory_by_their_bytes(tmp_path: Path) -> N
     async with engine_on(tmp_path / "weft.db", Probe(), hold, clock=clock, limits=limits) as engine:
         runs = [(await engine.submit(resting())).run for _ in range(30)]
         for run in runs:
-            await until(engine, run, "run.parked")
+            await until_event(engine, run, "run.parked")
         async with asyncio.timeout(30):
             while len(engine._parts.owned):
                 await asyncio.sleep(0.01)
@@ -64,14 +65,14 @@ async def test_v7_small_runs_pass_by_large_ones(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Probe(), hold, clock=clock, limits=limits) as engine:
         large = [(await engine.submit(resting())).run for _ in range(3)]
         for run in large:
-            await until(engine, run, "run.parked")
+            await until_event(engine, run, "run.parked")
         clock.advance(3_600_000)
         await one_is_in(engine)
         small = (await engine.submit(chain("a", a={"type": "probe"}))).run
-        await until(engine, small, "run.finished")
+        await until_event(engine, small, "run.finished")
         hold.free.set()
         for run in large:
-            await until(engine, run, "run.finished")
+            await until_event(engine, run, "run.finished")
 
 
 async def test_v7_a_stop_lets_go_of_runs_that_wait_for_memory(tmp_path: Path) -> None:
@@ -79,7 +80,7 @@ async def test_v7_a_stop_lets_go_of_runs_that_wait_for_memory(tmp_path: Path) ->
     async with engine_on(db, Probe(), hold, clock=clock, limits=RunLimits(memory_bytes=SIZE)) as engine:
         runs = [(await engine.submit(resting())).run for _ in range(5)]
         for run in runs:
-            await until(engine, run, "run.parked")
+            await until_event(engine, run, "run.parked")
         clock.advance(3_600_000)
         await one_is_in(engine)
         await engine.stop_working(grace_s=0)
@@ -88,7 +89,7 @@ async def test_v7_a_stop_lets_go_of_runs_that_wait_for_memory(tmp_path: Path) ->
     hold.free.set()
     async with engine_on(db, Probe(), hold, clock=clock) as engine:
         for run in runs:
-            await until(engine, run, "run.finished")
+            await until_event(engine, run, "run.finished")
 
 
 async def lost(db: Path, clock: ManualClock, runs: int, times: int) -> list[str]:
@@ -118,7 +119,7 @@ async def test_v7_what_is_lost_together_is_repeated(tmp_path: Path) -> None:
     runs = await lost(db, clock, runs=3, times=12)
     async with engine_on(db, Step(), clock=clock) as engine:
         for run in runs:
-            await until(engine, run, "run.finished")
+            await until_event(engine, run, "run.finished")
             assert (await engine.run_row(run)).status == "succeeded"
 
 

@@ -13,7 +13,7 @@ from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
-from tests.unit.executor.blocks.serve import Request, answer, http
+from tests.support.endpoints import Request, answer, http
 
 RUNS, POSTS, CONNECTIONS, ANSWERS_AFTER_S = 60, 5, 10, 0.2
 # A third of the time for which the last POST has to wait.

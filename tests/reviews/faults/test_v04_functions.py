@@ -12,15 +12,15 @@ from typing import Any
 import httpx
 import pytest
 
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 PLACE = "tests.reviews.faults.functions"
 FUNCTIONS = ",".join(f"{PLACE}:{name}" for name in ("quick", "asleep", "spin", "aside", "block"))
 
 
 @pytest.fixture
-def server(tmp_path: Path) -> Iterator[ServerProcess]:
-    process = ServerProcess(tmp_path, {"WEFT_FUNCTIONS": FUNCTIONS}, log=tmp_path / "log")
+def server(tmp_path: Path) -> Iterator[SyncServerProcess]:
+    process = SyncServerProcess(tmp_path, {"WEFT_FUNCTIONS": FUNCTIONS}, log=tmp_path / "log")
     yield process
     if process.running:
         process.kill()
@@ -55,7 +55,7 @@ def _large(blocks: int) -> dict[str, Any]:
     }
 
 
-async def test_v04_functions_left_behind_starve_nothing(server: ServerProcess) -> None:
+async def test_v04_functions_left_behind_starve_nothing(server: SyncServerProcess) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
         left = await _run(client, _call("asleep", 1, 40, seconds=600))
         assert left["status"] == "failed" and left["error"]["code"] == "timeout"
@@ -74,7 +74,7 @@ async def test_v04_functions_left_behind_starve_nothing(server: ServerProcess) -
         assert (await _run(client, checked))["status"] == "succeeded"
 
 
-async def test_v04_the_time_of_a_function_begins_with_it(server: ServerProcess) -> None:
+async def test_v04_the_time_of_a_function_begins_with_it(server: SyncServerProcess) -> None:
     """100 calls of a second, 32 at the same time: the last ones wait longer than their time limit."""
     async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
         began = time.monotonic()
@@ -83,7 +83,7 @@ async def test_v04_the_time_of_a_function_begins_with_it(server: ServerProcess) 
         assert time.monotonic() - began >= 3, "no more than the limit run at the same time"
 
 
-async def test_v04_a_stop_ends_and_names_what_holds_on(server: ServerProcess) -> None:
+async def test_v04_a_stop_ends_and_names_what_holds_on(server: SyncServerProcess) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
         failed = await _run(client, _call("spin", 1))
         assert failed["status"] == "failed" and failed["error"]["code"] == "timeout"
@@ -94,7 +94,7 @@ async def test_v04_a_stop_ends_and_names_what_holds_on(server: ServerProcess) ->
     )
 
 
-async def test_v04_a_stop_ends_although_a_function_left_a_thread_of_its_own(server: ServerProcess) -> None:
+async def test_v04_a_stop_ends_although_a_function_left_a_thread_of_its_own(server: SyncServerProcess) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
         failed = await _run(client, _call("aside", 1))
         assert failed["status"] == "failed" and failed["error"]["code"] == "timeout"
@@ -102,7 +102,7 @@ async def test_v04_a_stop_ends_although_a_function_left_a_thread_of_its_own(serv
     assert "threads have not ended after 5 s" in (server.folder / "log").read_text()
 
 
-async def test_v04_a_second_signal_ends_a_server_whose_event_loop_is_held(server: ServerProcess) -> None:
+async def test_v04_a_second_signal_ends_a_server_whose_event_loop_is_held(server: SyncServerProcess) -> None:
     async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
         await client.post("/api/runs", json={"document": _call("block")})
     await asyncio.sleep(2)

@@ -22,7 +22,7 @@ from executor.errors import BlockError
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
-from tests.unit.executor.blocks.serve import answer, http
+from tests.support.endpoints import answer, http
 
 
 @contextmanager

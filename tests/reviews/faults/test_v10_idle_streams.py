@@ -15,8 +15,9 @@ from executor.engine import Engine
 from executor.runtime import lookout
 from server.app import build_engine, create_app
 from server.settings import Settings
-from tests.unit.executor.children.given import Hold, engine_on
-from tests.unit.executor.lifecycle.given import chain, until
+from tests.support.blocks import Hold
+from tests.support.documents import chain
+from tests.support.runs import engine_on, until_event
 
 READERS = 50
 
@@ -35,7 +36,7 @@ async def test_v10_idle_readers_share_one_look_a_second(tmp_path: Path, monkeypa
     async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
         runs = [(await engine.submit(chain("a", a={"type": "hold"}))).run for _ in range(3)]
         for run in runs:
-            await until(engine, run, "node.started", "a")
+            await until_event(engine, run, "node.started", "a")
         readers = [asyncio.create_task(read_to_end(front, runs[n % 3])) for n in range(READERS)]
         asked: Counter[str] = Counter()
         whole = type(front.store._readers).all  # type: ignore[attr-defined]
@@ -60,7 +61,7 @@ async def test_v10_nothing_looks_when_nothing_is_read(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         reader = asyncio.create_task(read_to_end(front, run))
         hold.free.set()
         await reader
@@ -74,13 +75,13 @@ async def test_v10_a_commit_of_another_process_is_signalled(tmp_path: Path) -> N
     params = {"title": "Go on?"}
     async with engine_on(path) as engine, engine_on(path, work=False) as front:
         run = (await engine.submit(chain("a", a={"type": "approval", "params": params}))).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         cursor = front.cursor(run, 0)
         while await cursor.take():
             pass
         signal = cursor.watch()
         await engine.cancel(run)
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         async with asyncio.timeout(60):
             await signal
 

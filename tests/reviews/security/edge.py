@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.e2e.crash.process import ServerProcess, free_port
+from tests.support.server import ServerProcess, free_port
 
 
 @asynccontextmanager

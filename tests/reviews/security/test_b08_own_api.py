@@ -14,14 +14,14 @@ from executor.blocks import addresses
 from executor.blocks.outbound import GuardedClient
 from executor.blocks.own import Own
 from executor.errors import BlockError
-from tests.e2e.conftest import ServerProcess
-from tests.unit.executor.blocks.serve import Request, answer, http
+from tests.support.endpoints import Request, answer, http
+from tests.support.server import SyncServerProcess
 
 
 @pytest.fixture
 def server(tmp_path: Path) -> Any:
     """The operator has allowed the whole machine: that is not the server itself."""
-    process = ServerProcess(tmp_path, {"WEFT_ALLOW_PRIVATE": "127.0.0.0/8,::1/128,localhost"})
+    process = SyncServerProcess(tmp_path, {"WEFT_ALLOW_PRIVATE": "127.0.0.0/8,::1/128,localhost"})
     yield process
     process.kill()
 
@@ -45,7 +45,7 @@ def _calls(urls: list[str], method: str = "GET") -> dict[str, Any]:
     }
 
 
-async def _outcomes(server: ServerProcess, urls: list[str], method: str = "GET") -> list[Any]:
+async def _outcomes(server: SyncServerProcess, urls: list[str], method: str = "GET") -> list[Any]:
     """For each URL the status it answered, or the code of the error."""
     async with httpx.AsyncClient(base_url=server.url, timeout=100) as client:
         response = await client.post("/api/runs?wait=60", json={"document": _calls(urls, method)})
@@ -55,7 +55,7 @@ async def _outcomes(server: ServerProcess, urls: list[str], method: str = "GET")
     return [one[0]["status"] if isinstance(one, list) else one["error"]["code"] for one in results]
 
 
-async def test_b08_the_api_is_closed_in_every_spelling_and_the_doors_are_open(server: ServerProcess) -> None:
+async def test_b08_the_api_is_closed_in_every_spelling_and_the_doors_are_open(server: SyncServerProcess) -> None:
     port = server.url.rpartition(":")[2]
     hosts = (
         "127.0.0.1",
@@ -87,7 +87,7 @@ async def test_b08_the_api_is_closed_in_every_spelling_and_the_doors_are_open(se
     assert await _outcomes(server, [f"{server.url}/api/upkeep/gc"], "POST") == ["address_refused"]
 
 
-async def test_b08_no_redirect_leads_to_the_server(server: ServerProcess) -> None:
+async def test_b08_no_redirect_leads_to_the_server(server: SyncServerProcess) -> None:
     def away(request: Request) -> bytes:
         return answer(302, location=f"{server.url}{request.target}")
 

@@ -13,8 +13,8 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, Services
+from tests.support.endpoints import smtp
 from tests.support.model_store.store import ModelStore
-from tests.unit.executor.blocks.serve import smtp
 
 EVIL = "v@evil.test"
 NAMES = [

@@ -12,8 +12,8 @@ from pathlib import Path
 import httpx
 import pytest
 
-from tests.e2e.crash.process import ROOT
 from tests.reviews.security.edge import connect, head, read_to_end, serving, with_descriptors
+from tests.support.server import ROOT
 
 MIB = 1 << 20
 

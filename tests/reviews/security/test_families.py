@@ -12,8 +12,9 @@ from executor.engine import Engine
 from executor.services import RunLimits
 from executor.store.rows import FamilyMax
 from executor.upkeep.invariants import check, open_read_only
-from tests.unit.executor.children.given import Probe, call, caller, document, ended, engine_on
-from tests.unit.executor.lifecycle.given import until
+from tests.support.blocks import Probe
+from tests.support.documents import call, caller, document
+from tests.support.runs import ended, engine_on, until_event
 
 BOMB = document(
     "bomb",
@@ -153,7 +154,7 @@ async def test_b07_a_family_that_puts_out_too_much_ends(tmp_path: Path) -> None:
     async with engine_on(db, Probe(), limits=RunLimits(family_bytes=2_000_000)) as engine:
         await engine.save_workflow(looped(10))
         run = (await engine.submit(several)).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         await nothing_open(engine)
         view = await engine.get_run(run)
         assert view.status == "failed" and view.error is not None and "limit_family_bytes" in view.error["message"]

@@ -13,7 +13,8 @@ from executor.runtime.loop import INLINE_BATCH_BYTES, RunLoop
 from executor.runtime.turns import STEPS_MAX, Turns
 from executor.store.rows import Append, Appended
 from executor.store.sqlite.store import SQLiteStore
-from tests.unit.executor.children.given import document, engine_on
+from tests.support.documents import document
+from tests.support.runs import engine_on
 
 LARGE = 300_000
 

@@ -19,8 +19,8 @@ from executor.runtime.hub import Deltas, Hub
 from server.client.sse_parser import SseParser
 from server.http.sse import Streams, _parted
 from server.settings import Limits
-from tests.conformance.store.given import record
-from tests.unit.executor.children.given import engine_on
+from tests.support.rows import record
+from tests.support.runs import engine_on
 from tests.unit.server.test_sse import SCOPE, Reader, stream
 
 TALKERS = 20

@@ -21,7 +21,7 @@ from executor.runtime.attempt_log import LINES_MAX, LOG_BYTES_MAX, TEXT_BYTES_MA
 from executor.store.rows import EventFilter
 from executor.upkeep.invariants import check, open_read_only
 from executor.values.redact import Redactor
-from tests.unit.executor.children.given import engine_on
+from tests.support.runs import engine_on
 
 Json = dict[str, Any]
 

@@ -12,7 +12,7 @@ from executor.engine import Engine
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
-from tests.unit.executor.blocks.serve import Request, answer, http
+from tests.support.endpoints import Request, answer, http
 
 
 async def _run(db: Path, url: str, place: str, attempts: int) -> tuple[Any, list[Any]]:

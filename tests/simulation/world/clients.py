@@ -20,10 +20,10 @@ from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.runtime.links import purpose_of
 from executor.store.rows import TERMINAL, Record
 from executor.views import Submitted
-from tests.simulation.generator import ACTIONS
-from tests.simulation.watch import Broken
 from tests.simulation.world.script import CHILD, UNWIRED, Case
 from tests.simulation.world.server import Lost
+from tests.support.core.generator import ACTIONS
+from tests.support.core.watch import Broken
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World

@@ -16,7 +16,7 @@ from itertools import count
 from random import Random
 from typing import Any, TypeVar
 
-from tests.simulation.watch import Broken
+from tests.support.core.watch import Broken
 
 T = TypeVar("T")
 

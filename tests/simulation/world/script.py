@@ -22,11 +22,11 @@ from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Si
 from executor.blocks.registry import Registry
 from executor.errors import BlockError
 from tests.simulation.document import Blocks, document_of
-from tests.simulation.generator import ACTIONS, Behaviour, Block, Place, Table, Workflow, every, generate
 from tests.simulation.reference import Verdict, judge
 from tests.simulation.world.disk import Disk
 from tests.simulation.world.ledger import Ledger
 from tests.simulation.world.loop import PROCESS
+from tests.support.core.generator import ACTIONS, Behaviour, Block, Place, Table, Workflow, every, generate
 
 LABELS = range(6, 46)  # a world has several runs, and each of their steps is a commit
 FAR_S = 40 * 86_400  # no wait of a world lasts so long

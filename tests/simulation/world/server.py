@@ -13,10 +13,10 @@ from executor.journal import reader
 from executor.runtime import pages
 from executor.services import Services
 from executor.store.rows import Record
-from tests.simulation.watch import Broken
 from tests.simulation.world.disk import WorldStore
 from tests.simulation.world.loop import Process, WorldLoop, begin
 from tests.simulation.world.script import Expressions
+from tests.support.core.watch import Broken
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World

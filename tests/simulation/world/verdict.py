@@ -17,8 +17,8 @@ from executor.store.rows import TERMINAL, Record
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check
 from tests.simulation.check import agree
-from tests.simulation.watch import Broken, Observed, Watch, require
 from tests.simulation.world.script import CHILD
+from tests.support.core.watch import Broken, Observed, Watch, require
 
 if TYPE_CHECKING:
     from tests.simulation.world.world import World

@@ -14,7 +14,6 @@ from typing import Any, TypeVar
 
 from executor.engine import Engine
 from executor.store.sqlite import writes
-from tests.simulation.watch import Broken, Observed
 from tests.simulation.world.clients import Clients
 from tests.simulation.world.disk import Disk, Trap
 from tests.simulation.world.faults import Faults
@@ -24,6 +23,7 @@ from tests.simulation.world.script import Case, Script
 from tests.simulation.world.sealed import sealed
 from tests.simulation.world.server import LEASE_MS, Lost, Server, WallClock
 from tests.simulation.world.verdict import audit, pronounce
+from tests.support.core.watch import Broken, Observed
 
 T = TypeVar("T")
 

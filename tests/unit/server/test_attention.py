@@ -17,7 +17,7 @@ from executor.engine import Engine
 from executor.services import MailSettings
 from server.app import build_engine, create_app
 from server.settings import Settings
-from tests.unit.executor.blocks.serve import answer, http
+from tests.support.endpoints import answer, http
 from tests.unit.server.conftest import BASE
 
 HTML = {"accept": "text/html"}

@@ -11,8 +11,8 @@ from executor.blocks.base import Done
 from executor.blocks.email import block
 from executor.errors import BlockError
 from executor.services import MailSettings, Services
+from tests.support.endpoints import smtp
 from tests.unit.executor.blocks.flow import context
-from tests.unit.executor.blocks.serve import smtp
 
 
 def _services(port: int | None = None, **env: str) -> Services:

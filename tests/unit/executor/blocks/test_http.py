@@ -10,8 +10,8 @@ from executor.blocks.base import Done
 from executor.blocks.http import GuardedClient, block
 from executor.errors import BlockError
 from executor.services import Services
+from tests.support.endpoints import answer, http
 from tests.unit.executor.blocks.flow import context
-from tests.unit.executor.blocks.serve import answer, http
 
 NOW_MS = 1_700_000_000_000
 

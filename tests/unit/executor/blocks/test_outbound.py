@@ -12,7 +12,7 @@ import pytest
 from executor.blocks import outbound
 from executor.blocks.outbound import GuardedClient
 from executor.errors import BlockError
-from tests.unit.executor.blocks.serve import Request, Server, answer, http
+from tests.support.endpoints import Request, Server, answer, http
 
 
 @pytest.fixture

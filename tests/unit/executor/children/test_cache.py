@@ -12,8 +12,10 @@ import pytest
 from executor.errors import BlockError
 from executor.runtime.clock import ManualClock
 from executor.values.cache import OUTPUT_MAX_BYTES
+from tests.support.blocks import Probe
+from tests.support.documents import document
 from tests.support.model_store.store import ModelStore
-from tests.unit.executor.children.given import Probe, document, engine_on, events_of, ran
+from tests.support.runs import engine_on, events_of, ran
 
 
 def asking(value: Any = "<input.q>", name: str = "rates", block: str = "rate", **policy: Any) -> dict[str, Any]:

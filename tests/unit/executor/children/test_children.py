@@ -14,21 +14,9 @@ from executor.runtime.children import DEPTH_MAX
 from executor.runtime.clock import ManualClock
 from executor.store.rows import Append, Appended
 from executor.store.sqlite.store import SQLiteStore
-from tests.unit.executor.children.given import (
-    ASKING,
-    Hold,
-    Probe,
-    call,
-    caller,
-    document,
-    ended,
-    engine_on,
-    events_of,
-    ran,
-    token_of,
-    until_asked,
-    value,
-)
+from tests.support.blocks import Hold, Probe
+from tests.support.documents import ASKING, call, caller, document, value
+from tests.support.runs import ended, engine_on, events_of, ran, token_of, until_asked
 
 DOUBLE = document(
     "double",

@@ -5,7 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tests.unit.executor.children.given import ASKING, Probe, call, document, ended, engine_on, ran, token_of
+from tests.support.blocks import Probe
+from tests.support.documents import ASKING, call, document
+from tests.support.runs import ended, engine_on, ran, token_of
 
 NUMBER: dict[str, Any] = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
 

@@ -24,7 +24,7 @@ from executor.core.decide import commands_of, decide, outstanding
 from executor.core.evolve import fold
 from executor.core.explain import explain
 from executor.core.state import State, encode
-from tests.simulation.generator import Block, Rates, Workflow, plan_of
+from tests.support.core.generator import Block, Rates, Workflow, plan_of
 
 T0 = 1_000_000  # the time at which stories start, in ms
 Shape = Mapping[str, "str | Block"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from executor.core.state import encode
-from tests.simulation.generator import Block
+from tests.support.core.generator import Block
 from tests.unit.executor.core.story import Story, loop, parallel
 
 

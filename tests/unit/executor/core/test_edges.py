@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.simulation.generator import Block
+from tests.support.core.generator import Block
 from tests.unit.executor.core.story import Story, block
 
 

@@ -11,8 +11,9 @@ import pytest
 from executor.errors import BadRequest, Conflict, NotFound
 from executor.runtime.clock import ManualClock
 from executor.views import rerun
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import Step, chain, journal, looped, outputs, seq_of, settled, until
+from tests.support.blocks import Step
+from tests.support.documents import chain, looped
+from tests.support.runs import engine_on, journal, outputs, seq_of, settled, until_event
 
 Json = dict[str, Any]
 
@@ -79,7 +80,7 @@ async def test_what_was_under_way_starts_anew_and_is_not_lost(tmp_path: Path) ->
     mail.holding["mail"] = asyncio.Event()
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         source = (await engine.submit(chain("mail", mail={"type": "mail"}))).run
-        at = await until(engine, source, "node.started", "mail")
+        at = await until_event(engine, source, "node.started", "mail")
         await mail.until_ran("mail")
         free = mail.holding.pop("mail")
         forked = await engine.lifecycle.fork(source, at)
@@ -130,7 +131,7 @@ async def test_a_timer_keeps_its_time(tmp_path: Path) -> None:
         forked = await engine.lifecycle.fork(source, at)
         assert (await settled(engine, forked.run)).status == "waiting"
         clock.advance(1_800_001)
-        await until(engine, forked.run, "run.finished")
+        await until_event(engine, forked.run, "run.finished")
 
 
 async def test_variables_are_as_they_were_then(tmp_path: Path) -> None:
@@ -150,10 +151,10 @@ async def test_the_end_of_a_run_is_not_copied(tmp_path: Path) -> None:
         source = (await engine.submit(chain("a", "ask", ask=ask))).run
         await settled(engine, source)
         await engine.cancel(source, "enough")
-        await until(engine, source, "run.finished")
+        await until_event(engine, source, "run.finished")
         end = (await engine.get_run(source)).seq
         forked = await engine.lifecycle.fork(source, end)
-        assert forked.seq == await until(engine, source, "run.cancelling") - 1
+        assert forked.seq == await until_event(engine, source, "run.cancelling") - 1
         view = await settled(engine, forked.run)
         assert (view.status, [wait.status for wait in view.waits]) == ("waiting", ["pending"])
 
@@ -202,14 +203,14 @@ async def test_a_child_run_is_the_other_runs_so_a_fork_calls_again(tmp_path: Pat
         await settled(engine, source)
         at = await seq_of(engine, source, "wait.opened", "call")
         forked = await engine.lifecycle.fork(source, at)
-        await until(engine, forked.run, "wait.opened", "call", count=2)
+        await until_event(engine, forked.run, "wait.opened", "call", count=2)
         [child] = await engine.store.list_children(forked.run)
         assert child.parent_key == "call!2"
-        await until(engine, child.id, "wait.opened", "ask")
+        await until_event(engine, child.id, "wait.opened", "ask")
         [wait] = await engine.list_waits(run=child.id)
         assert wait.link is not None
         await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
-        await until(engine, forked.run, "run.finished")
+        await until_event(engine, forked.run, "run.finished")
         assert (await engine.get_run(forked.run)).status == "succeeded"
         assert (await engine.get_run(source)).status == "waiting"
 
@@ -284,7 +285,7 @@ async def test_signals_that_came_early_are_taken_along(tmp_path: Path) -> None:
     hold = step.holding["a"] = asyncio.Event()
     async with engine_on(tmp_path / "weft.db", step) as engine:
         source = (await engine.submit(signalled("a"))).run
-        at = await until(engine, source, "node.started", "a")
+        at = await until_event(engine, source, "node.started", "a")
         await engine.signal(source, "go", 1, dedupe_key="first")
         await engine.signal(source, "other", 2)
         early = await engine.lifecycle.fork(source, at)
@@ -313,7 +314,7 @@ async def test_a_wait_that_was_open_is_not_answered_by_the_signal_that_came_late
         opened = await seq_of(engine, source, "wait.opened", "go")
         clock.advance(1_000)
         await engine.signal(source, "go", "answers go")
-        await until(engine, source, "wait.opened", "more")
+        await until_event(engine, source, "wait.opened", "more")
         clock.advance(1_000)
         await engine.signal(source, "later", "is for nobody")
         before = await engine.lifecycle.fork(source, opened)

@@ -12,8 +12,9 @@ from compiler.compile import compile_document
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.views import WaitView
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import Step, chain, settled, until
+from tests.support.blocks import Step
+from tests.support.documents import chain
+from tests.support.runs import engine_on, settled, until_event
 
 MAIL = {"type": "mail", "name": "Tell them", "assign": "$.told"}
 
@@ -24,7 +25,7 @@ async def lose(path: Path, mail: Step) -> str:
     async with engine_on(path, Step(), mail) as engine:
         document = chain("first", "mail", "last", mail=MAIL) | {"variables": {"told": None}}
         run = (await engine.submit(document)).run
-        await until(engine, run, "node.started", "mail")
+        await until_event(engine, run, "node.started", "mail")
         await mail.until_ran("mail")
         await engine.stop_working(grace_s=0)
     mail.holding.clear()
@@ -32,7 +33,7 @@ async def lose(path: Path, mail: Step) -> str:
 
 
 async def question(engine: Engine, run: str) -> WaitView:
-    await until(engine, run, "wait.opened", "mail")
+    await until_event(engine, run, "wait.opened", "mail")
     return (await engine.list_waits(run=run))[0]
 
 
@@ -90,7 +91,7 @@ async def test_the_question_outlives_another_restart(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         assert (await question(engine, run)).id == wait.id == "mail!1"
         await engine.answer(token_of(await question(engine, run)), {}, "retry")
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert mail.ran["mail"] == 2
 
 
@@ -109,14 +110,14 @@ async def test_why_tells_of_losses_while_the_next_attempt_runs(tmp_path: Path) -
     run = await lose(tmp_path / "weft.db", mail)
     mail.holding["mail"] = asyncio.Event()
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
-        await until(engine, run, "node.started", "mail", count=2)
+        await until_event(engine, run, "node.started", "mail", count=2)
         [why] = await engine.why(run, "mail")
         assert (why.state, why.reasons) == (
             "running",
             ("attempt 2 is running", "1 earlier attempt ended without a result"),
         )
         mail.holding["mail"].set()
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
 
 
 @pytest.mark.parametrize(
@@ -152,9 +153,9 @@ async def test_the_author_may_say_what_a_loss_means(tmp_path: Path, on_lost: str
     document = chain("mail", mail={"type": "mail", "policy": {"on_lost": on_lost}})
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         run = (await engine.submit(document)).run
-        await until(engine, run, "node.started", "mail")
+        await until_event(engine, run, "node.started", "mail")
         await engine.stop_working(grace_s=0)
     mail.holding.clear()
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert (await engine.get_run(run)).status == status

@@ -13,8 +13,9 @@ from executor.engine import Engine
 from executor.errors import Conflict, NotFound
 from executor.journal import reader
 from executor.upkeep.gc import collect
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import Step, chain, looped, outputs, settled, until
+from tests.support.blocks import Step
+from tests.support.documents import chain, looped
+from tests.support.runs import engine_on, outputs, settled, until_event
 
 Json = dict[str, Any]
 ASK = {"type": "approval", "params": {"title": "OK?", "actions": ["yes", "no"]}}
@@ -33,7 +34,7 @@ async def say_yes(engine: Engine, run: str) -> None:
     [wait] = await engine.list_waits(run=run)
     assert wait.link is not None
     await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
-    await until(engine, run, "run.finished")
+    await until_event(engine, run, "run.finished")
 
 
 async def test_a_waiting_run_goes_on_with_the_new_version(tmp_path: Path) -> None:
@@ -88,11 +89,11 @@ async def test_attempts_under_way_are_not_lost(tmp_path: Path) -> None:
         await engine.save_workflow(old)
         await engine.save_workflow(new)
         run = (await engine.submit("chain", version=1)).run
-        await until(engine, run, "node.started", "mail")
+        await until_event(engine, run, "node.started", "mail")
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
-        await until(engine, run, "node.succeeded", "extra")
+        await until_event(engine, run, "node.succeeded", "extra")
         mail.holding["mail"].set()
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert (view.status, mail.ran["mail"], step.ran["b"]) == ("succeeded", 1, 1)
         assert [(n.attempt, n.lost) for n in view.nodes if n.key == "mail"] == [(1, 0)]
@@ -105,11 +106,11 @@ async def test_a_move_while_an_attempt_runs_can_be_followed_by_a_cancel(tmp_path
         await engine.save_workflow(chain("a", "b"))
         await engine.save_workflow(chain("a", "b", "c"))
         run = (await engine.submit("chain", version=1)).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         assert (await engine.lifecycle.migrate(run, 1, LONG_S)).moved
         await engine.cancel(run)
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert (await engine.get_run(run)).status == "cancelled"
 
 
@@ -121,11 +122,11 @@ async def test_a_loop_goes_on_where_it_was(tmp_path: Path) -> None:
         await engine.save_workflow(new)
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         for iteration in range(3):
-            await until(engine, run, "wait.opened", "b", count=iteration + 1)
+            await until_event(engine, run, "wait.opened", "b", count=iteration + 1)
             [wait] = await engine.list_waits(run=run)
             assert wait.link is not None
             await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = outputs(await engine.get_run(run))
         assert [view[f"a@l#{n}"]["value"] for n in range(3)] == [0, "new", "new"]
 
@@ -275,7 +276,7 @@ async def test_nobody_works_and_the_answer_says_so(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
         assert not (await front.lifecycle.migrate(run, 2, wait_s=0.3)).moved
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
-        await until(engine, run, "run.migrated")
+        await until_event(engine, run, "run.migrated")
         assert (await engine.get_run(run)).version == 2
 
 

@@ -9,8 +9,9 @@ import orjson
 
 from executor.engine import Engine
 from executor.runtime.worker import STALLS_MAX
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import Step, chain, settled, until
+from tests.support.blocks import Step
+from tests.support.documents import chain
+from tests.support.runs import engine_on, settled, until_event
 
 
 async def claimed_in_vain(engine: Engine, run: str, times: int) -> None:
@@ -25,7 +26,7 @@ async def held(path: Path, step: Step) -> str:
     step.holding["a"] = asyncio.Event()
     async with engine_on(path, step) as engine:
         run = (await engine.submit(chain("a", "b"))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         await step.until_ran("a")
         await engine.stop_working(grace_s=0)
     step.holding.clear()
@@ -38,7 +39,7 @@ async def test_a_run_that_gets_nowhere_fails_with_the_reason(tmp_path: Path) -> 
     async with engine_on(tmp_path / "weft.db", step, work=False) as front:
         await claimed_in_vain(front, run, STALLS_MAX)
     async with engine_on(tmp_path / "weft.db", step) as engine:
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         row = await engine.run_row(run)
         assert row.status == "failed"
         error = orjson.loads(row.error or b"null")

@@ -10,7 +10,8 @@ import pytest
 from executor.engine import Engine
 from executor.errors import CorruptJournal
 from executor.topics import removed_blocks
-from tests.unit.executor.children.given import document, engine_on
+from tests.support.documents import document
+from tests.support.runs import engine_on
 
 
 def flow(*blocks: str) -> dict[str, Any]:

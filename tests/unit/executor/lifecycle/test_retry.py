@@ -9,8 +9,9 @@ import pytest
 
 from executor.errors import Conflict, NotFound
 from executor.runtime.clock import ManualClock
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import Step, chain, looped, outputs, settled, until
+from tests.support.blocks import Step
+from tests.support.documents import chain, looped
+from tests.support.runs import engine_on, outputs, settled, until_event
 
 Json = dict[str, Any]
 
@@ -94,11 +95,11 @@ async def test_the_next_attempt_of_an_open_run_is_due_now(tmp_path: Path) -> Non
     slow = {"policy": {"retry": {"max_attempts": 2, "initial_ms": 3_600_000, "max_ms": 3_600_000}}}
     async with engine_on(tmp_path / "weft.db", step, clock=ManualClock()) as engine:
         run = (await engine.submit(chain("a", "b", a=slow))).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         step.failing.clear()
         retried = await engine.lifecycle.retry(run, "a")
         assert (retried.how, retried.run, retried.created) == ("now", run, False)
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         types = [record.type for record in await engine.store.read_events(run) if record.node == "a"]
         assert types == ["node.started", "retry.scheduled", "retry.hastened", "node.started", "node.succeeded"]
         assert (await engine.get_run(run)).status == "succeeded"
@@ -112,13 +113,13 @@ async def test_a_run_that_ends_before_it_hears_of_a_retry_is_not_said_to_retry(
     slow = {"policy": {"retry": {"max_attempts": 2, "initial_ms": 3_600_000, "max_ms": 3_600_000}}}
     async with engine_on(tmp_path / "weft.db", step, clock=ManualClock()) as engine:
         run = (await engine.submit(chain("a", a=slow))).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         post_fact = engine.store.post_fact
 
         async def too_late(*args: Any) -> bool:
             monkeypatch.undo()
             await engine.cancel(run)
-            await until(engine, run, "run.finished")
+            await until_event(engine, run, "run.finished")
             return await post_fact(*args)
 
         monkeypatch.setattr(engine.store, "post_fact", too_late)

@@ -28,7 +28,7 @@ from executor.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore
 from executor.views import NotificationView, WaitView
-from tests.unit.executor.blocks.serve import Request, Server, answer, http, smtp
+from tests.support.endpoints import Request, Server, answer, http, smtp
 
 SECRET = b"0123456789abcdef"
 CANARY = 'c4nary-in-"the"-path'

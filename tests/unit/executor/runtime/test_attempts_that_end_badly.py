@@ -12,8 +12,8 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Outcome, Suspend
 from executor.errors import BlockError
 from executor.runtime import loop as run_loop
-from tests.unit.executor.children.given import document, ended, engine_on
-from tests.unit.executor.lifecycle.given import chain, until
+from tests.support.documents import chain, document
+from tests.support.runs import ended, engine_on, until_event
 
 
 class Gate:
@@ -76,7 +76,7 @@ async def test_an_attempt_is_told_to_stop_once(tmp_path: Path, monkeypatch: pyte
         run = (await engine.submit(cancelling("start a", "start b", "start bad"))).run
         await gate.until_began(3)
         gate.gates["bad"].set()
-        await until(engine, run, "node.failed", "a")
+        await until_event(engine, run, "node.failed", "a")
         await asyncio.sleep(0)
         gate.gates["cleaned"].set()
         view = await ended(engine, run)
@@ -112,7 +112,7 @@ async def test_whatever_a_handler_raises_is_the_failure_of_its_block(
 ) -> None:
     async with engine_on(tmp_path / "weft.db", Raises(error)) as engine:
         run = (await engine.submit(chain("a", a={"type": "raises"}))).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert view.status == "failed"
         assert view.error is not None
@@ -129,7 +129,7 @@ async def test_whatever_a_handler_raises_is_the_failure_of_its_block(
 async def test_an_error_of_javascript_may_hold_half_a_character(tmp_path: Path, block: dict[str, Any]) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
         run = (await engine.submit(chain("a", a=block))).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert (await engine.get_run(run)).status == "failed"
 
 
@@ -149,7 +149,7 @@ async def test_a_pause_that_can_not_be_written_down_is_the_failure_of_its_block(
 ) -> None:
     async with engine_on(tmp_path / "weft.db", Asks(**asked)) as engine:
         run = (await engine.submit(chain("a", a={"type": "asks"}))).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert view.error is not None
         assert (view.error["code"], view.error["block"]) == ("payload_invalid", "a")

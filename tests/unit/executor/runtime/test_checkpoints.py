@@ -16,8 +16,8 @@ from executor.blocks.python import Python
 from executor.errors import BlockError, DatabaseUnavailable, Fenced
 from executor.runtime import checkpoints
 from executor.store.rows import CheckpointRow
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import chain, looped, outputs, settled, until
+from tests.support.documents import chain, looped
+from tests.support.runs import engine_on, outputs, settled, until_event
 
 Json = dict[str, Any]
 RETRY: Json = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}, "on_lost": "retry"}
@@ -75,7 +75,7 @@ async def test_a_run_made_of_another_one_starts_without(tmp_path: Path) -> None:
         told.left.clear()
         retried = await engine.lifecycle.retry(source, "a")
         await settled(engine, retried.run)
-        second = await until(engine, source, "node.started", "a", count=2)
+        second = await until_event(engine, source, "node.started", "a", count=2)
         forked = await engine.lifecycle.fork(source, second)  # attempt 2 was under way
         await settled(engine, forked.run)
     assert [left[1:] for left in told.left] == [

@@ -12,8 +12,9 @@ from compiler.catalog import BlockSpec
 from executor import engine as engines
 from executor.blocks.base import Context, Done
 from executor.runtime.clock import ManualClock
-from tests.unit.executor.children.given import Hold, engine_on
-from tests.unit.executor.lifecycle.given import chain, until
+from tests.support.blocks import Hold
+from tests.support.documents import chain
+from tests.support.runs import engine_on, until_event
 
 
 async def test_waiting_for_a_run_of_another_process_leaves_nothing_behind(
@@ -24,7 +25,7 @@ async def test_waiting_for_a_run_of_another_process_leaves_nothing_behind(
     path = tmp_path / "weft.db"
     async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         assert (await front.wait_finished(run, 0.1)).status == "running"
         assert front._hub._waiters == {}
         hold.free.set()
@@ -43,7 +44,7 @@ async def test_live_text_can_be_sent_whatever_it_holds(tmp_path: Path) -> None:
         run = (await engine.submit(chain("a", "b", a={"type": "hold"}, b={"type": "says"}))).run
         deltas = engine.deltas(run)
         hold.free.set()
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert deltas.take() == {"b": r"reading caf\udce9"}
         deltas.close()
 
@@ -65,10 +66,10 @@ async def test_who_waits_for_a_run_sleeps_through_its_timers_with_it(tmp_path: P
     document = chain("a", a=timer) if whose == "its own" else chain("c", c=calling)
     async with engine_on(tmp_path / "weft.db", clock=clock) as engine:
         run = (await engine.submit(document)).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         async with asyncio.timeout(30):
             for one in [run, *(child.id for child in await engine.store.list_children(run))]:
-                await until(engine, one, "run.parked")
+                await until_event(engine, one, "run.parked")
                 while (await engine.run_row(one)).lease_owner is not None:
                     await asyncio.sleep(0.01)
         waiting = asyncio.create_task(engine.wait_finished(run, 110))

@@ -6,8 +6,9 @@ from pathlib import Path
 from typing import Any
 
 from executor.values.payload import DEPTH_MAX, SIZE_MAX_BYTES
-from tests.unit.executor.children.given import Hold, Probe, caller, document, engine_on, token_of
-from tests.unit.executor.lifecycle.given import until
+from tests.support.blocks import Hold, Probe
+from tests.support.documents import caller, document
+from tests.support.runs import engine_on, token_of, until_event
 
 
 async def test_a_child_may_put_out_more_than_a_block(tmp_path: Path) -> None:
@@ -21,7 +22,7 @@ async def test_a_child_may_put_out_more_than_a_block(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", probe) as engine:
         await engine.save_workflow(child)
         run = (await engine.submit(caller(workflow="child"))).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert view.error is not None
         assert (view.error["code"], view.error["block"]) == ("payload_invalid", "call")
@@ -31,11 +32,11 @@ async def test_an_answer_that_just_fits_does_not_with_the_name_of_who_gave_it(tm
     async with engine_on(tmp_path / "weft.db") as engine:
         asks = {"ask": {"type": "approval", "params": {"fields": {"properties": {"text": {"type": "string"}}}}}}
         run = (await engine.submit(document("asks", "start ask", blocks=asks))).run
-        await until(engine, run, "wait.opened")
+        await until_event(engine, run, "wait.opened")
         [wait] = await engine.list_waits(run=run)
         just = "x" * (SIZE_MAX_BYTES - len('{"text":""}'))
         await engine.answer(token_of(wait.link), {"text": just}, action="approve", by="Ada")
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert view.error is not None
         assert (view.error["code"], view.error["block"]) == ("payload_too_large", "ask")
@@ -52,7 +53,7 @@ async def test_a_signal_that_came_early_is_taken_while_other_blocks_run(tmp_path
         row = document("early", "start held", "start first", "first go", blocks=blocks)
         run = (await engine.submit(row)).run
         await engine.signal(run, "go", 5)
-        await until(engine, run, "wait.closed", "go")
+        await until_event(engine, run, "wait.closed", "go")
         hold.free.set()
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert (await engine.get_run(run)).status == "succeeded"

@@ -13,8 +13,8 @@ from executor.runtime.clock import ManualClock
 from executor.store.rows import SignalRow
 from executor.upkeep.doctor import examine
 from executor.upkeep.findings import Evidence
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import chain, until
+from tests.support.documents import chain
+from tests.support.runs import engine_on, until_event
 
 HOUR_MS = 3_600_000
 PAUSES: dict[str, dict[str, Any]] = {
@@ -29,7 +29,7 @@ async def over(engine: Engine, clock: ManualClock, kind: str, pause: dict[str, A
     """A run of one pause, after the pause has ended in its way."""
     document = chain("p", p=PAUSES[kind] | pause) | {"variables": variables}
     run = (await engine.submit(document)).run
-    await until(engine, run, "run.parked")
+    await until_event(engine, run, "run.parked")
     if kind == "answer":
         [wait] = await engine.list_waits(run=run)
         assert wait.link is not None
@@ -38,7 +38,7 @@ async def over(engine: Engine, clock: ManualClock, kind: str, pause: dict[str, A
         await engine.signal(run, "go", 5)
     else:
         clock.advance(61_000)
-    await until(engine, run, "run.finished")
+    await until_event(engine, run, "run.finished")
     return await engine.get_run(run)
 
 
@@ -82,7 +82,7 @@ async def test_secrets_that_come_from_outside_are_not_recorded(tmp_path: Path, k
     async with engine_on(tmp_path / "weft.db", env=env) as engine:
         pause = {"type": "signal", "params": {"name": "go", "correlation": "${KEY}"}} if kind == "signal" else {}
         run = (await engine.submit(chain("p", p=PAUSES[kind] | pause))).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         if kind == "signal":
             await engine.signal(run, "go", {"said": "wrong"}, correlation="another", by=said)
             await engine.signal(run, "go", {"said": "wrong"}, correlation=env["OTHER"], by=said)
@@ -92,7 +92,7 @@ async def test_secrets_that_come_from_outside_are_not_recorded(tmp_path: Path, k
             [wait] = await engine.list_waits(run=run)
             assert wait.link is not None
             await engine.answer(wait.link.rpartition("/")[2], {"said": said}, "approve", said)
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
     assert (view.output["payload"] if kind == "signal" else view.output)["said"] == "it is [redacted]"
     report = examine(tmp_path / "weft.db", time.time_ns() // 1_000_000, evidence=Evidence(secrets=[*env.values()]))
@@ -118,9 +118,9 @@ async def test_a_signal_and_an_expiry_at_the_same_time_leave_row_and_journal_of_
         monkeypatch.setattr(engine.store, "unconsumed_signals", slowly)
         pause = {"type": "signal", "params": {"name": "go", "expires_in_s": 60, "on_expire": "continue"}}
         run = (await engine.submit(chain("p", p=pause))).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         await engine.signal(run, "go", 5)
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         [wait] = await engine.store.list_waits(None, run)
         closed = [event async for event in engine.stream(run) if event.type == "wait.closed"]
         assert [event.data["outcome"] for event in closed] == [wait.status]
@@ -133,12 +133,12 @@ async def test_a_signal_that_came_in_time_is_taken_after_the_time(tmp_path: Path
     pause = {"type": "signal", "params": {"name": "go", "expires_in_s": 60}}
     async with engine_on(tmp_path / "weft.db", clock=clock) as engine:
         run = (await engine.submit(chain("p", p=pause))).run
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
     async with engine_on(tmp_path / "weft.db", clock=clock, work=False) as front:
         await front.signal(run, "go", 5)
     clock.advance(61_000)
     async with engine_on(tmp_path / "weft.db", clock=clock) as engine:
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
     assert (view.status, view.output["payload"]) == ("succeeded", 5)
     assert not examine(tmp_path / "weft.db", clock.now_ms()).findings

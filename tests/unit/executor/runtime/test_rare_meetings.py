@@ -16,8 +16,9 @@ from executor.runtime import launch, worker
 from executor.runtime.clock import ManualClock
 from executor.runtime.recover import recover
 from executor.store.rows import RunRow
-from tests.unit.executor.children.given import Hold, engine_on
-from tests.unit.executor.lifecycle.given import chain, until
+from tests.support.blocks import Hold
+from tests.support.documents import chain
+from tests.support.runs import engine_on, until_event
 
 HOUR_MS = 3_600_000
 
@@ -41,12 +42,12 @@ async def test_the_time_of_a_retry_that_was_hastened_does_not_expire_what_came_o
     document = {"format": "weft/1", "name": "two", "blocks": blocks, "edges": edges}
     async with engine_on(tmp_path / "weft.db", Ask(), hold := Hold(), clock=clock) as engine:
         run = (await engine.submit(document)).run
-        await until(engine, run, "retry.scheduled")
+        await until_event(engine, run, "retry.scheduled")
         await engine.lifecycle.retry(run, "a")
-        await until(engine, run, "wait.opened")
+        await until_event(engine, run, "wait.opened")
         clock.advance(61_000)  # `b` keeps the run in memory, and its timers
         hold.free.set()
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         [wait] = await engine.store.list_waits(None, run)
         assert wait.status == "pending"
 
@@ -63,7 +64,7 @@ async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
         engine_on(tmp_path / "weft.db", clock=ManualClock(now_ms + 2 * HOUR_MS), work=False) as front,
     ):
         run = (await front.submit({"format": "weft/1", "blocks": {"start": {"type": "start"}}, "edges": []})).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
 
 
 async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
@@ -85,9 +86,9 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
 
         monkeypatch.setattr(engine.store, "claim", late)
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         hold.free.set()
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert told_late == [run]
         assert (await engine.run_row(run)).epoch == 1
 
@@ -95,7 +96,7 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
 async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         await engine.store.post_fact(run, b'{"type": "signal", "name": "of another process"}', engine.now_ms())
         await engine.stop_working(grace_s=0)
         row = await engine.run_row(run)
@@ -106,7 +107,7 @@ async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -
 async def test_a_run_that_went_on_elsewhere_while_it_was_read_is_not_called_damaged(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         row = await engine.run_row(run)
         with pytest.raises(Fenced):
             await recover(engine._parts, replace(row, epoch=row.epoch - 1, seq=1))
@@ -157,7 +158,7 @@ async def test_a_child_is_prepared_though_the_database_can_not_be_read_for_a_mom
 
         monkeypatch.setattr(engine.store, "list_ancestors", now_and_then)
         run = (await engine.submit(document)).run
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert view.status == status
         if status == "failed":
@@ -170,12 +171,12 @@ async def test_a_run_that_ends_while_it_is_read_is_shown_as_of_one_event(
 ) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         list_waits = engine.store.list_waits
 
         async def ended(*args: Any) -> Any:  # read behind the run's row, before its events
             hold.free.set()
-            await until(engine, run, "run.finished")
+            await until_event(engine, run, "run.finished")
             return await list_waits(*args)
 
         monkeypatch.setattr(engine.store, "list_waits", ended)
@@ -190,13 +191,13 @@ async def test_a_run_that_goes_on_while_it_is_compared_is_compared_as_it_was(
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         one, two = [(await engine.submit(chain("a", a={"type": "hold"}))).run for _ in range(2)]
         for run in (one, two):
-            await until(engine, run, "node.started", "a")
+            await until_event(engine, run, "node.started", "a")
         read_events = engine.store.read_events
 
         async def ended(*args: Any) -> Any:
             monkeypatch.undo()
             await engine.cancel(two)
-            await until(engine, two, "run.finished")
+            await until_event(engine, two, "run.finished")
             return await read_events(*args)
 
         monkeypatch.setattr(engine.store, "read_events", ended)
@@ -215,7 +216,7 @@ async def test_who_waits_for_a_run_does_so_though_the_clock_is_set_meanwhile(
     document = chain("a", "pause", a={"type": "hold"}, pause={"type": "wait", "params": {"seconds": 30}})
     async with engine_on(tmp_path / "weft.db", hold := Hold(), clock=clock, lease_ms=10 * HOUR_MS) as engine:
         run = (await engine.submit(document)).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         looks, get_run = 0, engine.store.get_run
 
         async def looked(id: str) -> RunRow | None:
@@ -225,7 +226,7 @@ async def test_who_waits_for_a_run_does_so_though_the_clock_is_set_meanwhile(
             if looks == 1:
                 clock.advance(HOUR_MS)
                 hold.free.set()
-                await until(engine, run, "run.parked")
+                await until_event(engine, run, "run.parked")
             return row
 
         monkeypatch.setattr(engine.store, "get_run", looked)

@@ -9,9 +9,10 @@ import pytest
 
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import Retry
-from tests.conformance.store.test_sqlite_trouble import OtherProcess
-from tests.unit.executor.children.given import engine_on
-from tests.unit.executor.lifecycle.given import Json, Step, chain, journal, outputs, until
+from tests.support.blocks import Step
+from tests.support.documents import Json, chain
+from tests.support.other_process import OtherProcess
+from tests.support.runs import engine_on, journal, outputs, until_event
 
 
 async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
@@ -19,7 +20,7 @@ async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
     free = step.holding["a"] = asyncio.Event()
     async with engine_on(path, step) as engine:
         run = (await engine.submit(document)).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         stop = asyncio.create_task(engine.stop_working(grace_s=30))
         async with asyncio.timeout(30):
             while not engine._worker._stopping:
@@ -38,7 +39,7 @@ async def test_what_was_not_begun_is_not_lost(tmp_path: Path, on_lost: str) -> N
     document = chain("a", "b", b={"policy": {"on_lost": on_lost}})
     run = await stopped_while_it_held(tmp_path / "weft.db", step, document)
     async with engine_on(tmp_path / "weft.db", step) as engine:
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         view = await engine.get_run(run)
         assert (view.status, step.ran) == ("succeeded", {"a": 1, "b": 1})
         assert [attempt for type, _, attempt in await journal(engine, run) if type == "node.started"] == [1, 1, 1]
@@ -51,7 +52,7 @@ async def test_a_run_that_also_waits_does_not_fall_asleep_over_it(tmp_path: Path
     document["edges"].append({"source": "start", "target": "ask"})
     run = await stopped_while_it_held(tmp_path / "weft.db", step, document)
     async with engine_on(tmp_path / "weft.db", step) as engine:
-        await until(engine, run, "run.parked")
+        await until_event(engine, run, "run.parked")
         assert outputs(await engine.get_run(run))["b"]["n"] == 1
 
 
@@ -63,7 +64,7 @@ async def test_a_lock_of_another_process_does_not_keep_it_from_stopping(tmp_path
     store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=for_ever)
     async with engine_on(store, step, lease_ms=300) as engine:
         run = (await engine.submit(chain("a", "b"))).run
-        await until(engine, run, "node.started", "a")
+        await until_event(engine, run, "node.started", "a")
         other = OtherProcess(store.path)
         try:
             step.holding.pop("a").set()
@@ -76,5 +77,5 @@ async def test_a_lock_of_another_process_does_not_keep_it_from_stopping(tmp_path
         assert (await engine.run_row(run)).status == "running"
         assert (await journal(engine, run))[-1] == ("node.started", "a", 1)
     async with engine_on(tmp_path / "weft.db", step) as engine:
-        await until(engine, run, "run.finished")
+        await until_event(engine, run, "run.finished")
         assert (await engine.get_run(run)).status == "succeeded"

@@ -20,8 +20,8 @@ from executor.upkeep.gc import Collected, collect, preview
 from executor.upkeep.invariants import check, open_read_only
 from server.app import build_engine
 from server.settings import Settings
-from tests.conformance.store.given import LEASE_MS, T0, change, finish, new_run, record, row
 from tests.support.model_store.store import ModelStore
+from tests.support.rows import LEASE_MS, T0, change, finish, new_run, record, row
 from tests.unit.executor.upkeep.conftest import block, document
 
 DAY_MS = 86_400_000

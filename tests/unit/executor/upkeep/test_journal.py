@@ -14,8 +14,8 @@ from executor.journal.codec import Codec
 from executor.store.rows import Record
 from executor.upkeep.findings import Finding
 from executor.upkeep.journal import JournalCheck
-from tests.simulation.drive import Drive, Faults
-from tests.simulation.generator import Table, generate, plan_of
+from tests.support.core.drive import Drive, Faults
+from tests.support.core.generator import Table, generate, plan_of
 
 
 class Recording(Drive):

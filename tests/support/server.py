@@ -1,6 +1,8 @@
-"""A server process that tests may kill, freeze and stop: in a process group of its own, on a port that stays the same.
+"""Real server processes.
 
-`ServerProcess.start` does not wait, so that a server can be killed while it starts; `ready` does.
+`ServerProcess` is one that asyncio tests kill, freeze and stop: in a process group of its own, on a port that stays the
+same. `ServerProcess.start` does not wait, so that a server can be killed while it starts; `ready` does.
+`SyncServerProcess` waits until it is ready, on a free port.
 """
 
 from __future__ import annotations
@@ -11,12 +13,14 @@ import random
 import signal
 import socket
 import sqlite3
+import subprocess
 import sys
 import time
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from contextlib import nullcontext
 from pathlib import Path
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[2]
 READY = b"weft is ready: "
 # Below the range from which the kernel takes ports for outgoing connections (32768 and up): nobody else sits on ours
 # while its server is down, and a client that calls it then cannot end up connected to itself.
@@ -37,7 +41,6 @@ class ServerProcess:
     ) -> ServerProcess:
         """`module` is run as `weft`; `tests.e2e.crash.altered` is that with another clock or less patience. `within`: a
         command that runs what follows it, in its own process."""
-        own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
         with log.open("ab") as stderr:
             process = await asyncio.create_subprocess_exec(
                 *within,
@@ -46,7 +49,7 @@ class ServerProcess:
                 module,
                 "serve",
                 cwd=ROOT,
-                env={**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), "WEFT_TOKEN": "off", **environ},
+                env=_environment(db, port, environ),
                 stdout=asyncio.subprocess.PIPE,
                 stderr=stderr,
                 start_new_session=True,
@@ -108,6 +111,67 @@ class ServerProcess:
 
     async def _ended(self) -> None:
         await self._process.communicate()  # to the end of its output: that closes the pipe
+
+
+class SyncServerProcess:
+    """`url` has no trailing slash. `kill` is kill -9, `stop` is SIGTERM and returns the exit code. `log`: a file that
+    takes what the server writes to stderr. `python`: one that has weft installed, instead of this checkout. There is no
+    token unless `environ` has WEFT_TOKEN."""
+
+    def __init__(
+        self, folder: Path, environ: dict[str, str], log: Path | None = None, python: Path | None = None
+    ) -> None:
+        with log.open("wb") if log is not None else nullcontext() as stderr:
+            self._process = subprocess.Popen(
+                [python or sys.executable, "-m", "server", "serve"],
+                cwd=folder if python else ROOT,
+                env=_environment(folder / "weft.db", 0, environ),
+                stdout=subprocess.PIPE,
+                stderr=stderr,
+                text=True,
+            )
+        self.pid = self._process.pid
+        self.folder = folder
+        assert self._process.stdout
+        line = self._process.stdout.readline()
+        if not line.startswith(READY.decode()):
+            self.kill()
+            raise AssertionError(f"the server did not start: {line!r}")
+        self._printed = line.removeprefix(READY.decode()).strip()
+        self.url = self._printed.partition("/sign-in#")[0].rstrip("/")
+
+    def sign_in_link(self) -> str:
+        """What it printed for browsers; only a server whose token is its own (WEFT_TOKEN is empty) does."""
+        assert "/sign-in#" in self._printed, self._printed
+        return self._printed
+
+    def kill(self) -> None:
+        self._process.kill()
+        self._end()
+
+    def stop(self, timeout_s: float = 60) -> int:
+        self._process.send_signal(signal.SIGTERM)
+        self._process.wait(timeout_s)
+        self._end()
+        return self._process.returncode
+
+    def signal_stop(self) -> None:
+        self._process.send_signal(signal.SIGTERM)
+
+    def _end(self) -> None:
+        self._process.wait(30)
+        if self._process.stdout:
+            self._process.stdout.close()
+
+    @property
+    def running(self) -> bool:
+        return self._process.poll() is None
+
+
+def _environment(db: Path, port: int, more: Mapping[str, str]) -> dict[str, str]:
+    """That of this process, with no setting of weft but these. There is no token unless `more` has WEFT_TOKEN."""
+    own = {name: value for name, value in os.environ.items() if not name.startswith("WEFT_")}
+    return {**own, "WEFT_DB": str(db), "WEFT_PORT": str(port), "WEFT_TOKEN": "off", **more}
 
 
 def free_port(choose: random.Random) -> int:

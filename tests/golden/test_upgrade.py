@@ -34,12 +34,12 @@ from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import inspect
 from executor.upkeep.invariants import check, open_read_only
 from executor.views import WaitView
-from tests.e2e.crash.process import ServerProcess, free_port
-from tests.e2e.crash.service import Service, serve
-from tests.e2e.crash.verify import Journal
 from tests.golden.corpus import SCHEMAS, contents, restore, runs
 from tests.golden.play import HOUR_S, LATER, NEWER, RUNS, SECRET, T0
-from tests.load.size import WHOLE, size
+from tests.support.journal import Journal
+from tests.support.server import ServerProcess, free_port
+from tests.support.service import Service, serve
+from tests.support.size import WHOLE, size
 
 ROOT = Path(__file__).parents[2]
 NEWEST = packaged_migrations()[-1].number

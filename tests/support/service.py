@@ -9,7 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
-from tests.unit.executor.blocks.serve import Request, answer, http
+from tests.support.endpoints import Request, answer, http
 
 
 @dataclass
@@ -65,3 +65,21 @@ async def serve() -> AsyncIterator[Service]:
         service.place = server.place
         yield service
         service.release()
+
+
+def chain(service: str, steps: int = 5) -> dict[str, Any]:
+    """Calls `service` once for each step, one after the other; says which server calls and what the step before got."""
+    blocks: dict[str, Any] = {"start": {"type": "start"}}
+    edges = []
+    for number in range(1, steps + 1):
+        before = f"<step{number - 1}.body.serial>" if number > 1 else None
+        blocks[f"step{number}"] = {
+            "type": "http",
+            "params": {
+                "method": "POST",
+                "url": f"{service}/step/{number}",
+                "body": {"server": "${WEFT_BASE_URL}", "before": before},
+            },
+        }
+        edges.append({"source": f"step{number - 1}" if number > 1 else "start", "target": f"step{number}"})
+    return {"format": "weft/1", "name": "chain", "blocks": blocks, "edges": edges}

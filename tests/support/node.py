@@ -8,7 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
-LOCK = Path(__file__).parents[1] / "requirements-node.lock"
+LOCK = Path(__file__).parents[2] / "requirements-node.lock"
 FETCH_S = 300
 
 

@@ -9,8 +9,8 @@ from pathlib import Path
 import apsw
 import pytest
 
-from tests.faults.adapter import connects
-from tests.faults.vfs import Op, Vfs, trouble
+from tests.support.adapter import connects
+from tests.support.vfs import Op, Vfs, trouble
 
 
 @pytest.fixture

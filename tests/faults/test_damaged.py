@@ -14,9 +14,9 @@ from typing import Literal
 import httpx
 import pytest
 
-from tests.e2e.crash.process import ServerProcess, free_port
 from tests.faults.flips import Base, Damage
-from tests.load.size import WHOLE, size
+from tests.support.server import ServerProcess, free_port
+from tests.support.size import WHOLE, size
 
 PLACES = size(3, 60)
 REFUSED = 1  # exit code

@@ -8,14 +8,14 @@ import httpx
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Contexts, Servers, Watched
-from tests.e2e.conftest import ServerProcess
+from tests.support.server import SyncServerProcess
 
 REFUSED = r"status of 401|status of 409"
 COPY = re.compile("^Open a copy of ")
 USED = re.compile("already been used, or is more than 10 minutes old")
 
 
-def start(servers: Servers, contexts: Contexts) -> tuple[ServerProcess, Watched, Page, str]:
+def start(servers: Servers, contexts: Contexts) -> tuple[SyncServerProcess, Watched, Page, str]:
     """The fourth value is the server's token."""
     server = servers(WEFT_TOKEN="")
     watched = contexts(server.url)

@@ -21,6 +21,8 @@ from msgspec import Struct
 Kind = Literal["write", "truncate", "sync", "delete"]
 File = Literal["", "-wal", "-journal"]  # what its name adds to that of the database
 Trouble = Literal["EIO", "ENOSPC"]
+CallAction = Literal["kill", "EIO", "ENOSPC"]
+CALL_ACTIONS: tuple[CallAction, ...] = ("kill", "EIO", "ENOSPC")
 
 BASE = ""  # the machine's own
 _FILES: dict[int, File] = {

@@ -28,8 +28,8 @@ from executor.core.evolve import fold
 from executor.core.explain import explain
 from executor.core.state import RunPhase, State
 from executor.core.state import encode as encode_state
-from tests.simulation.generator import Behaviour, Block, Place, Table, Workflow
-from tests.simulation.watch import Broken, Observed, Watch, require
+from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow
+from tests.support.core.watch import Broken, Observed, Watch, require
 
 STEPS_MAX = 20_000
 CRASHES_MAX = 6  # fewer than the core allows one attempt to be lost

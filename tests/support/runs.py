@@ -1,0 +1,114 @@
+"""Engines on a file, their runs, and what became of them."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator, Mapping
+from contextlib import asynccontextmanager
+from pathlib import Path
+from typing import Any
+
+from executor.blocks.http import GuardedClient
+from executor.blocks.registry import Registry
+from executor.engine import Engine, RunView
+from executor.runtime.clock import Clock
+from executor.sandbox import Sandbox
+from executor.services import RunLimits, Services
+from executor.store.contract import Store
+from executor.store.sqlite.store import SQLiteStore
+from tests.support.documents import Json
+
+SECRET = b"0123456789abcdef"
+
+
+@asynccontextmanager
+async def engine_on(
+    store: Store | Path,
+    *blocks: Any,
+    clock: Clock | None = None,
+    env: Mapping[str, str] | None = None,
+    work: bool = True,
+    lease_ms: int = 15_000,
+    limits: RunLimits | None = None,
+) -> AsyncIterator[Engine]:
+    sandbox = Sandbox(threads=1)
+    names = dict(env or {})
+    services = Services(
+        sandbox=sandbox, http=GuardedClient(), env=names, secrets=frozenset(names), limits=limits or RunLimits()
+    )
+    engine = await Engine.open(
+        SQLiteStore(store) if isinstance(store, Path) else store,
+        registry=Registry.load(blocks, sandbox=sandbox),
+        services=services,
+        secret=SECRET,
+        clock=clock,
+        work=work,
+        lease_ms=lease_ms,
+    )
+    try:
+        yield engine
+    finally:
+        await engine.close(grace_s=1)
+
+
+async def ended(engine: Engine, run: str) -> RunView:
+    async with asyncio.timeout(30):
+        async for _ in engine.follow(run):
+            pass
+    return await engine.get_run(run)
+
+
+async def ran(engine: Engine, workflow: Any, **submitted: Any) -> RunView:
+    return await ended(engine, (await engine.submit(workflow, **submitted)).run)
+
+
+async def settled(engine: Engine, run: str) -> RunView:
+    """The run when it has ended or waits for somebody."""
+    return await engine.wait_finished(run, 30)
+
+
+async def until_asked(engine: Engine, run: str, count: int = 1) -> RunView:
+    """Until `count` people below `run` are asked."""
+    async with asyncio.timeout(30):
+        while True:
+            view = await engine.get_run(run)
+            if len(view.child_waits) == count and view.status == "waiting" and not view.children_active:
+                return view
+            await asyncio.sleep(0.01)
+
+
+async def until_event(engine: Engine, run: str, type: str, node: str | None = None, count: int = 1) -> int:
+    """The seq of the `count`th event of this type (of this node), as soon as it is there."""
+    async with asyncio.timeout(30):
+        async for records in engine.follow(run):
+            for record in records:
+                if record.type == type and node in (None, record.node):
+                    count -= 1
+                    if not count:
+                        return record.seq
+    raise AssertionError(f"run {run} has no {type} of {node}")
+
+
+async def seq_of(engine: Engine, run: str, type: str, key: str) -> int:
+    node, _, path = key.partition("@")
+    records = await engine.store.read_events(run)
+    return next(r.seq for r in records if (r.type, r.node, r.path) == (type, node, path))
+
+
+async def events_of(engine: Engine, run: str, *types: str) -> list[str]:
+    return [record.type for record in await engine.store.read_events(run) if not types or record.type in types]
+
+
+async def journal(engine: Engine, run: str) -> list[tuple[str, str | None, int]]:
+    return [
+        (r.type, f"{r.node}@{r.path}" if r.path else r.node, r.attempt) for r in await engine.store.read_events(run)
+    ]
+
+
+def outputs(view: RunView) -> Json:
+    return {node.key: node.output for node in view.nodes if node.status == "succeeded"}
+
+
+def token_of(link: str | None) -> str:
+    assert link is not None
+    return link.rpartition("/")[2]
