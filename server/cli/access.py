@@ -6,6 +6,8 @@ import os
 
 import click
 
+from server.cli.common import OK, Refused, call
+
 
 @click.command()
 def token() -> int:
@@ -14,26 +16,25 @@ def token() -> int:
     Programs send it in the header `Authorization: Bearer TOKEN`. It is WEFT_TOKEN, or the one that `weft serve` made at
     its first start and keeps beside the database (WEFT_DB or WEFT_DATA, else ./.weft/weft.db).
     """
-    from server import cli
     from server.tokens import OFF, read, token_path
     from server.variables import SettingsError, check_names, database_path
 
     given = os.environ.get("WEFT_TOKEN")
     if given == OFF:
-        raise cli._Refused("WEFT_TOKEN is off: the server requires no token.", "Unset it to have a token.")
+        raise Refused("WEFT_TOKEN is off: the server requires no token.", "Unset it to have a token.")
     try:
         check_names(os.environ)
         path = token_path(database_path(os.environ))
         if not given and not path.is_file():
-            raise cli._Refused(
+            raise Refused(
                 f"There is no token file {path}.",
                 "`weft serve` creates it at its first start. Run this in the same folder and with the same WEFT_DB or "
                 "WEFT_DATA, or set WEFT_TOKEN.",
             )
         click.echo(given or read(path))
     except SettingsError as error:
-        raise cli._Refused(f"{error}") from None
-    return cli.OK
+        raise Refused(f"{error}") from None
+    return OK
 
 
 @click.command()
@@ -43,12 +44,10 @@ def link(url: str) -> int:
 
     It works once, within 10 minutes.
     """
-    from server import cli
-
-    made = cli._call(url, lambda client: client.sign_in_link())
+    made = call(url, lambda client: client.sign_in_link())
     click.echo(made["url"])
     click.echo(f"It works once, within {made['expires_in_s'] // 60} minutes.", err=True)
-    return cli.OK
+    return OK
 
 
 COMMANDS = (token, link)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import click
 
+from server.cli.common import OK, call, counted
+
 
 @click.group()
 def cache() -> None:
@@ -15,8 +17,9 @@ def cache() -> None:
 @click.pass_obj
 def clear(url: str, workflow: str | None) -> int:
     """Delete cached results, so that the blocks run again next time."""
-    from server.cli import OK, _call, _count
-
-    cleared = _call(url, lambda client: client.clear_cache(workflow))
-    click.echo(f"{_count(cleared, 'result')} deleted.")
+    cleared = call(url, lambda client: client.clear_cache(workflow))
+    click.echo(f"{counted(cleared, 'result')} deleted.")
     return OK
+
+
+COMMANDS = (cache,)

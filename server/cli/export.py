@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, TextIO
 
 import click
 
-from server.cli.upkeep import DATABASE, existing
+from server.cli.common import DATABASE, OK, Refused, existing_database, refused_by
 
 if TYPE_CHECKING:
     from executor.upkeep.sql import Query
@@ -39,19 +39,16 @@ def export(
     from executor.errors import WeftError
     from executor.upkeep import export as exporting
     from executor.upkeep.sql import open_for_reading
-    from server import cli
 
     if form == "csv" and block is None:
-        raise cli._Refused(
-            "CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks"
-        )
+        raise Refused("CSV needs a block.", f"weft export {workflow} --node BLOCK, or --format sqlite for all blocks")
     if form == "sqlite" and target is None:
-        raise cli._Refused("SQLite needs a file.", "Add --to FILE.")
+        raise Refused("SQLite needs a file.", "Add --to FILE.")
     if target is not None and target.exists() and not force:
-        raise cli._Refused(f"{target} already exists.", "Use --force to replace it.")
-    path = existing(db)
+        raise Refused(f"{target} already exists.", "Use --force to replace it.")
+    path = existing_database(db)
     if target is not None and target.exists() and target.samefile(path):
-        raise cli._Refused(f"{target} is the database itself.")
+        raise Refused(f"{target} is the database itself.")
     try:
         connection, views = open_for_reading(path, Registry.load())
         with closing(connection):
@@ -66,12 +63,12 @@ def export(
                 with exporting.replacing(target) as part, part.open("w", newline="", encoding="utf-8") as out:
                     _write_csv(exporting.rows_of(connection, wanted[0], timeout_s), out)
     except WeftError as error:
-        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+        raise refused_by(error) from None
     except sqlite3.Error as error:
-        raise cli._Refused(f"{path} cannot be read, or {target} cannot be written: {error}.") from None
+        raise Refused(f"{path} cannot be read, or {target} cannot be written: {error}.") from None
     except OSError as error:
-        raise cli._Refused(f"{target} cannot be written: {error.strerror}.") from None
-    return cli.OK
+        raise Refused(f"{target} cannot be written: {error.strerror}.") from None
+    return OK
 
 
 def _write_csv(rows: Query, out: TextIO) -> None:

@@ -1,15 +1,57 @@
-"""`weft state` and `weft diff`: looking back at runs."""
+"""`weft why`, `weft state` and `weft diff`: looking back at runs."""
 
 from __future__ import annotations
 
 import json
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
+from server.cli.common import FAILED, OK, call, counted
+from server.cli.render import error_text, plain, short, styled_status, with_clock
+
+if TYPE_CHECKING:
+    from server.client import WeftClient
+
 Json = Mapping[str, Any]
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.argument("node", required=False)
+@click.option("--at", "seq", type=click.IntRange(1), metavar="N", help="After event N. Default: now.")
+@click.pass_obj
+def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
+    """Explain the state of RUN's nodes, or of NODE alone."""
+
+    async def ask(client: WeftClient) -> tuple[dict[str, Any], list[dict[str, Any]], dict[str, Any] | None]:
+        about = {} if node and not seq else await client.run(run_id)
+        found = await client.why(run_id, node, seq)
+        one = node and not seq and len(found) == 1
+        kept = (await client.node(run_id, found[0]["key"], preview=200))["checkpoint"] if one else None
+        return about, found, kept
+
+    about, found, kept = call(url, ask)
+    if seq is not None:
+        _note_past_the_end(seq, about["seq"])
+        about = {}
+    if error := about.get("error"):
+        place = f" at {error['block']}" if error.get("block") else ""
+        click.echo(f"{styled_status(about['status'])}{plain(place)}: {plain(error_text(error))}")
+    elif about.get("finished_at_ms"):
+        click.echo(styled_status(about["status"]))
+    for item in found:
+        click.echo(f"{item['key']}  {styled_status(item['state'])}")
+        for reason in item["reasons"]:
+            click.echo(f"  {plain(with_clock(reason))}")
+    if kept is not None:
+        cut = kept["value_truncated"]
+        value = kept["value_preview"] if cut else json.dumps(kept["value"], ensure_ascii=False)
+        said = with_clock(f"attempt {kept['attempt']} saved a checkpoint at {kept['at_ms']} ms: ")
+        click.echo(f"  {said}{plain(value)}")
+    return OK
 
 
 @click.command()
@@ -22,16 +64,14 @@ def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
 
     Its nodes, waits and variables.
     """
-    from server import cli
-
-    found = cli._call(url, lambda client: client.state(run_id, seq))
-    say_if_past_the_end(seq, found["seq"])
+    found = call(url, lambda client: client.state(run_id, seq))
+    _note_past_the_end(seq, found["seq"])
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return cli.OK
+        return OK
     for line in _state_lines(found):
         click.echo(line)
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -44,25 +84,21 @@ def diff(url: str, a: str, b: str, as_json: bool) -> int:
 
     Times and ids do not count. Exit code 0: nothing differs; 1: something does.
     """
-    from server import cli
-
-    found = cli._call(url, lambda client: client.diff(a, b))
+    found = call(url, lambda client: client.diff(a, b))
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
     else:
         for line in _diff_lines(found):
             click.echo(line)
-    return cli.OK if found["same"] else cli.FAILED
+    return OK if found["same"] else FAILED
 
 
-def say_if_past_the_end(asked: int | None, last: int) -> None:
+def _note_past_the_end(asked: int | None, last: int) -> None:
     if asked is not None and asked > last:
         click.echo(f"There is no event {asked}. This is the state after event {last}, the last one.", err=True)
 
 
 def _state_lines(found: Json) -> Iterator[str]:
-    from server.cli.render import plain, styled_status
-
     clock = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["at_ms"] / 1000))
     yield f"{found['run']}  {styled_status(found['status'])}  event {found['seq']} of {found['last_seq']}  {clock}"
     if found["error"]:
@@ -88,13 +124,10 @@ def _until(due_ms: int | None) -> str:
 
 
 def _diff_lines(found: Json) -> Iterator[str]:
-    from server import cli
-    from server.cli.render import styled_status
-
     for name in ("a", "b"):
         run = found[name]
         version = f" version {run['version']}" if run["version"] is not None else ""
-        events = cli._count(run["seq"], "event")
+        events = counted(run["seq"], "event")
         yield f"{name}  {run['run']}  {styled_status(run['status'])}  {run['workflow']}{version}, {events}"
     if found["same"]:
         yield "Only times and ids differ."
@@ -117,25 +150,19 @@ def _diff_lines(found: Json) -> Iterator[str]:
 def _event(event: Json | None) -> str:
     if event is None:
         return "(its journal ends)"
-    from server.cli.render import plain, short
-
     detail = event["output"] if event["output"] is not None else short(event["data"]) if event["data"] else ""
     return f"event {event['seq']}  {event['type']}  {event['key'] or ''}  {plain(detail)[:120]}".rstrip()
 
 
 def _node(node: Json) -> str:
-    from server.cli.render import styled_status
-
     more = node["error"] or (node["route"] if node["route"] not in (None, "out") else "")
     return styled_status(node["status"]) + (f" ({more})" if more else "")
 
 
 def _values(name: str, differences: list[Json]) -> Iterator[str]:
-    from server.cli.render import plain
-
     for one in differences:
         a, b = ("(nothing)" if one[side] is None else plain(one[side])[:80] for side in ("a", "b"))
         yield f"    {name}{one['pointer'] or ('' if name else '(all of it)')}: {a} | {b}"
 
 
-COMMANDS = (state, diff)
+COMMANDS = (why, state, diff)

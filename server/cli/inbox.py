@@ -1,15 +1,21 @@
-"""`weft inbox`, `weft signal`, `weft signals`, `weft withdraw`, `weft signing-key`: people and programs that runs wait
-for."""
+"""`weft inbox`, `answer`, `signal`, `signals`, `withdraw`, `signing-key`: what runs wait for, and answering it."""
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
-from typing import Any
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from executor.runtime.links import Signed
+from server.cli.common import OK, Refused, call, login_name, read_input
+from server.cli.render import inbox_lines, signal_lines
+
+if TYPE_CHECKING:
+    from server.client import WeftClient
 
 # What people and programs can do something about; there may be any number of timers and child runs besides.
 ANSWERED = ("approval", "form", "attention", "signal", "webhook")
@@ -24,28 +30,46 @@ ANSWERED = ("approval", "form", "attention", "signal", "webhook")
 @click.pass_obj
 def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, limit: int, as_json: bool) -> int:
     """List open waits with their links, oldest first. Timers and child runs only with --kind."""
-    from server import cli
-    from server.cli.render import inbox_lines
-    from server.client import WeftClient
 
     async def pages(client: WeftClient) -> list[dict[str, Any]]:
         kinds = (kind,) if kind else ANSWERED
         return [await client.waits_page(kind=one, workflow=workflow, run=run_id, limit=limit) for one in kinds]
 
-    found = cli._call(url, pages)
+    found = call(url, pages)
     waits: list[dict[str, Any]] = [wait for page in found for wait in page["waits"]]
     waits = sorted(waits, key=lambda wait: (wait["opened_at_ms"], wait["run"], wait["id"]))[:limit]
     in_all = sum(page["counts"]["pending"] for page in found)
     if as_json:
         click.echo(json.dumps(waits, indent=2, ensure_ascii=False))
-        return cli.OK
+        return OK
     for line in inbox_lines(waits):
         click.echo(line)
     if not waits:
         click.echo("No open waits.", err=True)
     elif in_all > len(waits):
         click.echo(f"There are {in_all} open waits. Use filters or a higher --limit to see more.", err=True)
-    return cli.OK
+    return OK
+
+
+@click.command()
+@click.argument("token", metavar="TOKEN|LINK")
+@click.option("--action", help="One of the actions, such as approve.")
+@click.option("--field", "fields", multiple=True, metavar="NAME=VALUE", help="A field of the form. Repeatable.")
+@click.option("--by", default=None, help="Name to record. Default: your login name.")
+@click.pass_obj
+def answer(url: str, token: str, action: str | None, fields: tuple[str, ...], by: str | None) -> int:
+    """Answer a wait by its link or token. The first answer counts."""
+    origin, token = _split_link(token)
+    pairs = [_split_field(text) for text in fields]
+
+    async def send(client: WeftClient) -> dict[str, Any]:
+        wait = await client.wait(token)
+        return await client.answer(token, _typed(pairs, wait.get("schema")), action=action, by=by or login_name())
+
+    # The link is its own credential; our server's token is for our server alone.
+    wait = call(origin or url, send, with_token=origin in (None, url.rstrip("/")))
+    click.echo(f"Answered {wait['label']!r} of run {wait['run']}.")
+    return OK
 
 
 @click.command()
@@ -60,18 +84,16 @@ def signal(
     url: str, run_id: str, name: str, payload: str | None, correlation: str | None, key: str | None, by: str | None
 ) -> int:
     """Send the signal NAME to RUN. It is kept until a block waits for it."""
-    from server import cli
-
-    value = cli._read_input(payload, "--payload")
-    sent = cli._call(
+    value = read_input(payload, "--payload")
+    sent = call(
         url,
         lambda client: client.signal(
-            run_id, name, value, correlation=correlation, dedupe_key=key, by=by or cli._login()
+            run_id, name, value, correlation=correlation, dedupe_key=key, by=by or login_name()
         ),
     )
     news = "sent" if sent["new"] else "had been sent before"
     click.echo(f"Signal {sent['seq']} ({name}) to run {run_id} {news}.")
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -82,18 +104,15 @@ def signal(
 @click.pass_obj
 def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
     """List signals sent to RUN and what received them."""
-    from server import cli
-    from server.cli.render import signal_lines
-
-    found = cli._call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))
+    found = call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return cli.OK
+        return OK
     for line in signal_lines(found):
         click.echo(line)
     if not found:
         click.echo("No signals.", err=True)
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -107,11 +126,9 @@ def withdraw(url: str, run_id: str, wait: str, by: str | None, reason: str) -> i
 
     The block fails with wait_cancelled, which its error handle may catch.
     """
-    from server import cli
-
-    done = cli._call(url, lambda client: client.withdraw(run_id, wait, by=by or cli._login(), reason=reason))
+    done = call(url, lambda client: client.withdraw(run_id, wait, by=by or login_name(), reason=reason))
     click.echo(f"Withdrew {done['label']!r} of run {run_id}.")
-    return cli.OK
+    return OK
 
 
 @click.command(name="signing-key")
@@ -129,7 +146,6 @@ def signing_key(what: Signed) -> int:
     Run it where the server runs and with its settings (WEFT_SECRET_KEY, or the key file beside WEFT_DB).
     """
     from executor.runtime.links import Links
-    from server import cli
     from server.settings import load_settings, read_secret
     from server.variables import SettingsError
 
@@ -137,9 +153,45 @@ def signing_key(what: Signed) -> int:
         settings = load_settings(os.environ)
         key = Links(read_secret(settings), settings.base_url).signing_key(what)
     except SettingsError as error:
-        raise cli._Refused(str(error)) from None
+        raise Refused(str(error)) from None
     click.echo(key.hex())
-    return cli.OK
+    return OK
 
 
-COMMANDS = (inbox, signal, signals, withdraw, signing_key)
+def _split_link(text: str) -> tuple[str | None, str]:
+    """(origin of the server or None, token) of a token or of a link `https://host/resume/{token}`."""
+    if "://" not in text:
+        return None, text.rpartition("/")[2]
+    from urllib.parse import urlsplit
+
+    parts = urlsplit(text)
+    before, found, token = parts.path.rpartition("/resume/")
+    if not found or not token.strip("/"):
+        raise Refused(
+            f"{text} is not a resume link.", "They look like http://127.0.0.1:8765/resume/<token>; see `weft inbox`."
+        )
+    return f"{parts.scheme}://{parts.netloc}{before.removesuffix('/api')}", token.strip("/")
+
+
+def _split_field(text: str) -> tuple[str, str]:
+    name, found, value = text.partition("=")
+    if not found or not name:
+        raise Refused(f"--field must be NAME=VALUE, not {text!r}.")
+    return name, value
+
+
+def _typed(pairs: list[tuple[str, str]], schema: Mapping[str, Any] | None) -> dict[str, Any]:
+    """Values as the form's schema wants them: `amount=3` is a number if the field is one. Text that does not fit stays
+    text, and the server says what is wrong with it."""
+    properties = (schema or {}).get("properties", {})
+    fields: dict[str, Any] = {}
+    for name, text in pairs:
+        wanted = properties.get(name, {}).get("type", "string")
+        fields[name] = text
+        if wanted != "string":
+            with contextlib.suppress(json.JSONDecodeError):
+                fields[name] = json.loads(text)
+    return fields
+
+
+COMMANDS = (inbox, answer, signal, signals, withdraw, signing_key)

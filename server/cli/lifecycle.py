@@ -7,6 +7,9 @@ from typing import Any
 
 import click
 
+from server.cli.common import OK, Refused, call, parse_json
+from server.cli.render import plain
+
 
 @click.command()
 @click.argument("run_id", metavar="RUN")
@@ -19,22 +22,18 @@ import click
 @click.pass_obj
 def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | None, as_json: bool) -> int:
     """Start a new run from an event of RUN. `weft events RUN` shows their numbers."""
-    from server import cli
-
     outputs: dict[str, Any] = {}
     for edit in edits:
         node, sign, text = edit.partition("=")
         if not sign:
-            raise cli._Refused(
-                f"--set {edit} has no =", "Write --set 'NODE=JSON', for example --set 'draft={\"n\": 1}'."
-            )
-        outputs[node] = cli._parse(text, f"--set {node}")
-    made = cli._call(url, lambda client: client.fork(run_id, seq, outputs, idempotency_key=key))
+            raise Refused(f"--set {edit} has no =", "Write --set 'NODE=JSON', for example --set 'draft={\"n\": 1}'.")
+        outputs[node] = parse_json(text, f"--set {node}")
+    made = call(url, lambda client: client.fork(run_id, seq, outputs, idempotency_key=key))
     if as_json:
         click.echo(json.dumps(made, indent=2))
-        return cli.OK
+        return OK
     click.echo(f"run {made['run']} continues from event {made['seq']} of {run_id}")
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -46,12 +45,10 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
 def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> int:
     """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended stays
     as it is: a new one takes over the rest. In an open run the next attempt of NODE is due now."""
-    from server import cli
-
-    made = cli._call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
+    made = call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
     if as_json:
         click.echo(json.dumps(made, indent=2))
-        return cli.OK
+        return OK
     lines = {
         "now": f"run {run_id}: the next attempt of {node} is due now",
         "from_block": f"run {made['run']} runs {made['block']} and everything after it again",
@@ -59,7 +56,7 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
         "whole_container": f"run {made['run']} runs all of {made['block']} again: other nodes in it had run too",
     }
     click.echo(lines[made["how"]])
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -69,8 +66,6 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
 @click.pass_obj
 def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
     """Move the open run RUN to another version of its workflow. What it has done must fit that version."""
-    from server import cli
-    from server.cli.render import plain
     from server.client import ApiError
 
     async def move(client: Any) -> dict[str, Any]:
@@ -81,14 +76,14 @@ def migrate(url: str, run_id: str, version: int, as_json: bool) -> int:
                 click.echo(plain(f"{conflict['node'] or 'the run'}: {conflict['why']}"), err=True)
             raise
 
-    answer = cli._call(url, move)
+    answer = call(url, move)
     if as_json:
         click.echo(json.dumps(answer, indent=2))
     elif answer["moved"]:
         click.echo(f"run {run_id} now uses version {version}")
     else:
         click.echo(f"run {run_id} moves to version {version} when its worker responds, if it still fits", err=True)
-    return cli.OK
+    return OK
 
 
 COMMANDS = (fork, retry, migrate)

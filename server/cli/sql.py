@@ -16,13 +16,11 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.upkeep import DATABASE, existing
+from server.cli.common import DATABASE, OK, Refused, existing_database, refused_by
+from server.cli.render import plain
 
 if TYPE_CHECKING:
-    from executor.errors import WeftError
     from executor.upkeep.sql import Query, View
-    from server import cli
-
 CELL_CHARS_MAX = 60
 LAST_RESORT_S = 1.0
 
@@ -47,28 +45,27 @@ def sql(query: str | None, db: Path | None, form: str, limit: int, timeout_s: fl
     from executor.blocks.registry import Registry
     from executor.errors import WeftError
     from executor.upkeep import sql as reading
-    from server import cli
 
     if query is None and not list_views:
-        raise cli._Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
-    path = existing(db)
+        raise Refused("A query is required.", "Example: weft sql 'SELECT id, workflow, status FROM runs LIMIT 10'")
+    path = existing_database(db)
     try:
         connection, views = reading.open_for_reading(path, Registry.load())
         with closing(connection):
             if list_views:
                 _print_views(views, form)
-                return cli.OK
+                return OK
             text = sys.stdin.read() if query == "-" else query or ""
             with _last_resort(timeout_s + LAST_RESORT_S):
                 found = reading.query(connection, text, timeout_s=timeout_s, rows_max=limit)
                 _PRINT[form](found)
     except WeftError as error:
-        raise _shown(error) from None
+        raise refused_by(error) from None
     except sqlite3.Error as error:
-        raise cli._Refused(f"{path} cannot be read: {error}.") from None
+        raise Refused(f"{path} cannot be read: {error}.") from None
     if found.more:
         click.echo(f"Only the first {limit} rows are shown. Use --limit for more.", err=True)
-    return cli.OK
+    return OK
 
 
 @contextmanager
@@ -79,7 +76,7 @@ def _last_resort(seconds: float) -> Iterator[None]:
     from executor.upkeep.sql import too_long
 
     def end() -> None:
-        error = _shown(too_long())
+        error = refused_by(too_long())
         error.show()
         os._exit(error.code)
 
@@ -90,12 +87,6 @@ def _last_resort(seconds: float) -> Iterator[None]:
         yield
     finally:
         timer.cancel()
-
-
-def _shown(error: WeftError) -> cli._Refused:
-    from server import cli
-
-    return cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint)
 
 
 def _print_views(views: list[View], form: str) -> None:
@@ -109,8 +100,6 @@ def _print_views(views: list[View], form: str) -> None:
 
 
 def _print_table(found: Query) -> None:
-    from server.cli.render import plain
-
     rows = [[_cut(plain(_cell(value))) for value in row] for row in found]
     widths = [max(len(line[n]) for line in [list(found.columns), *rows]) for n in range(len(found.columns))]
     room = shutil.get_terminal_size((160, 24)).columns if sys.stdout.isatty() else None

@@ -11,6 +11,9 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
+from server.cli.common import OK, call, read_input
+from server.cli.render import plain
+
 Json = Mapping[str, Any]
 
 
@@ -46,14 +49,12 @@ def add(
     as_json: bool,
 ) -> int:
     """Run the workflow NAME on a schedule. An existing id is changed."""
-    from server import cli
-
-    spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": cli._read_input(input_text)}
+    spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": read_input(input_text)}
     spec |= {"trigger": trigger, "overlap": overlap, "catch_up": catch_up}
     given = {name: value for name, value in spec.items() if value is not None}
-    made = cli._call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), given))
+    made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), given))
     _show(made, as_json, _schedule_lines(made))
-    return cli.OK
+    return OK
 
 
 @cron.command(name="ls")
@@ -62,13 +63,11 @@ def add(
 @click.pass_obj
 def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
     """List schedules with their next run."""
-    from server import cli
-
-    found = cli._call(url, lambda client: client.schedules(workflow))
+    found = call(url, lambda client: client.schedules(workflow))
     _show(found, as_json, (_schedule_line(one) for one in found))
     if not found:
         click.echo("No schedules. Create one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
-    return cli.OK
+    return OK
 
 
 @cron.command(name="show")
@@ -77,11 +76,9 @@ def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
 @click.pass_obj
 def show_schedule(url: str, schedule: str, as_json: bool) -> int:
     """Show a schedule with its next and last runs."""
-    from server import cli
-
-    found = cli._call(url, lambda client: client.schedule(schedule))
+    found = call(url, lambda client: client.schedule(schedule))
     _show(found, as_json, _schedule_lines(found))
-    return cli.OK
+    return OK
 
 
 @cron.command(name="rm")
@@ -89,11 +86,9 @@ def show_schedule(url: str, schedule: str, as_json: bool) -> int:
 @click.pass_obj
 def remove_schedule(url: str, schedule: str) -> int:
     """Delete a schedule. Its runs are kept."""
-    from server import cli
-
-    cli._call(url, lambda client: client.delete_schedule(schedule))
+    call(url, lambda client: client.delete_schedule(schedule))
     click.echo(f"Deleted schedule {schedule}.")
-    return cli.OK
+    return OK
 
 
 @cron.command()
@@ -117,11 +112,9 @@ def disable(url: str, schedule: str) -> int:
 @click.pass_obj
 def run_now(url: str, schedule: str) -> int:
     """Start a run of a schedule now."""
-    from server import cli
-
-    started = cli._call(url, lambda client: client.run_schedule(schedule))
+    started = call(url, lambda client: client.run_schedule(schedule))
     click.echo(f"run {started['run']} {started['status']}")
-    return cli.OK
+    return OK
 
 
 @click.group()
@@ -138,15 +131,13 @@ def hooks() -> None:
 @click.pass_obj
 def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     """List webhooks with their addresses."""
-    from server import cli
-
-    found = cli._call(url, lambda client: client.webhooks(workflow))
+    found = call(url, lambda client: client.webhooks(workflow))
     width = max((len(_id(one)) for one in found), default=0)
     lines = (f"{_id(one):<{width}}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
     _show(found, as_json, lines)
     if not found:
         click.echo("No webhooks. Deploy a workflow with a `webhook` block to create one.", err=True)
-    return cli.OK
+    return OK
 
 
 @hooks.command(name="show")
@@ -155,11 +146,9 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
 @click.pass_obj
 def show_hook(url: str, hook: str, as_json: bool) -> int:
     """Show a webhook with its secret and its last deliveries."""
-    from server import cli
-
-    found = cli._call(url, lambda client: client.webhook(hook))
+    found = call(url, lambda client: client.webhook(hook))
     _show(found, as_json, _hook_lines(found))
-    return cli.OK
+    return OK
 
 
 @hooks.command()
@@ -167,17 +156,13 @@ def show_hook(url: str, hook: str, as_json: bool) -> int:
 @click.pass_obj
 def rotate(url: str, hook: str) -> int:
     """Replace the secret of a webhook and print the new one."""
-    from server import cli
-
-    click.echo(cli._call(url, lambda client: client.rotate_webhook(hook))["secret"])
-    return cli.OK
+    click.echo(call(url, lambda client: client.rotate_webhook(hook))["secret"])
+    return OK
 
 
 def _switch(url: str, schedule: str, how: str) -> int:
-    from server import cli
-
-    _show(found := cli._call(url, lambda client: client.switch_schedule(schedule, how)), False, [_schedule_line(found)])
-    return cli.OK
+    _show(found := call(url, lambda client: client.switch_schedule(schedule, how)), False, [_schedule_line(found)])
+    return OK
 
 
 def _show(value: Any, as_json: bool, lines: Any) -> None:
@@ -236,8 +221,6 @@ def _id(one: Json) -> str:
 
 
 def _text(value: str) -> str:
-    from server.cli.render import plain
-
     return plain(value)
 
 

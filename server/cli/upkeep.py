@@ -14,7 +14,20 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
-from server.variables import DEFAULT_DB, SettingsError, check_names, database_path
+from server.cli.common import (
+    DATABASE,
+    FAILED,
+    OK,
+    Refused,
+    call,
+    counted,
+    database_file,
+    existing_database,
+    refused_by,
+    run_async,
+)
+from server.cli.render import plain
+from server.variables import SettingsError
 
 if TYPE_CHECKING:
     from executor.upkeep.doctor import Report
@@ -23,12 +36,6 @@ if TYPE_CHECKING:
 SPAN = re.compile(r"(\d+(?:\.\d+)?)\s*([smhdw])", re.ASCII)
 SECONDS = {"s": 1, "m": 60, "h": 3600, "d": 86_400, "w": 604_800}
 T = TypeVar("T")
-
-DATABASE = click.option(
-    "--db",
-    type=click.Path(dir_okay=False, path_type=Path),
-    help=f"SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else {DEFAULT_DB}).",
-)
 
 
 def span(ctx: click.Context, param: click.Parameter, value: str | None) -> float | None:
@@ -56,24 +63,23 @@ def doctor(db: Path | None, run_id: str | None, as_json: bool) -> int:
     from executor.errors import StoreError
     from executor.upkeep.doctor import examine
     from executor.upkeep.findings import Evidence
-    from server import cli
 
-    path = existing(db)
+    path = existing_database(db)
     evidence = Evidence(secrets=_secrets(path))
     try:
         report = examine(path, time.time_ns() // 1_000_000, run=run_id, evidence=evidence)
     except sqlite3.Error as error:
-        raise cli._Refused(f"{path} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
+        raise Refused(f"{path} cannot be read: {error}.", "Restore a backup: weft restore FILE") from None
     except StoreError as error:
-        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+        raise refused_by(error) from None
     except LookupError:
-        raise cli._Refused(f"There is no run {run_id!r} in {path}.") from None
+        raise Refused(f"There is no run {run_id!r} in {path}.") from None
     if as_json:
         click.echo(msgspec.json.format(msgspec.json.encode(report), indent=2).decode())
     else:
         for line in _report_lines(report):
             click.echo(line)
-    return cli.OK if report.healthy else cli.FAILED
+    return OK if report.healthy else FAILED
 
 
 @click.command()
@@ -94,24 +100,22 @@ def gc(
     """
     import json
 
-    from server import cli
-
     if vacuum and db is None:
-        raise cli._Refused("--vacuum needs --db.", "Stop the server and name the file: --db PATH")
+        raise Refused("--vacuum needs --db.", "Stop the server and name the file: --db PATH")
     older_than_ms = None if older_than_s is None else round(older_than_s * 1000)
     if older_than_ms is None and keep:
         older_than_ms = 0
     if db is not None:
-        gone = _gc_file(existing(db), older_than_ms, keep, dry_run, vacuum)
+        gone = _gc_file(existing_database(db), older_than_ms, keep, dry_run, vacuum)
     else:
-        gone = cli._call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
+        gone = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
     if as_json:
         click.echo(json.dumps(gone, indent=2))
-        return cli.OK
+        return OK
     verb = "would be deleted" if dry_run else "deleted"
-    click.echo(f"{cli._count(gone['runs'], 'run')} with {cli._count(gone['events'], 'event')} {verb}.")
+    click.echo(f"{counted(gone['runs'], 'run')} with {counted(gone['events'], 'event')} {verb}.")
     rest = [
-        cli._count(gone[name], noun)
+        counted(gone[name], noun)
         for name, noun in (
             ("plans", "plan"),
             ("documents", "document"),
@@ -123,7 +127,7 @@ def gc(
     ]
     if rest:
         click.echo(f"{', '.join(rest)} that nothing uses {verb}.")
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -136,13 +140,12 @@ def backup(file: Path, db: Path | None, force: bool) -> int:
     The copy is one moment of the database, checked and on disk when this returns.
     """
     from executor.upkeep import backup as copies
-    from server import cli
 
-    path = existing(db)
-    made = _told(lambda: copies.backup(path, file, replace=force))
-    click.echo(f"{made.path}: {cli._count(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
+    path = existing_database(db)
+    made = _on_file(lambda: copies.backup(path, file, replace=force))
+    click.echo(f"{made.path}: {counted(made.runs, 'run')}, {made.open_runs} of them open; {made.bytes:,} bytes.")
     click.echo(_about_key(path.with_suffix(".key")), err=True)
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -155,13 +158,12 @@ def restore(file: Path, db: Path | None, force: bool) -> int:
     Runs that were open when the backup was made resume when the server starts, and repeat what they did after it.
     """
     from executor.upkeep import backup as copies
-    from server import cli
 
-    path = _named(db)
+    path = database_file(db)
     if path.exists() and path.samefile(file):
-        raise cli._Refused(f"{file} is the database itself.")
-    found, kept = _told(lambda: copies.restore(file, path, replace=force))
-    click.echo(f"{path}: {cli._count(found.runs, 'run')}, {found.open_runs} of them open.")
+        raise Refused(f"{file} is the database itself.")
+    found, kept = _on_file(lambda: copies.restore(file, path, replace=force))
+    click.echo(f"{path}: {counted(found.runs, 'run')}, {found.open_runs} of them open.")
     if kept is not None:
         click.echo(f"The previous database is {kept}.", err=True)
     key = path.with_suffix(".key")
@@ -170,28 +172,7 @@ def restore(file: Path, db: Path | None, force: bool) -> int:
             f"There is no {key}: resume links made before the backup will not work. Put the old key file there first.",
             err=True,
         )
-    return cli.OK
-
-
-def existing(db: Path | None) -> Path:
-    """The database file of this command. It is never created here: a wrong name would be an empty database."""
-    from server import cli
-
-    path = _named(db)
-    if not path.is_file():
-        raise cli._Refused(f"There is no database {path}.", "Name it with --db, or set WEFT_DB or WEFT_DATA.")
-    return path
-
-
-def _named(db: Path | None) -> Path:
-    """`--db`, else what the environment says."""
-    from server import cli
-
-    try:
-        check_names(os.environ)
-        return db or Path(database_path(os.environ))
-    except SettingsError as error:
-        raise cli._Refused(f"{error}") from None
+    return OK
 
 
 def _secrets(database: Path) -> list[str]:
@@ -214,13 +195,12 @@ def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, va
     import msgspec
 
     from executor.upkeep import backup as copies
-    from server import cli
 
-    if _told(lambda: copies.in_use(path)):
-        raise cli._Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
-    gone = _told(lambda: cli._run(_collect(path, older_than_ms, keep, dry_run)))
+    if _on_file(lambda: copies.in_use(path)):
+        raise Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
+    gone = _on_file(lambda: run_async(_collect(path, older_than_ms, keep, dry_run)))
     if vacuum and not dry_run:
-        _told(lambda: copies.vacuum(path))
+        _on_file(lambda: copies.vacuum(path))
     found: dict[str, Any] = msgspec.to_builtins(gone)
     return found
 
@@ -237,24 +217,23 @@ async def _collect(path: Path, older_than_ms: int | None, keep: int, dry_run: bo
         await store.close()
 
 
-def _told(work: Callable[[], T]) -> T:
+def _on_file(work: Callable[[], T]) -> T:
     """Errors of the file as one line and the next step."""
     from executor.errors import WeftError
-    from server import cli
 
     try:
         return work()
     except WeftError as error:
-        raise cli._Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint) from None
+        raise refused_by(error) from None
     except OSError as error:
         if error.filename is None or error.errno not in (errno.EACCES, errno.ENOENT, errno.ENOTDIR, errno.EROFS):
-            raise cli._Refused(f"Failed: {error}.") from None
-        raise cli._Refused(
+            raise Refused(f"Failed: {error}.") from None
+        raise Refused(
             f"{Path(error.filename).parent} cannot be written to: {error.strerror}.",
             "Name a file in a folder that exists and that you may write to.",
         ) from None
     except sqlite3.Error as error:
-        raise cli._Refused(f"Failed: {error}.") from None
+        raise Refused(f"Failed: {error}.") from None
 
 
 def _about_key(key: Path) -> str:
@@ -264,8 +243,6 @@ def _about_key(key: Path) -> str:
 
 
 def _report_lines(report: Report) -> Iterator[str]:
-    from server.cli.render import plain
-
     runs = ", ".join(f"{count} {status}" for status, count in sorted(report.runs.items())) or "no runs"
     yield f"{report.database}: {runs}; {report.events} events"
     for promise in report.promises:

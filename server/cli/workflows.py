@@ -1,4 +1,4 @@
-"""`weft workflows`, `weft get`, `weft activate`, `weft delete`: what is stored, and which version runs."""
+"""`weft deploy`, `workflows`, `get`, `activate`, `delete`: what is stored, and which version runs."""
 
 from __future__ import annotations
 
@@ -8,19 +8,24 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, read_document
+from server.cli.render import plain, version_lines, workflow_lines
+
 if TYPE_CHECKING:
     from server.client import WeftClient
 
 
-def stored_line(saved: dict[str, Any]) -> str:
-    """`hello version 1 (active again instead of version 2, 6b86b273ff34)`."""
-    if saved["created"]:
-        news = "new"
-    elif not saved["activated"]:
-        news = "unchanged"
-    else:
-        news = f"active again instead of version {saved['replaced']}" if saved["replaced"] else "active again"
-    return f"{saved['name']} version {saved['version']} ({news}, {saved['hash'][:12]})"
+@click.command()
+@click.argument("file")
+@click.option("--name", help="Name of the workflow. Default: the name in the document.")
+@click.pass_obj
+def deploy(url: str, file: str, name: str | None) -> int:
+    """Store the workflow in FILE as the active version of NAME."""
+    document = read_document(file)
+    saved = call(url, lambda client: client.deploy(document, name))
+    print_warnings(saved)
+    click.echo(_stored_line(saved))
+    return OK
 
 
 @click.command()
@@ -29,26 +34,20 @@ def stored_line(saved: dict[str, Any]) -> str:
 @click.pass_obj
 def workflows(url: str, name: str | None, as_json: bool) -> int:
     """List stored workflows, or the versions of NAME."""
-    from server import cli
-    from server.cli.render import workflow_lines
-
     if name is not None:
         return _versions(url, name, as_json)
-    found = cli._call(url, lambda client: client.workflows())
+    found = call(url, lambda client: client.workflows())
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return cli.OK
+        return OK
     for line in workflow_lines(found):
         click.echo(line)
     if not found:
         click.echo("No workflows yet. Store one with `weft deploy FILE`.", err=True)
-    return cli.OK
+    return OK
 
 
 def _versions(url: str, name: str, as_json: bool) -> int:
-    from server import cli
-    from server.cli.render import version_lines
-
     async def all_pages(client: WeftClient) -> dict[str, Any]:
         page = await client.versions(name)
         while page["next"] is not None:
@@ -56,13 +55,13 @@ def _versions(url: str, name: str, as_json: bool) -> int:
             page = {**more, "versions": page["versions"] + more["versions"]}
         return page
 
-    found = cli._call(url, all_pages)
+    found = call(url, all_pages)
     if as_json:
         click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return cli.OK
+        return OK
     for line in version_lines(found):
         click.echo(line)
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -73,22 +72,20 @@ def _versions(url: str, name: str, as_json: bool) -> int:
 @click.pass_obj
 def get(url: str, name: str, version: int | None, out: str | None, force: bool) -> int:
     """Print the document of NAME as JSON."""
-    from server import cli
-
     if out is not None and not force and os.path.exists(out):
-        raise cli._Refused(f"{out} already exists.", "Use --force to replace it.")
-    found = cli._call(url, lambda client: client.workflow(name, version))
+        raise Refused(f"{out} already exists.", "Use --force to replace it.")
+    found = call(url, lambda client: client.workflow(name, version))
     text = json.dumps(found["document"], indent=2, ensure_ascii=False)
     if out is None:
         click.echo(text)
-        return cli.OK
+        return OK
     try:
         with open(out, "w", encoding="utf-8") as file:
             file.write(text + "\n")
     except OSError as error:
-        raise cli._Refused(f"{out} cannot be written: {error.strerror or error}") from None
+        raise Refused(f"{out} cannot be written: {error.strerror or error}") from None
     click.echo(f"{found['name']} version {found['version']} written to {out}", err=True)
-    return cli.OK
+    return OK
 
 
 @click.command()
@@ -101,15 +98,13 @@ def activate(url: str, name: str, version: int) -> int:
     It runs from now on where no version is named, also by the workflow's schedules and webhooks. `weft workflows NAME`
     lists versions.
     """
-    from server import cli
-
-    saved = cli._call(url, lambda client: client.activate(name, version))
-    cli._say_warnings(saved)
+    saved = call(url, lambda client: client.activate(name, version))
+    print_warnings(saved)
     if saved["activated"]:
         click.echo(f"{saved['name']} version {saved['version']} is active instead of version {saved['replaced']}")
     else:
         click.echo(f"{saved['name']} version {saved['version']} is already active")
-    return cli.OK
+    return OK
 
 
 @click.group()
@@ -123,8 +118,6 @@ def delete() -> None:
 @click.pass_obj
 def delete_run(url: str, run_id: str, yes: bool) -> int:
     """Delete RUN and the runs it has started. They must have ended."""
-    from server import cli
-    from server.cli.render import plain
 
     async def ask(client: WeftClient) -> int | None:
         run = await client.run(run_id)
@@ -132,12 +125,12 @@ def delete_run(url: str, run_id: str, yes: bool) -> int:
             return None
         return await client.delete_run(run_id)
 
-    gone = cli._call(url, ask)
+    gone = call(url, ask)
     if gone is None:
-        return _kept()
-    below = "" if gone == 1 else f" and {cli._count(gone - 1, 'run')} it had started"
+        return _nothing_deleted()
+    below = "" if gone == 1 else f" and {counted(gone - 1, 'run')} it had started"
     click.echo(f"Deleted run {run_id}{below}.")
-    return cli.OK
+    return OK
 
 
 @delete.command("workflow")
@@ -149,7 +142,6 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
 
     Refused while a run of it is open. Runs that have ended stay: `weft gc` and `weft delete run` delete those.
     """
-    from server import cli
 
     async def ask(client: WeftClient) -> dict[str, Any] | None:
         await client.workflow(name)
@@ -157,30 +149,37 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
             return None
         return await client.delete_workflow(name)
 
-    gone = cli._call(url, ask)
+    gone = call(url, ask)
     if gone is None:
-        return _kept()
+        return _nothing_deleted()
     counts = ((gone["schedules"], "schedule"), (gone["webhooks"], "webhook"))
-    others = " and ".join(cli._count(number, noun) for number, noun in counts if number)
+    others = " and ".join(counted(number, noun) for number, noun in counts if number)
     click.echo(f"Deleted workflow {name}{f' with {others}' if others else ''}.")
-    return cli.OK
+    return OK
+
+
+def _stored_line(saved: dict[str, Any]) -> str:
+    """`hello version 1 (active again instead of version 2, 6b86b273ff34)`."""
+    if saved["created"]:
+        news = "new"
+    elif not saved["activated"]:
+        news = "unchanged"
+    else:
+        news = f"active again instead of version {saved['replaced']}" if saved["replaced"] else "active again"
+    return f"{saved['name']} version {saved['version']} ({news}, {saved['hash'][:12]})"
 
 
 def _confirmed(question: str) -> bool:
-    from server import cli
-
     try:
         return click.confirm(question, err=True)
     except click.Abort:  # nothing to read an answer from, or Ctrl-C
         click.echo(err=True)
-        raise cli._Refused("Nothing was deleted: no answer to the question.", "Use --yes to skip it.") from None
+        raise Refused("Nothing was deleted: no answer to the question.", "Use --yes to skip it.") from None
 
 
-def _kept() -> int:
-    from server import cli
-
+def _nothing_deleted() -> int:
     click.echo("Nothing was deleted.", err=True)
-    return cli.BAD_ARGUMENTS
+    return BAD_ARGUMENTS
 
 
-COMMANDS = (workflows, get, activate, delete)
+COMMANDS = (deploy, workflows, get, activate, delete)

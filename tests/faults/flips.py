@@ -28,6 +28,7 @@ from msgspec import Struct
 from executor.errors import WeftError
 from executor.store.sqlite.store import SQLiteStore
 from server import cli
+from server.cli import common
 from tests.faults.calls import play_through
 from tests.support.child import KILLED, in_child
 
@@ -142,7 +143,7 @@ class Base:
         db = self.copy(folder)
         damage.do(db)
         ran = CliRunner().invoke(cli.weft, ["doctor", "--db", str(db)], standalone_mode=False)
-        if ran.exception is not None and not isinstance(ran.exception, cli._Refused):
+        if ran.exception is not None and not isinstance(ran.exception, common.Refused):
             return "traceback", repr(ran.exception)
         try:
             asyncio.run(_read_all(db))
@@ -150,7 +151,7 @@ class Base:
             return "refused", str(error)
         except Exception as error:
             return "traceback", repr(error)
-        if ran.exception is not None or ran.return_value != cli.OK:
+        if ran.exception is not None or ran.return_value != common.OK:
             return "reported", str(ran.exception or ran.output)
         found = content(db)
         if found == self.true:

@@ -15,7 +15,7 @@ from urllib.parse import unquote, urlsplit
 import httpx
 import pytest
 
-from server import cli
+from server.cli import serve
 from server.settings import Settings, load_settings, with_token
 from server.tokens import find, read_or_make, token_path
 from server.variables import SettingsError
@@ -192,7 +192,7 @@ def test_b09_the_link_is_in_no_command_line(monkeypatch: pytest.MonkeyPatch) -> 
     opened: list[str] = []
     monkeypatch.setattr("webbrowser.open", opened.append)
     url = "http://127.0.0.1:8765/sign-in#the-code"
-    cli._open_file_to(url)
+    serve._open_file_to(url)
     (address,) = opened
     file = Path(unquote(urlsplit(address).path))
     assert "the-code" not in address and stat.S_IMODE(file.stat().st_mode) == 0o600

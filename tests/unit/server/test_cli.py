@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from server import cli
+from server.cli import inbox
 from server.cli.sections import SECTIONS
 
 HELLO: dict[str, Any] = {
@@ -233,11 +234,11 @@ def test_serve_refuses_to_be_open_to_all(weft: Weft, monkeypatch: pytest.MonkeyP
     ],
 )
 def test_token_of_a_link(text: str, expected: tuple[str | None, str]) -> None:
-    assert cli._split_link(text) == expected
+    assert inbox._split_link(text) == expected
 
 
 def test_fields_get_the_type_the_form_wants() -> None:
     schema = {"properties": {"n": {"type": "integer"}, "ok": {"type": "boolean"}, "zip": {"type": "string"}}}
     pairs = [("n", "3"), ("ok", "true"), ("zip", "01234"), ("other", "5"), ("n2", "x")]
-    assert cli._typed(pairs, schema) == {"n": 3, "ok": True, "zip": "01234", "other": "5", "n2": "x"}
-    assert cli._typed([("n", "three")], schema) == {"n": "three"}
+    assert inbox._typed(pairs, schema) == {"n": 3, "ok": True, "zip": "01234", "other": "5", "n2": "x"}
+    assert inbox._typed([("n", "three")], schema) == {"n": "three"}

@@ -16,6 +16,7 @@ from click.testing import CliRunner, Result
 
 from executor.upkeep import export
 from server import cli
+from server.cli.common import Refused
 from tests.unit.executor.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
 
 Weft = Callable[..., Result]
@@ -35,7 +36,7 @@ def weft(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> Weft:
 
 
 def refusal(ran: Result) -> str:
-    assert isinstance(ran.exception, cli._Refused), ran.exception
+    assert isinstance(ran.exception, Refused), ran.exception
     return f"{ran.exception.message} {ran.exception.hint}"
 
 

@@ -6,7 +6,7 @@ import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +17,8 @@ from click.testing import CliRunner
 from starlette.applications import Starlette
 
 from server import cli
-from server.client import ClientError, WeftClient
+from server.cli import common
+from server.client import WeftClient
 
 
 @pytest.fixture
@@ -25,17 +26,14 @@ def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
     """Runs a command in a thread: it has an event loop of its own, the server has that of the test."""
     loops: list[asyncio.AbstractEventLoop] = []
 
-    def call(url: str, action: Any, *, with_token: bool = True) -> Any:
-        async def go() -> Any:
-            async with WeftClient(url, transport=httpx.ASGITransport(app=app)) as client:
-                return await action(client)
+    def in_loop(work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loops[-1]).result(60)
 
-        try:
-            return asyncio.run_coroutine_threadsafe(go(), loops[-1]).result(60)
-        except ClientError as error:
-            raise cli._refused(error) from None
+    def client(url: str, token: str | None) -> WeftClient:
+        return WeftClient(url, token, transport=httpx.ASGITransport(app=app))
 
-    monkeypatch.setattr(cli, "_call", call)
+    monkeypatch.setattr(common, "run_async", in_loop)
+    monkeypatch.setattr(common, "new_client", client)
 
     async def run(*arguments: str) -> Any:
         loops.append(asyncio.get_running_loop())

@@ -19,6 +19,7 @@ from click.testing import CliRunner, Result
 from executor.upkeep.backup import in_use
 from server import cli
 from server.cli import history
+from server.cli.common import Refused
 from tests.unit.executor.upkeep.conftest import Copy, made  # noqa: F401  (a fixture)
 
 Weft = Callable[..., Result]
@@ -82,7 +83,7 @@ def test_the_doctor_looks_for_the_secrets_of_the_environment(
 def test_a_folder_that_is_not_there_is_named(weft: Weft, tmp_path: Path) -> None:
     told = weft("backup", str(tmp_path / "nowhere" / "copy.db")).exception
     assert str(told) == f"{tmp_path / 'nowhere'} cannot be written to: No such file or directory."
-    assert isinstance(told, cli._Refused) and "folder" in told.hint
+    assert isinstance(told, Refused) and "folder" in told.hint
 
 
 @pytest.mark.parametrize("command", [["doctor"], ["sql", "SELECT 1"], ["backup", "x"], ["gc", "--db", "nothing.db"]])
@@ -91,16 +92,16 @@ def test_a_database_is_never_made_by_looking_for_it(
 ) -> None:
     monkeypatch.setenv("WEFT_DB", str(tmp_path / "nothing.db"))
     ran = weft(*command)
-    assert isinstance(ran.exception, cli._Refused) and "There is no database" in ran.exception.message
+    assert isinstance(ran.exception, Refused) and "There is no database" in ran.exception.message
     assert not (tmp_path / "nothing.db").exists()
 
 
 def test_runs_that_are_not_there_and_files_that_are_no_database(weft: Weft, tmp_path: Path) -> None:
     ran = weft("doctor", "--run", "nobody")
-    assert isinstance(ran.exception, cli._Refused) and "no run 'nobody'" in ran.exception.message
+    assert isinstance(ran.exception, Refused) and "no run 'nobody'" in ran.exception.message
     (tmp_path / "text").write_text("no database " * 100)
     ran = weft("doctor", "--db", str(tmp_path / "text"))
-    assert isinstance(ran.exception, cli._Refused) and "cannot be read" in ran.exception.message
+    assert isinstance(ran.exception, Refused) and "cannot be read" in ran.exception.message
 
 
 def test_gc_of_a_file(weft: Weft, copy: Copy) -> None:
@@ -122,7 +123,7 @@ def test_gc_of_a_file_that_a_server_has_open(weft: Weft, copy: Copy) -> None:
     with closing(sqlite3.connect(copy.path)) as database:
         database.execute("SELECT count(*) FROM runs").fetchone()
         ran = weft("gc", "--db", str(copy.path), "--older-than", "0s")
-    assert isinstance(ran.exception, cli._Refused) and "open" in ran.exception.message
+    assert isinstance(ran.exception, Refused) and "open" in ran.exception.message
     assert not in_use(copy.path)
 
 
@@ -134,7 +135,7 @@ def test_what_is_no_span_of_time(weft: Weft, text: str) -> None:
 
 def test_vacuum_wants_the_file(weft: Weft) -> None:
     ran = weft("gc", "--vacuum")
-    assert isinstance(ran.exception, cli._Refused) and "--db" in ran.exception.hint
+    assert isinstance(ran.exception, Refused) and "--db" in ran.exception.hint
 
 
 def test_backup_and_restore(weft: Weft, copy: Copy, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -142,17 +143,17 @@ def test_backup_and_restore(weft: Weft, copy: Copy, tmp_path: Path, monkeypatch:
     assert lines(ran)[0].startswith(f"{tmp_path / 'copy.db'}: 9 runs, 3 of them open; ")
     assert "weft.key is not in it" in ran.stderr
     again = weft("backup", str(tmp_path / "copy.db"))
-    assert isinstance(again.exception, cli._Refused) and "--force" in again.exception.hint
+    assert isinstance(again.exception, Refused) and "--force" in again.exception.hint
     assert weft("backup", str(tmp_path / "copy.db"), "--force").return_value == 0
 
     refused = weft("restore", str(tmp_path / "copy.db"))
-    assert isinstance(refused.exception, cli._Refused) and "--force" in refused.exception.hint
+    assert isinstance(refused.exception, Refused) and "--force" in refused.exception.hint
     ran = weft("restore", str(tmp_path / "copy.db"), "--force")
     assert ran.return_value == 0 and "weft.db.before-" in ran.stderr
     assert "resume links made before the backup will not work" in ran.stderr
     assert weft("doctor").return_value == 0
     same = weft("restore", str(copy.path), "--force")
-    assert isinstance(same.exception, cli._Refused) and "itself" in same.exception.message
+    assert isinstance(same.exception, Refused) and "itself" in same.exception.message
     monkeypatch.setenv("WEFT_DB", str(tmp_path / "elsewhere" / "weft.db"))
     monkeypatch.setenv("WEFT_SECRET_KEY", "a secret for tests only")
     ran = weft("restore", str(tmp_path / "copy.db"))
@@ -182,8 +183,8 @@ def test_sql_lists_its_views_and_refuses_what_is_not_reading(weft: Weft) -> None
     views = json.loads(weft("sql", "--views", "--format", "json").stdout)
     assert {"name": "out_loops_work", "workflow": "loops", "block": "work", "columns": ["result", "stdout"]} in views
     ran = weft("sql", "DELETE FROM runs")
-    assert isinstance(ran.exception, cli._Refused) and "only reading" in ran.exception.message.lower()
-    assert isinstance(weft("sql").exception, cli._Refused)
+    assert isinstance(ran.exception, Refused) and "only reading" in ran.exception.message.lower()
+    assert isinstance(weft("sql").exception, Refused)
 
 
 def test_sql_from_stdin(copy: Copy) -> None:

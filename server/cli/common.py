@@ -1,0 +1,209 @@
+"""What the commands share: exit codes, refusals, calls of the server, files and texts that they read."""
+
+from __future__ import annotations
+
+import asyncio
+import getpass
+import json
+import os
+import sys
+from collections.abc import Awaitable, Callable, Coroutine
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import click
+
+from server.cli.render import diagnostic_lines
+from server.tokens import find, is_token
+from server.variables import DEFAULT_DB, DEFAULT_URL, SettingsError, check_names, database_path
+
+if TYPE_CHECKING:
+    from executor.errors import WeftError
+    from server.client import ClientError, WeftClient
+
+OK, FAILED, CANCELLED, WAITING, BAD_ARGUMENTS, NO_SERVER = 0, 1, 2, 3, 4, 5
+T = TypeVar("T")
+DATABASE = click.option(
+    "--db",
+    type=click.Path(dir_okay=False, path_type=Path),
+    help=f"SQLite file (WEFT_DB, or weft.db in WEFT_DATA, else {DEFAULT_DB}).",
+)
+
+
+class Refused(click.ClickException):
+    """An error with its exit code and the next step."""
+
+    def __init__(self, message: str, hint: str = "", code: int = BAD_ARGUMENTS) -> None:
+        super().__init__(message)
+        self.hint = hint
+        self.code = code
+
+    def show(self, file: Any = None) -> None:
+        click.echo(f"{click.style('Error:', fg='red', bold=True)} {self.message}", err=True)
+        if self.hint:
+            click.echo(f"  {self.hint}", err=True)
+
+
+def call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token: bool = True) -> T:
+    """Await `action(client)` and turn what the client raises into an exit."""
+    from server.client import ClientError
+
+    check_variables()
+    _check_address(url)
+    try:
+        token = find(os.environ, url) if with_token else None
+    except SettingsError as error:
+        raise Refused(f"{error}") from None
+    if token and not is_token(token):
+        raise Refused(
+            "WEFT_TOKEN contains characters that are not allowed in a token.", "Set it to the token of the server."
+        )
+
+    async def go() -> T:
+        async with new_client(url, token or None) as client:
+            return await action(client)
+
+    try:
+        return run_async(go())
+    except ClientError as error:
+        raise refused_by_server(error) from None
+
+
+def new_client(url: str, token: str | None) -> WeftClient:
+    from server.client import WeftClient
+
+    return WeftClient(url, token)
+
+
+def run_async(work: Coroutine[Any, Any, T]) -> T:
+    try:
+        return asyncio.run(work)
+    except KeyboardInterrupt:
+        raise click.Abort from None
+
+
+def refused_by_server(error: ClientError) -> Refused:
+    """What the server answered, or that it did not, as an exit."""
+    from server.client import ApiError
+
+    if not isinstance(error, ApiError):
+        return Refused(error.message, error.hint, NO_SERVER)
+    found = error.problem.get("diagnostics") or []
+    hint = "\n  ".join(diagnostic_lines(found)) or error.hint
+    message = (
+        error.message
+        if error.problem.get("pointer") in (None, "") or found
+        else f"{error.problem['pointer']}: {error.message}"
+    )
+    if error.status == 401:
+        if os.environ.get("WEFT_TOKEN"):
+            message = "The server refused the token in WEFT_TOKEN."
+        hint = (
+            "The token is next to the database: run this in the folder where `weft serve` runs, or with its WEFT_DB or "
+            "WEFT_DATA. Elsewhere set WEFT_TOKEN to what `weft token` prints there."
+        )
+    elif error.code == "no_such_route":
+        hint = "WEFT_URL and --url are the server's address alone, without /api; is the server as new as this command?"
+    return Refused(message, hint, NO_SERVER if error.status >= 500 else BAD_ARGUMENTS)
+
+
+def refused_by(error: WeftError) -> Refused:
+    """What an error of the executor says, as a sentence."""
+    return Refused(f"{error.message[0].upper()}{error.message[1:]}.", error.hint)
+
+
+def check_variables() -> None:
+    """Raises Refused for a WEFT_ name that does not exist."""
+    try:
+        check_names(os.environ)
+    except SettingsError as error:
+        raise Refused(f"{error}") from None
+
+
+def _check_address(url: str) -> None:
+    from urllib.parse import urlsplit
+
+    try:
+        parts = urlsplit(url)
+        fine = parts.scheme in ("http", "https") and bool(parts.hostname) and parts.port != 0
+    except ValueError:
+        fine = False
+    if not fine:
+        raise Refused(
+            f"{url!r} is not the address of a server.",
+            f"Set WEFT_URL or --url to what `weft serve` prints, such as {DEFAULT_URL}.",
+        )
+
+
+def is_file(text: str) -> bool:
+    """A path, not the name of a stored workflow."""
+    return text == "-" or text.endswith(".json") or os.sep in text or os.path.isfile(text)
+
+
+def read_document(path: str) -> Any:
+    return parse_json(read_text(path), path)
+
+
+def read_input(text: str | None, option: str = "--input") -> Any:
+    if text is None:
+        return None
+    if text.startswith("@"):
+        return parse_json(read_text(text[1:]), text[1:])
+    return parse_json(text, option)
+
+
+def parse_json(text: str, where: str) -> Any:
+    try:
+        return json.loads(text)
+    except json.JSONDecodeError as error:
+        raise Refused(
+            f"{where} is not JSON: {error.msg} at line {error.lineno}, column {error.colno}.",
+            f"Text needs double quotes, in a shell for example: {where} '{{\"amount\": 120}}'"
+            if where.startswith("--")
+            else "",
+        ) from None
+
+
+def read_text(path: str) -> str:
+    try:
+        if path == "-":
+            return sys.stdin.read()
+        with open(path, encoding="utf-8") as file:
+            return file.read()
+    except FileNotFoundError:
+        raise Refused(f"There is no file {path!r}.") from None
+    except (OSError, UnicodeDecodeError) as error:
+        raise Refused(f"{path} cannot be read: {error}") from None
+
+
+def existing_database(db: Path | None) -> Path:
+    """The database file of this command. It is never created here: a wrong name would be an empty database."""
+    path = database_file(db)
+    if not path.is_file():
+        raise Refused(f"There is no database {path}.", "Name it with --db, or set WEFT_DB or WEFT_DATA.")
+    return path
+
+
+def database_file(db: Path | None) -> Path:
+    """`--db`, else what the environment says."""
+    try:
+        check_names(os.environ)
+        return db or Path(database_path(os.environ))
+    except SettingsError as error:
+        raise Refused(f"{error}") from None
+
+
+def print_warnings(answer: dict[str, Any]) -> None:
+    for line in diagnostic_lines(answer.get("diagnostics") or []):
+        click.echo(line, err=True)
+
+
+def login_name() -> str | None:
+    try:
+        return getpass.getuser()
+    except (OSError, KeyError):  # no such user, as in some containers
+        return None
+
+
+def counted(number: int, noun: str) -> str:
+    return f"{number} {noun}{'' if number == 1 else 's'}"

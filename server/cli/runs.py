@@ -1,0 +1,133 @@
+"""`weft run`, `weft runs`, `weft events`, `weft cancel`: runs through the API of the server."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+import click
+
+from server.cli.common import (
+    CANCELLED,
+    FAILED,
+    OK,
+    WAITING,
+    Refused,
+    call,
+    is_file,
+    print_warnings,
+    read_document,
+    read_input,
+)
+from server.cli.render import run_lines
+
+if TYPE_CHECKING:
+    from server.client import WeftClient
+
+
+EXIT_BY_STATUS = {"succeeded": OK, "failed": FAILED, "cancelled": CANCELLED, "waiting": WAITING}
+
+
+@click.command()
+@click.argument("workflow", metavar="NAME|FILE")
+@click.option("--input", "input_text", metavar="JSON|@FILE", help="Input of the run, as JSON or @FILE.")
+@click.option("--trigger", help="Block to start at, if there are several triggers.")
+@click.option("--version", type=click.IntRange(1), help="Version of a stored workflow. Default: the active one.")
+@click.option("--stop-after", metavar="BLOCK", help="Stop after this block.")
+@click.option("--key", help="Idempotency key: the same key returns the same run.")
+@click.option("--follow", is_flag=True, help="Wait until it ends or needs an answer, and print its output.")
+@click.option(
+    "--json", "as_json", is_flag=True, help="Print JSON: the answer, or with --follow the events, one per line."
+)
+@click.pass_obj
+def run(
+    url: str,
+    workflow: str,
+    input_text: str | None,
+    trigger: str | None,
+    version: int | None,
+    stop_after: str | None,
+    key: str | None,
+    follow: bool,
+    as_json: bool,
+) -> int:
+    """Run a stored workflow, or the document in a file.
+
+    With --follow the exit code tells the result: 0 succeeded, 1 failed, 2 cancelled, 3 waiting for an answer or a
+    signal.
+    """
+    from server.cli.follow import follow as follow_run
+
+    value = read_input(input_text)
+    what = read_document(workflow) if is_file(workflow) else workflow
+    if version is not None and what is not workflow:
+        raise Refused("--version is for stored workflows.", "Leave it out to run a file, or name a stored workflow.")
+
+    async def start(client: WeftClient) -> str:
+        started = await client.start(
+            what, input=value, trigger=trigger, version=version, idempotency_key=key, stop_after=stop_after
+        )
+        print_warnings(started)
+        if follow:
+            click.echo(f"run {started['run']}  {client.url}{started['urls']['page']}", err=True)
+            return await follow_run(client, started["run"], as_json=as_json)
+        if as_json:
+            click.echo(json.dumps(started, indent=2))
+        else:
+            click.echo(f"run {started['run']} {started['status']}")
+            click.echo(f"  status  {client.url}{started['urls']['self']}")
+            click.echo(f"  events  {client.url}{started['urls']['events']}")
+            click.echo(f"  page    {client.url}{started['urls']['page']}")
+        return "accepted"
+
+    return EXIT_BY_STATUS.get(call(url, start), OK)
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--after", type=click.IntRange(0), default=0, help="Only events after this number.")
+@click.option("--follow", is_flag=True, help="Show new events until the run ends.")
+@click.option("--json", "as_json", is_flag=True, help="One JSON object per line.")
+@click.pass_obj
+def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> int:
+    """Print the journal of RUN."""
+    from server.cli.follow import print_events
+
+    call(url, lambda client: print_events(client, run_id, after, live=follow, as_json=as_json))
+    return OK
+
+
+@click.command()
+@click.option("--workflow", help="Only runs of this workflow.")
+@click.option("--parent", help="Only runs started by this run.")
+@click.option("--status", type=click.Choice(["queued", "running", "waiting", "succeeded", "failed", "cancelled"]))
+@click.option("--limit", type=click.IntRange(1, 1000), default=20, show_default=True)
+@click.option("--json", "as_json", is_flag=True)
+@click.pass_obj
+def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> int:
+    """List runs, newest first."""
+    found = call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))
+    if as_json:
+        click.echo(json.dumps(found, indent=2))
+        return OK
+    for line in run_lines(found):
+        click.echo(line)
+    if not found:
+        narrowed = workflow or parent or status
+        click.echo("No runs match." if narrowed else "No runs yet. Start one with `weft run NAME`.", err=True)
+    return OK
+
+
+@click.command()
+@click.argument("run_id", metavar="RUN")
+@click.option("--reason", default="", help="Recorded in the journal.")
+@click.pass_obj
+def cancel(url: str, run_id: str, reason: str) -> int:
+    """Cancel RUN and the runs it has started. Running blocks are stopped and waits are closed."""
+    if call(url, lambda client: client.cancel(run_id, reason)):
+        click.echo(f"{run_id} is being cancelled.")
+        return OK
+    raise Refused(f"Run {run_id} has already ended.", f"See `weft events {run_id}`.")
+
+
+COMMANDS = (run, runs, events, cancel)
