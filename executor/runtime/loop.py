@@ -42,8 +42,8 @@ from executor.runtime.turns import Turns
 from executor.services import RunLimits
 from executor.store.contract import Store
 from executor.store.rows import Appended, Move, RunRow, RunStatus
+from executor.values.fold import Fold
 from executor.values.payload import encode as encode_payload
-from executor.values.scope import Values
 
 log = logging.getLogger("weft.run")
 
@@ -66,7 +66,7 @@ class RunLoop:
         row: RunRow,
         plan: Plan,
         state: State,
-        values: Values,
+        fold: Fold,
         launcher: Launcher,
         recorder: Recorder,
         store: Store,
@@ -84,7 +84,7 @@ class RunLoop:
         self._plan = plan
         self._deciding = plan  # by this; once the process goes down it is one that lets nothing more start
         self._state = state
-        self._values = values
+        self._fold = fold
         self._launcher = launcher
         self._recorder = recorder
         self._store = store
@@ -137,11 +137,11 @@ class RunLoop:
     @property
     def held_bytes(self) -> int:
         """Of the outputs that it holds. Looked at anew when it has put out much since."""
-        made = self._recorder.bytes
+        made = self._fold.bytes
         if made <= SMALL_BYTES:
             return made
         if made > self._held_at + SMALL_BYTES:
-            self._held_at, self._held_bytes = made, self._values.held_bytes()
+            self._held_at, self._held_bytes = made, self._fold.values.held_bytes()
         return self._held_bytes
 
     @property
@@ -199,8 +199,8 @@ class RunLoop:
             results.append(self._results.popleft())
             self._decide(results[-1], after, inline)
         budget = INLINE_BATCH_MAX
-        made = self._recorder.bytes
-        while inline and budget and self._recorder.bytes - made < INLINE_BATCH_BYTES:
+        made = self._fold.bytes
+        while inline and budget and self._fold.bytes - made < INLINE_BATCH_BYTES:
             budget -= 1
             command = inline.popleft()
             result = await self._run_inline(command)
@@ -253,12 +253,12 @@ class RunLoop:
 
     def _decide(self, result: Result, after: list[c.Command], inline: deque[c.RunNode]) -> None:
         most, output = self._limits.run_bytes, result.payload.output
-        if output is not None and self._recorder.bytes + len(output) > most:
+        if output is not None and self._fold.bytes + len(output) > most:
             error = bounds.run_error(self._limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), after, inline)
             result = bounds.without_output(result, error)
         self._decide_one(result, after, inline)
-        if self._recorder.bytes > most:  # what a container puts out is known when it does
+        if self._fold.bytes > most:  # what a container puts out is known when it does
             error = bounds.run_error(self._limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), after, inline)
 

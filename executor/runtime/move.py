@@ -27,9 +27,9 @@ from executor.errors import BlockError, CorruptJournal
 from executor.journal.codec import Codec, key_of
 from executor.journal.reader import output_of, read
 from executor.runtime.launch import Result
-from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
 from executor.store.rows import Append, Move, Record, RunRow
+from executor.values.fold import Fold
 from executor.values.scope import Values
 
 
@@ -71,15 +71,7 @@ class _Reader:
     def __init__(self, row: RunRow, old: Plan, new: Plan) -> None:
         self._old, self._new = old, new
         self._codec = Codec(new)
-        self._recorder = Recorder(
-            run_id=row.id,
-            epoch=0,
-            plan=new,
-            values=Values(new, orjson.loads(row.input), {}),
-            codec=self._codec,
-            token_hash=lambda run, wait, kind: "",
-            now_ms=lambda: 0,
-        )
+        self._fold = Fold(new, Values(new, orjson.loads(row.input), {}))
         self.state = State.new(new)
         self.untold: dict[NodeKey, NodeKey] = {}
 
@@ -112,7 +104,7 @@ class _Reader:
                     self.untold[key] = because
                 if isinstance(event, NodeSkipped) and event.reason == "pruned":
                     self.untold.pop(event.key, None)
-                self._recorder.replay(event, record, await output_of(store, record))
+                self._fold.apply(event, await output_of(store, record))
         except (AssertionError, KeyError, IndexError, ValueError, BlockError, CorruptJournal) as error:
             return Misfit(key_of(record), f"event {record.seq} ({record.type}) is not possible: {error}")
         return found

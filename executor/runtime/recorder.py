@@ -21,15 +21,12 @@ from executor.core.decide import decide
 from executor.core.events import (
     ErrorInfo,
     Event,
-    NodeFailed,
     NodeLog,
-    NodeSkipped,
     NodeStarted,
     NodeSucceeded,
     RegionExited,
     RegionSized,
     RunFinished,
-    ScopesOpened,
     VariablesPatched,
     WaitClosed,
     WaitOpened,
@@ -55,11 +52,9 @@ from executor.store.rows import (
     WaitRow,
     WaitUpdate,
 )
+from executor.values.fold import NULL, Fold
 from executor.values.payload import encode as encode_payload
 from executor.values.payload import split
-from executor.values.scope import Values
-
-NULL = b"null"
 
 
 class Recorder:
@@ -72,7 +67,7 @@ class Recorder:
         run_id: str,
         epoch: int,
         plan: Plan,
-        values: Values,
+        fold: Fold,
         codec: Codec,
         token_hash: Callable[[str, str, str], str],
         now_ms: Callable[[], int],
@@ -84,20 +79,17 @@ class Recorder:
         self._parent = parent
         self._root = root
         self._family_max = family_max or FamilyMax()
-        self.bytes = 0  # of all outputs so far
         self._run_id = run_id
         self._epoch = epoch
         self._plan = plan
-        self._values = values
+        self._fold = fold
         self._codec = codec
         self._token_hash = token_hash
         self._notify = notify or NotifySettings()
         self._now_ms = now_ms
         self._reused: Mapping[int, bytes] = {}
-        self._branch_errors: dict[tuple[tuple[int, int], ...], dict[str, Any]] = {}
         self._signal_names: dict[NodeKey, tuple[str, str | None]] = {}
         self._children: dict[NodeKey, str] = {}  # the run that an open wait waits for
-        self._ran: set[int] = set()
         self._response: Mapping[str, Any] | None = None
         self._seq = 0
         self._at_ms = 0
@@ -137,7 +129,8 @@ class Recorder:
         self._at_ms = max(self._at_ms, fact.at_ms)
         if payload.patches and _fresh(state, fact):
             try:
-                self._values.patch(payload.patches)
+                patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]
+                self._fold.apply(patched)
             except BlockError as error:
                 assert isinstance(fact, f.NodeDone | f.WaitAnswered | f.TimerFired)
                 info = ErrorInfo(error.code, error.message, False, plan.nodes[fact.key[1]].block, error.hint)
@@ -150,7 +143,6 @@ class Recorder:
                     case f.TimerFired():
                         fact = f.TimerFired(fact.at_ms, fact.key, fact.attempt, info)
             else:
-                patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]
                 evolve(plan, state, patched)
                 self._record(patched)
         events = decide(plan, state, fact)
@@ -240,14 +232,12 @@ class Recorder:
                     self._closed.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
             case RunFinished():
                 output, extra = self._finished(event)
-        made = self._account(event, output)
-        self._record(event, made if made is not None else output, extra)
+        self._record(event, self._fold.apply(event, output), extra)
 
     def _record(self, event: Event, output: bytes | None = None, extra: dict[str, Any] | None = None) -> None:
         self._seq += 1
         if output is not None:
-            if type(event) is not RunFinished:  # what it puts out is what blocks have put out
-                self.bytes += len(output)
+            if type(event) is not RunFinished:
                 self._new_bytes += len(output)
             inline, blob = split(output)
             if blob is not None:
@@ -298,7 +288,7 @@ class Recorder:
         """With its first child: all that it has put out so far counts."""
         if self._root is None:
             self._root = self._run_id
-            self._new_bytes = self.bytes
+            self._new_bytes = self._fold.bytes
 
     def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
         self._status = event.status
@@ -309,77 +299,19 @@ class Recorder:
             self._output = encode_payload(self._response["body"])
             extra = {"response": dict(self._response)}
         else:
-            self._output = orjson.dumps(self._values.run_output(self._ran))
+            self._output = self._fold.run_output()
         if self._parent is not None:
             run, wait = self._parent
             self._posts.append((run, end_message(wait, self._run_id, event.status, self._output, event.error)))
         return self._output, extra
 
-    # --- both ways ---
-
-    def _account(self, event: Event, output: bytes | None) -> bytes | None:
-        """Bring the values in step. Returns the output that only they can make (a container's results)."""
-        values = self._values
-        match event:
-            case NodeSucceeded():
-                values.succeeded(event.key, output or NULL)
-                self._note_ran(event.key)
-            case NodeSkipped() if event.reason != "pruned":
-                values.passed(event.key)
-            case NodeFailed():
-                error = msgspec.to_builtins(event.error)
-                if event.route == "error":
-                    values.failed(event.key, error)
-                elif event.route is not None:
-                    values.passed(event.key)
-                    self._note_ran(event.key)
-                elif event.caught is not None and event.caught[0] == "branch":
-                    self._branch_errors.setdefault(event.caught[1], error)
-            case RegionSized():
-                values.sized(event.key, event.count, output)
-            case ScopesOpened() if event.first > 0:
-                path, start = event.key
-                body = self._plan.nodes[start].body
-                if self._plan.regions[body].kind == "loop":
-                    values.scope_closed((*path, (body, event.first - 1)))
-            case RegionExited():
-                self._note_ran(event.key)
-                return self._exited(event, output)
-        return None
-
-    def _exited(self, event: RegionExited, output: bytes | None) -> bytes:
-        path, end = event.key
-        body = self._plan.nodes[end].body
-        if self._plan.regions[body].kind == "loop":
-            if event.count and not event.reused:
-                self._values.scope_closed((*path, (body, event.count - 1)))
-        else:
-            for index in range(event.count):
-                scope = (*path, (body, index))
-                self._values.scope_closed(scope, self._branch_errors.pop(scope, None))
-        if output is not None:
-            self._values.exited(event.key, output)
-            return output
-        return self._values.exit(event.key)
-
-    def _note_ran(self, key: NodeKey) -> None:
-        if not key[0] and key[1] in self._plan.regions[0].ends:
-            self._ran.add(key[1])
-
     # --- replay ---
 
-    def replay(self, event: Event, record: Record, output: bytes | None) -> bytes | None:
-        """The values' side of one stored record. `output`: the record's, or its blob. Returns what a container that
-        left put out: with `output` None that is made anew from what its blocks did."""
+    def replay(self, event: Event, record: Record) -> None:
+        """An event that is stored: what later events and appends need to know of it."""
         self._seq = self._expected_seq = record.seq
         self._at_ms = max(self._at_ms, record.at_ms)
-        if type(event) is NodeStarted:
-            return None
-        if output is not None and type(event) is not RunFinished:
-            self.bytes += len(output)
         match event:
-            case VariablesPatched():
-                self._values.patch(event.ops)
             case WaitOpened() if event.kind == "signal":
                 data = orjson.loads(record.data or b"{}")
                 self._signal_names[event.key] = (data["name"], data.get("correlation"))
@@ -388,7 +320,6 @@ class Recorder:
                 self._root = self._root or self._run_id
             case WaitClosed():
                 self._children.pop(event.key, None)
-        return self._account(event, output)
 
     # --- waits ---
 

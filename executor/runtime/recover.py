@@ -22,6 +22,7 @@ from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
 from executor.store.rows import RunRow
+from executor.values.fold import Fold
 from executor.values.scope import Values
 
 
@@ -32,11 +33,12 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
     values = Values(plan, orjson.loads(row.input), parts.services.env)
     codec = Codec(plan)
     state = State.new(plan)
+    fold = Fold(plan, values)
     recorder = Recorder(
         run_id=row.id,
         epoch=row.epoch,
         plan=plan,
-        values=values,
+        fold=fold,
         codec=codec,
         token_hash=parts.links.hash_of,
         now_ms=parts.clock.now_ms,
@@ -53,7 +55,8 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         output = record.output
         if output is None and record.data is not None:
             output = await output_of(parts.store, record)
-        recorder.replay(event, record, output)
+        fold.apply(event, output)
+        recorder.replay(event, record)
         if isinstance(event, RunStarted) and event.source_run is not None:
             recorder.reuse(await _reused_outputs(parts.store, plan, event))
     if state.seq != row.seq:
@@ -80,7 +83,7 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         row=row,
         plan=plan,
         state=state,
-        values=values,
+        fold=fold,
         launcher=launcher,
         recorder=recorder,
         store=parts.store,

@@ -38,9 +38,9 @@ from executor.errors import BadRequest, BlockError, Conflict
 from executor.journal.codec import Codec, data_of
 from executor.journal.reader import output_of, read
 from executor.runtime.links import Links
-from executor.runtime.recorder import Recorder
 from executor.store.contract import Store
 from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
+from executor.values.fold import Fold
 from executor.values.output import check_output
 from executor.values.payload import encode, split
 from executor.values.schema import Matches
@@ -185,21 +185,13 @@ async def _edited(
     records = list(copied.records)
     if not edits:
         return records, ()
-    recorder = Recorder(
-        run_id=row.id,
-        epoch=0,
-        plan=plan,
-        values=Values(plan, orjson.loads(row.input), {}),
-        codec=Codec(plan),
-        token_hash=lambda run, wait, kind: "",
-        now_ms=lambda: 0,
-    )
+    fold = Fold(plan, Values(plan, orjson.loads(row.input), {}))
     blobs: dict[str, bytes] = {}
     for index, (record, event) in enumerate(zip(copied.records, copied.events, strict=True)):
         edit = edits.get(event.key) if isinstance(event, NodeSucceeded | RegionExited) else None
         anew = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
         output = edit if edit is not None else None if anew else await output_of(store, record)
-        made = recorder.replay(event, record, output)
+        made = fold.apply(event, output)
         if edit is not None or anew:
             final = edit if edit is not None else made
             assert final is not None

@@ -19,10 +19,10 @@ from executor.core.events import ScopesOpened
 from executor.errors import BlockError, NotFound
 from executor.journal.codec import Codec
 from executor.journal.reader import output_of
-from executor.runtime.recorder import Recorder
 from executor.services import Services
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, EventFilter, Record, RunRow
+from executor.values.fold import Fold
 from executor.values.payload import encode as encode_payload
 from executor.values.redact import MARK, Redactor
 from executor.values.resolve import compile_template
@@ -212,15 +212,7 @@ async def _values_before(
     env = {name: MARK if name in services.secrets else value for name, value in services.env.items()}
     values = Values(plan, orjson.loads(row.input), env)
     codec = Codec(plan)
-    recorder = Recorder(
-        run_id=row.id,
-        epoch=0,
-        plan=plan,
-        values=values,
-        codec=codec,
-        token_hash=lambda run, wait, kind: "",
-        now_ms=lambda: 0,
-    )
+    fold = Fold(plan, values)
     opened: dict[tuple[Path, int], int] = {}
     after = 0
     while after < seq - 1:
@@ -230,7 +222,7 @@ async def _values_before(
         for record in records:
             if record.type in _CHANGES:
                 event = codec.to_event(record)
-                recorder.replay(event, record, await output_of(store, record))
+                fold.apply(event, await output_of(store, record))
                 if isinstance(event, ScopesOpened):
                     path, start = event.key
                     opened[path, plan.nodes[start].body] = event.first + event.count

@@ -1,0 +1,112 @@
+"""What the events of a run mean for its values. `core/evolve` is the same for the state, which has no payloads.
+
+Used when events are made and when they are read back, so both give the same values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+import orjson
+
+from compiler.keys import NodeKey, Path
+from compiler.plan import Plan
+from executor.core.events import (
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeStarted,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RunFinished,
+    ScopesOpened,
+    VariablesPatched,
+)
+from executor.values.scope import Values
+
+NULL = b"null"
+
+
+class Fold:
+    """`values` after the events so far; `bytes`: of all their outputs."""
+
+    __slots__ = ("_branch_errors", "_plan", "_ran", "bytes", "values")
+
+    def __init__(self, plan: Plan, values: Values) -> None:
+        self.values = values
+        self.bytes = 0
+        self._plan = plan
+        self._branch_errors: dict[Path, dict[str, Any]] = {}
+        self._ran: set[int] = set()  # of the last nodes of the root
+
+    def apply(self, event: Event, output: bytes | None = None) -> bytes | None:
+        """The next event, with its output as JSON. Returns the output that the event has then: the results of a
+        container that exits are made here when `output` is None. Raises BlockError: a patch of the variables does not
+        fit; nothing has changed."""
+        if type(event) is NodeStarted:  # every second event: without payload
+            return None
+        made = self._apply(event, output)
+        if made is None:
+            made = output
+        if made is not None and type(event) is not RunFinished:  # the output of a run is made of those of its blocks
+            self.bytes += len(made)
+        return made
+
+    def run_output(self) -> bytes:
+        """Of a run that ends without a response block."""
+        return orjson.dumps(self.values.run_output(self._ran))
+
+    def _apply(self, event: Event, output: bytes | None) -> bytes | None:
+        values = self.values
+        match event:
+            case NodeSucceeded():
+                values.succeeded(event.key, output or NULL)
+                self._add_ran(event.key)
+            case NodeSkipped() if event.reason != "pruned":
+                values.passed(event.key)
+            case NodeFailed():
+                self._failed(event)
+            case VariablesPatched():
+                values.patch(event.ops)
+            case RegionSized():
+                values.sized(event.key, event.count, output)
+            case ScopesOpened() if event.first > 0:
+                path, start = event.key
+                body = self._plan.nodes[start].body
+                if self._plan.regions[body].kind == "loop":
+                    values.scope_closed((*path, (body, event.first - 1)))
+            case RegionExited():
+                self._add_ran(event.key)
+                return self._exited(event, output)
+        return None
+
+    def _failed(self, event: NodeFailed) -> None:
+        error = msgspec.to_builtins(event.error)
+        if event.route == "error":
+            self.values.failed(event.key, error)
+        elif event.route is not None:
+            self.values.passed(event.key)
+            self._add_ran(event.key)
+        elif event.caught is not None and event.caught[0] == "branch":
+            self._branch_errors.setdefault(event.caught[1], error)
+
+    def _exited(self, event: RegionExited, output: bytes | None) -> bytes:
+        path, end = event.key
+        body = self._plan.nodes[end].body
+        if self._plan.regions[body].kind == "loop":
+            if event.count and not event.reused:
+                self.values.scope_closed((*path, (body, event.count - 1)))
+        else:
+            for index in range(event.count):
+                scope = (*path, (body, index))
+                self.values.scope_closed(scope, self._branch_errors.pop(scope, None))
+        if output is not None:
+            self.values.exited(event.key, output)
+            return output
+        return self.values.exit(event.key)
+
+    def _add_ran(self, key: NodeKey) -> None:
+        if not key[0] and key[1] in self._plan.regions[0].ends:
+            self._ran.add(key[1])
