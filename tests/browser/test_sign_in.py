@@ -1,4 +1,4 @@
-"""B9, B10 in a browser: from the link that `weft serve` prints to signing out, on a server started without settings."""
+"""In a browser, from the link that `weft serve` prints to signing out, on a server started without settings."""
 
 from __future__ import annotations
 

@@ -26,9 +26,9 @@ from executor.errors import WeftError
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.sqlite.connection import Connect, Database, plain_connect
 from executor.store.sqlite.writer import as_weft_error
-from tests.golden.corpus import SCHEMAS, contents, restore
 from tests.support.adapter import connects
 from tests.support.child import KILLED, PLAYED, in_child
+from tests.support.recorded import SCHEMAS, contents, restore
 from tests.support.vfs import CALL_ACTIONS, CallAction, Op, Vfs, trouble
 
 VFS = "weft-upgrade"

@@ -21,7 +21,7 @@ from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State, encode
 from executor.journal.codec import Codec
 from executor.store.rows import Record
-from tests.golden.corpus import SCHEMAS, Told, facts, restore
+from tests.support.recorded import SCHEMAS, Told, facts, restore
 
 FACTS: dict[str, Any] = {cls.__name__: cls for cls in get_args(f.Fact)}
 

@@ -34,9 +34,9 @@ from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import inspect
 from executor.upkeep.invariants import check, open_read_only
 from executor.views import WaitView
-from tests.golden.corpus import SCHEMAS, contents, restore, runs
 from tests.golden.play import HOUR_S, LATER, NEWER, RUNS, SECRET, T0
 from tests.support.journal import Journal
+from tests.support.recorded import SCHEMAS, contents, restore, runs
 from tests.support.server import ServerProcess, free_port
 from tests.support.service import Service, serve
 from tests.support.size import WHOLE, size

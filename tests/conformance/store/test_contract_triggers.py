@@ -394,7 +394,7 @@ async def test_deliveries_are_kept_for_a_day_and_the_last_ones_longer(store: Sto
 
 
 async def test_signatures_without_a_time_count_once_for_as_long_as_the_secret(store: Store) -> None:
-    """B12 of the security review: a captured delivery was taken again when 50 newer ones were a day old."""
+    """A captured delivery was taken again when 50 newer ones were a day old."""
     hook = await store.put_webhook(replace(webhook(), auth="github"))
     timed = await store.put_webhook(webhook("h2"))
     digests = [f"{n:064d}"[::-1] for n in range(DELIVERIES_KEPT + 5)]

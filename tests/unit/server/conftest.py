@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable
+import asyncio
+from collections.abc import AsyncIterator, Callable, Coroutine
 from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
+from click.testing import CliRunner
 from msgspec.structs import replace
 from starlette.applications import Starlette
 
 from executor.engine import Engine
+from server import cli
 from server.app import build_engine, create_app
+from server.cli import common
+from server.client import WeftClient
 from server.settings import Settings
 
 BASE = "http://127.0.0.1:8765"
@@ -114,3 +119,24 @@ def started(client: httpx.AsyncClient) -> Callable[..., Any]:
         return dict(response.json())
 
     return start
+
+
+@pytest.fixture
+def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
+    """Runs a command in a thread: it has an event loop of its own, the server has that of the test."""
+    loops: list[asyncio.AbstractEventLoop] = []
+
+    def in_loop(work: Coroutine[Any, Any, Any]) -> Any:
+        return asyncio.run_coroutine_threadsafe(work, loops[-1]).result(60)
+
+    def client(url: str, token: str | None) -> WeftClient:
+        return WeftClient(url, token, transport=httpx.ASGITransport(app=app))
+
+    monkeypatch.setattr(common, "run_async", in_loop)
+    monkeypatch.setattr(common, "new_client", client)
+
+    async def run(*arguments: str) -> Any:
+        loops.append(asyncio.get_running_loop())
+        return await asyncio.to_thread(CliRunner().invoke, cli.weft, arguments)
+
+    return run

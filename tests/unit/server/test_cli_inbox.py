@@ -2,44 +2,18 @@
 
 from __future__ import annotations
 
-import asyncio
 import hashlib
 import hmac
 import json
-from collections.abc import Callable, Coroutine
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
-import httpx
 import pytest
 from click.testing import CliRunner
-from starlette.applications import Starlette
 
 from server import cli
-from server.cli import common
-from server.client import WeftClient
-
-
-@pytest.fixture
-def weft(app: Starlette, monkeypatch: pytest.MonkeyPatch) -> Callable[..., Any]:
-    """Runs a command in a thread: it has an event loop of its own, the server has that of the test."""
-    loops: list[asyncio.AbstractEventLoop] = []
-
-    def in_loop(work: Coroutine[Any, Any, Any]) -> Any:
-        return asyncio.run_coroutine_threadsafe(work, loops[-1]).result(60)
-
-    def client(url: str, token: str | None) -> WeftClient:
-        return WeftClient(url, token, transport=httpx.ASGITransport(app=app))
-
-    monkeypatch.setattr(common, "run_async", in_loop)
-    monkeypatch.setattr(common, "new_client", client)
-
-    async def run(*arguments: str) -> Any:
-        loops.append(asyncio.get_running_loop())
-        return await asyncio.to_thread(CliRunner().invoke, cli.weft, arguments)
-
-    return run
 
 
 async def test_the_inbox_and_a_question_taken_back(

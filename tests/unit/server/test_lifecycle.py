@@ -10,8 +10,6 @@ import httpx
 import pytest
 from starlette.applications import Starlette
 
-from tests.unit.server.test_cli_inbox import weft as weft  # the command line against the server in this process
-
 Json = dict[str, Any]
 
 

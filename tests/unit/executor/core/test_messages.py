@@ -13,7 +13,7 @@ import pytest
 
 from executor.core import messages as m
 from executor.core.events import ErrorInfo
-from tests.golden.corpus import SCHEMAS, restore
+from tests.support.recorded import SCHEMAS, restore
 
 # As versions before this module wrote them, and what they mean.
 WRITTEN: list[tuple[dict[str, Any], m.Known]] = [

@@ -1,4 +1,0 @@
-"""Texts that users meet, and the words that are not to come back in them.
-
-python -m tests.reviews.words [PATH ...]      every such word, with its place
-"""

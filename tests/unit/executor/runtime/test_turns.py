@@ -1,0 +1,90 @@
+"""Many or large runs proceed in small steps, so that other runs and requests have their turn in between."""
+
+from __future__ import annotations
+
+import asyncio
+import gc
+import itertools
+from pathlib import Path
+
+import pytest
+
+from executor.runtime.loop import INLINE_BATCH_BYTES, RunLoop
+from executor.runtime.turns import STEPS_MAX, Turns
+from executor.store.rows import Append, Appended
+from executor.store.sqlite.store import SQLiteStore
+from tests.support.documents import document
+from tests.support.runs import engine_on
+
+LARGE = 300_000
+
+
+async def test_large_outputs_are_committed_as_they_come(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Before, up to 256 of them were gathered for one commit."""
+    sizes: list[int] = []
+    append = SQLiteStore.append
+
+    async def watched(self: SQLiteStore, change: Append) -> Appended:
+        sizes.append(sum(len(data) for _, data in change.blobs))
+        return await append(self, change)
+
+    monkeypatch.setattr(SQLiteStore, "append", watched)
+    looped = document(
+        "looped",
+        "start loop",
+        "loop body make",
+        blocks={
+            "loop": {"type": "loop", "params": {"mode": "for", "count": 20}},
+            "make": {"type": "set", "params": {"value": "x" * LARGE}, "parent": "loop"},
+        },
+    )
+    async with engine_on(tmp_path / "weft.db") as engine:
+        view = await engine.run(looped)
+    assert view.status == "succeeded"
+    assert sum(sizes) > 20 * LARGE
+    # The container's output comes in one piece with its last iteration.
+    assert sorted(sizes)[-2] <= INLINE_BATCH_BYTES + LARGE + 2
+
+
+async def test_few_steps_in_one_pass_of_the_event_loop() -> None:
+    """Before, asyncio made all steps that were ready before it looked at a socket again."""
+    turns, made, seen = Turns(), list[int](), list[int]()
+
+    async def step(number: int) -> None:
+        await turns.turn()
+        made.append(number)
+
+    tasks = [asyncio.create_task(step(number)) for number in range(1_000)]
+    for task in tasks[40:50]:
+        task.cancel()
+    while not all(task.done() for task in tasks):
+        seen.append(len(made))
+        await asyncio.sleep(0)
+    assert made == [number for number in range(1_000) if not 40 <= number < 50], "in order of arrival"
+    assert max(after - before for before, after in itertools.pairwise(seen)) <= STEPS_MAX
+    for _ in range(3):
+        await asyncio.sleep(0)
+    assert turns._next_pass is None, "without steps it costs nothing"
+
+
+async def test_a_run_that_left_memory_leaves_nothing_to_the_collector(tmp_path: Path) -> None:
+    """Before, what an attempt says referred to itself, and to the whole run: half a second of collecting garbage."""
+    looped = document(
+        "looped",
+        "start loop",
+        "loop body make",
+        blocks={
+            "loop": {"type": "parallel", "params": {"mode": "count", "count": 20}},
+            "make": {"type": "wait", "params": {"seconds": 0}, "parent": "loop"},
+        },
+    )
+    async with engine_on(tmp_path / "weft.db") as engine:
+        gc.collect()
+        gc.disable()
+        try:
+            assert (await engine.run(looped)).status == "succeeded"
+            async with asyncio.timeout(60):
+                while any(isinstance(found, RunLoop) for found in gc.get_objects()):
+                    await asyncio.sleep(0.01)
+        finally:
+            gc.enable()

@@ -1,0 +1,78 @@
+"""The log says that the clock was set back only when it was. Nothing of a killed backup stays for ever."""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+
+from executor.runtime.clock import ManualClock
+from executor.store.rows import Mended
+from executor.store.sqlite.store import SQLiteStore
+from executor.upkeep.backup import PART_KEPT_S, backup
+from tests.support.rows import new_run
+from tests.support.runs import engine_on
+
+
+class LateStore(SQLiteStore):
+    """Its first look for other times waits for another process, which commits a run meanwhile."""
+
+    def __init__(self, path: Path, clock: ManualClock, step_ms: int) -> None:
+        super().__init__(path)
+        self.clock = clock
+        self.step_ms = step_ms
+        self.mended: list[Mended] = []
+
+    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
+        if not self.mended:
+            self.clock.advance(2_000)
+            await self.create_run(new_run("run-1", self.clock.now_ms() + self.step_ms))
+        self.mended.append(await super().mend_clock(now_ms, lease_max_ms))
+        return self.mended[-1]
+
+
+@pytest.mark.parametrize(("step_ms", "told"), [(0, False), (3_600_000, True)])
+async def test_a_look_that_waited_is_no_clock_that_was_set_back(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, step_ms: int, told: bool
+) -> None:
+    clock = ManualClock()
+    store = LateStore(tmp_path / "weft.db", clock, step_ms)
+    async with engine_on(store, clock=clock), asyncio.timeout(30):
+        while not store.mended:
+            await asyncio.sleep(0.005)
+        await asyncio.sleep(0.05)
+    assert store.mended[0].runs == 1
+    assert ("the clock was set back" in caplog.text) == told
+
+
+async def test_the_next_backup_clears_away_what_a_killed_one_left(tmp_path: Path) -> None:
+    db, folder = tmp_path / "weft.db", tmp_path / "backups"
+    folder.mkdir()
+    async with engine_on(db):
+        pass
+    program = (
+        "import os, signal, sys; from pathlib import Path; from executor.upkeep import backup as b\n"
+        "b._sync = lambda path: os.kill(os.getpid(), signal.SIGKILL)\n"
+        "b.backup(Path(sys.argv[1]), Path(sys.argv[2]))"
+    )
+    killed = [sys.executable, "-c", program, str(db), str(folder / "monday.db")]
+    assert (await asyncio.to_thread(subprocess.run, killed, check=False)).returncode == -9
+    [left] = folder.iterdir()
+    kept = [folder / "thesis.part", folder / "notes.0123abcd.part", folder / "young.0123abcd.part"]
+    kept[0].write_bytes(b"SQLite format 3\0")
+    kept[1].write_text("not a database")
+    kept[2].write_bytes(b"SQLite format 3\0")
+    await asyncio.to_thread(backup, db, folder / "tuesday.db")
+    assert left.exists()  # it may be at work still
+    long_ago = time.time() - 2 * PART_KEPT_S
+    for path in (left, *kept[:2]):
+        os.utime(path, (long_ago, long_ago))
+    await asyncio.to_thread(backup, db, folder / "wednesday.db")
+    assert sorted(path.name for path in folder.iterdir()) == sorted(
+        ["tuesday.db", "wednesday.db", *(path.name for path in kept)]
+    )

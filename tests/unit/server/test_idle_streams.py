@@ -1,0 +1,103 @@
+"""2,000 idle streams cost 38 % of a core, as each looked at the file once a second; and an EventSource came back
+every two seconds to a run that had ended."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import Counter
+from pathlib import Path
+from typing import Any
+
+import httpx
+import pytest
+
+from executor.engine import Engine
+from executor.runtime import lookout
+from server.app import build_engine, create_app
+from server.settings import Settings
+from tests.support.blocks import Hold
+from tests.support.documents import chain
+from tests.support.runs import engine_on, until_event
+
+READERS = 50
+
+
+@pytest.fixture(autouse=True)
+def quick(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(lookout, "LOOK_S", 0.02)
+
+
+async def read_to_end(engine: Engine, run: str) -> list[int]:
+    return [record.seq async for records in engine.follow(run) for record in records]
+
+
+async def test_idle_readers_share_one_look_a_second(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    path = tmp_path / "weft.db"
+    async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
+        runs = [(await engine.submit(chain("a", a={"type": "hold"}))).run for _ in range(3)]
+        for run in runs:
+            await until_event(engine, run, "node.started", "a")
+        readers = [asyncio.create_task(read_to_end(front, runs[n % 3])) for n in range(READERS)]
+        asked: Counter[str] = Counter()
+        whole = type(front.store._readers).all  # type: ignore[attr-defined]
+
+        async def count(self: Any, sql: str, parameters: tuple[Any, ...] = ()) -> Any:
+            asked[sql] += self is front.store._readers  # type: ignore[attr-defined]
+            return await whole(self, sql, parameters)
+
+        await asyncio.sleep(0.3)  # until each has read what there is
+        monkeypatch.setattr(type(front.store._readers), "all", count)  # type: ignore[attr-defined]
+        while sum(asked.values()) < 10:
+            await asyncio.sleep(0.01)
+        (sql,) = (sql for sql, times in asked.items() if times)
+        assert "json_each" in sql, "one query for all runs that are read, and no other"
+        hold.free.set()
+        async with asyncio.timeout(60):
+            found = await asyncio.gather(*readers)
+        assert all(seqs == list(range(1, len(seqs) + 1)) and seqs for seqs in found)
+
+
+async def test_nothing_looks_when_nothing_is_read(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
+        run = (await engine.submit(chain("a", a={"type": "hold"}))).run
+        await until_event(engine, run, "node.started", "a")
+        reader = asyncio.create_task(read_to_end(front, run))
+        hold.free.set()
+        await reader
+        async with asyncio.timeout(60):
+            while any(task.get_name() == "lookout" for task in asyncio.all_tasks()):
+                await asyncio.sleep(0.01)
+
+
+async def test_a_commit_of_another_process_is_signalled(tmp_path: Path) -> None:
+    path = tmp_path / "weft.db"
+    params = {"title": "Go on?"}
+    async with engine_on(path) as engine, engine_on(path, work=False) as front:
+        run = (await engine.submit(chain("a", a={"type": "approval", "params": params}))).run
+        await until_event(engine, run, "run.parked")
+        cursor = front.cursor(run, 0)
+        while await cursor.take():
+            pass
+        signal = cursor.watch()
+        await engine.cancel(run)
+        await until_event(engine, run, "run.finished")
+        async with asyncio.timeout(60):
+            await signal
+
+
+async def test_an_event_source_that_comes_back_to_the_end_is_told_to_stop(tmp_path: Path) -> None:
+    settings = Settings(db_path=str(tmp_path / "weft.db"), secret_key="a secret for tests only")
+    engine = await build_engine(settings)
+    transport = httpx.ASGITransport(app=create_app(settings, engine))
+    document = {"format": "weft/1", "name": "hello", "blocks": {"start": {"type": "start"}}, "edges": []}
+    try:
+        async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
+            run = (await client.post("/api/runs?wait=60", json={"document": document})).json()["run"]
+            last = (await client.get(f"/api/runs/{run}")).json()["seq"]
+            stream = f"/api/runs/{run}/events"
+            assert (await client.get(stream, headers={"last-event-id": str(last)})).status_code == 204
+            behind = await client.get(stream, headers={"last-event-id": str(last - 1)})
+            assert behind.status_code == 200 and "run.finished" in behind.text
+    finally:
+        await engine.close()

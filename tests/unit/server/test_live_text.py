@@ -1,0 +1,99 @@
+"""`node.delta` never overtakes `node.started`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+from itertools import pairwise
+from pathlib import Path
+from typing import Any
+
+import orjson
+import pytest
+from msgspec.structs import replace
+
+from compiler.catalog import BlockSpec
+from executor.blocks.base import Context, Done
+from executor.engine import Engine
+from executor.runtime.hub import Deltas, Hub
+from server.client.sse_parser import SseParser
+from server.http.sse import Streams, _parted
+from server.settings import Limits
+from tests.support.rows import record
+from tests.support.runs import engine_on
+from tests.unit.server.test_sse import SCOPE, Reader, stream
+
+TALKERS = 20
+
+
+class Talk:
+    """Says something the moment it starts, and ends at once."""
+
+    spec = BlockSpec("talk", "Talk", "", "action")
+
+    async def run(self, ctx: Context) -> Done:
+        ctx.emit(f"{ctx.block} speaking")
+        await asyncio.sleep(0)
+        ctx.emit(".")
+        return Done(None)
+
+
+@pytest.fixture
+async def talking(tmp_path: Path) -> AsyncIterator[Engine]:
+    async with engine_on(tmp_path / "weft.db", Talk()) as engine:
+        yield engine
+
+
+def chain() -> dict[str, Any]:
+    names = [f"talk{n}" for n in range(TALKERS)]
+    blocks: dict[str, Any] = {name: {"type": "talk"} for name in names}
+    blocks |= {"start": {"type": "start"}, "go": {"type": "signal", "params": {"name": "go"}}}
+    order = ["start", "go", *names]
+    edges = [{"source": a, "target": b} for a, b in pairwise(order)]
+    return {"format": "weft/1", "name": "talks", "blocks": blocks, "edges": edges}
+
+
+async def test_a_delta_comes_behind_the_start_of_its_node_and_before_its_end(talking: Engine) -> None:
+    run = (await talking.submit(chain())).run
+    assert (await talking.wait_finished(run, 60)).status == "waiting"
+    row = await talking.run_row(run)
+    reader, streams = Reader(), Streams(Limits())
+    task = asyncio.create_task(stream(talking, streams, row)(SCOPE, reader.receive, reader.send))
+    await reader.until(lambda data: b"id: %d\n" % row.seq in data)
+    await talking.signal(run, "go")
+    data = await reader.until(lambda data: b"event: run.finished" in data)
+    await task
+    parser = SseParser()
+    seen: dict[str, list[str]] = {}
+    texts: dict[str, str] = {}
+    for frame in parser.feed(data):
+        event = orjson.loads(frame.data)
+        if str(event.get("key")).startswith("talk"):
+            seen.setdefault(event["key"], []).append(event["type"])
+            texts[event["key"]] = texts.get(event["key"], "") + event.get("text", "")
+    assert len(seen) == TALKERS
+    for key, types in seen.items():
+        assert texts[key] == f"{key} speaking."
+        assert types[0] == "node.started", f"{key}: {types}"
+        assert types[-1] == "node.succeeded", f"{key}: {types}"
+
+
+def test_what_belongs_behind_a_later_event_stays() -> None:
+    hub = Hub()
+    deltas: Deltas = hub.deltas("r")
+    hub.delta("r", "a", "1", 3)
+    hub.delta("r", "b", "2", 7)
+    hub.delta("r", "a", "3", 3)
+    assert deltas.take(2) == {}
+    assert deltas.places() == {3, 7}
+    assert deltas.take(6) == {"a": "13"}
+    assert deltas.take() == {"b": "2"}
+
+
+@pytest.mark.parametrize(
+    ("places", "parts"),
+    [(set(), [[5, 6, 7]]), ({4, 9}, [[5, 6, 7]]), ({5}, [[5], [6, 7]]), ({6, 7}, [[5, 6], [7]])],
+)
+def test_records_are_cut_behind_what_a_delta_waits_for(places: set[int], parts: list[list[int]]) -> None:
+    records = [replace(record(), seq=seq) for seq in (5, 6, 7)]
+    assert [[each.seq for each in part] for part in _parted(records, places)] == parts
