@@ -35,6 +35,7 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
     expect(page.get_by_text("Choose a workflow").first).to_be_visible()
     editor.at("trigger-workflow").select_option("nightly")
     editor.at("schedule-tz").fill("Europe/Berlin")
+    editor.at("schedule-cron-kind").select_option("custom")
     editor.at("schedule-cron").fill("0 25 * * *")
     expect(editor.at("schedule-next")).to_contain_text("cannot be read")
     editor.at("schedule-cron").fill("30 2 * * *")
@@ -51,8 +52,9 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
     assert (made["input"], made["tz"], made["origin"], made["version"]) == ({"amount": 7}, "Europe/Berlin", "api", None)
 
     page.get_by_role("button", name="Edit nightly").click()
-    expect(editor.at("schedule-cron")).to_have_value("30 2 * * *")
-    editor.at("schedule-cron").fill("0 4 * * *")
+    expect(editor.at("schedule-cron-kind")).to_have_value("daily")
+    expect(editor.at("schedule-cron-time")).to_have_value("02:30")
+    editor.at("schedule-cron-time").fill("04:00")
     editor.at("schedule-form-send").click()
     expect(row(page, "nightly")).to_contain_text("at 04:00")
     assert editor.api.get("/api/schedules/nightly")["input"] == {"amount": 7}

@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { cronWords } from '../src/panels/triggers/cron'
+import { planOf, readPlan, writePlan, type Plan } from '../src/panels/triggers/plan'
 
 test('cron in words', () => {
   const words: [string, string | null][] = [
@@ -15,4 +16,28 @@ test('cron in words', () => {
 
 test('what has no simple words gets none', () => {
   for (const odd of ['', '@reboot', '0 9 * *', 'x * * * *', '0 9 * * MON#2', '0 9 LW * *', '61 * * * *', '5-3 * * * *', '1/5 * * * *', '0 9 * 13 *', '0 9 32 * *', '* 9 * * *']) assert.equal(cronWords(odd), null, odd)
+})
+
+test('the usual schedules are read and written', () => {
+  const plans: [string, Plan][] = [
+    ['* * * * *', { kind: 'minutes', every: 1 }], ['*/15 * * * *', { kind: 'minutes', every: 15 }], ['5 * * * *', { kind: 'hours', every: 1, minute: 5 }], ['0 */2 * * *', { kind: 'hours', every: 2, minute: 0 }],
+    ['30 7 * * *', { kind: 'daily', at: '07:30' }], ['0 9 * * MON-FRI', { kind: 'weekdays', at: '09:00' }], ['0 9 * * MON,WED,SUN', { kind: 'weekly', days: [0, 1, 3], at: '09:00' }],
+    ['0 0 1 * *', { kind: 'monthly', date: 1, at: '00:00' }], ['15 6 L * *', { kind: 'monthly', date: 'L', at: '06:15' }],
+  ]
+  for (const [text, plan] of plans) {
+    assert.deepEqual(readPlan(text), plan, text)
+    assert.equal(writePlan(plan), text)
+  }
+  assert.deepEqual(readPlan('0 9 * * 1-5'), { kind: 'weekdays', at: '09:00' })
+  assert.deepEqual(readPlan(' 0 9  * * 7 '), { kind: 'weekly', days: [0], at: '09:00' })
+})
+
+test('other schedules stay text', () => {
+  for (const text of ['', '@daily', '*/7 * * * *', '0 9 1 * MON', '0 9 * JAN *', '0 9,17 * * *', '0 9 * * MON#2', '0 0 0 * *', '60 9 * * *', '0 24 * * *', '0 9 * *', '0 9 32 * *', '*/15 9 * * *']) assert.equal(readPlan(text), null, text)
+})
+
+test('another kind of schedule has the time of the old one', () => {
+  assert.equal(writePlan(planOf('weekly', readPlan('30 7 * * MON-FRI'))), '30 7 * * MON,TUE,WED,THU,FRI')
+  assert.equal(writePlan(planOf('monthly', readPlan('30 7 * * *'))), '30 7 1 * *')
+  assert.equal(writePlan(planOf('daily', null)), '0 9 * * *')
 })

@@ -57,7 +57,9 @@ test('every param of every block type has a control', () => {
   assert.equal(kinds['start.fields'], 'inputs')
   assert.equal(kinds['variables.assign'], 'assignments')
   assert.equal(kinds['http.method'], 'select')
-  assert.equal(kinds['http.timeout_s'], 'number')
+  assert.equal(kinds['http.timeout_s'], 'duration')
+  assert.equal(kinds['wait.seconds'], 'duration')
+  assert.equal(kinds['schedule.cron'], 'cron')
   assert.equal(kinds['http.fail_on_status'], 'boolean')
 })
 

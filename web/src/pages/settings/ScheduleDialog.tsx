@@ -6,14 +6,15 @@ import type { JsonObject, ScheduleView } from '../../net/types'
 import { readJson } from '../../panels/fields/JsonText'
 import { printJson } from '../../panels/json/print'
 import { cronWords } from '../../panels/triggers/cron'
+import { CronField } from '../../panels/triggers/CronField'
 import { Moments } from '../../panels/triggers/Moments'
+import { ZoneField } from '../../panels/triggers/ZoneField'
 import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { idFor, Part, refusalOf, StartsPart, TriggerForm, type Starts } from './form'
 
 const OVERLAPS: Record<string, string> = { skip: 'Skip this time', queue: 'Start after it ends', allow: 'Start another run' }
 const CATCH_UPS: Record<string, string> = { one: 'Run once', none: 'Skip all', all: 'Run all, at most the last 100' }
-const COMMON: readonly string[] = ['*/15 * * * *', '0 * * * *', '0 9 * * MON-FRI', '0 7 * * MON', '0 0 1 * *']
 
 /** `schedule` null: a new one. `taken`: the ids there are. */
 export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule: ScheduleView | null; taken: ReadonlySet<string>; onDone: () => void; onClose: () => void }): ReactElement {
@@ -42,15 +43,13 @@ export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule:
         <>
           <StartsPart value={starts} onChange={setStarts} found={found} />
           <div className="triggerform__pair">
-            <Part name="cron" label="Cron expression" needed found={found} about="Minute, hour, day of the month, month, day of the week.">
-              {(ids) => <input type="text" id={ids.control} className="mono" list="schedule-common" data-testid="schedule-cron" value={cron} spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setCron(event.target.value)} />}
+            <Part name="cron" label="Repeat" needed found={found}>
+              {(ids) => <CronField id={ids.control} testId="schedule-cron" value={cron} onChange={setCron} invalid={ids.invalid} describedBy={ids.describedBy} />}
             </Part>
             <Part name="tz" label="Time zone" found={found}>
-              {(ids) => <input type="text" id={ids.control} list="schedule-zones" data-testid="schedule-tz" value={tz} placeholder="UTC" spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setTz(event.target.value)} />}
+              {(ids) => <ZoneField id={ids.control} testId="schedule-tz" value={tz} onChange={setTz} invalid={ids.invalid} describedBy={ids.describedBy} />}
             </Part>
           </div>
-          <datalist id="schedule-common">{COMMON.map((each) => <option key={each} value={each}>{cronWords(each) ?? ''}</option>)}</datalist>
-          <datalist id="schedule-zones">{zones().map((each) => <option key={each} value={each} />)}</datalist>
           <NextTimes cron={cron} tz={tz} />
           <Part name="input" label="Input" found={found} error={inputWrong} about="JSON object. Leave empty for no input.">
             {(ids) => <textarea id={ids.control} className="mono" rows={3} data-testid="schedule-input" value={input} spellCheck={false} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setInput(event.target.value)} />}
@@ -98,8 +97,3 @@ function NextTimes({ cron, tz }: { cron: string; tz: string }): ReactElement {
 const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'
-
-/** Names of the time zones this browser knows. */
-function zones(): readonly string[] {
-  return ['UTC', ...(Intl.supportedValuesOf?.('timeZone') ?? [])]
-}

@@ -3,12 +3,12 @@
 import { type ReactElement } from 'react'
 import type { Json, JsonObject } from '../../net/types'
 import { freshId } from '../../state/document'
+import { ConditionField } from '../conditions/ConditionField'
 import type { ControlProps } from './Field'
 import { Findings } from './FieldShell'
 import { withKey } from './ItemsField'
 import { ValueField } from './JsonText'
 import { isObject } from './PairsField'
-import { ReferenceField } from './ReferenceField'
 import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 import { findingsAt, useFieldScope } from './scope'
 
@@ -26,7 +26,7 @@ export function CasesField(props: ControlProps): ReactElement {
     // An else that is not the last one hides what follows.
     const at = last && !router && isElse(last) ? items.length - 1 : items.length
     put([...items.slice(0, at), item, ...items.slice(at)])
-    focusField(`field-${path}.${at}.${router ? 'title' : 'when'}`)
+    focusField(`field-${path}.${at}.${router ? 'title' : 'when.0.left'}`)
   }
   return (
     <div className="rowlist">
@@ -49,9 +49,9 @@ export function CasesField(props: ControlProps): ReactElement {
             {otherwise ? <p className="case__else">Else: no case above matches</p> : null}
             {router && !hasRule(item) ? <RouteValue {...props} item={item} at={i} set={set} /> : null}
             {otherwise && !('when' in item) ? null : !router || hasRule(item) ? (
-              <ReferenceField
-                label={`Expression of ${word}`} testId={`field-${path}.${i}.when`} value={typeof item.when === 'string' ? item.when : item.when === undefined || item.when === null ? '' : JSON.stringify(item.when)}
-                multiline mono expression placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'} onChange={(text) => set('when', text)}
+              <ConditionField
+                key={id || i} label={`Expression of ${word}`} path={`${path}.${i}.when`} value={typeof item.when === 'string' ? item.when : item.when === undefined || item.when === null ? '' : JSON.stringify(item.when)}
+                empty="false" placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'} onChange={(text) => set('when', text)}
                 invalid={at !== undefined && findingsAt(scope.diagnostics, at, true).some((each) => each.severity === 'error')}
               />
             ) : null}

@@ -3,16 +3,21 @@
 import { useState, type ReactElement } from 'react'
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
 import { Button } from '../../ui/Button'
+import { ConditionField } from '../conditions/ConditionField'
 import { AssignmentsField } from './AssignmentsField'
 import { CasesField } from './CasesField'
 import { CodeField } from './CodeField'
+import { CronField } from '../triggers/CronField'
+import { ZoneField } from '../triggers/ZoneField'
+import { DurationControl } from './DurationControl'
 import { FieldShell, type FieldIds } from './FieldShell'
 import { ItemsField } from './ItemsField'
 import { JsonText, ValueField } from './JsonText'
-import { hintOf, isReferenceText, kindOf, titleOf, type Hint, type Kind } from './kind'
+import { hintOf, isReferenceText, kindOf, type Hint, type Kind } from './kind'
 import { PairsField } from './PairsField'
 import { InputsField, SchemaField } from './PropertiesField'
 import { ReferenceField } from './ReferenceField'
+import { titleOf } from './schema'
 import { useFieldScope } from './scope'
 import { BooleanControl, NumberControl, SelectControl } from './simple'
 import { TextsField } from './TextsField'
@@ -58,7 +63,7 @@ export function Field(props: FieldProps): ReactElement {
   const { schema, value, path, onChange } = props
   const hint = hintOf(props.type, props.name, schema)
   const kind = kindOf(schema, hint)
-  const label = titleOf(props.name, schema)
+  const label = hint.title ?? titleOf(props.name, schema)
   const [asJson, setAsJson] = useState(false)
   const [asText, setAsText] = useState(false)
   const composite = COMPOSITE.has(kind)
@@ -81,8 +86,8 @@ export function Field(props: FieldProps): ReactElement {
 
   return (
     <FieldShell
-      label={label} description={schema.description} required={props.required} pointer={props.pointer} below={!OWN_FINDINGS.has(kind) || asJson} error={props.error}
-      group={(composite && !reference) || kind === 'value'} tools={tools}
+      label={label} description={kind === 'cron' ? undefined : schema.description} required={props.required} pointer={props.pointer} below={!OWN_FINDINGS.has(kind) || asJson} error={props.error}
+      group={(composite && !reference) || kind === 'value' || kind === 'expression'} tools={tools}
     >
       {(ids) => {
         const control: ControlProps = { ...props, ids, hint, label }
@@ -99,6 +104,10 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
     case 'boolean': return <BooleanControl {...props} />
     case 'select': return <SelectControl {...props} />
     case 'number': return <NumberControl {...props} />
+    case 'expression': return <Expression {...props} />
+    case 'duration': return <DurationControl {...props} />
+    case 'cron':
+    case 'zone': return <Moment {...props} kind={kind} />
     case 'code': return <CodeField {...props} />
     case 'pairs': return <PairsField {...props} />
     case 'texts': return <TextsField {...props} />
@@ -114,18 +123,34 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
   }
 }
 
-/** Text, long text and expressions. A value of another type is shown as JSON and becomes text when it is edited. */
+/** What a block does not need begins without a row. */
+function Expression({ type, label, value, onChange, ids, path, hint, schema }: ControlProps): ReactElement {
+  return (
+    <ConditionField
+      label={label} path={path} value={textOf(value)} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} inside={hint.inside ?? false} optional={type === null}
+      placeholder={hint.placeholder ?? placeholderOf(schema)} onChange={(next) => onChange(next === '' ? undefined : next)}
+    />
+  )
+}
+
+/** Text and long text. A value of another type is shown as JSON and becomes text when it is edited. */
 function Text({ kind, value, onChange, ids, path, hint, schema }: ControlProps & { kind: Kind }): ReactElement {
-  const text = typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
-  const expression = kind === 'expression'
   return (
     <ReferenceField
-      id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={text} onChange={(next) => onChange(next === '' ? undefined : next)}
-      multiline={kind === 'long' || expression} mono={expression} expression={expression} inside={hint.inside ?? false} rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
+      id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={textOf(value)} onChange={(next) => onChange(next === '' ? undefined : next)}
+      multiline={kind === 'long'} rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
       placeholder={hint.placeholder ?? placeholderOf(schema)}
     />
   )
 }
+
+function Moment({ kind, value, onChange, ids, path, schema }: ControlProps & { kind: 'cron' | 'zone' }): ReactElement {
+  const { readonly } = useFieldScope()
+  const control = { id: ids.control, testId: `field-${path}`, value: textOf(value), readonly, invalid: ids.invalid, describedBy: ids.describedBy, onChange: (text: string) => onChange(text === '' || text === schema.default ? undefined : text) }
+  return kind === 'cron' ? <CronField {...control} about={schema.description} /> : <ZoneField {...control} />
+}
+
+const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value))
 
 export function placeholderOf(schema: JsonSchema): string {
   if (schema.default !== undefined && schema.default !== null) return typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)

@@ -3,6 +3,7 @@
 
 import { useEffect, useId, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
 import { complete, typedAt, type Option } from '../../refs/complete'
+import { Icon } from '../../ui/icons'
 import { checkRefs, type Mark } from './check'
 import { PreviewLine } from './PreviewLine'
 import { groupsOf, RefMenu } from './RefMenu'
@@ -29,6 +30,8 @@ export interface ReferenceFieldProps {
   /** The text is JSON: a reference outside of quotes gets some. */
   json?: boolean
   preview?: boolean
+  /** A button opens what can be read. */
+  pick?: boolean
 }
 
 interface Typing {
@@ -129,7 +132,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const menuId = `${id}-menu`
   return (
     <div className="ref">
-      <div className={`ref__box${props.mono ? ' ref__box--mono' : ''}`} data-readonly={readonly || undefined} style={{ minHeight: 30 + ((props.rows ?? 1) - 1) * 18 }}>
+      <div className={`ref__box${props.mono ? ' ref__box--mono' : ''}${props.pick ? ' ref__box--pick' : ''}`} data-readonly={readonly || undefined} style={{ minHeight: 30 + ((props.rows ?? 1) - 1) * 18 }}>
         <div ref={paint} className="ref__paint" aria-hidden="true">{painted(value, marks)}</div>
         <textarea
           ref={area} id={props.id} data-testid={props.testId} className="ref__text" rows={1} spellCheck={!props.mono && !expression} value={value} readOnly={readonly}
@@ -143,6 +146,17 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
             look(text, event.target.selectionStart)
           }}
         />
+        {props.pick && reader && !readonly ? (
+          <button
+            type="button" className="ref__pick" aria-label={`Choose ${props.label ?? 'a value'}`} title="Choose a value" onPointerDown={(event) => event.preventDefault()}
+            onClick={() => {
+              area.current!.focus()
+              replace(0, value.length, '<', 1, true)
+            }}
+          >
+            <Icon name="link" size={14} />
+          </button>
+        ) : null}
       </div>
       {typing && reader ? (
         <RefMenu

@@ -1,10 +1,11 @@
 // Which control a param gets: from the hints of its schema (`x-ui`, see compiler/catalog.py), `x-weft`, and its type.
 
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
+import { baseOf, typesOf } from './schema'
 
 export type Kind =
   | 'text' | 'long' | 'number' | 'boolean' | 'select' | 'expression' | 'code' | 'value' | 'json' | 'pairs' | 'texts' | 'items'
-  | 'cases' | 'assignments' | 'inputs' | 'schema' | 'workflow'
+  | 'cases' | 'assignments' | 'inputs' | 'schema' | 'workflow' | 'duration' | 'cron' | 'zone'
 
 /** `x-ui` as the server gives it. `options`: of a select, from the other params. `inside`: the text is read inside the loop. */
 export interface Hint {
@@ -15,6 +16,7 @@ export interface Hint {
   advanced?: boolean
   handles?: 'id' | 'items' | 'value'
   kind?: Kind
+  title?: string
   options?: (params: JsonObject) => readonly string[]
   placeholder?: string
   inside?: boolean
@@ -45,6 +47,8 @@ const KNOWN: Record<string, Record<string, Hint>> = {
   loop: { condition: { inside: true, placeholder: '<loop.index> < 3' }, items: { placeholder: '<start.items>' } },
   parallel: { items: { placeholder: '<start.items>' } },
   http: { url: { placeholder: 'https://' } },
+  wait: { seconds: { kind: 'duration', title: 'Wait for' } },
+  schedule: { cron: { kind: 'cron', title: 'Repeat' }, tz: { kind: 'zone' } },
   run_workflow: { workflow: { kind: 'workflow' } },
 }
 
@@ -60,6 +64,7 @@ export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {
   if (schema['x-weft'] === 'expression') return 'expression'
   if (hint.widget === 'list') return hint.handles === 'id' ? 'cases' : schema.items?.properties ? 'items' : 'texts'
   const types = typesOf(schema)
+  if (baseOf(schema) !== null && types.every((type) => type === 'number' || type === 'integer')) return 'duration'
   if (hint.widget === 'json') return types.length && !types.includes('string') ? 'json' : 'value'
   if (hint.widget === 'code') return 'code'
   const asked = hint.widget === undefined ? undefined : WIDGETS[hint.widget]
@@ -79,12 +84,6 @@ export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {
   return 'value'
 }
 
-/** Types a schema allows, without null; [] is anything. */
-export function typesOf(schema: JsonSchema): string[] {
-  const types = Array.isArray(schema.type) ? schema.type : schema.type ? [schema.type] : []
-  return types.filter((type) => type !== 'null')
-}
-
 /** Is a field to be seen, with these params? */
 export function isShown(hint: Hint, params: JsonObject, defaults: JsonObject = {}): boolean {
   if (!hint.when) return true
@@ -92,13 +91,6 @@ export function isShown(hint: Hint, params: JsonObject, defaults: JsonObject = {
     const other = params[name] ?? defaults[name]
     return other === undefined || other === null || values.includes(other) || isReferenceText(other)
   })
-}
-
-/** `timeout_s` -> `Timeout s`: for params without a title. */
-export function titleOf(name: string, schema: JsonSchema): string {
-  if (schema.title) return schema.title
-  const words = name.replace(/_/g, ' ')
-  return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
 /** Texts that stand for another value at run time. */

@@ -25,9 +25,9 @@ export function RowTools({ at, count, name, onMove, onRemove }: {
 /** Put the keyboard into a field that is about to be drawn, with its text selected: what is typed replaces it. */
 export function focusField(testId: string): void {
   requestAnimationFrame(() => requestAnimationFrame(() => {
-    const field = document.querySelector<HTMLInputElement | HTMLTextAreaElement>(`[data-testid="${CSS.escape(testId)}"]`)
+    const field = document.querySelector<HTMLElement>(`[data-testid="${CSS.escape(testId)}"]`)
     field?.focus()
-    field?.select()
+    if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) field.select()
   }))
 }
 

@@ -3,7 +3,6 @@
 import { useState, type ReactElement } from 'react'
 import type { Json } from '../../net/types'
 import { placeholderOf, type ControlProps } from './Field'
-import { durationText } from '../tape/time'
 import { readNumber } from './number'
 import { ReferenceField } from './ReferenceField'
 import { useFieldScope } from './scope'
@@ -12,9 +11,7 @@ import { useFieldScope } from './scope'
 export function NumberControl({ value, onChange, ids, path, schema, hint }: ControlProps): ReactElement {
   const [typed, setTyped] = useState<string | null>(null)
   const shown = typed !== null && same(readNumber(typed), value) ? typed : value === undefined || value === null ? '' : String(value)
-  const length = lengthOf(schema.title ?? '', value ?? schema.default)
   return (
-    <>
     <ReferenceField
       id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={shown} mono
       placeholder={hint.placeholder ?? placeholderOf(schema)}
@@ -23,17 +20,7 @@ export function NumberControl({ value, onChange, ids, path, schema, hint }: Cont
         onChange(readNumber(text))
       }}
     />
-    {length ? <p className="fld__about" data-testid={`length-${path}`}>{length}</p> : null}
-    </>
   )
-}
-
-/** 604800 of a field in seconds: `= 7 d`. '' when the number says it as well. */
-function lengthOf(title: string, value: Json | undefined): string {
-  const unit = /\((seconds|ms)\)$/.exec(title)?.[1]
-  if (!unit || typeof value !== 'number') return ''
-  const ms = unit === 'ms' ? value : value * 1000
-  return ms >= 120_000 ? `= ${durationText(ms)}` : ''
 }
 
 function same(a: Json | undefined, b: Json | undefined): boolean {

@@ -4,7 +4,7 @@
 import { asSchema } from '../../net/mend'
 import type { Document, Json, JsonObject, JsonSchema } from '../../net/types'
 import { isTrigger, nameOf, type Specs } from '../../state/document'
-import { titleOf, typesOf } from '../fields/kind'
+import { titleOf, typesOf } from '../fields/schema'
 
 export interface Trigger {
   id: string

@@ -1,8 +1,8 @@
 // Cron expressions in words: "at 09:00 on weekdays". Only what is common is put into words; of the rest nothing is claimed.
 
-const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
+export const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
 const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'] as const
-const DAY_NAMES = DAYS.map((day) => day.slice(0, 3).toUpperCase())
+export const DAY_NAMES = DAYS.map((day) => day.slice(0, 3).toUpperCase())
 const MONTH_NAMES = MONTHS.map((month) => month.slice(0, 3).toUpperCase())
 
 const NICKNAMES: Readonly<Record<string, string>> = {
@@ -68,7 +68,7 @@ function listWords(field: string, min: number, max: number, names: readonly stri
 }
 
 /** `1,3-5`, names too; null for what is more than that. */
-function numbers(field: string, min: number, max: number, names: readonly string[] = []): number[] | null {
+export function numbers(field: string, min: number, max: number, names: readonly string[] = []): number[] | null {
   const found: number[] = []
   const one = (text: string): number => (names.includes(text) ? names.indexOf(text) + min : /^\d{1,2}$/.test(text) ? Number(text) : NaN)
   for (const part of field.split(',')) {
@@ -82,7 +82,7 @@ function numbers(field: string, min: number, max: number, names: readonly string
 
 const two = (n: number): string => String(n).padStart(2, '0')
 
-function ordinal(n: number): string {
+export function ordinal(n: number): string {
   const end = n % 100 >= 11 && n % 100 <= 13 ? 'th' : (['th', 'st', 'nd', 'rd'][n % 10] ?? 'th')
   return `${n}${end}`
 }
