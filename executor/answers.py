@@ -94,7 +94,7 @@ def check_answer(
             raise AnswerInvalid(
                 _sentence("the answer", found),
                 pointer="/fields" + found[0]["pointer"],
-                hint="GET this link as JSON; `schema` describes the fields",
+                hint="`schema` of the wait describes the fields",
                 errors=found,
             )
     try:

@@ -1,17 +1,23 @@
 """Every error weft raises on purpose.
 
-WeftError                      code, message; `status` is what HTTP says
+WeftError                      code, message, hint, pointer into the request
 ├── NotFound                   run_not_found, workflow_not_found, wait_not_found, node_not_found
 ├── Conflict                   idempotency key reused for another request, run already ended, ...
 │   └── AlreadyAnswered        a wait takes one answer
 ├── BadRequest                 the caller's fault, with a pointer
 │   ├── NoWorkflow             JSON that is not a workflow
 │   ├── AnswerInvalid          the answer does not fit the form; the wait is still open
-│   └── InputInvalid           run input does not fit the workflow's input schema
+│   ├── InputInvalid           run input does not fit the workflow's input schema
+│   ├── CronInvalid            not a cron expression
+│   └── ZoneUnknown            not a time zone of this machine
 ├── LimitExceeded              a bound of docs/reference/limits.md
+├── DeliveryRefused            a request to a webhook does not prove that it may start a run
+├── WebhookDisabled            the webhook is disabled
+├── WebhookNotReady            the workflow of the webhook cannot start now
 ├── BlockError                 a block's attempt failed; retryable or not
+│   └── SandboxError           JavaScript failed or was stopped; never retried
 ├── Fenced                     another worker owns the run now: drop it, do nothing
-├── Unheard                    the run cannot end: it was told to cancel and has not heard of it
+├── Unheard                    the run cannot end: its worker has not processed the cancel request yet
 ├── StoreError
 │   ├── DatabaseWriteFailed    retries are used up
 │   ├── DatabaseUnavailable    the file cannot be read or written
@@ -19,10 +25,13 @@ WeftError                      code, message; `status` is what HTTP says
 │   │   ├── DatabaseDamaged    its content is not what was written
 │   │   └── DatabaseReplaced   it was deleted or replaced while it was open
 │   ├── ForeignDatabase        the file is of another program
+│   ├── BackupUnusable         the file of a backup is not a database of weft
 │   ├── NestedTransaction      a bug of ours
 │   └── SchemaTooNew           the file was written by a newer weft
+├── QueryRefused               SQL of `weft sql` and exports that only reading or the time limit refuses
 └── CorruptJournal             a bug of ours or a damaged file: the run loop stops and says so
 
+What HTTP answers for each of them is in server/http/errors.py.
 Diagnostics about a document are not errors but data: compiler.diagnostics.
 """
 
@@ -35,7 +44,6 @@ class WeftError(Exception):
     """Something went wrong."""
 
     code = "error"
-    status = 500
 
     def __init__(
         self, message: str = "", *, code: str | None = None, hint: str = "", pointer: str | None = None, **extra: Any
@@ -52,14 +60,12 @@ class NotFound(WeftError):
     """There is no such thing here."""
 
     code = "not_found"
-    status = 404
 
 
 class Conflict(WeftError):
     """The request does not fit the present state."""
 
     code = "conflict"
-    status = 409
 
 
 class AlreadyAnswered(Conflict):
@@ -72,35 +78,60 @@ class BadRequest(WeftError):
     """The request is not valid."""
 
     code = "bad_request"
-    status = 400
 
 
 class NoWorkflow(BadRequest):
     """This JSON is not a workflow."""
 
     code = "format_unknown"
-    status = 422
 
 
 class AnswerInvalid(BadRequest):
     """The answer does not fit the form; the wait is still open."""
 
     code = "answer_invalid"
-    status = 422
 
 
 class InputInvalid(BadRequest):
     """The input does not fit the workflow's input schema."""
 
     code = "input_invalid"
-    status = 422
+
+
+class CronInvalid(BadRequest):
+    """This is no cron expression."""
+
+    code = "cron_invalid"
+
+
+class ZoneUnknown(BadRequest):
+    """There is no such time zone."""
+
+    code = "timezone_unknown"
 
 
 class LimitExceeded(WeftError):
     """A limit was reached."""
 
     code = "limit_exceeded"
-    status = 413
+
+
+class DeliveryRefused(WeftError):
+    """The request does not prove that it may start a run."""
+
+    code = "signature_invalid"
+
+
+class WebhookDisabled(WeftError):
+    """This webhook is switched off."""
+
+    code = "webhook_disabled"
+
+
+class WebhookNotReady(WeftError):
+    """What this webhook starts cannot be started now."""
+
+    code = "webhook_not_ready"
 
 
 class BlockError(WeftError):
@@ -108,7 +139,6 @@ class BlockError(WeftError):
     the attempt need not count, because the other side asked to come later, or because it was not begun."""
 
     code = "block_failed"
-    status = 502
 
     def __init__(
         self,
@@ -127,25 +157,35 @@ class BlockError(WeftError):
         self.deferred = deferred
 
 
+class SandboxError(BlockError):
+    """JavaScript failed or was stopped. Never retried: the same text with the same values fails again.
+
+    Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs.
+    `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
+    """
+
+    code = "expression_failed"
+
+    def __init__(self, message: str, *, code: str, hint: str = "", **extra: Any) -> None:
+        super().__init__(message, code=code, retryable=False, hint=hint, **extra)
+
+
 class Fenced(WeftError):
     """Another worker owns this run now."""
 
     code = "fenced"
-    status = 409
 
 
 class Unheard(WeftError):
     """The run has not processed its cancel request yet."""
 
     code = "unheard"
-    status = 409
 
 
 class StoreError(WeftError):
     """The database failed."""
 
     code = "store_error"
-    status = 503
 
 
 class DatabaseWriteFailed(StoreError):
@@ -164,7 +204,6 @@ class DatabaseFull(DatabaseUnavailable):
     """There is no room on the disk of the database."""
 
     code = "db_full"
-    status = 507
 
 
 class DatabaseDamaged(DatabaseUnavailable):
@@ -185,17 +224,28 @@ class ForeignDatabase(StoreError):
     code = "db_foreign"
 
 
+class BackupUnusable(StoreError):
+    """The file is not a database of weft."""
+
+    code = "backup_unusable"
+
+
 class NestedTransaction(StoreError):
     """A transaction was opened inside another one."""
 
     code = "nested_transaction"
-    status = 500
 
 
 class SchemaTooNew(StoreError):
     """The database was written by a newer version of weft."""
 
     code = "schema_too_new"
+
+
+class QueryRefused(WeftError):
+    """The query is not possible."""
+
+    code = "query_refused"
 
 
 class CorruptJournal(WeftError):

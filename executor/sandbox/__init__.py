@@ -1,7 +1,7 @@
 """The one boundary for everything a user can type: JavaScript in QuickJS, compiled to WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
-    limits.py     the bounds, and SandboxError
+    limits.py     the bounds
     guest.py      one call: restore, deadlines, run, classify what stopped it
     prelude.py    the JavaScript side: wrapping, seeded random, console
     instance.py   the WebAssembly instance and the memory image it starts from
@@ -13,7 +13,7 @@ Values go in as JSON and come out as JSON; source text comes from the workflow a
 is no weaker fallback: when wasmtime does not run, nothing does.
 """
 
-from executor.sandbox.limits import Limits, SandboxError
+from executor.sandbox.limits import Limits
 from executor.sandbox.sandbox import Sandbox
 
-__all__ = ["Limits", "Sandbox", "SandboxError"]
+__all__ = ["Limits", "Sandbox"]

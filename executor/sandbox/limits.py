@@ -3,9 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
-
-from executor.errors import BlockError
 
 KIB = 1024
 MIB = 1024 * KIB
@@ -30,17 +27,3 @@ class Limits:
     console: int = 64 * KIB
     output: int = 1 * MIB
     depth: int = 64
-
-
-class SandboxError(BlockError):
-    """JavaScript failed or was stopped. Never retried: the same text with the same values fails again.
-
-    Codes: `expression_failed`, `expression_timeout`, `expression_memory`, and `code_…` of the same three for programs.
-    `extra` has `index` (which expression of the list) or `stdout` (what a program printed before it failed).
-    """
-
-    code = "expression_failed"
-    status = 422
-
-    def __init__(self, message: str, *, code: str, hint: str = "", **extra: Any) -> None:
-        super().__init__(message, code=code, retryable=False, hint=hint, **extra)

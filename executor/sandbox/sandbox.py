@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
+from executor.errors import SandboxError
 from executor.sandbox.guest import Guest, GuestStopped
-from executor.sandbox.limits import Limits, SandboxError
+from executor.sandbox.limits import Limits
 from executor.sandbox.workers import Waiting, Workers
 
 if TYPE_CHECKING:

@@ -206,7 +206,7 @@ def _no_such_wait(run: str, wait: str) -> NotFound:
     return NotFound(
         f"run {run} has no wait {wait!r}",
         code="wait_not_found",
-        hint="use the key of the waiting node, such as ask@review#2, or the id of the wait from GET /api/waits",
+        hint="use the key of the waiting node, such as ask@review#2, or the id of the wait",
     )
 
 

@@ -20,7 +20,7 @@ from zoneinfo import ZoneInfo, available_timezones
 from cronsim import CronSim, CronSimError
 from msgspec import Struct
 
-from executor.errors import BadRequest
+from executor.errors import CronInvalid, ZoneUnknown
 
 EXPRESSION_LENGTH_MAX: Final = 200
 # For descriptions of the API. What the fields may be, `parse` says, in words.
@@ -42,20 +42,6 @@ NICKNAMES: Final = {
 OVERLAP_MAX: Final = timedelta(hours=3)
 # A schedule is for years to come; the calendar of Python ends in 9999, and arithmetic near its ends overflows.
 YEAR_MAX: Final = 9000
-
-
-class CronInvalid(BadRequest):
-    """This is no cron expression."""
-
-    code = "cron_invalid"
-    status = 422
-
-
-class ZoneUnknown(BadRequest):
-    """There is no such time zone."""
-
-    code = "timezone_unknown"
-    status = 422
 
 
 class Cron(Struct, frozen=True):

@@ -23,7 +23,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
-from executor.errors import BadRequest, WeftError
+from executor.errors import BadRequest, DeliveryRefused
 from executor.store.rows import Auth
 
 SKEW_S_MAX: Final = 300
@@ -40,13 +40,6 @@ PASSED: Final = frozenset(
 # Inputs of runs are stored and shown: what lets somebody in must not be among them.
 _SECRETIVE: Final = re.compile(r"authorization|cookie|signature|secret|token|password|api-?key|credential")
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
-
-
-class Refused(WeftError):
-    """The request does not prove that it may start a run."""
-
-    code = "signature_invalid"
-    status = 401
 
 
 class Received(Struct, frozen=True):
@@ -66,7 +59,7 @@ class Proof(Struct, frozen=True):
 
 
 def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Proof:
-    """Raises Refused, and BadRequest for a delivery's name that is none. `secret` None: it is not known here, and
+    """Raises DeliveryRefused, and BadRequest for an invalid delivery name. `secret` None: it is not known here, and
     nothing can be proved with it."""
     headers = request.headers
     match auth:
@@ -75,19 +68,19 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
         case "token":
             scheme, _, given = headers.get("authorization", "").partition(" ")
             if secret is None or scheme.lower() != "bearer" or not _same(given.strip(), secret):
-                raise Refused("the bearer token is missing or wrong", code="token_invalid")
+                raise DeliveryRefused("the bearer token is missing or wrong", code="token_invalid")
             return Proof(_delivery(headers, "x-weft-delivery"), None)
         case "hmac":
             stamp = headers.get("x-weft-timestamp", "")
             signature = _signature(headers, "x-weft-signature", "v1=")
             if not (stamp.isascii() and stamp.isdecimal() and len(stamp) <= 12):
-                raise Refused(
+                raise DeliveryRefused(
                     "the header X-Weft-Timestamp is missing or is not a time in Unix seconds", code="signature_missing"
                 )
             _compare(signature, secret, stamp.encode() + b"." + request.body)
             # Only now: who cannot sign need not know our clock.
             if abs(now_ms / 1000 - int(stamp)) > SKEW_S_MAX:
-                raise Refused(
+                raise DeliveryRefused(
                     f"the signature is more than {SKEW_S_MAX} seconds old or in the future",
                     code="signature_expired",
                     hint="sign each request when it is sent, and check the clock of the sender",
@@ -167,13 +160,15 @@ def _delivery(headers: Mapping[str, str], name: str) -> str | None:
 def _signature(headers: Mapping[str, str], name: str, prefix: str) -> str:
     given = headers.get(name, "")
     if not given.startswith(prefix):
-        raise Refused(f"the header {name} is missing or does not start with {prefix!r}", code="signature_missing")
+        raise DeliveryRefused(
+            f"the header {name} is missing or does not start with {prefix!r}", code="signature_missing"
+        )
     return given.removeprefix(prefix).strip().lower()
 
 
 def _compare(signature: str, secret: str | None, signed: bytes) -> None:
     if secret is None or not _same(signature, hmac.new(secret.encode(), signed, hashlib.sha256).hexdigest()):
-        raise Refused("the signature does not match the body and the secret of this webhook")
+        raise DeliveryRefused("the signature does not match the body and the secret of this webhook")
 
 
 def _same(given: str, wanted: str) -> bool:

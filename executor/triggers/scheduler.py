@@ -12,7 +12,7 @@ import logging
 import random
 from typing import Final, Protocol
 
-from executor.errors import StoreError
+from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.runtime.parts import Parts
 from executor.store.contract import TriggerStore
 from executor.store.rows import Fire, Fired, ScheduleRow
@@ -116,7 +116,7 @@ class Scheduler:
             return done
         try:
             times = cron.parse(row.cron, row.tz)
-        except (cron.CronInvalid, cron.ZoneUnknown) as error:  # the machine's time zones are others than they were
+        except (CronInvalid, ZoneUnknown) as error:  # the machine's time zones are others than they were
             lost = Fire(row.id, "due", expected_ms, None, expected_ms, now_ms, row.overlap, error=error.message)
             return await self._store.fire(lost) is not None or done
         last_ms = max(expected_ms, times.previous(now_ms) or 0)

@@ -16,7 +16,7 @@ from msgspec.structs import replace
 from compiler.diagnostics import CompileError
 from executor.answers import check_input
 from executor.core import facts as f
-from executor.errors import BadRequest, Conflict, NotFound, StoreError, WeftError
+from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.journal.reader import keep_plan
 from executor.runtime.new_run import Origin, new_run
 from executor.runtime.parts import Parts
@@ -39,7 +39,7 @@ API_ID: Final = re.compile(r"[A-Za-z0-9_.-]{1,128}")
 
 
 class ScheduleSpec(Struct, forbid_unknown_fields=True):
-    """PUT /api/schedules/{id}. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
+    """What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow."""
 
     workflow: str
     cron: Annotated[str, Meta(extra_json_schema=cron.EXPRESSION_SCHEMA)]
@@ -212,7 +212,7 @@ def _view(row: ScheduleRow) -> ScheduleView:
     upcoming: tuple[int, ...] = ()
     if row.next_run_at_ms is not None:
         upcoming = (row.next_run_at_ms,)
-        with suppress(cron.CronInvalid, cron.ZoneUnknown):  # the machine's time zones are others than they were
+        with suppress(CronInvalid, ZoneUnknown):  # the machine's time zones are others than they were
             upcoming += tuple(cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1))
     return ScheduleView(
         id=row.id,

@@ -18,7 +18,17 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import CompileError
 from executor.answers import check_input
 from executor.core import facts as f
-from executor.errors import BadRequest, Conflict, Fenced, InputInvalid, NotFound, StoreError, WeftError
+from executor.errors import (
+    BadRequest,
+    Conflict,
+    Fenced,
+    InputInvalid,
+    NotFound,
+    StoreError,
+    WebhookDisabled,
+    WebhookNotReady,
+    WeftError,
+)
 from executor.journal.reader import keep_plan
 from executor.runtime.new_run import Origin, new_run
 from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
@@ -40,23 +50,9 @@ HeaderName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{HEADER_NAME.p
 EnvName = Annotated[str, Meta(extra_json_schema={"pattern": f"^{ENV_NAME.pattern}$"})]
 
 
-class SwitchedOff(WeftError):
-    """This webhook is switched off."""
-
-    code = "webhook_disabled"
-    status = 410
-
-
-class NotReady(WeftError):
-    """What this webhook starts cannot be started now."""
-
-    code = "webhook_not_ready"
-    status = 503
-
-
 class WebhookSpec(Struct, forbid_unknown_fields=True):
-    """PUT /api/webhooks/{id}. `version` defaults to the active one, `trigger` to the trigger of the workflow. A trigger
-    of type `webhook` gets the whole request, other triggers get its body."""
+    """What clients set. `version` defaults to the active one, `trigger` to the trigger of the workflow. A trigger of
+    type `webhook` gets the whole request, other triggers get its body."""
 
     workflow: str
     version: Version | None = None
@@ -218,8 +214,8 @@ class Webhooks:
 
     async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
         """Start the run that a request asks for. `admit` is called once the request has proved what the webhook asks
-        for, before anything is done with it, and may raise. Raises NotFound; Refused for one that proves nothing;
-        SwitchedOff; BadRequest, InputInvalid; Conflict (delivery_replayed, `run`) for a copy; NotReady."""
+        for, before anything is done with it, and may raise. Raises NotFound, DeliveryRefused, WebhookDisabled,
+        BadRequest, InputInvalid, WebhookNotReady, and Conflict (delivery_replayed, `run`) for a copy."""
         row = await self._row(id)
         self._seen.add(id)
         try:
@@ -249,13 +245,13 @@ class Webhooks:
         if admit is not None:
             admit(row.auth)
         if not row.enabled:
-            raise SwitchedOff()
+            raise WebhookDisabled()
         try:
             start = await start_of(self._engine, row)
         except (NotFound, CompileError) as error:
             # A stranger need not know what is in the workflow.
             log.error("webhook %s cannot start its workflow: %s", row.id, error)
-            raise NotReady() from error
+            raise WebhookNotReady() from error
         delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
         checked = self._input_of(row, start, request, delivery, now_ms)
         requested = f.StartRequested(now_ms, secrets.token_hex(16))

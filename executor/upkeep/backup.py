@@ -20,7 +20,7 @@ from pathlib import Path
 
 from msgspec import Struct
 
-from executor.errors import Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew, StoreError
+from executor.errors import BackupUnusable, Conflict, DatabaseUnavailable, ForeignDatabase, SchemaTooNew
 from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
 from executor.store.sqlite.connection import check_log
 from executor.upkeep.invariants import open_read_only
@@ -29,13 +29,6 @@ PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002
 # A draft that nobody has written to for so long is of a process that was killed.
 PART_KEPT_S = 3600.0
-
-
-class BackupUnusable(StoreError):
-    """The file is not a database of weft."""
-
-    code = "backup_unusable"
-    status = 400
 
 
 class Backup(Struct, frozen=True):

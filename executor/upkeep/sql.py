@@ -23,7 +23,7 @@ from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Catalog
 from executor.documents import as_ours
-from executor.errors import WeftError
+from executor.errors import QueryRefused
 from executor.upkeep.invariants import open_read_only
 
 VIEWS_MAX = 500
@@ -57,13 +57,6 @@ _PRAGMAS = {
 }
 _TAKES_NAME = {name for name in _PRAGMAS if name.endswith(("_info", "_xinfo", "_list")) and name != "database_list"}
 _FUNCTIONS_REFUSED = {"load_extension", "fts3_tokenizer", "readfile", "writefile", "edit"}
-
-
-class QueryRefused(WeftError):
-    """The query is not possible."""
-
-    code = "query_refused"
-    status = 400
 
 
 class View(Struct, frozen=True):

@@ -1,8 +1,8 @@
 """Every refusal as application/problem+json (RFC 9457): {type, title, status, code, detail, pointer?, hint?,
-diagnostics?, ...}.
+diagnostics?, ...}. STATUS has the status of every error.
 
 One place turns exceptions into responses: WeftError and CompileError of the engine, Starlette's own 404 and 405, wrong
-JSON, and whatever was not expected (500, without a word about its cause; the log has it)."""
+JSON, and exceptions that were not expected (500 without a cause; the log has it)."""
 
 from __future__ import annotations
 
@@ -19,7 +19,31 @@ from starlette.requests import Request
 from starlette.responses import Response
 
 from compiler.diagnostics import CompileError
-from executor.errors import BadRequest, LimitExceeded, WeftError
+from executor.errors import (
+    AnswerInvalid,
+    BackupUnusable,
+    BadRequest,
+    BlockError,
+    Conflict,
+    CorruptJournal,
+    CronInvalid,
+    DatabaseFull,
+    DeliveryRefused,
+    Fenced,
+    InputInvalid,
+    LimitExceeded,
+    NestedTransaction,
+    NotFound,
+    NoWorkflow,
+    QueryRefused,
+    SandboxError,
+    StoreError,
+    Unheard,
+    WebhookDisabled,
+    WebhookNotReady,
+    WeftError,
+    ZoneUnknown,
+)
 
 _log = logging.getLogger("weft.server")
 PROBLEM_JSON = "application/problem+json"
@@ -36,7 +60,6 @@ class BodyInvalid(BadRequest):
     """The body has the wrong shape."""
 
     code = "body_invalid"
-    status = 422
 
 
 class BodyTooLarge(LimitExceeded):
@@ -49,56 +72,101 @@ class BodyTimeout(WeftError):
     """The body did not arrive in time."""
 
     code = "body_timeout"
-    status = 408
 
 
 class UnsupportedMedia(WeftError):
     """Writes need the content type application/json."""
 
     code = "unsupported_media_type"
-    status = 415
 
 
 class Unauthorized(WeftError):
     """This needs the server's token."""
 
     code = "unauthorized"
-    status = 401
 
 
 class CrossSite(WeftError):
     """Requests from other web sites are refused."""
 
     code = "cross_site"
-    status = 403
 
 
 class Misdirected(WeftError):
     """This server does not serve that host name."""
 
     code = "host_not_allowed"
-    status = 421
 
 
 class PreconditionRequired(WeftError):
     """This needs the header If-Match with the revision that is to be changed."""
 
     code = "if_match_required"
-    status = 428
 
 
 class TooManyStreams(WeftError):
     """Too many event streams are open."""
 
     code = "too_many_streams"
-    status = 503
+
+
+class TooManyStreamsOfRun(TooManyStreams):
+    """Too many event streams of this run are open."""
+
+
+class TooManyTries(WeftError):
+    """Too many tries; wait a little."""
+
+    code = "too_many_tries"
 
 
 class Stopping(WeftError):
     """The server stopped before this was answered."""
 
     code = "server_stopping"
-    status = 503
+
+
+# A class that is not here has the status of its base.
+STATUS: Mapping[type[WeftError], int] = {
+    AnswerInvalid: 422,
+    BackupUnusable: 400,
+    BadRequest: 400,
+    BlockError: 502,
+    BodyInvalid: 422,
+    BodyTimeout: 408,
+    Conflict: 409,
+    CorruptJournal: 500,
+    CronInvalid: 422,
+    CrossSite: 403,
+    DatabaseFull: 507,
+    DeliveryRefused: 401,
+    Fenced: 409,
+    InputInvalid: 422,
+    LimitExceeded: 413,
+    Misdirected: 421,
+    NestedTransaction: 500,
+    NoWorkflow: 422,
+    NotFound: 404,
+    PreconditionRequired: 428,
+    QueryRefused: 400,
+    SandboxError: 422,
+    Stopping: 503,
+    StoreError: 503,
+    TooManyStreams: 503,
+    TooManyStreamsOfRun: 429,
+    TooManyTries: 429,
+    Unauthorized: 401,
+    Unheard: 409,
+    UnsupportedMedia: 415,
+    WebhookDisabled: 410,
+    WebhookNotReady: 503,
+    ZoneUnknown: 422,
+}
+
+
+def status_of(error: WeftError) -> int:
+    """The HTTP status of an error; 500 for one of a class that is not known here."""
+    return next((STATUS[base] for base in type(error).__mro__ if base in STATUS), 500)
 
 
 def problem(
@@ -131,14 +199,14 @@ def problem(
 
 
 def problem_of(error: WeftError) -> Response:
-    headers = {}
-    if error.status == 401:
+    headers, status = {}, status_of(error)
+    if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
-    if error.status in (429, 503):
+    if status in (429, 503):
         headers["Retry-After"] = str(error.extra.get("retry_after_s", 5))
-    detail = error.message if error.status != 500 else "Internal error; see the server log."
+    detail = error.message if status != 500 else "Internal error; see the server log."
     return problem(
-        error.status, error.code, detail, pointer=error.pointer, hint=error.hint, extra=error.extra, headers=headers
+        status, error.code, detail, pointer=error.pointer, hint=error.hint, extra=error.extra, headers=headers
     )
 
 
@@ -165,7 +233,7 @@ def install(app: Starlette) -> None:
 
 async def _on_weft_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, WeftError)
-    if error.status == 500:
+    if status_of(error) == 500:
         _log.error("%s %s failed", request.method, request.url.path, exc_info=error)
     return problem_of(error)
 

@@ -11,7 +11,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
-from executor.errors import WeftError
+from server.http.errors import TooManyTries
 
 KEYS_MAX = 10_000  # the least recently used ones are forgotten, which only lets them try more
 MISSES, MISSES_PER_S = 30, 0.5
@@ -19,13 +19,6 @@ MISSES, MISSES_PER_S = 30, 0.5
 ANSWERS, ANSWERS_PER_S = 100, 0.5
 LOGINS, LOGINS_PER_S = 10, 10 / 60
 LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S = 60, 1.0
-
-
-class TooManyTries(WeftError):
-    """Too many tries; wait a little."""
-
-    code = "too_many_tries"
-    status = 429
 
 
 class Buckets:

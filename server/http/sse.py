@@ -27,7 +27,7 @@ from executor.errors import NotFound, WeftError
 from executor.runtime.cursor import PATIENCE_S
 from executor.store.rows import TERMINAL, Record, RunRow
 from server.http.connections import LIVE
-from server.http.errors import TooManyStreams
+from server.http.errors import TooManyStreams, TooManyStreamsOfRun
 from server.settings import Limits
 from server.wire.events import encode_record
 
@@ -50,15 +50,13 @@ class Streams:
         self.cache = ChunkCache(limits.frame_cache_bytes, limits.stream_chunk_bytes)
 
     def enter(self, run: str, session: str | None = None) -> asyncio.Future[None]:
-        """Count one more stream; the future is done when it must end. Raises TooManyStreams (503; 429 for one run)."""
+        """Count one more stream; the future is done when it must end. Raises TooManyStreams, TooManyStreamsOfRun."""
         if len(self._open) >= self._limits.streams:
             raise TooManyStreams(f"This server has {self._limits.streams} event streams open, which is the limit.")
         if self._per_run.get(run, 0) >= self._limits.streams_per_run:
-            error = TooManyStreams(
+            raise TooManyStreamsOfRun(
                 f"This run has {self._limits.streams_per_run} event streams open, which is the limit."
             )
-            error.status = 429
-            raise error
         closing: asyncio.Future[None] = asyncio.get_running_loop().create_future()
         if self._closed:  # it gets an empty stream, and comes back: an error would be the end of an EventSource
             closing.set_result(None)

@@ -22,6 +22,7 @@ from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import TERMINAL
+from server.http.errors import status_of
 from tests.fuzz.budget import examples, rounds
 from tests.fuzz.documents import documents, triggers
 from tests.fuzz.mutations import spoiled
@@ -82,7 +83,7 @@ class World:
         except CompileError:
             return None
         except WeftError as error:
-            assert error.status < 500, error
+            assert status_of(error) < 500, error
             return None
         for hand in range(HANDS_MAX):
             view = await self._still(run)
@@ -115,7 +116,7 @@ async def _tolerant(what: Coroutine[Any, Any, Any]) -> None:
     try:
         await what
     except WeftError as error:
-        assert error.status < 500, error
+        assert status_of(error) < 500, error
 
 
 class Complaints(logging.Handler):

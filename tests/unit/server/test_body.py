@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from executor.errors import WeftError
 from server.http.body import convert, parse_json
-from server.http.errors import BodyInvalid, MalformedBody
+from server.http.errors import BodyInvalid, MalformedBody, status_of
 from server.settings import Limits
 from server.wire.runs import RunDocumentRequest
 
@@ -54,7 +54,7 @@ def test_any_bytes_parse_or_are_refused(data: bytes) -> None:
     try:
         parse_json(data, LIMITS)
     except WeftError as error:
-        assert error.status == 400
+        assert status_of(error) == 400
 
 
 async def test_a_large_body_is_refused_by_its_length(client: httpx.AsyncClient) -> None:

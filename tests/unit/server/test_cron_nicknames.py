@@ -9,6 +9,7 @@ import pytest
 
 from compiler.compile import compile_document
 from executor.blocks.registry import Registry
+from executor.errors import CronInvalid
 from executor.triggers import cron
 
 MIDNIGHT = 1_795_305_600_000  # 2026-11-22T00:00:00Z, a Sunday
@@ -34,7 +35,7 @@ def test_a_nickname_means_its_fields(nickname: str, fields: str) -> None:
 
 
 def test_an_unknown_nickname_is_named_with_those_that_exist() -> None:
-    with pytest.raises(cron.CronInvalid, match=r"@REBOOT.*@daily"):
+    with pytest.raises(CronInvalid, match=r"@REBOOT.*@daily"):
         cron.parse("@reboot")
 
 

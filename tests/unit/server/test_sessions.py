@@ -15,7 +15,8 @@ from starlette.applications import Starlette
 from executor.engine import Engine
 from server.app import create_app
 from server.http.auth import Auth
-from server.http.rates import LOGINS, LOGINS_IN_ALL, LoginRates, TooManyTries
+from server.http.errors import TooManyTries
+from server.http.rates import LOGINS, LOGINS_IN_ALL, LoginRates
 from server.http.sessions import AGE_MS, IDLE_MS, SEE_EVERY_MS, end_streams
 from server.settings import Settings
 from tests.unit.server.conftest import BASE

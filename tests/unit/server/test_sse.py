@@ -15,7 +15,7 @@ from starlette.types import Message
 
 from executor.engine import Engine
 from executor.store.rows import RunRow
-from server.http.errors import TooManyStreams
+from server.http.errors import TooManyStreams, status_of
 from server.http.sse import RETRY_HINT, EventStream, Streams
 from server.settings import Limits, Settings
 
@@ -189,7 +189,7 @@ async def test_places_are_counted_in_all_and_for_each_run() -> None:
     taken += [streams.enter("b") for _ in range(2)]
     with pytest.raises(TooManyStreams) as whole_server:
         streams.enter("c")
-    assert (one_run.value.status, whole_server.value.status) == (429, 503)
+    assert (status_of(one_run.value), status_of(whole_server.value)) == (429, 503)
     for place in taken:
         streams.leave(place)
     assert len(streams) == 0

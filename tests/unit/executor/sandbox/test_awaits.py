@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from executor.blocks.base import Bound
+from executor.errors import SandboxError
 from executor.sandbox import Sandbox
-from executor.sandbox.limits import SandboxError
 
 
 @pytest.fixture(scope="module")

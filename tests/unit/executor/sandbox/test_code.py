@@ -6,7 +6,8 @@ from typing import Any
 import pytest
 
 from executor.blocks.base import Bound
-from executor.sandbox import Sandbox, SandboxError
+from executor.errors import SandboxError
+from executor.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import PATIENT, evaluate, program
 
 # Stopped means stopped by a deadline of 0.3 s; the rest is room for a busy machine.

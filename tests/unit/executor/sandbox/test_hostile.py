@@ -6,7 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
-from executor.sandbox import Sandbox, SandboxError
+from executor.errors import SandboxError
+from executor.sandbox import Sandbox
 from executor.sandbox.guest import Guest
 from tests.unit.executor.sandbox.run import evaluate, program
 

@@ -2,7 +2,8 @@ from typing import Literal
 
 import pytest
 
-from executor.sandbox import Sandbox, SandboxError
+from executor.errors import SandboxError
+from executor.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import evaluate, program
 
 Kind = Literal["expression", "code"]

@@ -14,12 +14,13 @@ from typing import Any
 
 import pytest
 
-from executor.errors import DatabaseDamaged, DatabaseFull, DatabaseReplaced, ForeignDatabase, StoreError
+from executor.errors import BackupUnusable, DatabaseDamaged, DatabaseFull, DatabaseReplaced, ForeignDatabase, StoreError
 from executor.store import migrate
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import LOOK_EVERY_S
-from executor.upkeep.backup import BackupUnusable, backup, inspect
+from executor.upkeep.backup import backup, inspect
 from executor.upkeep.doctor import examine
+from server.http.errors import status_of
 from tests.support.documents import chain, value
 from tests.support.rows import T0, change, new_run, owned_run, record
 from tests.support.runs import engine_on
@@ -54,7 +55,7 @@ async def test_nothing_is_acknowledged_into_a_file_that_is_gone(
         for _ in range(16):
             with pytest.raises(DatabaseReplaced) as refused:
                 await engine.submit(chain("a", a=value(1)))
-            assert (refused.value.status, refused.value.code) == (503, "db_replaced")
+            assert (status_of(refused.value), refused.value.code) == (503, "db_replaced")
             assert str(db) in refused.value.message and refused.value.hint
         with pytest.raises(DatabaseReplaced):
             engine.check_file()
@@ -144,7 +145,7 @@ async def test_damage_is_not_a_full_disk(tmp_path: Path) -> None:
     with pytest.raises(StoreError) as refused:
         await SQLiteStore(db).open()
     assert isinstance(refused.value, DatabaseDamaged)
-    assert (refused.value.status, refused.value.code) == (503, "db_damaged")
+    assert (status_of(refused.value), refused.value.code) == (503, "db_damaged")
     assert "weft restore" in refused.value.hint
 
 
@@ -171,7 +172,7 @@ async def test_a_full_disk_says_so_once_a_minute(
     for n in range(50):
         with pytest.raises(DatabaseFull) as refused:
             await store.create_run(new_run(f"more-{n}"))
-    assert (refused.value.status, refused.value.code) == (507, "db_full")
+    assert (status_of(refused.value), refused.value.code) == (507, "db_full")
     assert str(tmp_path) in refused.value.hint
     assert [line.getMessage() for line in caplog.records if "failed" in line.getMessage()] == [
         "1 writes failed: the disk is full: database or disk is full"

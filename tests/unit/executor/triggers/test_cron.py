@@ -12,8 +12,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from executor.errors import CronInvalid, ZoneUnknown
 from executor.triggers import cron
-from executor.triggers.cron import CronInvalid, ZoneUnknown, parse, zones
+from executor.triggers.cron import parse, zones
 
 FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2020, 2040))
 HOUR_MS = 3_600_000

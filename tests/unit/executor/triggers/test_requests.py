@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
-from executor.errors import BadRequest
+from executor.errors import BadRequest, DeliveryRefused
 from executor.store.rows import Auth
-from executor.triggers.requests import PASSED, Proof, Received, Refused, envelope, header_problem, prove, sign
+from executor.triggers.requests import PASSED, Proof, Received, envelope, header_problem, prove, sign
+from server.http.errors import status_of
 
 NOW_S = 1_800_000_000
 NOW_MS = NOW_S * 1000
@@ -33,9 +34,9 @@ def github(body: bytes = BODY, key: str = KEY, delivery: str | None = None) -> d
 
 
 def code_of(auth: Auth, headers: dict[str, str], body: bytes = BODY, key: str | None = KEY) -> str:
-    with pytest.raises((Refused, BadRequest)) as refused:
+    with pytest.raises((DeliveryRefused, BadRequest)) as refused:
         prove(auth, key, request(headers, body), NOW_MS)
-    assert refused.value.status in (400, 401)
+    assert status_of(refused.value) in (400, 401)
     return refused.value.code
 
 

@@ -9,10 +9,9 @@ import pytest
 
 from compiler.diagnostics import CompileError
 from executor.engine import Engine
-from executor.errors import BadRequest, Conflict, DatabaseUnavailable, InputInvalid, NotFound
+from executor.errors import BadRequest, Conflict, CronInvalid, DatabaseUnavailable, InputInvalid, NotFound, ZoneUnknown
 from executor.runtime.clock import ManualClock
 from executor.triggers import cron, scheduler
-from executor.triggers.cron import CronInvalid, ZoneUnknown
 from executor.triggers.declared import trigger_id
 from executor.triggers.schedules import ScheduleSpec
 from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually

@@ -12,11 +12,20 @@ from compiler.compile import compile_document
 from compiler.diagnostics import CompileError
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.errors import BadRequest, Conflict, DatabaseWriteFailed, InputInvalid, NotFound
+from executor.errors import (
+    BadRequest,
+    Conflict,
+    DatabaseWriteFailed,
+    DeliveryRefused,
+    InputInvalid,
+    NotFound,
+    WebhookDisabled,
+    WebhookNotReady,
+)
 from executor.runtime.clock import ManualClock
 from executor.triggers import refusals
-from executor.triggers.requests import Received, Refused, sign
-from executor.triggers.webhooks import NotReady, SwitchedOff, WebhookSpec
+from executor.triggers.requests import Received, sign
+from executor.triggers.webhooks import WebhookSpec
 from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually
 
 HOUR = 3_600_000
@@ -114,11 +123,11 @@ async def test_what_is_refused_is_counted_and_the_last_ones_are_remembered(
 ) -> None:
     engine = await open_engine()
     await engine.save_workflow(hook())
-    with pytest.raises(Refused):
+    with pytest.raises(DeliveryRefused):
         await engine.webhooks.receive("orders:order", sent())
     stale = await signed(engine)
     clock.advance(301_000)
-    with pytest.raises(Refused) as refused:
+    with pytest.raises(DeliveryRefused) as refused:
         await engine.webhooks.receive("orders:order", stale)
     assert refused.value.code == "signature_expired"
     with pytest.raises(NotFound):
@@ -128,7 +137,7 @@ async def test_what_is_refused_is_counted_and_the_last_ones_are_remembered(
     assert outcomes == ["signature_expired", "signature_missing"]
     clock.advance(1)
     for _ in range(100):
-        with pytest.raises(Refused):
+        with pytest.raises(DeliveryRefused):
             await engine.webhooks.receive("orders:order", sent())
     assert len(await engine.webhooks.deliveries("orders:order")) == 50
     assert await engine.list_runs() == []
@@ -172,7 +181,7 @@ async def test_a_flood_writes_one_row_at_most_every_few_seconds(
 
     engine.store.add_refusals = counted  # type: ignore[method-assign]
     for n in range(300):
-        with pytest.raises((Refused, NotFound)):
+        with pytest.raises((DeliveryRefused, NotFound)):
             await engine.webhooks.receive("orders:order" if n % 2 else f"orders:{n}", sent())
         await asyncio.sleep(0)
     assert [one.count for one in await engine.webhooks.refused("orders:order")] == [150]
@@ -192,7 +201,7 @@ async def test_a_count_that_can_not_be_written_is_written_later(open_engine: Ope
 
     engine.store.add_refusals = full  # type: ignore[method-assign]
     for _ in range(2):
-        with pytest.raises(Refused):
+        with pytest.raises(DeliveryRefused):
             await engine.webhooks.receive("orders:order", sent())
         await asyncio.sleep(0.01)
     engine.store.add_refusals = add  # type: ignore[method-assign]
@@ -205,9 +214,9 @@ async def test_switched_off(open_engine: Open) -> None:
     engine = await open_engine()
     await engine.save_workflow(hook())
     await engine.webhooks.switch("orders:order", False)
-    with pytest.raises(Refused):
+    with pytest.raises(DeliveryRefused):
         await engine.webhooks.receive("orders:order", sent())  # who proves nothing learns nothing
-    with pytest.raises(SwitchedOff):
+    with pytest.raises(WebhookDisabled):
         await engine.webhooks.receive("orders:order", await signed(engine))
     await engine.save_workflow({**hook(), "description": "the next version"})
     assert (await engine.webhooks.get("orders:order")).enabled is False
@@ -238,7 +247,7 @@ async def test_what_comes_while_it_is_closed_starts_nothing(
         return await deliver(*args)
 
     monkeypatch.setattr(engine.store, "deliver", change_and_deliver)
-    with pytest.raises({"switch": SwitchedOff, "rotate": Refused, "delete": NotFound}[change]):
+    with pytest.raises({"switch": WebhookDisabled, "rotate": DeliveryRefused, "delete": NotFound}[change]):
         await engine.webhooks.receive("mine", request)
     assert await engine.list_runs() == []
     assert await engine.store.list_deliveries("mine") == []
@@ -273,7 +282,7 @@ async def test_secrets(open_engine: Open, clock: ManualClock) -> None:
     assert old.encode() not in b"".join(path.read_bytes() for path in _files(engine)), "and never stored"
     new = await engine.webhooks.rotate("orders:order")
     assert new != old == old and new == await engine.webhooks.secret("orders:order")
-    with pytest.raises(Refused):
+    with pytest.raises(DeliveryRefused):
         await engine.webhooks.receive("orders:order", request)
     await engine.webhooks.receive("orders:order", await signed(engine))
 
@@ -312,7 +321,7 @@ async def test_a_secret_of_the_environment(open_engine: Open) -> None:
     found = await bare.webhooks.get("orders:order")
     assert found.problem is not None and "SHOP_KEY" in found.problem
     for token in ("", "None", "a-key-of-the-shop"):
-        with pytest.raises(Refused):
+        with pytest.raises(DeliveryRefused):
             await bare.webhooks.receive("orders:order", sent(headers={"authorization": f"Bearer {token}"}))
 
 
@@ -397,7 +406,7 @@ async def test_a_workflow_that_can_not_start_is_not_shown_to_strangers(open_engi
     await engine.save_workflow(_start_only())
     await engine.webhooks.put("mine", WebhookSpec(workflow="orders", trigger="start", auth="none"))
     await engine.save_workflow(hook())  # there is no block `start` in it
-    with pytest.raises(NotReady) as refused:
+    with pytest.raises(WebhookNotReady) as refused:
         await engine.webhooks.receive("mine", sent())
     assert "start" not in refused.value.message.replace("started", "").replace("starts", "")
     assert refused.value.extra == {}

@@ -11,8 +11,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.errors import Conflict, SchemaTooNew
-from executor.upkeep.backup import BackupUnusable, backup, in_use, inspect, restore, vacuum
+from executor.errors import BackupUnusable, Conflict, SchemaTooNew
+from executor.upkeep.backup import backup, in_use, inspect, restore, vacuum
 from executor.upkeep.invariants import check, open_read_only
 from tests.unit.executor.upkeep.conftest import Copy
 

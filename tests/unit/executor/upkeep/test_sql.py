@@ -13,7 +13,8 @@ import orjson
 import pytest
 
 from executor.blocks.registry import Registry
-from executor.upkeep.sql import Query, QueryRefused, open_for_reading, query
+from executor.errors import QueryRefused
+from executor.upkeep.sql import Query, open_for_reading, query
 from tests.unit.executor.upkeep.conftest import Copy
 
 
