@@ -458,7 +458,7 @@ class Store(
         was due at a time that has not come yet, but for runs that wait."""
 
     # the journal
-    async def append(self, append: Append) -> Appended:
+    async def append(self, change: Append) -> Appended:
         """Sets stalls to 0. Raises Fenced (lost lease or moved seq), Unheard (it would end the run, which has not heard
         of a cancel) and LimitExceeded (`family_max`): nothing was written."""
 

@@ -19,8 +19,8 @@ from typing import Literal
 from msgspec import Struct
 
 from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
+from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import FIXED_WAL_RESET, WAL_KEPT_BYTES
-from executor.store.sqlite.statements import OPEN
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.invariants import check, open_read_only
 

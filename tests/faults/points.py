@@ -40,7 +40,13 @@ DELAY_S = 0.6  # longer than a lease of the scenario
 SECOND_KILL_EVERY = 10
 # Asked for by the worker's own tasks, which are cancelled only when the process stops, and by a block's attempt, which
 # is cancelled as a whole.
-NEVER_CANCELLED = ("write.claim", "write.renew", "write.mend_clock", "write.put_checkpoint")
+NEVER_CANCELLED = (
+    "write.claim",
+    "write.claim_notifications",
+    "write.renew",
+    "write.mend_clock",
+    "write.put_checkpoint",
+)
 for _block in entry_points(group="weft.blocks"):
     _block.load()  # as networkx
 

@@ -22,7 +22,7 @@ ELSEWHERE = {
     "delete_draft": "one row",
     "rebase_draft": "one row",
     "delete_webhook": "one row",
-    "change_webhook": "one row",
+    "switch_webhook": "one row",
     "rotate_webhook": "one transaction: tests/conformance/store/test_contract_triggers.py",
     "put_session": "one transaction: tests/conformance/store/test_contract_sessions.py",
     "see_session": "one row",
@@ -30,8 +30,8 @@ ELSEWHERE = {
     "delete_sessions": "one statement",
     "fire": "tests/unit/executor/triggers: two engines, restarts",
     "put_plan": "tests/unit/executor/lifecycle: runs that move to another version",
-    "clear": "cached results may go at any time",
-    "delete_expired": "cached results may go at any time",
+    "clear_cache": "cached results may go at any time",
+    "delete_expired_cache": "cached results may go at any time",
     "delete_runs": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
     "delete_orphans": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
     "add_refusals": "a killed process takes with it what it has counted since it wrote last",
@@ -45,11 +45,9 @@ ELSEWHERE = {
 def submitted() -> set[str]:
     """The names of all changes that the SQLite store asks its writer for."""
     names = set()
-    for path in (ROOT / "executor" / "store" / "sqlite").glob("*.py"):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr == "submit":
-                write = node.args[0]
-                names.add((write.attr if isinstance(write, ast.Attribute) else ast.unparse(write)).lstrip("_"))
+    for node in ast.walk(ast.parse((ROOT / "executor" / "store" / "sqlite" / "store.py").read_text())):
+        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("write", "self._writer.submit"):
+            names.add(ast.unparse(node.args[0]).rpartition(".")[2])
     return names
 
 

@@ -1,6 +1,6 @@
-"""Cached results in SQLite. The contract is in `executor.store.contract`."""
+"""Cached results."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import msgspec
 from executor.store.rows import CacheRow
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.writer import Writer
 
 CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
 FIND = f"SELECT {CACHE} FROM cache WHERE key = ? AND expires_at_ms > ?"
@@ -22,21 +21,9 @@ DELETE_EXPIRED = """
 DELETE FROM cache WHERE key IN (SELECT key FROM cache WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"""
 
 
-class SQLiteCache:
-    """What SQLiteStore can do with cached results."""
-
-    _writer: Writer
-    _readers: Readers
-
-    async def find_cached(self, key: str, now_ms: int) -> CacheRow | None:
-        row = await self._readers.one(FIND, (key, now_ms))
-        return None if row is None else CacheRow(*row)
-
-    async def clear_cache(self, workflow: str | None = None) -> int:
-        return await self._writer.submit(_clear, workflow)
-
-    async def delete_expired_cache(self, now_ms: int, limit: int) -> int:
-        return await self._writer.submit(_delete_expired, now_ms, limit)
+async def find_cached(readers: Readers, key: str, now_ms: int) -> CacheRow | None:
+    row = await readers.one(FIND, (key, now_ms))
+    return None if row is None else CacheRow(*row)
 
 
 def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
@@ -45,11 +32,11 @@ def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
         tx.db.execute(PUT, msgspec.structs.astuple(row))
 
 
-def _clear(tx: Tx, workflow: str | None) -> int:
+def clear_cache(tx: Tx, workflow: str | None = None) -> int:
     if workflow is None:
         return tx.db.execute(CLEAR).rowcount
     return tx.db.execute(CLEAR_WORKFLOW, (workflow,)).rowcount
 
 
-def _delete_expired(tx: Tx, now_ms: int, limit: int) -> int:
+def delete_expired_cache(tx: Tx, now_ms: int, limit: int) -> int:
     return tx.db.execute(DELETE_EXPIRED, (now_ms, limit)).rowcount

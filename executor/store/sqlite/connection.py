@@ -21,7 +21,7 @@ from contextlib import contextmanager, suppress
 from typing import Any
 
 from executor.errors import DatabaseFull, DatabaseUnavailable, NestedTransaction
-from executor.store.sqlite import statements
+from executor.store.sqlite.event_rows import ADD_EVENT
 from executor.store.sqlite.identity import Identity
 
 log = logging.getLogger("weft.store")
@@ -91,7 +91,7 @@ class Database:
             tx = Tx(db)
             yield tx
             if tx.events:
-                db.executemany(statements.ADD_EVENT, tx.events)
+                db.executemany(ADD_EVENT, tx.events)
             self.fault(f"tx.{name}.before_commit")
         except BaseException:
             with suppress(sqlite3.Error):  # SQLite rolls some failures back itself; the connection then has none open

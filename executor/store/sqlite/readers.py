@@ -16,9 +16,10 @@ import aiosqlite
 
 from executor.errors import DatabaseUnavailable, StoreError
 from executor.store.sqlite.connection import Connect
-from executor.store.sqlite.statements import PING_READ
 
 Row = tuple[Any, ...]
+
+PING_READ = "SELECT count(*) FROM writers"
 
 
 def plain_read_only(path: str) -> sqlite3.Connection:

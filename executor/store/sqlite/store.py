@@ -1,65 +1,77 @@
-"""The store on one SQLite file. The contract is in `executor.store.contract`; statements, writes, readers have their
-own files.
+"""The store on one SQLite file. The contract is in `executor.store.contract`.
 
 Writes go to one thread and are committed in groups (`writer.py`); reads go to read-only connections (`readers.py`),
 so a read sees exactly what is committed and never waits. One process per file, many coroutines of one event loop.
+
+Each topic has a file with its SQL and its functions. A function that writes has a transaction as its first parameter, a
+function that reads the readers; below, `write` and `read` make methods of them.
 """
 
 from __future__ import annotations
 
+import inspect
 import os
-from collections.abc import Sequence
+from collections.abc import Callable, Coroutine
+from typing import Any, Concatenate, ParamSpec, TypeVar
 
-import msgspec
-
-from executor.store.rows import (
-    Answered,
-    Append,
-    Appended,
-    DraftHead,
-    DraftRow,
-    EventFilter,
-    InboxRow,
-    LastRun,
-    Mended,
-    NewRun,
-    Record,
-    RunRow,
-    RunStatus,
-    SignalRow,
-    WaitRow,
-    WaitStatus,
+from executor.store.rows import NotificationRow, Orphans
+from executor.store.sqlite import (
+    cache,
+    checkpoints,
+    contents,
+    drafts,
+    families,
+    inbox,
+    journal,
+    leases,
+    outbox,
+    runs,
+    schedules,
+    sessions,
+    upkeep,
+    waits,
+    webhooks,
+    workflows,
 )
-from executor.store.sqlite import statements as sql
-from executor.store.sqlite import writes
-from executor.store.sqlite.cache import SQLiteCache
-from executor.store.sqlite.checkpoints import SQLiteCheckpoints
-from executor.store.sqlite.checksum import records
-from executor.store.sqlite.children import SQLiteChildren
-from executor.store.sqlite.connection import Connect, Database, FaultPoint, plain_connect
-from executor.store.sqlite.lifecycle import SQLiteLifecycle
-from executor.store.sqlite.notifications import SQLiteNotifications
-from executor.store.sqlite.readers import Readers, plain_read_only
-from executor.store.sqlite.sessions import SQLiteSessions
-from executor.store.sqlite.triggers import SQLiteTriggers
-from executor.store.sqlite.upkeep import SQLiteUpkeep
-from executor.store.sqlite.workflows import SQLiteWorkflows
-from executor.store.sqlite.writer import Retry, Stats, Writer
+from executor.store.sqlite.connection import Connect, Database, FaultPoint, Tx, plain_connect
+from executor.store.sqlite.readers import PING_READ, Readers, plain_read_only
+from executor.store.sqlite.writer import Retry, Stats, Writer, ping
+
+P = ParamSpec("P")
+T = TypeVar("T")
 
 READER_BUSY_MS = 5_000  # readers meet a lock only while a log is recovered or deleted
 
 
-class SQLiteStore(
-    SQLiteWorkflows,
-    SQLiteNotifications,
-    SQLiteChildren,
-    SQLiteCache,
-    SQLiteCheckpoints,
-    SQLiteTriggers,
-    SQLiteUpkeep,
-    SQLiteLifecycle,
-    SQLiteSessions,
-):
+def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[SQLiteStore, P], Coroutine[Any, Any, T]]:
+    """The method that has `change` committed, with its parameters except the transaction."""
+    signature = inspect.signature(change)
+    assert all(each.kind is each.POSITIONAL_OR_KEYWORD for each in signature.parameters.values()), change
+
+    async def method(store: SQLiteStore, /, *args: P.args, **kwargs: P.kwargs) -> T:
+        if kwargs:  # the writer is handed positional arguments only
+            bound = signature.bind(None, *args, **kwargs)
+            bound.apply_defaults()
+            return await store._writer.submit(change, *bound.args[1:])  # type: ignore[call-arg]
+        return await store._writer.submit(change, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = change.__name__
+    return method
+
+
+def read(
+    query: Callable[Concatenate[Readers, P], Coroutine[Any, Any, T]],
+) -> Callable[Concatenate[SQLiteStore, P], Coroutine[Any, Any, T]]:
+    """The method that runs `query`, with its parameters except the readers."""
+
+    def method(store: SQLiteStore, /, *args: P.args, **kwargs: P.kwargs) -> Coroutine[Any, Any, T]:
+        return query(store._readers, *args, **kwargs)
+
+    method.__name__ = method.__qualname__ = query.__name__
+    return method
+
+
+class SQLiteStore:
     """`busy_timeout_ms`: how long one try waits for another process's lock, before `retry` starts the transaction
     again. `connect`, `connect_reader` and `fault` are for tests: other ways to the raw connections, and a call at each
     named point of a commit."""
@@ -97,231 +109,6 @@ class SQLiteStore(
         finally:
             await self._readers.close()
 
-    # --- plans and documents
-
-    async def get_plan(self, hash: str) -> bytes | None:
-        row = await self._readers.one(sql.PLAN, (hash,))
-        return None if row is None else bytes(row[0])
-
-    async def get_blob(self, hash: str) -> bytes | None:
-        row = await self._readers.one(sql.BLOB, (hash,))
-        return None if row is None else bytes(row[0])
-
-    async def get_document(self, hash: str) -> bytes | None:
-        row = await self._readers.one(sql.DOCUMENT, (hash,))
-        return None if row is None else bytes(row[0])
-
-    # --- drafts
-
-    async def put_draft(
-        self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
-    ) -> tuple[DraftRow | None, bool]:
-        return await self._writer.submit(writes.put_draft, id, expected_rev, name, document, now_ms, base_version)
-
-    async def get_draft(self, id: str) -> DraftRow | None:
-        row = await self._readers.one(sql.DRAFT_BY_ID, (id,))
-        return None if row is None else DraftRow(*row)
-
-    async def list_drafts(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:
-        if before is None:
-            rows = await self._readers.all(sql.DRAFTS + sql.DRAFTS_PAGE, (limit,))
-        else:
-            rows = await self._readers.all(sql.DRAFTS + sql.DRAFTS_BEFORE + sql.DRAFTS_PAGE, (before, limit))
-        return [DraftHead(*row) for row in rows]
-
-    async def last_runs(self, drafts: Sequence[str]) -> dict[str, LastRun]:
-        wanted = msgspec.json.encode(list(drafts)).decode()
-        return {draft: LastRun(*run) for draft, *run in await self._readers.all(sql.LAST_RUNS_OF_DRAFTS, (wanted,))}
-
-    async def rebase_draft(self, id: str, rev: int, workflow: str, version: int) -> DraftRow | None:
-        return await self._writer.submit(writes.rebase_draft, id, rev, workflow, version)
-
-    async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
-        return await self._writer.submit(writes.delete_draft, id, expected_rev)
-
-    # --- runs
-
-    async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
-        return await self._writer.submit(writes.create_run, run)
-
-    async def get_run(self, run_id: str) -> RunRow | None:
-        row = await self._readers.one(sql.RUN_BY_ID, (run_id,))
-        return None if row is None else RunRow(*row)
-
-    async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
-        return dict(await self._readers.all(sql.LAST_SEQS, (msgspec.json.encode(run_ids).decode(),)))
-
-    async def list_runs(
-        self,
-        workflow: str | None = None,
-        status: str | None = None,
-        before: str | None = None,
-        limit: int = 50,
-        draft: str | None = None,
-        *,
-        parent: str | None = None,
-    ) -> list[RunRow]:
-        where, values = _given(
-            (sql.RUNS_OF_PARENT, parent),
-            (sql.RUNS_OF_WORKFLOW, workflow),
-            (sql.RUNS_OF_DRAFT, draft),
-            (sql.RUNS_OF_STATUS, status),
-            (sql.RUNS_BEFORE, before),
-        )
-        return [RunRow(*row) for row in await self._readers.all(sql.RUNS + where + sql.RUNS_PAGE, (*values, limit))]
-
-    async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
-        where, values = _given((sql.RUNS_OF_WORKFLOW, workflow))
-        if draft is not None:
-            return dict(await self._readers.all(sql.COUNT_OF_DRAFT + where + sql.BY_STATUS, (draft, *values)))
-        query = sql.COUNT_ENDED + where + sql.AND_OPEN + where + sql.BY_STATUS
-        return dict(await self._readers.all(query, (*values, *values)))
-
-    async def list_inputs(
-        self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
-    ) -> list[bytes]:
-        where, values = _given((sql.RUNS_OF_WORKFLOW, workflow), (sql.RUNS_OF_DRAFT, draft))
-        rows = await self._readers.all(sql.INPUTS + where + sql.RUNS_PAGE, (bytes_max, *values, limit))
-        return [bytes(input) for (input,) in rows]
-
-    async def claim(
-        self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
-    ) -> list[RunRow]:
-        return await self._writer.submit(writes.claim, owner, now_ms, lease_ms, limit, run_id)
-
-    async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
-        return await self._writer.submit(writes.renew, owner, run_ids, now_ms, lease_ms)
-
-    async def output_bytes(self, run_id: str) -> int:
-        row = await self._readers.one(sql.OUTPUT_BYTES, (run_id, run_id))
-        return 0 if row is None else int(row[0])
-
-    async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
-        return await self._writer.submit(writes.release, run_id, epoch, seq, next_run_at_ms, status)
-
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
-        return await self._writer.submit(writes.mend_clock, now_ms, lease_max_ms)
-
-    async def next_due(self, now_ms: int) -> int | None:
-        row = await self._readers.one(sql.NEXT_CLAIMABLE_AT)
-        return None if row is None else int(row[0])
-
-    # --- the journal
-
-    async def append(self, append: Append) -> Appended:
-        return await self._writer.submit(writes.append, append)
-
-    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-        return records(run_id, await self._readers.all(sql.EVENTS_AFTER, (run_id, after, limit)))
-
-    async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
-        matching = ""
-        values: list[str | int] = [run_id]
-        if where.node is not None:
-            matching += sql.EVENTS_OF_NODE
-            values.append(where.node)
-        if where.types:
-            matching += sql.EVENTS_OF_TYPES
-            values.append(msgspec.json.encode(where.types).decode())
-        if where.since_ms is not None:
-            matching += sql.EVENTS_SINCE
-            values.append(where.since_ms)
-        query = sql.COUNT_EVENTS + matching + sql.AND_EVENTS + matching + sql.EVENTS_PAGE
-        counted, *page = await self._readers.all(query, (*values, *values, where.after, where.limit))
-        return records(run_id, page), int(counted[0])
-
-    # --- facts from outside
-
-    async def read_inbox(self, run_id: str) -> list[InboxRow]:
-        return [InboxRow(*row) for row in await self._readers.all(sql.INBOX, (run_id,))]
-
-    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
-        return await self._writer.submit(writes.post_fact, run_id, fact, now_ms)
-
-    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
-        return await self._writer.submit(writes.cancel_run, run_id, fact, now_ms)
-
-    async def find_wait(self, token_hash: str) -> WaitRow | None:
-        row = await self._readers.one(sql.WAIT_BY_TOKEN, (token_hash,))
-        return None if row is None else WaitRow(*row)
-
-    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None:
-        row = await self._readers.one(sql.WAIT_BY_ID, (run_id, wait_id))
-        return None if row is None else WaitRow(*row)
-
-    async def list_waits(
-        self,
-        status: WaitStatus | None = "pending",
-        run_id: str | None = None,
-        limit: int = 200,
-        *,
-        kind: str | None = None,
-        workflow: str | None = None,
-        key: str | None = None,
-        before: tuple[str, str] | None = None,
-    ) -> list[WaitRow]:
-        where, values = _given(
-            (sql.WAITS_OF_STATUS, status),
-            (sql.WAITS_OF_RUN, run_id),
-            (sql.WAITS_OF_KEY, key),
-            (sql.WAITS_OF_KIND, kind),
-            (sql.WAITS_OF_WORKFLOW, workflow),
-        )
-        if before is not None:
-            where, values = where + sql.WAITS_BEHIND, [*values, *before]
-        return [WaitRow(*row) for row in await self._readers.all(sql.WAITS + where + sql.WAITS_PAGE, (*values, limit))]
-
-    async def count_waits(
-        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
-    ) -> dict[str, int]:
-        where, values = _given((sql.WAITS_OF_RUN, run_id), (sql.WAITS_OF_KIND, kind), (sql.WAITS_OF_WORKFLOW, workflow))
-        return dict(await self._readers.all(sql.COUNT_WAITS + where + sql.BY_STATUS, tuple(values)))
-
-    async def answer_wait(
-        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
-    ) -> Answered | None:
-        return await self._writer.submit(writes.answer_wait, token_hash, response, by, fact, now_ms)
-
-    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
-        return await self._writer.submit(writes.cancel_wait, run_id, wait_id, by, fact, now_ms)
-
-    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
-        return await self._writer.submit(writes.expire_wait, run_id, wait_id, fact, now_ms)
-
-    async def post_signal(
-        self,
-        run_id: str,
-        name: str,
-        correlation: str | None,
-        payload: bytes,
-        dedupe_key: str | None,
-        by: str | None,
-        fact: bytes,
-        now_ms: int,
-    ) -> tuple[SignalRow, bool] | None:
-        return await self._writer.submit(
-            writes.post_signal, run_id, name, correlation, payload, dedupe_key, by, fact, now_ms
-        )
-
-    async def unconsumed_signals(self, run_id: str) -> list[SignalRow]:
-        return [SignalRow(*row) for row in await self._readers.all(sql.SIGNALS_UNCONSUMED, (run_id,))]
-
-    async def list_signals(
-        self,
-        run_id: str,
-        name: str | None = None,
-        correlation: str | None = None,
-        received_after_ms: int | None = None,
-        limit: int = 200,
-    ) -> list[SignalRow]:
-        where, given = _given((sql.SIGNALS_OF_NAME, name), (sql.SIGNALS_OF_CORRELATION, correlation))
-        values: list[str | int] = [run_id, *given]
-        if received_after_ms is not None:
-            where += sql.SIGNALS_SINCE
-            values.append(received_after_ms)
-        rows = await self._readers.all(sql.SIGNALS + where + sql.SIGNALS_PAGE, (*values, limit))
-        return [SignalRow(*row) for row in rows]
-
     def hurry(self) -> None:
         self._writer.hurry()
 
@@ -329,14 +116,136 @@ class SQLiteStore(
         self._database.check_file()
 
     async def ping_read(self) -> None:
-        await self._readers.all(sql.PING_READ)
+        await self._readers.all(PING_READ)
 
     async def ping(self) -> None:
         await self.ping_read()
-        await self._writer.submit(writes.ping)
+        await self._writer.submit(ping)
 
+    # plans, documents, blobs
+    get_plan = read(contents.get_plan)
+    put_plan = write(contents.put_plan)
+    get_document = read(contents.get_document)
+    get_blob = read(contents.get_blob)
 
-def _given(*conditions: tuple[str, str | None]) -> tuple[str, list[str]]:
-    """The conditions that have a value, joined, and the values."""
-    used = [(condition, value) for condition, value in conditions if value is not None]
-    return "".join(condition for condition, _ in used), [value for _, value in used]
+    # workflows
+    put_workflow = write(workflows.put_workflow)
+    activate_workflow = write(workflows.activate_workflow)
+    get_workflow = read(workflows.get_workflow)
+    list_workflows = read(workflows.list_workflows)
+    get_head = read(workflows.get_head)
+    list_heads = read(workflows.list_heads)
+    list_versions = read(workflows.list_versions)
+    delete_workflow = write(workflows.delete_workflow)
+
+    # drafts
+    put_draft = write(drafts.put_draft)
+    get_draft = read(drafts.get_draft)
+    list_drafts = read(drafts.list_drafts)
+    last_runs = read(drafts.last_runs)
+    rebase_draft = write(drafts.rebase_draft)
+    delete_draft = write(drafts.delete_draft)
+
+    # runs
+    create_run = write(runs.create_run)
+    get_run = read(runs.get_run)
+    last_seqs = read(runs.last_seqs)
+    list_runs = read(runs.list_runs)
+    count_runs = read(runs.count_runs)
+    list_inputs = read(runs.list_inputs)
+    output_bytes = read(runs.output_bytes)
+
+    # leases
+    claim = write(leases.claim)
+    renew = write(leases.renew)
+    release = write(leases.release)
+    next_due = read(leases.next_due)
+    mend_clock = write(leases.mend_clock)
+
+    # the journal
+    append = write(journal.append)
+    read_events = read(journal.read_events)
+    find_events = read(journal.find_events)
+
+    # facts and signals
+    read_inbox = read(inbox.read_inbox)
+    post_fact = write(inbox.post_fact)
+    cancel_run = write(inbox.cancel_run)
+    post_signal = write(inbox.post_signal)
+    unconsumed_signals = read(inbox.unconsumed_signals)
+    list_signals = read(inbox.list_signals)
+
+    # waits
+    find_wait = read(waits.find_wait)
+    get_wait = read(waits.get_wait)
+    list_waits = read(waits.list_waits)
+    count_waits = read(waits.count_waits)
+    list_waits_below = read(waits.list_waits_below)
+    answer_wait = write(waits.answer_wait)
+    cancel_wait = write(waits.cancel_wait)
+    expire_wait = write(waits.expire_wait)
+
+    # child runs and families
+    get_family = read(families.get_family)
+    list_children = read(families.list_children)
+    list_ancestors = read(families.list_ancestors)
+    count_active_below = read(families.count_active_below)
+
+    # messages about waits
+    settle_notification = write(outbox.settle_notification)
+    next_notification_ms = read(outbox.next_notification_ms)
+    list_notifications = read(outbox.list_notifications)
+
+    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+        """Most of the time nothing is due: a reader finds that out without the writer."""
+        if not await outbox.is_any_due(self._readers, now_ms):
+            return []
+        return await self._writer.submit(outbox.claim_notifications, now_ms, lease_ms, limit)
+
+    # cached results
+    find_cached = read(cache.find_cached)
+    clear_cache = write(cache.clear_cache)
+    delete_expired_cache = write(cache.delete_expired_cache)
+
+    # checkpoints
+    put_checkpoint = write(checkpoints.put_checkpoint)
+    get_checkpoint = read(checkpoints.get_checkpoint)
+
+    # schedules
+    put_schedule = write(schedules.put_schedule)
+    get_schedule = read(schedules.get_schedule)
+    list_schedules = read(schedules.list_schedules)
+    switch_schedule = write(schedules.switch_schedule)
+    delete_schedule = write(schedules.delete_schedule)
+    due_schedules = read(schedules.due_schedules)
+    next_schedule_ms = read(schedules.next_schedule_ms)
+    fire = write(schedules.fire)
+    list_fires = read(schedules.list_fires)
+
+    # webhooks
+    put_webhook = write(webhooks.put_webhook)
+    get_webhook = read(webhooks.get_webhook)
+    list_webhooks = read(webhooks.list_webhooks)
+    switch_webhook = write(webhooks.switch_webhook)
+    rotate_webhook = write(webhooks.rotate_webhook)
+    delete_webhook = write(webhooks.delete_webhook)
+    deliver = write(webhooks.deliver)
+    list_deliveries = read(webhooks.list_deliveries)
+    add_refusals = write(webhooks.add_refusals)
+    list_refusals = read(webhooks.list_refusals)
+
+    # upkeep
+    find_removable = read(upkeep.find_removable)
+    delete_runs = write(upkeep.delete_runs)
+    count_orphans = read(upkeep.count_orphans)
+
+    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+        """Found by a reader, so that the writer only looks at what may go."""
+        return await self._writer.submit(upkeep.delete_orphans, await upkeep.find_orphans(self._readers, limit))
+
+    # sessions
+    put_session = write(sessions.put_session)
+    get_session = read(sessions.get_session)
+    see_session = write(sessions.see_session)
+    delete_session = write(sessions.delete_session)
+    delete_sessions = write(sessions.delete_sessions)

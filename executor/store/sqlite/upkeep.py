@@ -1,6 +1,6 @@
-"""Deleting runs in SQLite. The contract is in `executor.store.contract`."""
+"""Deletion of runs that have ended, and of contents and versions that no run refers to any more."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
 from __future__ import annotations
 
@@ -9,12 +9,10 @@ from collections.abc import Sequence
 import msgspec
 import orjson
 
-from executor.store.rows import Orphans, Record, Removable
-from executor.store.rules import blobs_of
+from executor.store.rows import Orphans, Removable
+from executor.store.sqlite.conditions import ENDED, OPEN
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.statements import ENDED, OPEN
-from executor.store.sqlite.writer import Writer
 
 # A run that was started from a block of another one reads that one's outputs when it recovers. Which one, stands in its
 # first event.
@@ -26,7 +24,7 @@ _MAY_GO = f"""
  r.{ENDED} AND NOT EXISTS (SELECT 1 FROM runs AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
    AND (r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM runs AS parent WHERE parent.id = r.parent_run_id))"""
 # Older than the newest so many of its workflow. Fewer than that: the comparison is with NULL, none of them goes.
-_NOT_KEPT = f"""
+_NOT_NEWEST = f"""
    AND (r.parent_run_id IS NOT NULL OR (r.created_at_ms, r.id) < (
        SELECT k.created_at_ms, k.id FROM runs AS k
         WHERE k.workflow = r.workflow AND k.{ENDED} AND k.parent_run_id IS NULL
@@ -37,7 +35,6 @@ SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM runs AS r INDEXED BY runs_
  WHERE r.created_at_ms < ? AND r.finished_at_ms < ? AND {_MAY_GO} AND r.id NOT IN ({SOURCES})"""
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM runs WHERE id = ?)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT ?"
-
 MAY_GO = f"SELECT r.workflow, coalesce(r.root_id, r.id) FROM runs AS r WHERE r.id = ? AND {_MAY_GO}"
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(
@@ -48,7 +45,6 @@ DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = ? AND run_id = ? AND scop
 DELETE_RUN = "DELETE FROM runs WHERE id = ?"
 DELETE_FAMILY = """
 DELETE FROM families WHERE root_id = ?1 AND open = 0 AND NOT EXISTS (SELECT 1 FROM runs WHERE id = ?1)"""
-
 # What a run is still to be moved to stands in its inbox.
 _MOVES = """
 SELECT json_extract(CAST(fact AS TEXT), '$.plan') FROM inbox
@@ -74,52 +70,23 @@ DELETE_ORPHANS = tuple(
 )
 COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, _, orphan in _ORPHANS)
 
-ADD_BLOB_REF = "INSERT INTO blob_refs (run_id, hash) VALUES (?, ?) ON CONFLICT DO NOTHING"
+
+async def find_removable(
+    readers: Readers, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+) -> list[Removable]:
+    query = FIND_REMOVABLE
+    values: list[int | str] = [ended_before_ms, ended_before_ms]
+    if keep:
+        query += _NOT_NEWEST
+        values.append(keep - 1)
+    if after is not None:
+        query += BEHIND
+        values.append(after)
+    rows = await readers.all(query + IN_ORDER, (*values, limit))
+    return [Removable(*row) for row in rows]
 
 
-class SQLiteUpkeep:
-    """What SQLiteStore can delete."""
-
-    _writer: Writer
-    _readers: Readers
-
-    async def find_removable(
-        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
-    ) -> list[Removable]:
-        query, values = FIND_REMOVABLE, [ended_before_ms, ended_before_ms]
-        given: list[int | str] = [*values]
-        if keep:
-            query += _NOT_KEPT
-            given.append(keep - 1)
-        if after is not None:
-            query += BEHIND
-            given.append(after)
-        rows = await self._readers.all(query + IN_ORDER, (*given, limit))
-        return [Removable(*row) for row in rows]
-
-    async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
-        return await self._writer.submit(_delete_runs, tuple(run_ids))
-
-    async def delete_orphans(self, limit: int = 1000) -> Orphans:
-        """Found by a reader, so that the writer only looks at what may go."""
-        found = []
-        for query in FIND_ORPHANS:
-            keys = [key for (key,) in await self._readers.all(query, (limit,))]
-            found.append(msgspec.json.encode(keys).decode())
-        return await self._writer.submit(_delete_orphans, tuple(found))
-
-    async def count_orphans(self) -> Orphans:
-        row = await self._readers.one(COUNT_ORPHANS)
-        return Orphans() if row is None else Orphans(*row)
-
-
-def add_copied_blob_refs(tx: Tx, run_id: str, records: Sequence[Record]) -> None:
-    """Part of creating a run: its first records may be copies of another run's."""
-    for hash in sorted(blobs_of(records)):
-        tx.db.execute(ADD_BLOB_REF, (run_id, hash))
-
-
-def _delete_runs(tx: Tx, run_ids: tuple[str, ...]) -> list[str]:
+def delete_runs(tx: Tx, run_ids: Sequence[str]) -> list[str]:
     gone = []
     sources = {source for (source,) in tx.db.execute(SOURCES)} | _sources_of_this_group(tx)
     for run in run_ids:
@@ -142,6 +109,21 @@ def _sources_of_this_group(tx: Tx) -> set[str]:
     return {source for data in first if (source := orjson.loads(data).get("source_run")) is not None}
 
 
-def _delete_orphans(tx: Tx, found: tuple[str, ...]) -> Orphans:
+async def find_orphans(readers: Readers, limit: int) -> tuple[str, ...]:
+    """Keys of what may go, as one JSON list for each statement of DELETE_ORPHANS."""
+    found = []
+    for query in FIND_ORPHANS:
+        keys = [key for (key,) in await readers.all(query, (limit,))]
+        found.append(msgspec.json.encode(keys).decode())
+    return tuple(found)
+
+
+def delete_orphans(tx: Tx, found: tuple[str, ...]) -> Orphans:
+    """`found` by `find_orphans`. Each is looked at again: a run may refer to it by now."""
     pairs = zip(DELETE_ORPHANS, found, strict=True)
     return Orphans(*(tx.db.execute(statement, (keys,)).rowcount for statement, keys in pairs))
+
+
+async def count_orphans(readers: Readers) -> Orphans:
+    row = await readers.one(COUNT_ORPHANS)
+    return Orphans() if row is None else Orphans(*row)

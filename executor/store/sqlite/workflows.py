@@ -1,6 +1,6 @@
-"""Workflows in SQLite. The contract is in `executor.store.contract`."""
+"""Workflows: versions of documents, and which of them is active."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import msgspec
 
 from executor.store.rows import Declared, DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
+from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.drafts import unbase_drafts
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.statements import OPEN
-from executor.store.sqlite.triggers import delete_schedule, delete_webhook, put_declared
-from executor.store.sqlite.writer import Writer
+from executor.store.sqlite.schedules import delete_schedules_of, put_declared_schedules
+from executor.store.sqlite.webhooks import delete_webhooks_of, put_declared_webhooks
 
 WORKFLOW = "name, version, hash, document, created_at_ms"
 BY_HASH = f"SELECT {WORKFLOW} FROM workflows WHERE name = ? AND hash = ?"
@@ -31,7 +32,6 @@ ACTIVATE = """
 INSERT INTO active_versions (workflow, version, since_ms) VALUES (?, ?, ?)
 ON CONFLICT (workflow) DO UPDATE SET version = excluded.version, since_ms = excluded.since_ms"""
 DEACTIVATE = "DELETE FROM active_versions WHERE workflow = ?"
-
 # The last run of a workflow is one step into the index `runs_by_workflow`, whatever number of runs there is.
 HEADS = """
 SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
@@ -49,58 +49,37 @@ SELECT version, hash, created_at_ms FROM workflows
  WHERE name = ?1 AND version < ?2 AND EXISTS (SELECT 1 FROM active_versions WHERE workflow = ?1)
  ORDER BY version DESC LIMIT ?3"""
 COUNT_OPEN = f"SELECT count(*) FROM runs INDEXED BY runs_claimable WHERE {OPEN} AND workflow = ?"
-SCHEDULES_OF = "SELECT id FROM schedules WHERE workflow = ?"
-WEBHOOKS_OF = "SELECT id FROM webhooks WHERE workflow = ?"
-UNBASE_DRAFTS = "UPDATE drafts SET base_name = NULL, base_version = NULL, base_rev = NULL WHERE base_name = ?"
 
 
-class SQLiteWorkflows:
-    """What SQLiteStore does for this topic."""
-
-    _writer: Writer
-    _readers: Readers
-
-    async def put_workflow(
-        self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
-    ) -> Stored:
-        return await self._writer.submit(put_workflow, name, document, hash, now_ms, declared)
-
-    async def activate_workflow(
-        self, name: str, version: int, now_ms: int, declared: Declared | None = None
-    ) -> Stored | None:
-        return await self._writer.submit(activate_workflow, name, version, now_ms, declared)
-
-    async def get_workflow(self, name: str, version: int | None = None) -> WorkflowRow | None:
-        if version is None:
-            row = await self._readers.one(ACTIVE, (name,))
-        else:
-            row = await self._readers.one(BY_VERSION, (name, version))
-        return None if row is None else WorkflowRow(*row)
-
-    async def list_workflows(self) -> list[WorkflowRow]:
-        return [WorkflowRow(*row) for row in await self._readers.all(ALL_ACTIVE)]
-
-    async def get_head(self, name: str) -> WorkflowHead | None:
-        row = await self._readers.one(HEAD, (name,))
-        return None if row is None else _head(row)
-
-    async def list_heads(self) -> list[WorkflowHead]:
-        return [_head(row) for row in await self._readers.all(ALL_HEADS)]
-
-    async def list_versions(self, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
-        below = 2**62 if before is None else before
-        return [VersionRow(*row) for row in await self._readers.all(VERSIONS, (name, below, limit))]
-
-    async def delete_workflow(self, name: str) -> DeletedWorkflow | None:
-        return await self._writer.submit(delete_workflow, name)
+async def get_workflow(readers: Readers, name: str, version: int | None = None) -> WorkflowRow | None:
+    if version is None:
+        row = await readers.one(ACTIVE, (name,))
+    else:
+        row = await readers.one(BY_VERSION, (name, version))
+    return None if row is None else WorkflowRow(*row)
 
 
-def _head(row: tuple[Any, ...]) -> WorkflowHead:
-    last = None if row[7] is None else LastRun(*row[7:])
-    return WorkflowHead(*(*row[:7], last))
+async def list_workflows(readers: Readers) -> list[WorkflowRow]:
+    return [WorkflowRow(*row) for row in await readers.all(ALL_ACTIVE)]
 
 
-def put_workflow(tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None) -> Stored:
+async def get_head(readers: Readers, name: str) -> WorkflowHead | None:
+    row = await readers.one(HEAD, (name,))
+    return None if row is None else _head(row)
+
+
+async def list_heads(readers: Readers) -> list[WorkflowHead]:
+    return [_head(row) for row in await readers.all(ALL_HEADS)]
+
+
+async def list_versions(readers: Readers, name: str, before: int | None = None, limit: int = 200) -> list[VersionRow]:
+    below = 2**62 if before is None else before
+    return [VersionRow(*row) for row in await readers.all(VERSIONS, (name, below, limit))]
+
+
+def put_workflow(
+    tx: Tx, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
+) -> Stored:
     found = tx.db.execute(BY_HASH, (name, hash)).fetchall()
     if found:
         return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
@@ -110,25 +89,11 @@ def put_workflow(tx: Tx, name: str, document: bytes, hash: str, now_ms: int, dec
     return _make_active(tx, row, True, now_ms, declared)
 
 
-def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None) -> Stored | None:
+def activate_workflow(tx: Tx, name: str, version: int, now_ms: int, declared: Declared | None = None) -> Stored | None:
     found = tx.db.execute(BY_VERSION, (name, version)).fetchall()
     if not found or _active_version(tx, name) is None:
         return None
     return _make_active(tx, WorkflowRow(*found[0]), False, now_ms, declared)
-
-
-def _make_active(tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None) -> Stored:
-    before = _active_version(tx, row.name)
-    if before != row.version:
-        tx.db.execute(ACTIVATE, (row.name, row.version, now_ms))
-    if declared is not None:
-        put_declared(tx, row.name, declared.of_version(row.version))
-    return Stored(row, created, before != row.version, before if before != row.version else None)
-
-
-def _active_version(tx: Tx, name: str) -> int | None:
-    found = tx.db.execute(ACTIVE_VERSION, (name,)).fetchall()
-    return int(found[0][0]) if found else None
 
 
 def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
@@ -137,12 +102,29 @@ def delete_workflow(tx: Tx, name: str) -> DeletedWorkflow | None:
     (open_runs,) = tx.db.execute(COUNT_OPEN, (name,)).fetchone()
     if open_runs:
         return DeletedWorkflow(open_runs)
-    schedules = tx.db.execute(SCHEDULES_OF, (name,)).fetchall()
-    webhooks = tx.db.execute(WEBHOOKS_OF, (name,)).fetchall()
-    for (id,) in schedules:
-        delete_schedule(tx, id)
-    for (id,) in webhooks:
-        delete_webhook(tx, id)
-    tx.db.execute(UNBASE_DRAFTS, (name,))
+    schedules = delete_schedules_of(tx, name)
+    webhooks = delete_webhooks_of(tx, name)
+    unbase_drafts(tx, name)
     tx.db.execute(DEACTIVATE, (name,))
-    return DeletedWorkflow(0, len(schedules), len(webhooks))
+    return DeletedWorkflow(0, schedules, webhooks)
+
+
+def _make_active(tx: Tx, row: WorkflowRow, created: bool, now_ms: int, declared: Declared | None) -> Stored:
+    before = _active_version(tx, row.name)
+    if before != row.version:
+        tx.db.execute(ACTIVATE, (row.name, row.version, now_ms))
+    if declared is not None:
+        declared = declared.of_version(row.version)
+        put_declared_schedules(tx, row.name, declared.schedules)
+        put_declared_webhooks(tx, row.name, declared.webhooks)
+    return Stored(row, created, before != row.version, before if before != row.version else None)
+
+
+def _active_version(tx: Tx, name: str) -> int | None:
+    found = tx.db.execute(ACTIVE_VERSION, (name,)).fetchall()
+    return int(found[0][0]) if found else None
+
+
+def _head(row: tuple[Any, ...]) -> WorkflowHead:
+    last = None if row[7] is None else LastRun(*row[7:])
+    return WorkflowHead(*(*row[:7], last))

@@ -4,9 +4,10 @@ A sync to disk costs more than all else, so those who wait share it: what is sub
 goes over as one batch, and while one group is being committed the next gathers by itself, without a timer. One hop to
 the thread and one back per group, never per row.
 
-An item is a function of `writes.py` and its arguments. It runs inside the group's transaction and raises a
-WeftError only before it has written anything, so a fenced append harms nobody and no savepoints are needed. Anything
-else it raises rolls the group back, and each item is then tried by itself: only the culprit fails.
+An item is a function of a topic (`runs.py`, `waits.py`, ...) and its arguments. It runs inside the group's transaction
+and raises a WeftError only before its first write, so a fenced append needs no savepoint. Any other error rolls the
+group back, and each item is then tried by itself: only the culprit fails. An item reads and writes through `tx.db`;
+journal rows go to `tx.events`, which are written just before the commit, so no item can read them.
 
 Whoever waits may be cancelled at any time: the item is committed all the same, its result is dropped.
 
@@ -45,8 +46,8 @@ from executor.errors import (
 from executor.repeated import Repeated
 from executor.store.migrate import migrate, packaged_migrations
 from executor.store.patience import patience_s
-from executor.store.sqlite import statements
 from executor.store.sqlite.connection import CommitUncertain, Database, Tx, full_hint, is_full
+from executor.store.sqlite.event_rows import EVENT_BY_SEQ
 
 log = logging.getLogger("weft.store")
 
@@ -58,6 +59,15 @@ IDLE_S = 0.05  # this long without work, then checkpoint
 CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over again and again
 CHECKPOINT_ROWS = 8192
 LOOK_EVERY_S = 0.005  # whether the file is still the one that was opened
+
+# The writer's own row says which of its groups without events was committed last.
+ADD_WRITER = "INSERT INTO writers (id, last_group) VALUES (?, 0) ON CONFLICT DO NOTHING"
+MARK_GROUP = "UPDATE writers SET last_group = ? WHERE id = ?"
+LAST_GROUP = "SELECT last_group FROM writers WHERE id = ?"
+DELETE_WRITER = "DELETE FROM writers WHERE id = ?"
+# Rows of processes that were killed; a thousand starts is more than ever write at once.
+FORGET_OLD_WRITERS = "DELETE FROM writers WHERE rowid < (SELECT max(rowid) FROM writers) - 1000"
+PING_WRITE = "UPDATE writers SET last_group = last_group WHERE rowid = (SELECT max(rowid) FROM writers)"
 
 RESTORE_HINT = "Stop the server and run `weft restore` with a backup; it keeps the damaged file next to the new one."
 NO_DATABASE_HINT = f"If it is another program's file, name weft's with --db or WEFT_DB. If it is weft's: {RESTORE_HINT}"
@@ -286,7 +296,7 @@ class Writer:
                         outcomes.append(Outcome(None, error))
                 changes = tx.db.total_changes - before + len(tx.events)
                 if changes and not tx.events:
-                    tx.db.execute(statements.MARK_GROUP, (self._group, self._id))
+                    tx.db.execute(MARK_GROUP, (self._group, self._id))
         except CommitUncertain as uncertain:
             if not self._is_on_disk(tx):
                 raise as_weft_error(uncertain, again=True, path=self._database.path) from uncertain
@@ -314,8 +324,8 @@ class Writer:
         try:
             if tx.events:
                 event = tx.events[0]
-                return self._database.db.execute(statements.EVENT_BY_SEQ, event[:2]).fetchall() == [event]
-            return self._database.db.execute(statements.LAST_GROUP, (self._id,)).fetchall() == [(self._group,)]
+                return self._database.db.execute(EVENT_BY_SEQ, event[:2]).fetchall() == [event]
+            return self._database.db.execute(LAST_GROUP, (self._id,)).fetchall() == [(self._group,)]
         except sqlite3.Error as error:
             raise DatabaseUnavailable(f"a commit failed, and it is unknown whether it is on disk: {error}") from error
 
@@ -335,8 +345,8 @@ class Writer:
             try:
                 migrate(self._database, packaged_migrations())
                 with self._database.tx("register") as tx:
-                    tx.db.execute(statements.ADD_WRITER, (self._id,))
-                    tx.db.execute(statements.FORGET_OLD_WRITERS)
+                    tx.db.execute(ADD_WRITER, (self._id,))
+                    tx.db.execute(FORGET_OLD_WRITERS)
                 return None
             except Exception as error:
                 self._database.drop()
@@ -349,7 +359,7 @@ class Writer:
     def _leave(self) -> None:
         try:
             with self._database.tx("unregister") as tx:
-                tx.db.execute(statements.DELETE_WRITER, (self._id,))
+                tx.db.execute(DELETE_WRITER, (self._id,))
             self._database.checkpoint()
         except (sqlite3.Error, CommitUncertain, DatabaseUnavailable) as error:
             log.warning("the writer could not clean up: %s", error)
@@ -369,6 +379,10 @@ class Writer:
             self._loop.call_soon_threadsafe(_resolve, settled)
         except RuntimeError:  # the loop is closed: nobody is left to hear it
             log.debug("%d results arrived after the event loop had ended", len(settled))
+
+
+def ping(tx: Tx) -> None:
+    tx.db.execute(PING_WRITE)
 
 
 def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exception:

@@ -8,7 +8,7 @@ import pytest
 
 from executor.store.contract import Store
 from executor.store.rows import DeletedWorkflow, LastRun, Stored, VersionRow, WorkflowHead, WorkflowRow
-from executor.store.sqlite.statements import LAST_RUNS_OF_DRAFTS
+from executor.store.sqlite.drafts import LAST_RUNS_OF_DRAFTS
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.workflows import ALL_HEADS
 from tests.conformance.store.test_contract_triggers import schedule, webhook

@@ -15,6 +15,7 @@ import pytest
 from executor.errors import DatabaseUnavailable, SchemaTooNew, StoreError
 from executor.store.migrate import APPLICATION_ID
 from executor.store.rows import EventFilter
+from executor.store.sqlite import journal, leases, runs, waits
 from executor.store.sqlite.connection import plain_connect
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row, wait
@@ -196,22 +197,20 @@ async def test_readers_never_see_half_an_append_and_never_wait(tmp_path: Path) -
 
 
 async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None:
-    from executor.store.sqlite import statements as sql
-
     with contextlib.closing(sqlite3.connect(sqlite.path)) as db:
 
         def plan(statement: str, *values: object) -> str:
             return " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", values))
 
-        claim = plan(sql.FIND_CLAIMABLE, 1, 1)
+        claim = plan(leases.FIND_CLAIMABLE, 1, 1)
         assert "runs_claimable" in claim and "TEMP B-TREE" not in claim
-        due = plan(sql.NEXT_CLAIMABLE_AT)
+        due = plan(leases.NEXT_CLAIMABLE_AT)
         assert "runs_claimable" in due and "TEMP B-TREE" not in due
-        assert "SEARCH events" in plan(sql.EVENTS_AFTER, "r", 0, 1)
-        assert "waits_by_status" in plan(sql.WAITS + sql.WAITS_OF_STATUS + sql.WAITS_PAGE, "pending", 1)
-        assert "TEMP B-TREE" not in plan(sql.WAITS + sql.WAITS_OF_STATUS + sql.WAITS_PAGE, "pending", 1)
-        assert "runs_by_time" in plan(sql.RUNS + sql.RUNS_PAGE, 1)
-        assert "runs_by_workflow" in plan(sql.RUNS + sql.RUNS_OF_WORKFLOW + sql.RUNS_PAGE, "w", 1)
+        assert "SEARCH events" in plan(journal.EVENTS_AFTER, "r", 0, 1)
+        assert "waits_by_status" in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
+        assert "TEMP B-TREE" not in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
+        assert "runs_by_time" in plan(runs.RUNS + runs.RUNS_PAGE, 1)
+        assert "runs_by_workflow" in plan(runs.RUNS + runs.RUNS_OF_WORKFLOW + runs.RUNS_PAGE, "w", 1)
 
 
 async def test_views_show_the_business_side(sqlite: SQLiteStore) -> None:

@@ -17,11 +17,22 @@ from typing import Any, NamedTuple
 
 from executor.errors import DatabaseUnavailable, StoreError
 from executor.store.migrate import packaged_migrations, split
-from executor.store.sqlite import statements, writes
+from executor.store.sqlite import leases
 from executor.store.sqlite.connection import Database
+from executor.store.sqlite.event_rows import EVENT_BY_SEQ
 from executor.store.sqlite.readers import Readers, Row
 from executor.store.sqlite.store import SQLiteStore
-from executor.store.sqlite.writer import Outcome, Retry, Settled, Stats, Writer, _resolve
+from executor.store.sqlite.writer import (
+    ADD_WRITER,
+    FORGET_OLD_WRITERS,
+    LAST_GROUP,
+    Outcome,
+    Retry,
+    Settled,
+    Stats,
+    Writer,
+    _resolve,
+)
 from tests.simulation.world.faults import HEALTHY
 
 
@@ -33,7 +44,7 @@ class Connection(sqlite3.Connection):
     def execute(self, sql: str, parameters: Any = (), /) -> sqlite3.Cursor:
         if sql == "COMMIT":
             return self.disk.commit(super().execute)
-        if self.disk.blind and sql in (statements.LAST_GROUP, statements.EVENT_BY_SEQ):
+        if self.disk.blind and sql in (LAST_GROUP, EVENT_BY_SEQ):
             self.disk.blind = False
             raise _error("the simulation: unreadable", sqlite3.SQLITE_IOERR)
         return super().execute(sql, parameters)
@@ -134,8 +145,8 @@ class _Writer(Writer):
         self._disk.process = self._process
         healthy, self._disk.faults = self._disk.faults, HEALTHY  # a process that cannot open would only try again
         with self._database.tx("register") as tx:
-            tx.db.execute(statements.ADD_WRITER, (self._id,))
-            tx.db.execute(statements.FORGET_OLD_WRITERS)
+            tx.db.execute(ADD_WRITER, (self._id,))
+            tx.db.execute(FORGET_OLD_WRITERS)
         self._disk.faults = healthy
         self._closed = False
 
@@ -165,7 +176,7 @@ class _Writer(Writer):
         many = self._disk.rng.randint(1, len(self._waiting))
         group, self._waiting = self._waiting[:many], self._waiting[many:]
         self._disk.process = self._process
-        self._disk.let_go = {item.args[0] for item in group if item.write is writes.release}
+        self._disk.let_go = {item.args[0] for item in group if item.write is leases.release}
         settled: list[Settled] = []
         left = group
         while left:
@@ -174,7 +185,7 @@ class _Writer(Writer):
             if left:
                 self._back_off(left[0].tries)
         for item, outcome in settled:
-            if item.write is writes.release and outcome.result is False:
+            if item.write is leases.release and outcome.result is False:
                 self._disk.kept_awake(*item.args[:2])
         self._untold.append([(item.future, outcome) for item, outcome in settled])
         self._loop.call_later(self._disk.delay_s(), self._tell)

@@ -13,7 +13,7 @@ from random import Random
 from typing import Any, TypeVar
 
 from executor.engine import Engine
-from executor.store.sqlite import writes
+from executor.store.sqlite import journal, leases
 from tests.simulation.world.clients import Clients
 from tests.simulation.world.disk import Disk, Trap
 from tests.simulation.world.faults import Faults
@@ -169,7 +169,7 @@ class World:
         if server is not None and server.process is not None:
             process = server.process
             if self.rng.random() < 0.8:  # with a commit under way
-                write = self.rng.choice((writes.append, writes.release))
+                write = self.rng.choice((journal.append, leases.release))
                 self.disk.traps[process.name] = Trap(write, partial(self._stand_still, process))
                 await asyncio.sleep(self.rng.random() * 10)
                 self.disk.traps.pop(process.name, None)

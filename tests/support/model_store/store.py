@@ -319,32 +319,32 @@ class ModelStore(
 
     # --- the journal
 
-    async def append(self, append: Append) -> Appended:
-        finished = append.finished or append.status in TERMINAL
-        assert not finished or append.status in TERMINAL, f"run {append.run_id} cannot finish as {append.status}"
-        self._check_family(append)
-        run = self._open.get(append.run_id)
-        if run is None or (run.row.epoch, run.row.seq) != (append.epoch, append.expected_seq):
+    async def append(self, change: Append) -> Appended:
+        finished = change.finished or change.status in TERMINAL
+        assert not finished or change.status in TERMINAL, f"run {change.run_id} cannot finish as {change.status}"
+        self._check_family(change)
+        run = self._open.get(change.run_id)
+        if run is None or (run.row.epoch, run.row.seq) != (change.epoch, change.expected_seq):
             raise Fenced(
-                f"run {append.run_id}: epoch {append.epoch} at seq {append.expected_seq} is no longer current",
-                run=append.run_id,
+                f"run {change.run_id}: epoch {change.epoch} at seq {change.expected_seq} is no longer current",
+                run=change.run_id,
             )
-        if finished and run.cancel_n in run.inbox and run.cancel_n not in append.consumed_inbox:
-            raise Unheard(f"run {append.run_id} has not processed its cancel request", run=append.run_id)
-        new_ids = {wait.id for wait in append.waits}
-        new_tokens = {wait.token_hash for wait in append.waits}
-        if len(new_ids) + len(new_tokens) < 2 * len(append.waits):
+        if finished and run.cancel_n in run.inbox and run.cancel_n not in change.consumed_inbox:
+            raise Unheard(f"run {change.run_id} has not processed its cancel request", run=change.run_id)
+        new_ids = {wait.id for wait in change.waits}
+        new_tokens = {wait.token_hash for wait in change.waits}
+        if len(new_ids) + len(new_tokens) < 2 * len(change.waits):
             raise Conflict("two waits of one append have the same id or token")
         if new_ids & run.waits.keys() or new_tokens & self._by_token.keys():
-            raise Conflict(f"run {append.run_id} has opened one of these waits before")
-        self._check_children(append.children)
+            raise Conflict(f"run {change.run_id} has opened one of these waits before")
+        self._check_children(change.children)
 
-        seq = append.expected_seq + len(append.records)
-        run.events.extend(_numbered(append.records, append.expected_seq))
-        for wait in append.waits:
+        seq = change.expected_seq + len(change.records)
+        run.events.extend(_numbered(change.records, change.expected_seq))
+        for wait in change.waits:
             run.waits[wait.id] = wait
             self._by_token[wait.token_hash] = (wait.run_id, wait.id)
-        for closed in append.closed_waits:
+        for closed in change.closed_waits:
             old = run.waits.get(closed.id)
             if old is not None and old.status == "pending":
                 run.waits[closed.id] = replace(
@@ -354,33 +354,33 @@ class ModelStore(
                     answered_by=closed.answered_by,
                     answered_at_ms=closed.at_ms,
                 )
-        for n in append.consumed_inbox:
+        for n in change.consumed_inbox:
             run.inbox.pop(n, None)
-        for signal, consumer in append.consumed_signals:
+        for signal, consumer in change.consumed_signals:
             if 1 <= signal <= len(run.signals):
                 run.signals[signal - 1] = replace(run.signals[signal - 1], consumed_by=consumer)
-        for hash, content in append.blobs:
+        for hash, content in change.blobs:
             self._blobs.setdefault(hash, content)
-        self._add_notifications(append.notifications)
-        for child in append.children:
+        self._add_notifications(change.notifications)
+        for child in change.children:
             await self.create_run(child)
-        for target, fact in append.posts:
-            await self.post_fact(target, fact, append.now_ms)
-        for target, fact in append.cancels:
-            await self.cancel_run(target, fact, append.now_ms)
-        self._put_cached(append.cached)
+        for target, fact in change.posts:
+            await self.post_fact(target, fact, change.now_ms)
+        for target, fact in change.cancels:
+            await self.cancel_run(target, fact, change.now_ms)
+        self._put_cached(change.cached)
         run.row = replace(
             run.row,
             seq=seq,
             stalls=0,
-            status=append.status or run.row.status,
-            output=run.row.output if append.output is None else append.output,
-            error=run.row.error if append.error is None else append.error,
+            status=change.status or run.row.status,
+            output=run.row.output if change.output is None else change.output,
+            error=run.row.error if change.error is None else change.error,
         )
-        self._move(run, append.move)
+        self._move(run, change.move)
         if finished:
-            self._finish(run, append.now_ms)
-        return Appended(seq, max(run.inbox, default=0), self._append_to_family(append, finished))
+            self._finish(run, change.now_ms)
+        return Appended(seq, max(run.inbox, default=0), self._append_to_family(change, finished))
 
     def _finish(self, run: _Run, now_ms: int) -> None:
         """A run that has ended has no lease, is never due, waits for nothing, and takes nothing more."""

@@ -12,7 +12,7 @@ import pytest
 from executor.errors import CorruptJournal
 from executor.journal import reader
 from executor.store.rows import EventFilter, Record
-from executor.store.sqlite.checksum import checksum
+from executor.store.sqlite.event_rows import checksum
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.invariants import check
 from tests.unit.executor.upkeep.conftest import Copy

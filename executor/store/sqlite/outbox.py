@@ -1,6 +1,6 @@
-"""The outbox in SQLite. The contract is in `executor.store.contract`."""
+"""The outbox: messages about waits on their way out."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ import msgspec
 from executor.store.rows import NotificationRow, NotificationStatus
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.writer import Writer
 
 NOTIFICATION = "run_id, wait_id, n, channel, content, status, attempts, created_at_ms, due_at_ms, settled_at_ms, error"
 ADD_NOTIFICATION = f"INSERT INTO notifications ({NOTIFICATION}) VALUES ({', '.join('?' * 11)})"
@@ -36,46 +35,11 @@ SELECT {NOTIFICATION} FROM notifications
  WHERE (run_id, wait_id) IN (SELECT value ->> 0, value ->> 1 FROM json_each(?)) ORDER BY run_id, wait_id, n"""
 
 
-class SQLiteNotifications:
-    """What SQLiteStore can do with messages."""
-
-    _writer: Writer
-    _readers: Readers
-
-    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        if await self._readers.one(IS_ANY_DUE, (now_ms,)) is None:
-            return []
-        return await self._writer.submit(_claim, now_ms, lease_ms, limit)
-
-    async def settle_notification(
-        self,
-        run_id: str,
-        wait_id: str,
-        n: int,
-        attempt: int,
-        status: NotificationStatus,
-        now_ms: int,
-        due_at_ms: int | None = None,
-        error: str | None = None,
-    ) -> bool:
-        return await self._writer.submit(_settle, run_id, wait_id, n, attempt, status, now_ms, due_at_ms, error)
-
-    async def next_notification_ms(self) -> int | None:
-        row = await self._readers.one(NEXT_DUE)
-        return None if row is None else int(row[0])
-
-    async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
-        wanted = msgspec.json.encode([list(pair) for pair in waits]).decode()
-        return [NotificationRow(*row) for row in await self._readers.all(OF_WAITS, (wanted,))]
+async def is_any_due(readers: Readers, now_ms: int) -> bool:
+    return await readers.one(IS_ANY_DUE, (now_ms,)) is not None
 
 
-def add_notifications(tx: Tx, notifications: Sequence[NotificationRow]) -> None:
-    """Part of an append."""
-    for row in notifications:
-        tx.db.execute(ADD_NOTIFICATION, msgspec.structs.astuple(row))
-
-
-def _claim(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+def claim_notifications(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
     tx.db.execute(CANCEL_CLOSED, (now_ms,))
     claimed = []
     for found in tx.db.execute(FIND_DUE, (now_ms, limit)).fetchall():
@@ -86,7 +50,7 @@ def _claim(tx: Tx, now_ms: int, lease_ms: int, limit: int) -> list[NotificationR
     return claimed
 
 
-def _settle(
+def settle_notification(
     tx: Tx,
     run_id: str,
     wait_id: str,
@@ -94,9 +58,25 @@ def _settle(
     attempt: int,
     status: NotificationStatus,
     now_ms: int,
-    due_at_ms: int | None,
-    error: str | None,
+    due_at_ms: int | None = None,
+    error: str | None = None,
 ) -> bool:
     settled_at_ms = None if status == "pending" else now_ms
     values = (status, due_at_ms, settled_at_ms, error, run_id, wait_id, n, attempt)
     return tx.db.execute(SETTLE, values).rowcount == 1
+
+
+async def next_notification_ms(readers: Readers) -> int | None:
+    row = await readers.one(NEXT_DUE)
+    return None if row is None else int(row[0])
+
+
+async def list_notifications(readers: Readers, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
+    wanted = msgspec.json.encode([list(pair) for pair in waits]).decode()
+    return [NotificationRow(*row) for row in await readers.all(OF_WAITS, (wanted,))]
+
+
+def add_notifications(tx: Tx, notifications: Sequence[NotificationRow]) -> None:
+    """Part of an append."""
+    for row in notifications:
+        tx.db.execute(ADD_NOTIFICATION, msgspec.structs.astuple(row))

@@ -1,14 +1,14 @@
-"""Child runs in SQLite. The contract is in `executor.store.contract`."""
+"""Child runs, and the families that they and their root make."""
 
-# ruff: noqa: S608  (the pieces put together here are constants of this file, never values)
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
 from __future__ import annotations
 
-from executor.store.rows import Append, ChildRow, FamilyRow, WaitRow
+from executor.store.rows import Append, ChildRow, FamilyRow
 from executor.store.rules import check_room
+from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.statements import OPEN, WAIT
 
 CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms, finished_at_ms"
 CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = ? ORDER BY created_at_ms DESC, id DESC LIMIT ?"
@@ -18,18 +18,14 @@ WITH RECURSIVE above (id, depth) AS (
     UNION ALL
     SELECT r.parent_run_id, above.depth + 1 FROM above JOIN runs AS r ON r.id = above.id WHERE above.depth < ?2)
 SELECT id FROM above WHERE id IS NOT NULL ORDER BY depth"""
-_BELOW = f"""
+BELOW = f"""
 WITH RECURSIVE below (id) AS (
     SELECT id FROM runs WHERE parent_run_id = ?1 AND {OPEN}
     UNION ALL
     SELECT r.id FROM below JOIN runs AS r ON r.parent_run_id = below.id WHERE r.{OPEN})
 """
-WAITS_BELOW = f"""{_BELOW}
-SELECT {WAIT} FROM waits WHERE run_id IN below AND status = 'pending' AND kind <> 'child'
- ORDER BY opened_at_ms, run_id, id LIMIT ?2"""
-COUNT_ACTIVE_BELOW = f"""{_BELOW}
+COUNT_ACTIVE_BELOW = f"""{BELOW}
 SELECT count(*) FROM runs WHERE id IN below AND (status <> 'waiting' OR next_run_at_ms <= ?2)"""
-
 FAMILY = "runs, open, bytes, over"
 GET_FAMILY = f"SELECT {FAMILY} FROM families WHERE root_id = ?"
 ROOT_OF = "SELECT coalesce(root_id, id) FROM runs WHERE id = ?"
@@ -42,27 +38,22 @@ UPDATE families SET bytes = bytes + ?, open = open - ?, over = max(over, ?) WHER
 END_FAMILY = "UPDATE families SET over = 1 WHERE root_id = ?"
 
 
-class SQLiteChildren:
-    """What SQLiteStore can tell of child runs."""
+async def get_family(readers: Readers, root_id: str) -> FamilyRow | None:
+    row = await readers.one(GET_FAMILY, (root_id,))
+    return None if row is None else _family(row)
 
-    _readers: Readers
 
-    async def get_family(self, root_id: str) -> FamilyRow | None:
-        row = await self._readers.one(GET_FAMILY, (root_id,))
-        return None if row is None else _family(row)
+async def list_children(readers: Readers, run_id: str, limit: int = 200) -> list[ChildRow]:
+    return [ChildRow(*row) for row in await readers.all(CHILDREN, (run_id, limit))]
 
-    async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
-        return [ChildRow(*row) for row in await self._readers.all(CHILDREN, (run_id, limit))]
 
-    async def list_ancestors(self, run_id: str, limit: int = 100) -> list[str]:
-        return [id for (id,) in await self._readers.all(ANCESTORS, (run_id, limit))]
+async def list_ancestors(readers: Readers, run_id: str, limit: int = 100) -> list[str]:
+    return [id for (id,) in await readers.all(ANCESTORS, (run_id, limit))]
 
-    async def list_waits_below(self, run_id: str, limit: int = 200) -> list[WaitRow]:
-        return [WaitRow(*row) for row in await self._readers.all(WAITS_BELOW, (run_id, limit))]
 
-    async def count_active_below(self, run_id: str, now_ms: int) -> int:
-        row = await self._readers.one(COUNT_ACTIVE_BELOW, (run_id, now_ms))
-        return 0 if row is None else int(row[0])
+async def count_active_below(readers: Readers, run_id: str, now_ms: int) -> int:
+    row = await readers.one(COUNT_ACTIVE_BELOW, (run_id, now_ms))
+    return 0 if row is None else int(row[0])
 
 
 def check_family(tx: Tx, change: Append) -> None:

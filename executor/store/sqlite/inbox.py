@@ -1,0 +1,145 @@
+"""What reaches a run from outside: facts in its inbox, and signals."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.store.rows import InboxRow, SignalRow
+from executor.store.sqlite.conditions import OPEN, narrowed
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.families import end_family
+from executor.store.sqlite.readers import Readers
+
+# The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
+# for it, and its owner finds the fact because RELEASE_LEASE looks into the inbox.
+WAKE = f"""
+UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now)
+ WHERE id = :id AND {OPEN} RETURNING inbox_n"""
+WAKE_TO_CANCEL = WAKE.replace("inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1")
+ADD_FACT = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
+INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
+ANY_FACT = "SELECT EXISTS (SELECT 1 FROM inbox)"
+NEWEST_FACT = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = ?"
+DELETE_FACT = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
+# Those that came too late: an ended run processes none.
+DELETE_FACTS = "DELETE FROM inbox WHERE run_id = ?"
+
+
+async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
+    return [InboxRow(*row) for row in await readers.all(INBOX, (run_id,))]
+
+
+def post_fact(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
+    return _post(tx, run_id, fact, now_ms, WAKE)
+
+
+def cancel_run(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
+    end_family(tx, run_id)
+    return _post(tx, run_id, fact, now_ms, WAKE_TO_CANCEL)
+
+
+def _post(tx: Tx, run_id: str, fact: bytes, now_ms: int, wake: str) -> bool:
+    woken = tx.db.execute(wake, {"id": run_id, "now": now_ms}).fetchall()
+    if not woken:
+        return False
+    tx.db.execute(ADD_FACT, (run_id, woken[0][0], fact))
+    tx.facts = True
+    return True
+
+
+def delete_facts(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
+    """Part of an append: these are in the journal now."""
+    for n in numbers:
+        tx.db.execute(DELETE_FACT, (run_id, n))
+
+
+def delete_all_facts(tx: Tx, run_id: str) -> None:
+    """Part of the append that ends the run."""
+    tx.db.execute(DELETE_FACTS, (run_id,))
+
+
+def newest_fact(tx: Tx, run: str) -> int:
+    """One look for the whole group says that there is none: that is nearly always so."""
+    if tx.facts is None:
+        tx.facts = bool(tx.db.execute(ANY_FACT).fetchone()[0])
+    if not tx.facts:
+        return 0
+    (n,) = tx.db.execute(NEWEST_FACT, (run,)).fetchone()
+    assert isinstance(n, int)
+    return n
+
+
+# --- signals
+
+SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
+SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND dedupe_key = ?"
+SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = ?"
+ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
+CONSUME_SIGNAL = "UPDATE signals SET consumed_by = ? WHERE run_id = ? AND seq = ?"
+SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND consumed_by IS NULL ORDER BY seq"
+# Signals of a run: SIGNALS, then any of the conditions, then SIGNALS_PAGE.
+SIGNALS = f"SELECT {SIGNAL} FROM signals WHERE run_id = ?"
+SIGNALS_OF_NAME = " AND name = ?"
+SIGNALS_OF_CORRELATION = " AND correlation = ?"
+SIGNALS_SINCE = " AND received_at_ms >= ?"
+SIGNALS_PAGE = " ORDER BY seq LIMIT ?"
+
+
+async def unconsumed_signals(readers: Readers, run_id: str) -> list[SignalRow]:
+    return [SignalRow(*row) for row in await readers.all(SIGNALS_UNCONSUMED, (run_id,))]
+
+
+async def list_signals(
+    readers: Readers,
+    run_id: str,
+    name: str | None = None,
+    correlation: str | None = None,
+    received_after_ms: int | None = None,
+    limit: int = 200,
+) -> list[SignalRow]:
+    where, texts = narrowed((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation))
+    values: list[str | int] = [run_id, *texts]
+    if received_after_ms is not None:
+        where += SIGNALS_SINCE
+        values.append(received_after_ms)
+    rows = await readers.all(SIGNALS + where + SIGNALS_PAGE, (*values, limit))
+    return [SignalRow(*row) for row in rows]
+
+
+def post_signal(
+    tx: Tx,
+    run_id: str,
+    name: str,
+    correlation: str | None,
+    payload: bytes,
+    dedupe_key: str | None,
+    by: str | None,
+    fact: bytes,
+    now_ms: int,
+) -> tuple[SignalRow, bool] | None:
+    if dedupe_key is not None:
+        found = tx.db.execute(SIGNAL_BY_DEDUPE_KEY, (run_id, dedupe_key)).fetchall()
+        if found:
+            return SignalRow(*found[0]), False
+    if not post_fact(tx, run_id, fact, now_ms):
+        return None
+    (last,) = tx.db.execute(SIGNAL_LAST_SEQ, (run_id,)).fetchone()
+    row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)
+    tx.db.execute(ADD_SIGNAL, msgspec.structs.astuple(row))
+    return row, True
+
+
+def add_signals(tx: Tx, signals: Sequence[SignalRow]) -> None:
+    """Part of creating a run."""
+    for signal in signals:
+        tx.db.execute(ADD_SIGNAL, msgspec.structs.astuple(signal))
+
+
+def consume_signals(tx: Tx, run_id: str, consumed: Sequence[tuple[int, str]]) -> None:
+    """Part of an append: the number of each signal, and what consumed it."""
+    for seq, consumer in consumed:
+        tx.db.execute(CONSUME_SIGNAL, (consumer, run_id, seq))

@@ -1,0 +1,126 @@
+"""The journal: what the owner of a run appends, and how it is read."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+import msgspec
+
+from executor.errors import Fenced, Unheard
+from executor.store.rows import TERMINAL, Append, Appended, EventFilter, Record
+from executor.store.sqlite.cache import put_cached
+from executor.store.sqlite.conditions import OPEN
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.contents import add_blob, add_blob_ref
+from executor.store.sqlite.event_rows import EVENT, records_of, rows_of
+from executor.store.sqlite.families import append_to_family, check_family
+from executor.store.sqlite.inbox import (
+    cancel_run,
+    consume_signals,
+    delete_all_facts,
+    delete_facts,
+    newest_fact,
+    post_fact,
+)
+from executor.store.sqlite.outbox import add_notifications
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.runs import create_run, move_run
+from executor.store.sqlite.waits import add_waits, cancel_waits, close_waits
+
+# The fence, in two forms. The short one, by far the most frequent, touches no indexed column. No row: fenced.
+ADVANCE = f"UPDATE runs SET seq = ?, stalls = 0 WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
+ADVANCE_AND_CHANGE = f"""
+UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
+       output = coalesce(:output, output), error = coalesce(:error, error)
+ WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}"""
+ADVANCE_AND_FINISH = f"""
+UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
+       output = coalesce(:output, output), error = coalesce(:error, error),
+       finished_at_ms = :now, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = NULL
+ WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}
+   AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = runs.id AND i.n = runs.cancel_n
+                      AND i.n NOT IN (SELECT value FROM json_each(:consumed)))"""
+IS_CURRENT = f"SELECT 1 FROM runs WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
+EVENTS_AFTER = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
+# A page of matching events and, as first row, the count of all matches; one statement, so both see the same moment.
+# Between the two halves and at the end of the second come the conditions, then `EVENTS_PAGE`.
+COUNT_EVENTS = "SELECT count(*), 0, '', NULL, '', 0, NULL, NULL, NULL FROM events WHERE run_id = ?"
+AND_EVENTS = f" UNION ALL SELECT * FROM (SELECT {EVENT}, checksum FROM events WHERE run_id = ?"
+EVENTS_OF_NODE = " AND node = ?"
+EVENTS_OF_TYPES = " AND type IN (SELECT value FROM json_each(?))"
+EVENTS_SINCE = " AND at_ms >= ?"
+EVENTS_PAGE = " AND seq > ? ORDER BY seq LIMIT ?)"
+
+
+def append(tx: Tx, change: Append) -> Appended:
+    """See Store.append. The fence comes first: without its row nothing has been written."""
+    db = tx.db
+    run = change.run_id
+    seq = change.expected_seq + len(change.records)
+    finished = change.finished or change.status in TERMINAL
+    assert not finished or change.status in TERMINAL, f"run {run} cannot finish as {change.status}"
+    if change.children:
+        check_family(tx, change)
+    if change.status is None and change.output is None and change.error is None:
+        fence = db.execute(ADVANCE, (seq, run, change.epoch, change.expected_seq))
+    else:
+        fence = db.execute(
+            ADVANCE_AND_FINISH if finished else ADVANCE_AND_CHANGE,
+            {
+                "seq": seq,
+                "id": run,
+                "epoch": change.epoch,
+                "expected_seq": change.expected_seq,
+                "status": change.status,
+                "output": change.output,
+                "error": change.error,
+                "now": change.now_ms,
+                "consumed": msgspec.json.encode(change.consumed_inbox).decode() if finished else None,
+            },
+        )
+    if fence.rowcount != 1:
+        if finished and db.execute(IS_CURRENT, (run, change.epoch, change.expected_seq)).fetchall():
+            raise Unheard(f"run {run} has not processed its cancel request", run=run)
+        raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
+    tx.events += rows_of(run, change.expected_seq, change.records)
+    add_waits(tx, change.waits)
+    close_waits(tx, run, change.closed_waits)
+    delete_facts(tx, run, change.consumed_inbox)
+    consume_signals(tx, run, change.consumed_signals)
+    for blob in change.blobs:
+        add_blob(tx, *blob)
+        add_blob_ref(tx, run, blob[0])
+    add_notifications(tx, change.notifications)
+    for child in change.children:
+        create_run(tx, child)
+    for target, fact in change.posts:
+        post_fact(tx, target, fact, change.now_ms)
+    for target, fact in change.cancels:
+        cancel_run(tx, target, fact, change.now_ms)
+    put_cached(tx, change.cached)
+    move_run(tx, run, change.move)
+    if finished:
+        cancel_waits(tx, run, change.now_ms)
+        delete_all_facts(tx, run)
+    return Appended(seq, 0 if finished else newest_fact(tx, run), append_to_family(tx, change, finished))
+
+
+async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
+    return records_of(run_id, await readers.all(EVENTS_AFTER, (run_id, after, limit)))
+
+
+async def find_events(readers: Readers, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
+    matching = ""
+    values: list[str | int] = [run_id]
+    if where.node is not None:
+        matching += EVENTS_OF_NODE
+        values.append(where.node)
+    if where.types:
+        matching += EVENTS_OF_TYPES
+        values.append(msgspec.json.encode(where.types).decode())
+    if where.since_ms is not None:
+        matching += EVENTS_SINCE
+        values.append(where.since_ms)
+    query = COUNT_EVENTS + matching + AND_EVENTS + matching + EVENTS_PAGE
+    counted, *page = await readers.all(query, (*values, *values, where.after, where.limit))
+    return records_of(run_id, page), int(counted[0])

@@ -1,0 +1,160 @@
+"""Runs: how they are created, found and counted."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from executor.errors import NotFound
+from executor.store.rows import Move, NewRun, RunRow
+from executor.store.rules import blobs_of
+from executor.store.sqlite.conditions import BY_STATUS, ENDED, OPEN, narrowed
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan
+from executor.store.sqlite.event_rows import rows_of
+from executor.store.sqlite.families import add_to_family
+from executor.store.sqlite.inbox import add_signals
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.waits import add_waits
+
+RUN = (
+    "id, workflow, version, plan_hash, status, input, output, error, seq, epoch, lease_owner, lease_until_ms,"
+    " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
+    " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev, root_id"
+)
+LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
+RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
+RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempotency_key = ?"
+ADD_RUN = f"""
+INSERT INTO runs ({RUN})
+VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq, 0, NULL, NULL, :now,
+        :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0,
+        :document_hash, :draft_id, :draft_rev, :root_id)"""
+MOVE_RUN = "UPDATE runs SET plan_hash = ?, version = ? WHERE id = ?"
+RUN_IS_THERE = "SELECT 1 FROM runs WHERE id = ?"
+# A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
+RUNS = f"SELECT {RUN} FROM runs WHERE true"
+RUNS_OF_WORKFLOW = " AND workflow = ?"
+RUNS_OF_DRAFT = " AND draft_id = ?"
+RUNS_OF_STATUS = " AND status = ?"
+RUNS_OF_PARENT = " AND parent_run_id = ?"
+RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)"
+RUNS_PAGE = " ORDER BY created_at_ms DESC, id DESC LIMIT ?"
+# Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
+INPUTS = "SELECT input FROM runs WHERE length(input) <= ?"
+# By status: COUNT_ENDED, perhaps a condition, AND_OPEN, the same again, BY_STATUS. In two halves, each with its index
+# (named, as SQLite would rather read all runs of the workflow); the runs of a draft are few.
+COUNT_ENDED = f"SELECT status, count(*) FROM runs INDEXED BY runs_ended WHERE {ENDED}"
+AND_OPEN = f" GROUP BY status UNION ALL SELECT status, count(*) FROM runs INDEXED BY runs_claimable WHERE {OPEN}"
+COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs INDEXED BY runs_by_draft WHERE draft_id = ?"
+OUTPUT_BYTES = """
+SELECT (SELECT coalesce(sum(length(output)), 0) FROM events WHERE run_id = ?)
+     + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash) WHERE run_id = ?)"""
+
+
+async def get_run(readers: Readers, run_id: str) -> RunRow | None:
+    row = await readers.one(RUN_BY_ID, (run_id,))
+    return None if row is None else RunRow(*row)
+
+
+async def last_seqs(readers: Readers, run_ids: Sequence[str]) -> dict[str, int]:
+    return dict(await readers.all(LAST_SEQS, (msgspec.json.encode(run_ids).decode(),)))
+
+
+async def list_runs(
+    readers: Readers,
+    workflow: str | None = None,
+    status: str | None = None,
+    before: str | None = None,
+    limit: int = 50,
+    draft: str | None = None,
+    *,
+    parent: str | None = None,
+) -> list[RunRow]:
+    where, values = narrowed(
+        (RUNS_OF_PARENT, parent),
+        (RUNS_OF_WORKFLOW, workflow),
+        (RUNS_OF_DRAFT, draft),
+        (RUNS_OF_STATUS, status),
+        (RUNS_BEFORE, before),
+    )
+    return [RunRow(*row) for row in await readers.all(RUNS + where + RUNS_PAGE, (*values, limit))]
+
+
+async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+    where, values = narrowed((RUNS_OF_WORKFLOW, workflow))
+    if draft is not None:
+        return dict(await readers.all(COUNT_OF_DRAFT + where + BY_STATUS, (draft, *values)))
+    query = COUNT_ENDED + where + AND_OPEN + where + BY_STATUS
+    return dict(await readers.all(query, (*values, *values)))
+
+
+async def list_inputs(
+    readers: Readers, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
+) -> list[bytes]:
+    where, values = narrowed((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft))
+    rows = await readers.all(INPUTS + where + RUNS_PAGE, (bytes_max, *values, limit))
+    return [bytes(input) for (input,) in rows]
+
+
+async def output_bytes(readers: Readers, run_id: str) -> int:
+    row = await readers.one(OUTPUT_BYTES, (run_id, run_id))
+    return 0 if row is None else int(row[0])
+
+
+def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
+    if run.idempotency_key is not None:
+        found = tx.db.execute(RUN_BY_IDEMPOTENCY_KEY, (run.workflow, run.idempotency_key)).fetchall()
+        if found:
+            return RunRow(*found[0]), False
+    check_sources(tx, run.sources)
+    root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id)
+    put_plan(tx, run.plan_hash, run.plan)
+    if run.document is not None:
+        assert run.document_hash is not None
+        add_document(tx, run.document_hash, run.document)
+    tx.db.execute(
+        ADD_RUN,
+        {
+            "id": run.id,
+            "workflow": run.workflow,
+            "version": run.version,
+            "plan_hash": run.plan_hash,
+            "input": run.input,
+            "seq": len(run.records),
+            "now": run.now_ms,
+            "idempotency_key": run.idempotency_key,
+            "request_hash": run.request_hash,
+            "parent_run_id": run.parent_run_id,
+            "parent_key": run.parent_key,
+            "document_hash": run.document_hash,
+            "draft_id": run.draft_id,
+            "draft_rev": run.draft_rev,
+            "root_id": root,
+        },
+    )
+    tx.events += rows_of(run.id, 0, run.records)
+    add_waits(tx, run.waits)
+    add_signals(tx, run.signals)
+    for blob in run.blobs:
+        add_blob(tx, *blob)
+    for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
+        add_blob_ref(tx, run.id, hash)
+    return RunRow(*tx.db.execute(RUN_BY_ID, (run.id,)).fetchone()), True
+
+
+def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
+    """Part of creating a run, before anything is written. Raises NotFound."""
+    for run in runs:
+        if not tx.db.execute(RUN_IS_THERE, (run,)).fetchall():
+            raise NotFound(f"run '{run}' no longer exists", code="run_not_found")
+
+
+def move_run(tx: Tx, run: str, move: Move | None) -> None:
+    """Part of an append."""
+    if move is not None:
+        put_plan(tx, move.plan_hash, move.plan)
+        tx.db.execute(MOVE_RUN, (move.plan_hash, move.version, run))

@@ -1,0 +1,165 @@
+"""Schedules, and what became of each of their fire times."""
+
+# ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from executor.store.rows import FIRES_KEPT, Fire, Fired, FireRow, ScheduleRow
+from executor.store.rules import merged_schedule, outcome_of
+from executor.store.sqlite.conditions import OPEN
+from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.readers import Readers
+from executor.store.sqlite.runs import create_run
+
+SCHEDULE = (
+    "id, workflow, version, trigger_block, cron, tz, input, enabled, declared, overlap, catch_up, origin,"
+    " next_run_at_ms, created_at_ms, updated_at_ms, queued_at_ms, last_run_at_ms, last_run_id, error"
+)
+FIRE = "due_ms, at_ms, outcome, run_id, error"
+PUT_SCHEDULE = f"INSERT OR REPLACE INTO schedules ({SCHEDULE}) VALUES ({', '.join('?' * 19)})"
+SCHEDULE_BY_ID = f"SELECT {SCHEDULE} FROM schedules WHERE id = ?"
+SCHEDULES = f"SELECT {SCHEDULE} FROM schedules ORDER BY id LIMIT ?"
+SCHEDULES_OF = f"SELECT {SCHEDULE} FROM schedules WHERE workflow = ? ORDER BY id LIMIT ?"
+IDS_OF = "SELECT id FROM schedules WHERE workflow = ?"
+DECLARED_SCHEDULES = "SELECT id FROM schedules WHERE workflow = ? AND origin = 'document'"
+DELETE_SCHEDULE = "DELETE FROM schedules WHERE id = ?"
+DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = ?"
+SWITCH_SCHEDULE = """
+UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
+       next_run_at_ms = CASE WHEN :enabled THEN coalesce(next_run_at_ms, :next_run_at) END,
+       queued_at_ms = CASE WHEN :enabled THEN queued_at_ms END
+ WHERE id = :id AND (NOT :enabled OR (cron = :cron AND tz = :tz))"""
+HAS_OPEN_RUN = f"""
+EXISTS (SELECT 1 FROM fires AS f JOIN runs AS r ON r.id = f.run_id
+         WHERE f.schedule_id = schedules.id AND r.{OPEN})"""
+DUE_SCHEDULES = f"""
+SELECT * FROM (
+SELECT {SCHEDULE} FROM schedules WHERE next_run_at_ms <= ?
+UNION
+SELECT {SCHEDULE} FROM schedules WHERE queued_at_ms IS NOT NULL AND NOT {HAS_OPEN_RUN})
+ ORDER BY min(coalesce(next_run_at_ms, queued_at_ms), coalesce(queued_at_ms, next_run_at_ms)), id LIMIT ?"""
+NEXT_SCHEDULE = """
+SELECT (SELECT next_run_at_ms FROM schedules WHERE next_run_at_ms IS NOT NULL ORDER BY next_run_at_ms LIMIT 1),
+       EXISTS (SELECT 1 FROM schedules WHERE queued_at_ms IS NOT NULL)"""
+
+# --- one fire time of a schedule. The first two are the fence: no row, and another process has handled it.
+
+TAKE_DUE = """
+UPDATE schedules SET next_run_at_ms = :next_run_at
+ WHERE id = :id AND enabled AND next_run_at_ms = :expected RETURNING queued_at_ms"""
+TAKE_QUEUED = f"""
+UPDATE schedules SET queued_at_ms = NULL
+ WHERE id = :id AND queued_at_ms = :expected AND NOT {HAS_OPEN_RUN} RETURNING queued_at_ms"""
+TAKE_ANY = "UPDATE schedules SET id = id WHERE id = :id RETURNING queued_at_ms"
+IS_OPEN = f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = ?"
+NOTE_RUN = "UPDATE schedules SET last_run_at_ms = ?, last_run_id = ?, error = NULL WHERE id = ?"
+NOTE_QUEUED = "UPDATE schedules SET queued_at_ms = ? WHERE id = ?"
+NOTE_ERROR = "UPDATE schedules SET error = ? WHERE id = ?"
+ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (?, ?, ?, ?, ?, ?)"
+FORGET_FIRES = f"""
+DELETE FROM fires
+ WHERE schedule_id = :id
+   AND n < (SELECT n FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT 1 OFFSET :kept)
+   AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.id = fires.run_id AND r.{OPEN})"""
+FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = ? ORDER BY n DESC LIMIT ?"
+
+
+async def get_schedule(readers: Readers, id: str) -> ScheduleRow | None:
+    row = await readers.one(SCHEDULE_BY_ID, (id,))
+    return None if row is None else _schedule(row)
+
+
+async def list_schedules(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
+    if workflow is None:
+        return [_schedule(row) for row in await readers.all(SCHEDULES, (limit,))]
+    return [_schedule(row) for row in await readers.all(SCHEDULES_OF, (workflow, limit))]
+
+
+async def due_schedules(readers: Readers, now_ms: int, limit: int) -> list[ScheduleRow]:
+    return [_schedule(row) for row in await readers.all(DUE_SCHEDULES, (now_ms, limit))]
+
+
+async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
+    row = await readers.one(NEXT_SCHEDULE)
+    assert row is not None, "a SELECT without FROM has one row"
+    return row[0], bool(row[1])
+
+
+async def list_fires(readers: Readers, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
+    return [FireRow(*row) for row in await readers.all(FIRES, (schedule_id, limit))]
+
+
+def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
+    merged = merged_schedule(_find_schedule(tx, row.id), row)
+    tx.db.execute(PUT_SCHEDULE, msgspec.structs.astuple(merged))
+    return merged
+
+
+def switch_schedule(
+    tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
+) -> ScheduleRow | None:
+    change = {"id": id, "enabled": enabled, "next_run_at": next_run_at_ms, "now": now_ms}
+    tx.db.execute(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
+    return _find_schedule(tx, id)
+
+
+def delete_schedule(tx: Tx, id: str) -> bool:
+    tx.db.execute(DELETE_FIRES, (id,))
+    return tx.db.execute(DELETE_SCHEDULE, (id,)).rowcount == 1
+
+
+def fire(tx: Tx, fire: Fire) -> Fired | None:
+    take = {"due": TAKE_DUE, "queued": TAKE_QUEUED, None: TAKE_ANY}[fire.expects]
+    values = {"id": fire.schedule_id, "expected": fire.expected_ms, "next_run_at": fire.next_run_at_ms}
+    found = tx.db.execute(take, values).fetchall()
+    if not found:
+        return None
+    (is_open,) = tx.db.execute(IS_OPEN, (fire.schedule_id,)).fetchone()
+    outcome = outcome_of(fire, bool(is_open), found[0][0] is not None)
+    run = None
+    if outcome == "started":
+        assert fire.run is not None
+        run, _ = create_run(tx, fire.run)
+        tx.db.execute(NOTE_RUN, (fire.now_ms, run.id, fire.schedule_id))
+    elif outcome == "queued":
+        tx.db.execute(NOTE_QUEUED, (fire.due_ms, fire.schedule_id))
+    elif outcome == "failed":
+        tx.db.execute(NOTE_ERROR, (fire.error, fire.schedule_id))
+    row = (fire.schedule_id, fire.due_ms, fire.now_ms, outcome, run.id if run else None, fire.error)
+    tx.db.execute(ADD_FIRE, row)
+    tx.db.execute(FORGET_FIRES, {"id": fire.schedule_id, "kept": FIRES_KEPT - 1})
+    return Fired(outcome, run)
+
+
+def delete_schedules_of(tx: Tx, workflow: str) -> int:
+    """Part of deleting a workflow. Returns how many there were."""
+    ids = tx.db.execute(IDS_OF, (workflow,)).fetchall()
+    for (id,) in ids:
+        delete_schedule(tx, id)
+    return len(ids)
+
+
+def put_declared_schedules(tx: Tx, workflow: str, rows: Sequence[ScheduleRow]) -> None:
+    """Part of making a version active: its schedules take the place of those of the version before."""
+    ids = {row.id for row in rows}
+    for (id,) in tx.db.execute(DECLARED_SCHEDULES, (workflow,)).fetchall():
+        if id not in ids:
+            delete_schedule(tx, id)
+    for row in rows:
+        put_schedule(tx, row)
+
+
+def _find_schedule(tx: Tx, id: str) -> ScheduleRow | None:
+    found = tx.db.execute(SCHEDULE_BY_ID, (id,)).fetchall()
+    return _schedule(found[0]) if found else None
+
+
+def _schedule(row: tuple[Any, ...]) -> ScheduleRow:
+    read = ScheduleRow(*row)
+    return replace(read, enabled=bool(read.enabled), declared=None if read.declared is None else bool(read.declared))
