@@ -4,16 +4,6 @@ from __future__ import annotations
 
 from compiler.keys import NodeKey, format_key
 from compiler.plan import Plan
-from executor.core.events import (
-    Event,
-    NodeFailed,
-    NodeSkipped,
-    NodeSucceeded,
-    RegionExited,
-    RegionSized,
-    RunStarted,
-    ScopesOpened,
-)
 from executor.core.state import RunPhase, State, Status
 
 
@@ -44,89 +34,6 @@ def explain(plan: Plan, state: State, key: NodeKey) -> tuple[str, tuple[str, ...
             return "retrying", (f"attempt {attempt} starts at {due_ms} ms", *_losses(state, key))
         case _:
             return status.name.lower(), ()
-
-
-def ended(plan: Plan, event: Event) -> tuple[NodeKey, tuple[str, tuple[str, ...]]] | None:
-    """What the event that decided a node says about it: its key, and as in `explain` a word and reasons. None for all
-    other events."""
-    match event:
-        case NodeSucceeded():
-            return event.key, ("succeeded", _success(event))
-        case RegionSized():
-            return event.key, ("succeeded", () if event.count else ("there was nothing to run",))
-        case RegionExited():
-            return event.key, ("succeeded", ("its output is reused from an earlier run",) if event.reused else ())
-        case NodeSkipped(reason="pruned"):
-            last = f": the last possible path ended at '{format_key(plan, event.because)}'" if event.because else ""
-            return event.key, ("skipped", (f"no branch led here{last}",))
-        case NodeSkipped():
-            why = "its skip_if was true" if event.reason == "skip_if" else "it expired without an answer"
-            return event.key, ("skipped", (f"{why}, so it was skipped and its output is null",))
-        case NodeFailed():
-            stopped = event.error.code == "cancelled" and event.route is None
-            return event.key, ("cancelled" if stopped else "failed", _failure(plan, event))
-        case _:
-            return None
-
-
-def led_to(plan: Plan, event: Event) -> list[tuple[NodeKey, str]]:
-    """What the event makes live: nodes that an edge of the decided node leads to, or that a new scope begins with, each
-    with a sentence that says so."""
-    match event:
-        case RunStarted():
-            return [(((), number), "the run started here") for number in plan.regions[0].entries]
-        case ScopesOpened():
-            region = plan.regions[plan.nodes[event.key[1]].body]
-            path = event.key[0]
-            word = "iteration" if region.kind == "loop" else "branch"
-            return [
-                (((*path, (plan.nodes[event.key[1]].body, index)), number), f"{word} {index} of '{region.id}' started")
-                for index in range(event.first, event.first + event.count)
-                for number in region.entries
-            ]
-        case NodeSucceeded() | NodeFailed():
-            handle, how = event.route, "succeeded" if isinstance(event, NodeSucceeded) else "failed"
-        case NodeSkipped(reason="skip_if" | "expired"):
-            handle, how = "out", "was skipped"
-        case RegionSized() | RegionExited():
-            handle, how = "out", "succeeded"
-        case _:
-            return []
-    path, number = event.key
-    name = format_key(plan, event.key)
-    if handle not in ("out", "error"):
-        how = f"took branch '{handle}'"
-    return [((path, edge.target), f"'{name}' {how}") for edge in plan.nodes[number].out if edge.handle == handle]
-
-
-def _success(event: NodeSucceeded) -> tuple[str, ...]:
-    found = []
-    if event.reused:
-        found.append("its output is reused from an earlier run")
-    if event.cached:
-        found.append("its output comes from the cache")
-    if not event.reused and not event.cached:
-        found.append(f"attempt {event.attempt} succeeded")
-    if event.route is None:
-        found.append("no case was true, so no branch was taken")
-    elif event.route != "out":
-        found.append(f"it took branch '{event.route}'")
-    return tuple(found)
-
-
-def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
-    said = f"{event.error.code}: {event.error.message}"
-    match event.route, event.caught:
-        case "error", _:
-            return said, "its error handle is connected, so the run continued there"
-        case str(), _:
-            return said, "on_error is continue, so the run continued with null as its output"
-        case _, (what, path):
-            region = plan.regions[path[-1][0]]
-            given_up = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
-            return said, f"{given_up} was stopped because of it, and the run continued"
-        case _:
-            return (said,)
 
 
 def _losses(state: State, key: NodeKey) -> tuple[str, ...]:

@@ -10,12 +10,7 @@ from compiler.keys import Path
 from compiler.plan import Plan
 from executor.core.events import (
     Event,
-    NodeFailed,
-    NodeSkipped,
     NodeStarted,
-    NodeSucceeded,
-    RegionExited,
-    RegionSized,
     RunForked,
     RunStarted,
     WaitClosed,
@@ -23,7 +18,8 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.errors import CorruptJournal
-from executor.journal.codec import Codec
+from executor.journal.codec import Codec, data_of, key_of
+from executor.journal.projection import decision
 from executor.store.rows import Record
 from executor.upkeep.findings import Finding
 from executor.upkeep.preconditions import complaint, not_ready
@@ -71,7 +67,7 @@ class JournalCheck:
             self.folds = False
             yield self._finding("I4", record, f"event {record.seq} ({record.type}) cannot follow: {reason}", OUR_BUG)
             return
-        self._note(event)
+        self._note(record, event)
 
     def end(self, seq: int) -> Iterator[Finding]:
         """After the last record; `seq` is what the run's row says."""
@@ -124,29 +120,20 @@ class JournalCheck:
             return str(error) or type(error).__name__
         return None
 
-    def _note(self, event: Event) -> None:
+    def _note(self, record: Record, event: Event) -> None:
         """Keep what later starts depend on, of scopes that are open."""
-        match event:
-            case RunStarted():
-                self._began_as = event.run
-                return
-            case RunForked():
-                self.forked_at = self._seq
-                return
-            case NodeSucceeded() | NodeFailed():
-                route = event.route
-            case RegionSized() | RegionExited():
-                route = "out"
-            case NodeSkipped():
-                route = None if event.reason == "pruned" else "out"
-            case _:
-                return
-        path, number = event.key
+        if isinstance(event, RunStarted):
+            self._began_as = event.run
+        elif isinstance(event, RunForked):
+            self.forked_at = self._seq
+        decided = decision(record.type, data_of(record))
+        if decided is None:
+            return
+        path, number = event.key  # type: ignore[union-attr]  # what decides a node names it
         if path in self.state.scopes:
-            self._ended.setdefault(path, {})[number] = route
+            self._ended.setdefault(path, {})[number] = decided.route
         if len(self._ended) > 2 * len(self.state.scopes) + 16:
             self._ended = {path: ended for path, ended in self._ended.items() if path in self.state.scopes}
 
     def _finding(self, invariant: str, record: Record, what: str, mend: str) -> Finding:
-        node = record.node or ""
-        return Finding(invariant, what, mend, self._run, f"{node}@{record.path}" if record.path else node)
+        return Finding(invariant, what, mend, self._run, key_of(record) or "")

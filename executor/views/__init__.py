@@ -37,7 +37,8 @@ class Submitted(Struct, frozen=True):
 class NodeView(Struct, frozen=True, omit_defaults=True):
     """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
     asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
-    `child`: the run that its last attempt started."""
+    `child`: the run that its last attempt started.
+    `output_truncated`: the view has no room for its output, which has `output_size` bytes; NodeDetail has it."""
 
     key: str
     node: str
@@ -54,6 +55,8 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
     lost: int = 0
     cached: bool = False
     child: str | None = None
+    output_size: int | None = None
+    output_truncated: bool = False
 
 
 class NotificationView(Struct, frozen=True, omit_defaults=True):

@@ -8,36 +8,28 @@ of two runs may differ by chance; what came out of the nodes does not.
 from __future__ import annotations
 
 import hashlib
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator
+from collections.abc import AsyncGenerator, Iterator
 from itertools import islice
 from typing import Any
 
 import orjson
 from msgspec import Struct
 
+from compiler.keys import join_key
 from compiler.plan import Plan
-from executor.journal.reader import output_of
+from executor.journal.codec import data_of, key_of
+from executor.journal.projection import ASIDE, Entry, NodeState, Projection
+from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import Record, RunRow
 
-PAGE = 1_000
 NODES_MAX = 200  # that differ; more are only counted
 VALUES_MAX = 50  # differences inside one output
 PREVIEW_CHARS = 200
-# Say nothing about where a run went: how often it slept, what it wanted to have noted, where it came from.
-_ASIDE = frozenset({"run.parked", "node.log", "run.forked", "run.migrated", "retry.hastened"})
 _FLEETING = frozenset({"run", "source_run", "due_ms", "wait", "child", "size", "by"})
 # Fields that a wait adds to its output by itself.
 _WAITS = frozenset({"approval", "form", "signal", "wait", "callback", "run_workflow"})
 _WAIT_FIELDS = frozenset({"answered_at", "received_at", "due_ms", "resumed_ms", "run"})
-_ENDS = {
-    "node.succeeded": "succeeded",
-    "region.sized": "succeeded",
-    "region.exited": "succeeded",
-    "node.failed": "failed",
-    "node.skipped": "skipped",
-}
-_STATUS = {"node.started": "running", "retry.scheduled": "retrying", "wait.opened": "waiting", **_ENDS}
 
 
 class RunHead(Struct, frozen=True):
@@ -112,25 +104,30 @@ class RunDiff(Struct, frozen=True):
 
 
 class _Node(Struct):
-    """The last word on a node key. `digest` is of its output without what is fleeting, which is in event `seq`."""
+    """The last word on a node key. `digest` is of its output without what is fleeting."""
 
-    status: str = "running"
-    attempt: int = 0
-    route: str | None = None
-    error: str | None = None
+    state: NodeState
     digest: bytes = b""
-    seq: int = 0
 
     @property
     def head(self) -> NodeHead:
-        return NodeHead(self.status, self.attempt, self.route, self.error)
+        state = self.state
+        failed = state.error is not None and state.decided_seq is not None and state.status in ("failed", "cancelled")
+        error = str(state.error["code"]) if failed and state.error else None
+        return NodeHead(state.status, state.attempt, state.left_by, error)
+
+    @property
+    def outcome(self) -> tuple[object, ...]:
+        """What makes two nodes differ: how often they were tried does not."""
+        head = self.head
+        return head.status, head.route, head.error, self.digest
 
 
 async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> RunDiff:
     diverged = await _diverged(store, a, plan_a, b, plan_b)
     nodes_a, nodes_b = await _nodes(store, a, plan_a), await _nodes(store, b, plan_b)
     both = [key for key in nodes_a if key in nodes_b]
-    differing = [key for key in both if _differ(nodes_a[key], nodes_b[key])]
+    differing = [key for key in both if nodes_a[key].outcome != nodes_b[key].outcome]
     only_a = [key for key in nodes_a if key not in nodes_b]
     only_b = [key for key in nodes_b if key not in nodes_a]
     found = [
@@ -178,15 +175,15 @@ _Seen = tuple[Record, dict[str, Any], bytes | None]
 
 async def _journal(store: Store, row: RunRow, plan: Plan) -> AsyncGenerator[_Seen]:
     """(record, what counts of it, its output) of each event that counts."""
-    async for record in _records(store, row):
-        if record.type in _ASIDE:
+    async for record in read(store, row.id, upto=row.seq):
+        if record.type in ASIDE:
             continue
-        data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
+        data = data_of(record)
         kept = {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"}
         output = record.output if data.get("blob") is None else str(data["blob"]).encode()
         counts = {
             "type": record.type,
-            "node": _key(record),
+            "node": key_of(record),
             "attempt": record.attempt,
             "data": kept,
             "output": _lasting(plan, record, output),
@@ -199,37 +196,28 @@ def _shown(seen: _Seen | None) -> EventHead | None:
         return None
     record, counts, output = seen
     text = None if output is None else output[: PREVIEW_CHARS * 4].decode(errors="replace")[:PREVIEW_CHARS]
-    return EventHead(record.seq, record.type, _key(record) or None, record.attempt, counts["data"], text)
+    return EventHead(record.seq, record.type, key_of(record), record.attempt, counts["data"], text)
 
 
 # --- by node
 
 
 async def _nodes(store: Store, row: RunRow, plan: Plan) -> dict[str, _Node]:
-    nodes: dict[str, _Node] = {}
-    async for record in _records(store, row):
-        status = _STATUS.get(record.type)
-        if status is None or record.node is None:
-            continue
-        data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
-        node = nodes.setdefault(_key(record), _Node())
-        node.status = status
-        node.attempt = max(node.attempt, record.attempt)
-        if record.type in _ENDS:
-            succeeded = status == "succeeded"
-            node.route = data.get("route", "out" if succeeded else None)
-            node.error = data["error"]["code"] if "error" in data else None
-            output = record.output if data.get("blob") is None else str(data["blob"]).encode()
-            if record.type == "region.sized":
-                output = orjson.dumps({"count": data["count"]})
-            lasting = _lasting(plan, record, output)
-            node.digest = b"" if lasting is None else hashlib.sha256(lasting).digest()
-            node.seq = record.seq
-    return nodes
-
-
-def _differ(a: _Node, b: _Node) -> bool:
-    return (a.status, a.route, a.error, a.digest) != (b.status, b.route, b.error, b.digest)
+    projection = Projection()
+    digests: dict[int, bytes] = {}  # by the event that decided a node
+    async for record in read(store, row.id, upto=row.seq):
+        state = projection.apply(Entry.of(record))
+        if state is not None and state.decided_seq == record.seq:
+            blob = data_of(record).get("blob")
+            lasting = _lasting(plan, record, record.output if blob is None else str(blob).encode())
+            if state.scopes is not None:
+                lasting = _count(state.scopes)
+            if lasting is not None:
+                digests[record.seq] = hashlib.sha256(lasting).digest()
+    return {
+        join_key(state.node, state.path): _Node(state, digests.get(state.decided_seq or 0, b""))
+        for state in projection.nodes.values()
+    }
 
 
 async def _node_diff(
@@ -238,18 +226,22 @@ async def _node_diff(
     values: tuple[ValueDiff, ...] = ()
     more = False
     if node_a.digest != node_b.digest:
-        one, two = await _output(store, a, plan_a, node_a), await _output(store, b, plan_b, node_b)
+        one, two = await _output(store, a, plan_a, node_a.state), await _output(store, b, plan_b, node_b.state)
         values, more = _value_diffs(_load(one), _load(two))
     return NodeDiff(key, node_a.head, node_b.head, values, more)
 
 
-async def _output(store: Store, row: RunRow, plan: Plan, node: _Node) -> bytes | None:
-    if not node.seq:
+async def _output(store: Store, row: RunRow, plan: Plan, state: NodeState) -> bytes | None:
+    if state.scopes is not None:
+        return _count(state.scopes)
+    if state.decided_seq is None:
         return None
-    (record,) = await store.read_events(row.id, node.seq - 1, 1)
-    if record.type == "region.sized":
-        return orjson.dumps({"count": orjson.loads(record.data or b"{}")["count"]})
+    record = await anext(read(store, row.id, after=state.decided_seq - 1))
     return _lasting(plan, record, await output_of(store, record))
+
+
+def _count(scopes: int) -> bytes:
+    return orjson.dumps({"count": scopes})
 
 
 def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
@@ -303,26 +295,6 @@ def _preview(value: Any) -> str | None:
         return None
     text = orjson.dumps(value).decode()
     return text if len(text) <= PREVIEW_CHARS else text[:PREVIEW_CHARS] + "…"
-
-
-# --- both
-
-
-async def _records(store: Store, row: RunRow) -> AsyncIterator[Record]:
-    """Those that `row` knows of."""
-    after = 0
-    while after < row.seq:
-        records = await store.read_events(row.id, after, min(PAGE, row.seq - after))
-        if not records:
-            break
-        for record in records:
-            yield record
-        after = records[-1].seq
-
-
-def _key(record: Record) -> str:
-    node = record.node or ""
-    return f"{node}@{record.path}" if record.path else node
 
 
 def _head(row: RunRow) -> RunHead:

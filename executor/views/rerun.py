@@ -6,20 +6,17 @@ journal begins with those changes, so that it can be read without the old one's.
 
 from __future__ import annotations
 
-from typing import Any
-
-import orjson
 from msgspec import Struct
 
 from compiler.keys import NodeKey, parse_path
 from compiler.plan import Plan
 from executor.errors import Conflict, NotFound
-from executor.journal.codec import Codec
+from executor.journal.codec import Codec, data_of
+from executor.journal.projection import decision
+from executor.journal.reader import read
 from executor.store.contract import Store
 from executor.store.rows import Record
 from executor.views import Rerun
-
-PAGE = 10_000
 
 
 class _Outcomes(Struct):
@@ -39,14 +36,10 @@ async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, 
 async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
     """The changes of variables by the nodes that are taken over, those inside containers included, in order."""
     found: list[Record] = []
-    after = 0
-    while records := await store.read_events(run, after, PAGE):
-        for record in records:
-            if record.type == "variables.patched" and record.node is not None:
-                number = plan.node_index(record.node)
-                if number is not None and _root_of(plan, number) in reuse:
-                    found.append(record)
-        after = records[-1].seq
+    async for record in read(store, run, types=("variables.patched",)):
+        number = plan.node_index(record.node or "")
+        if number is not None and _root_of(plan, number) in reuse:
+            found.append(record)
     return found
 
 
@@ -79,18 +72,15 @@ async def alone_again(store: Store, plan: Plan, run: str, key: NodeKey) -> tuple
     codec = Codec(plan)
     node, path = plan.nodes[key[1]].id, codec.path_text(key[0])
     started: int | None = None
-    after = 0
-    while records := await store.read_events(run, after, PAGE):
-        for record in records:
-            if started is None:
-                if record.type == "node.started" and (record.node, record.path) == (node, path):
-                    started = record.seq
-            elif record.node is not None and _is_work(record):
-                number = plan.node_index(record.node)
-                assert number is not None, "the journal fits its plan"
-                if not _follows(plan, key, (parse_path(plan, record.path), number)):
-                    return started, False
-        after = records[-1].seq
+    async for record in read(store, run):
+        if started is None:
+            if record.type == "node.started" and (record.node, record.path) == (node, path):
+                started = record.seq
+        elif record.node is not None and _is_work(record):
+            number = plan.node_index(record.node)
+            assert number is not None, "the journal fits its plan"
+            if not _follows(plan, key, (parse_path(plan, record.path), number)):
+                return started, False
     return None if started is None else (started, True)
 
 
@@ -101,18 +91,11 @@ def outermost_block(plan: Plan, key: NodeKey) -> str:
 
 def _is_work(record: Record) -> bool:
     """Whether going on from before this record would do something a second time, or not come to it."""
-    data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
-    match record.type:
-        case "node.succeeded" | "region.sized" | "scope.opened" | "region.exited" | "variables.patched":
-            return True
-        case "node.failed":
-            return data.get("route") is not None
-        case "node.skipped":
-            return bool(data["reason"] != "pruned")
-        case "wait.closed":
-            return bool(data["outcome"] != "cancelled")
-        case _:
-            return False
+    if record.type in ("scope.opened", "variables.patched"):
+        return True
+    data = data_of(record)
+    decided = decision(record.type, data)
+    return decided.leads_on if decided is not None else record.type == "wait.closed" and data["outcome"] != "cancelled"
 
 
 def _follows(plan: Plan, key: NodeKey, other: NodeKey) -> bool:
@@ -181,23 +164,13 @@ def _taken_over(plan: Plan, routes: dict[int, str | None], again: set[int]) -> d
 
 async def _outcomes(store: Store, plan: Plan, run: str) -> _Outcomes:
     outcomes = _Outcomes({}, set())
-    after = 0
-    while records := await store.read_events(run, after, PAGE):
-        for record in records:
-            after = record.seq
-            number = plan.node_index(record.node) if record.node and not record.path else None
-            if number is None:
-                continue
-            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
-            match record.type:
-                case "node.succeeded":
-                    outcomes.routes[number] = data.get("route", "out")
-                case "region.sized" | "region.exited":
-                    outcomes.routes[number] = "out"
-                case "node.failed" if data.get("route"):
-                    outcomes.routes[number] = data["route"]
-                case "node.skipped" if data["reason"] == "pruned":
-                    outcomes.pruned.add(number)
-                case "node.skipped":  # passed over: its output is null, and what follows it ran
-                    outcomes.routes[number] = "out"
+    async for record in read(store, run):
+        number = plan.node_index(record.node) if record.node and not record.path else None
+        decided = None if number is None else decision(record.type, data_of(record))
+        if number is None or decided is None:
+            continue
+        if decided.leads_on:
+            outcomes.routes[number] = decided.route
+        elif decided.status == "skipped":
+            outcomes.pruned.add(number)
     return outcomes

@@ -2,45 +2,33 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
+import msgspec
 import orjson
 
+from compiler.keys import join_key
 from compiler.plan import Plan
-from executor.core.evolve import LOST
-from executor.journal.reader import output_of
+from executor.journal.codec import data_of
+from executor.journal.projection import Entry, NodeState, Projection
+from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow
-from executor.values import variables as paths
 from executor.views import NodeView, RunView, WaitView
 
-PAGE = 10_000
+# Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
+OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
 
 
 async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...]) -> RunView:
-    nodes: dict[tuple[str, str], dict[str, Any]] = {}
-    variables: dict[str, Any] = orjson.loads(orjson.dumps(plan.variables))
-    response: dict[str, Any] | None = None
-    after = 0
-    while after < row.seq:  # what came since belongs to another moment
-        records = await store.read_events(row.id, after, min(PAGE, row.seq - after))
-        if not records:
-            break
-        for record in records:
-            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
-            if record.type == "variables.patched":
-                paths.apply(variables, data["ops"])
-            elif record.type == "run.finished":
-                response = data.get("response")
-            elif record.node is not None:
-                output = await output_of(store, record)
-                note(plan, nodes, record, data, None if output is None else orjson.loads(output))
-        after = records[-1].seq
+    projection = Projection(plan.variables)
+    outputs = _Outputs(store)
+    async for record in read(store, row.id, upto=row.seq):  # what came since belongs to another moment
+        state = projection.apply(Entry.of(record))
+        if state is not None and state.output_seq == record.seq:
+            await outputs.add(record)
     if row.status in TERMINAL:
-        for view in nodes.values():
-            if view["status"] in ("running", "retrying", "waiting", "needs_attention"):
-                view["status"] = "cancelled"
+        projection.end()
     return RunView(
         id=row.id,
         workflow=row.workflow,
@@ -53,71 +41,61 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
         created_at_ms=row.created_at_ms,
         started_at_ms=row.started_at_ms,
         finished_at_ms=row.finished_at_ms,
-        response=response,
-        variables=variables,
-        nodes=tuple(NodeView(**view) for view in nodes.values()),
-        failed_nodes=tuple(view["key"] for view in nodes.values() if view["status"] == "failed"),
+        response=projection.response,
+        variables=projection.variables or {},
+        nodes=tuple(outputs.put_into(node_view(plan, state), state.output_seq) for state in projection.nodes.values()),
+        failed_nodes=tuple(
+            join_key(state.node, state.path) for state in projection.nodes.values() if state.status == "failed"
+        ),
         waits=waits,
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
     )
 
 
-def note(
-    plan: Plan, nodes: dict[tuple[str, str], dict[str, Any]], record: Record, data: dict[str, Any], output: Any
-) -> None:
-    assert record.node is not None
-    view = nodes.get((record.node, record.path))
-    if view is None:
-        number = plan.node_index(record.node)
-        view = nodes[(record.node, record.path)] = {
-            "key": f"{record.node}@{record.path}" if record.path else record.node,
-            "node": record.node,
-            "block": plan.nodes[number].block if number is not None else record.node,
-            "path": record.path,
-            "status": "running",
-            "attempt": record.attempt,
-        }
-    match record.type:
-        case "node.started":
-            view |= {"status": "running", "attempt": record.attempt}
-            view.setdefault("started_at_ms", record.at_ms)
-            return
-        case "node.succeeded" | "region.exited":
-            view |= {"status": "succeeded", "route": data.get("route", "out"), "output": output}
-            if data.get("cached"):
-                view["cached"] = True
-        case "region.sized":
-            view |= {"status": "succeeded", "output": {"count": data["count"]}}
-        case "node.failed":
-            _note_loss(view, data["error"])
-            stopped = data["error"]["code"] == "cancelled" and data.get("route") is None
-            status = "cancelled" if stopped else "failed"
-            view |= {"status": status, "error": data["error"], "route": data.get("route")}
-        case "node.skipped":
-            view |= {"status": "skipped", "reason": data["reason"]}
-        case "retry.scheduled":
-            _note_loss(view, data["error"])
-            view |= {"status": "retrying", "error": data["error"]}
-            return
-        case "wait.opened" if data["kind"] == "attention":
-            view |= {"status": "needs_attention", "lost": view.get("lost", 0) + 1}
-            return
-        case "wait.opened":
-            view |= {"status": "waiting"}
-            if "child" in data:
-                view["child"] = data["child"]
-            return
-        case "wait.closed":
-            if data["outcome"] != "cancelled":
-                return
-            view |= {"status": "cancelled"}
-        case _:
-            return
-    view["finished_at_ms"] = record.at_ms
+def node_view(plan: Plan, state: NodeState) -> NodeView:
+    """Without its output; of the start of a container that is the number of scopes, which its event says."""
+    number = plan.node_index(state.node)
+    return NodeView(
+        key=join_key(state.node, state.path),
+        node=state.node,
+        block=plan.nodes[number].block if number is not None else state.node,
+        path=state.path,
+        status=state.status,
+        attempt=state.attempt,
+        started_at_ms=state.started_at_ms,
+        finished_at_ms=state.finished_at_ms,
+        route=state.left_by if state.scopes is None else None,
+        reason=state.reason,
+        error=state.error,
+        output=None if state.scopes is None else {"count": state.scopes},
+        lost=state.lost,
+        cached=state.cached,
+        child=state.child,
+    )
 
 
-def _note_loss(view: dict[str, Any], error: Mapping[str, Any]) -> None:
-    """A loss that was asked about was counted when the question was put."""
-    if error["code"] == LOST and view["status"] != "needs_attention":
-        view["lost"] = view.get("lost", 0) + 1
+class _Outputs:
+    """Those of a view, by the event that has them: in the order of the journal, as long as they fit."""
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        self._left_bytes = OUTPUTS_MAX_BYTES
+        self._values: dict[int, Any] = {}
+        self._cut: dict[int, int] = {}  # sizes of those that do not fit
+
+    async def add(self, record: Record) -> None:
+        size = len(record.output) if record.output is not None else data_of(record).get("size", 0)
+        if size > self._left_bytes:
+            self._cut[record.seq] = size
+            return
+        self._left_bytes -= size
+        output = await output_of(self._store, record)
+        self._values[record.seq] = None if output is None else orjson.loads(output)
+
+    def put_into(self, view: NodeView, seq: int | None) -> NodeView:
+        if seq is None:
+            return view
+        if seq in self._cut:
+            return msgspec.structs.replace(view, output_size=self._cut[seq], output_truncated=True)
+        return msgspec.structs.replace(view, output=self._values[seq])

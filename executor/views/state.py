@@ -5,21 +5,19 @@ from __future__ import annotations
 from typing import Any
 
 import msgspec
-import orjson
 from msgspec import Struct
 
 from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.core.evolve import evolve
-from executor.core.state import RunPhase, State
+from executor.core.state import State
 from executor.journal.codec import Codec
+from executor.journal.projection import Entry, Projection
+from executor.journal.reader import read
 from executor.store.contract import Store
 from executor.store.rows import RunRow
-from executor.values import variables as paths
 from executor.views import NodeView
-from executor.views.run import note
-
-PAGE = 1_000  # records folded without letting others have the event loop
+from executor.views.run import node_view
 
 
 class OpenWait(Struct, frozen=True, omit_defaults=True):
@@ -89,25 +87,12 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
-    nodes: dict[tuple[str, str], dict[str, Any]] = {}
-    variables: dict[str, Any] = orjson.loads(orjson.dumps(plan.variables))
+    projection = Projection(plan.variables)
     at_ms = row.created_at_ms
-    while state.seq < upto:
-        records = await store.read_events(row.id, state.seq, min(PAGE, upto - state.seq))
-        if not records:
-            break
-        for record in records:
-            evolve(plan, state, codec.to_event(record))
-            data: dict[str, Any] = orjson.loads(record.data) if record.data else {}
-            if record.type == "variables.patched":
-                paths.apply(variables, data["ops"])
-            elif record.node is not None:
-                note(plan, nodes, record, data, None)
-        at_ms = records[-1].at_ms
-    if state.ended is not None:
-        for view in nodes.values():
-            if view["status"] in ("running", "retrying", "waiting", "needs_attention"):
-                view["status"] = "cancelled"
+    async for record in read(store, row.id, upto=upto):
+        evolve(plan, state, codec.to_event(record))
+        projection.apply(Entry.of(record))
+        at_ms = record.at_ms
     return RunState(
         run=row.id,
         workflow=row.workflow,
@@ -115,10 +100,10 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
         seq=state.seq,
         last_seq=row.seq,
         at_ms=at_ms,
-        status=row.status if state.seq == row.seq else _status(state),
+        status=row.status if state.seq == row.seq else projection.status,
         phase=state.phase.name.lower(),
         error=None if state.error is None else msgspec.to_builtins(state.error),
-        nodes=tuple(NodeView(**view) for view in nodes.values()),
+        nodes=tuple(node_view(plan, node) for node in projection.nodes.values()),
         waits=tuple(
             OpenWait(codec.key_text(key), wait.attempt, wait.kind, wait.due_ms, wait.on_expire)
             for key, wait in state.waits.items()
@@ -136,19 +121,9 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
             )
             for (path, region), container in state.containers.items()
         ),
-        variables=variables,
+        variables=projection.variables or {},
         due_ms=state.due_ms(),
     )
-
-
-def _status(state: State) -> str:
-    """What the row said then: claims and leases are not in the journal, so the time between two of them counts as
-    running."""
-    if state.ended is not None:
-        return state.ended
-    if state.parked:
-        return "waiting"
-    return "queued" if state.phase is RunPhase.NEW or state.seq == 1 else "running"
 
 
 def _ready(codec: Codec, state: State) -> tuple[str, ...]:

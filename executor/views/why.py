@@ -5,19 +5,29 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from compiler.keys import NodeKey, parse_key
+from compiler.keys import NodeKey, format_key, parse_key, split_key
 from compiler.plan import Plan
-from executor.core.events import Event
+from executor.core.events import (
+    Event,
+    NodeFailed,
+    NodeSkipped,
+    NodeSucceeded,
+    RegionExited,
+    RegionSized,
+    RunStarted,
+    ScopesOpened,
+)
 from executor.core.evolve import evolve
-from executor.core.explain import ended, explain, led_to
+from executor.core.explain import explain
 from executor.core.state import DECIDED, State, Status
 from executor.errors import NotFound
-from executor.journal.codec import Codec
+from executor.journal.codec import Codec, data_of
+from executor.journal.projection import Decision, decision
+from executor.journal.reader import read
 from executor.store.contract import Store
-from executor.store.rows import RunRow
+from executor.store.rows import Record, RunRow
 from executor.views import Why
 
-PAGE = 10_000
 # A block in a loop of a thousand iterations is decided a thousand times: the last ones are told.
 ENDED_MAX = 100
 
@@ -27,17 +37,16 @@ async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: in
     codec = Codec(plan)
     told: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
     causes: dict[NodeKey, list[str]] = {}
-    ids = () if node is None else _numbers(plan, node.partition("@")[0])
+    ids = () if node is None else _numbers(plan, split_key(node)[0])
 
-    def note(event: Event) -> None:
-        for key, cause in led_to(plan, event):
+    def note(record: Record, event: Event) -> None:
+        decided = decision(record.type, data_of(record))
+        for key, cause in led_to(plan, event, decided):
             if key[1] in ids:
                 causes.setdefault(key, []).append(cause)
-        found = ended(plan, event)
-        if found is not None and found[0][1] in ids:
-            key, (word, reasons) = found
-            because = causes.pop(key, []) if word == "succeeded" else []
-            told[key] = word, (*(f"it ran because {cause}" for cause in because), *reasons)
+        if decided is not None and (key := key_of_decided(event))[1] in ids:
+            because = causes.pop(key, []) if decided.status == "succeeded" else []
+            told[key] = decided.status, (*(f"it ran because {cause}" for cause in because), *reasons(plan, event))
 
     state = await state_of(store, plan, row, seq, note if ids else None)
     keys = _asked(plan, state, node, list(told)[-ENDED_MAX:])
@@ -45,22 +54,101 @@ async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: in
 
 
 async def state_of(
-    store: Store, plan: Plan, row: RunRow, seq: int | None = None, see: Callable[[Event], None] | None = None
+    store: Store, plan: Plan, row: RunRow, seq: int | None = None, see: Callable[[Record, Event], None] | None = None
 ) -> State:
     """What the journal folds to, up to event `seq` (now). `see` is shown each event."""
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
-    while state.seq < upto:
-        records = await store.read_events(row.id, state.seq, min(PAGE, upto - state.seq))
-        if not records:
-            break
-        for record in records:
-            event = codec.to_event(record)
-            evolve(plan, state, event)
-            if see is not None:
-                see(event)
+    async for record in read(store, row.id, upto=upto):
+        event = codec.to_event(record)
+        evolve(plan, state, event)
+        if see is not None:
+            see(record, event)
     return state
+
+
+def led_to(plan: Plan, event: Event, decided: Decision | None) -> list[tuple[NodeKey, str]]:
+    """What the event makes live: nodes that an edge of the decided node leads to, or that a new scope begins with, each
+    with a sentence that says so."""
+    if isinstance(event, RunStarted):
+        return [(((), number), "the run started here") for number in plan.regions[0].entries]
+    if isinstance(event, ScopesOpened):
+        region = plan.regions[plan.nodes[event.key[1]].body]
+        path = event.key[0]
+        word = "iteration" if region.kind == "loop" else "branch"
+        return [
+            (((*path, (plan.nodes[event.key[1]].body, index)), number), f"{word} {index} of '{region.id}' started")
+            for index in range(event.first, event.first + event.count)
+            for number in region.entries
+        ]
+    if decided is None or decided.route is None:
+        return []
+    path, number = key = key_of_decided(event)
+    how: str = "was skipped" if decided.status == "skipped" else decided.status
+    if decided.route not in ("out", "error"):
+        how = f"took branch '{decided.route}'"
+    return [
+        ((path, edge.target), f"'{format_key(plan, key)}' {how}")
+        for edge in plan.nodes[number].out
+        if edge.handle == decided.route
+    ]
+
+
+def key_of_decided(event: Event) -> NodeKey:
+    key: NodeKey = event.key  # type: ignore[union-attr]  # what decides a node names it
+    return key
+
+
+def reasons(plan: Plan, event: Event) -> tuple[str, ...]:
+    """What the event that decided a node says about it."""
+    match event:
+        case NodeSucceeded():
+            return _success(event)
+        case RegionSized():
+            return () if event.count else ("there was nothing to run",)
+        case RegionExited():
+            return ("its output is reused from an earlier run",) if event.reused else ()
+        case NodeSkipped(reason="pruned"):
+            last = f": the last possible path ended at '{format_key(plan, event.because)}'" if event.because else ""
+            return (f"no branch led here{last}",)
+        case NodeSkipped():
+            why = "its skip_if was true" if event.reason == "skip_if" else "it expired without an answer"
+            return (f"{why}, so it was skipped and its output is null",)
+        case NodeFailed():
+            return _failure(plan, event)
+        case _:
+            return ()
+
+
+def _success(event: NodeSucceeded) -> tuple[str, ...]:
+    found = []
+    if event.reused:
+        found.append("its output is reused from an earlier run")
+    if event.cached:
+        found.append("its output comes from the cache")
+    if not event.reused and not event.cached:
+        found.append(f"attempt {event.attempt} succeeded")
+    if event.route is None:
+        found.append("no case was true, so no branch was taken")
+    elif event.route != "out":
+        found.append(f"it took branch '{event.route}'")
+    return tuple(found)
+
+
+def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
+    said = f"{event.error.code}: {event.error.message}"
+    match event.route, event.caught:
+        case "error", _:
+            return said, "its error handle is connected, so the run continued there"
+        case str(), _:
+            return said, "on_error is continue, so the run continued with null as its output"
+        case _, (what, path):
+            region = plan.regions[path[-1][0]]
+            given_up = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
+            return said, f"{given_up} was stopped because of it, and the run continued"
+        case _:
+            return (said,)
 
 
 def _numbers(plan: Plan, text: str) -> list[int]:

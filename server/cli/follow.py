@@ -15,6 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
+from executor.journal.projection import OPEN, status_after
 from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
 from server.client import PASSING, PATIENCE_S, ApiError, ServerUnreachable
 
@@ -29,16 +30,6 @@ AGAIN_S = 1.0  # between two tries of a server that is away
 CHILDREN_LOOK_S = 1.0  # what children do is not in the run's own events
 LIVE_ROWS_MAX = 20  # a short terminal has 24 lines
 FAILED_SHOWN = 10
-STATUS_BY_EVENT = {
-    "node.started": "running",
-    "node.succeeded": "succeeded",
-    "node.failed": "failed",
-    "node.skipped": "skipped",
-    "retry.scheduled": "retrying",
-    "wait.opened": "waiting",
-    "region.sized": "succeeded",
-    "region.exited": "succeeded",
-}
 
 
 async def follow(client: WeftClient, run: str, *, as_json: bool = False) -> str:
@@ -111,12 +102,12 @@ class Progress:
         self._counts: dict[str, int] = {}
 
     def take(self, event: Event) -> None:
-        status = STATUS_BY_EVENT.get(event.type)
-        if status is None or event.key is None or event.type == "node.skipped":
+        status = status_after(event.type, event.data)
+        if status is None or event.key is None or status == "skipped":
             return
         # A node that starts again (a retry, the next test of a loop) moves to the end, where it is seen.
         _, started, _, _ = self._rows.pop(event.key, ("", event.at, None, ""))
-        ended = event.at if status in ("succeeded", "failed") else None
+        ended = None if status in OPEN else event.at
         self._rows[event.key] = (status, started, ended, event_detail(event))
 
     def table(self, now_ms: int) -> Table:

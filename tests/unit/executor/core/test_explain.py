@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from executor.core.events import ErrorInfo, NodeFailed, NodeSkipped, NodeStarted, NodeSucceeded
-from executor.core.explain import ended
 from tests.unit.executor.core.story import T0, Story, block, parallel
 
 
@@ -44,43 +42,6 @@ def test_a_container_counts_its_scopes() -> None:
     s.done("a@fan[0]")
     assert s.why("fan:end") == ("pending", ("1 of 3 branches done, 2 open",))
     assert s.why("a@fan[0]") == ("closed", ("its iteration or branch has ended",))
-
-
-def test_what_decided_a_node_says_how() -> None:
-    s = Story({"a": "b", "b": ""})
-    here, last = ((), s.number("b")), ((), s.number("a"))
-    error = ErrorInfo("boom", "it broke")
-    told = [
-        ended(s.plan, event)
-        for event in (
-            NodeSucceeded(here, 1, "yes", reused=True, cached=True),
-            NodeSucceeded(here, 1, None),
-            NodeSkipped(here, "expired"),
-            NodeSkipped(here, "pruned", last),
-            NodeFailed(here, 1, error),
-            NodeFailed(here, 1, ErrorInfo("cancelled", "no")),
-            NodeStarted(here, 1),
-        )
-    ]
-    assert told == [
-        (
-            here,
-            (
-                "succeeded",
-                (
-                    "its output is reused from an earlier run",
-                    "its output comes from the cache",
-                    "it took branch 'yes'",
-                ),
-            ),
-        ),
-        (here, ("succeeded", ("attempt 1 succeeded", "no case was true, so no branch was taken"))),
-        (here, ("skipped", ("it expired without an answer, so it was skipped and its output is null",))),
-        (here, ("skipped", ("no branch led here: the last possible path ended at 'a'",))),
-        (here, ("failed", ("boom: it broke",))),
-        (here, ("cancelled", ("cancelled: no",))),
-        None,
-    ]
 
 
 def test_a_branch_that_is_not_open_yet_says_how_many_are() -> None:

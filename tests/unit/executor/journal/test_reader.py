@@ -9,41 +9,13 @@ import pytest
 from executor.errors import CorruptJournal
 from executor.journal import reader
 from executor.journal.reader import FIRST_PAGE, PAGE, PAGE_BYTES, output_of, read
-from executor.store.rows import EventFilter, Record
+from executor.store.rows import Record
+from tests.support.record_store import RecordStore
 
 
-class Journal:
-    """Run `r` with the records it was made with; notes the size of each page that was asked for."""
-
-    def __init__(self, records: list[Record]) -> None:
-        self.records = records
-        self.limits: list[int] = []
-        self.blobs: dict[str, bytes] = {}
-
-    async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
-        assert run_id == "r"
-        self.limits.append(limit)
-        return self.records[after : after + limit]
-
-    async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
-        self.limits.append(where.limit)
-        found = [
-            record
-            for record in self.records
-            if where.node in (None, record.node) and (not where.types or record.type in where.types)
-        ]
-        return [record for record in found if record.seq > where.after][: where.limit], len(found)
-
-    async def get_blob(self, hash: str) -> bytes | None:
-        return self.blobs.get(hash)
-
-    async def get_plan(self, hash: str) -> bytes | None:
-        return None
-
-
-def journal(count: int, output: bytes | None = None) -> Journal:
+def journal(count: int, output: bytes | None = None) -> RecordStore:
     types = ("node.started", "node.succeeded")
-    return Journal([Record(n, n, types[n % 2], "ab"[n % 3 % 2], "", 1, None, output) for n in range(1, count + 1)])
+    return RecordStore([Record(n, n, types[n % 2], "ab"[n % 3 % 2], "", 1, None, output) for n in range(1, count + 1)])
 
 
 async def seqs(found: reader.Records) -> list[int]:
