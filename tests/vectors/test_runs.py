@@ -1,0 +1,112 @@
+"""The recorded streams: the projection says of each event what was recorded, and so do the views in SQL."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import closing
+from typing import Any, get_args
+
+import orjson
+import pytest
+
+from executor.core.events import Event
+from executor.journal.projection import ASIDE, NodeState, Projection, status_after
+from executor.store.migrate import packaged_migrations
+from executor.store.rows import TERMINAL
+from tests.vectors.streams import Json, entry, expected, load
+
+STREAMS = load()
+STREAM = pytest.mark.parametrize("stream", STREAMS, ids=[stream["name"] for stream in STREAMS])
+
+
+@STREAM
+def test_each_event_means_what_was_recorded(stream: Json) -> None:
+    assert expected(stream["events"]) == stream["expected"]
+
+
+def test_the_streams_have_every_event_that_changes_a_node() -> None:
+    seen = {event["type"] for stream in STREAMS for event in stream["events"]}
+    data = {"error": {"code": ""}, "kind": "", "outcome": ""}
+    types = {str(cls.__struct_config__.tag) for cls in get_args(Event)}
+    assert {type for type in types - ASIDE if status_after(type, data) is not None} <= seen
+
+
+# --- the views of the database ---
+
+
+@pytest.fixture
+def db() -> Iterator[sqlite3.Connection]:
+    with closing(sqlite3.connect(":memory:")) as db:
+        for migration in packaged_migrations():
+            db.executescript(migration.sql)
+        yield db
+
+
+@STREAM
+def test_the_views_in_sql_agree_after_each_event(db: sqlite3.Connection, stream: Json) -> None:
+    run = Projection()
+    add_run(db)
+    for event in stream["events"]:
+        add_event(db, event)
+        run.apply(entry(event))
+        db.execute("UPDATE runs SET status = ?", (run.status,))
+        over = run.status in TERMINAL
+        keys = {(node, path): row for node, path, *row in db.execute(NODES)}
+        assert keys == {key: node_row(state, over) for key, state in run.nodes.items()}, event["seq"]
+        tries = {(node, path, attempt): row for node, path, attempt, *row in db.execute(ATTEMPTS)}
+        assert tries == dict(attempt_rows(run)), event["seq"]
+
+
+NODES = "SELECT node, path, status, attempts, started_at_ms FROM nodes"
+# A container's end leaves without an attempt; the projection counts that as the end of its last one, the view does not.
+ATTEMPTS = (
+    "SELECT node, path, attempt, outcome, started_at_ms, finished_at_ms FROM attempts WHERE node NOT LIKE '%:end'"
+)
+
+
+def node_row(state: NodeState, over: bool) -> list[Any]:
+    """What the view `nodes` says. It is older than three distinctions: it knows no question about a lost attempt, says
+    failed of an attempt that was stopped, and running of a node whose wait was taken back, until the run ends."""
+    status: str = state.status
+    if status == "needs_attention":
+        status = "waiting"
+    elif status == "cancelled" and state.decided_seq is not None:
+        status = "failed"
+    elif status == "cancelled" and not over:
+        status = "running"
+    return [status, state.attempt, state.started_at_ms]
+
+
+def attempt_rows(run: Projection) -> Iterator[tuple[tuple[str, str, int], list[Any]]]:
+    outcomes = {"retrying": "retried", "succeeded": "succeeded", "skipped": "skipped", "failed": "failed"}
+    for (node, path), state in run.nodes.items():
+        for attempt in state.attempts.values():
+            if attempt.attempt == 0 or node.endswith(":end"):
+                continue
+            outcome, finished = outcomes.get(attempt.status), attempt.finished_at_ms
+            if attempt.status == "cancelled":  # stopped, or its wait was taken back, which the view does not look at
+                outcome, finished = ("failed", finished) if attempt.error is not None else (None, None)
+            yield (node, path, attempt.attempt), [outcome, attempt.started_at_ms, finished]
+
+
+def add_run(db: sqlite3.Connection) -> None:
+    db.execute(
+        "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
+        " VALUES ('r', 'w', 'p', 'queued', 0, 0, 0, '', 0, x'7b7d')"
+    )
+
+
+def add_event(db: sqlite3.Connection, event: Json) -> None:
+    db.execute(
+        "INSERT INTO events (run_id, seq, at_ms, type, node, path, attempt, data) VALUES ('r', ?, ?, ?, ?, ?, ?, ?)",
+        (
+            event["seq"],
+            event["at"],
+            event["type"],
+            event["node"],
+            event["path"],
+            event["attempt"],
+            orjson.dumps(event["data"]),
+        ),
+    )
