@@ -180,7 +180,7 @@ class Engine:
     async def stop_working(self, grace_s: float = 8.0) -> None:
         """Start nothing more, free the leases; everything else still works, but no write waits long for a lock of
         others. Running handlers get `grace_s` to end."""
-        self.store.hurry()
+        self.store.stop_retrying()
         await self.schedules.scheduler.stop()
         await self.notifications.stop()
         await self.upkeep.stop()
@@ -599,7 +599,7 @@ class Engine:
 
     def check_file(self) -> None:
         """Waits for nothing. Raises DatabaseReplaced when the database was deleted or replaced under this process."""
-        self.store.check_file()
+        self.store.check_identity()
 
     async def healthy(self) -> None:
         """Raises when the database cannot be read. Does not wait for writes of this or another process."""

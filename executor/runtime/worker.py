@@ -127,7 +127,7 @@ class Worker:
                     self._begin(row)
                 if rows:
                     continue
-                due_ms = await store.next_due(clock.now_ms()) if room > 0 else None
+                due_ms = await store.next_due() if room > 0 else None
             except StoreError as error:
                 if count := self._failed.due(error.code):
                     log.error("claiming failed %d times: %s", count, error)
@@ -151,9 +151,9 @@ class Worker:
         longest_ms = max(2 * self._lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
         clock = self._parts.clock
         asked_ms = clock.now_ms()
-        mended = await self._parts.store.mend_clock(asked_ms, longest_ms)
-        if asked_ms + mended.ahead_ms > clock.now_ms():  # else others wrote what is of a later time while this waited
-            log.warning("the clock was set back: %d runs had leases or due times in the future", mended.runs)
+        repair = await self._parts.store.repair_clock_skew(asked_ms, longest_ms)
+        if asked_ms + repair.ahead_ms > clock.now_ms():  # else others wrote what is of a later time while this waited
+            log.warning("the clock was set back: %d runs had leases or due times in the future", repair.runs)
 
     async def _sleep(self, seconds: float) -> None:
         try:

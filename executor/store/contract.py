@@ -1,92 +1,96 @@
-"""The store contract, in prose. `tests/conformance/store` is its test; every backend must pass it.
+"""The store contract. `tests/conformance/store` tests it; every backend must pass.
 
-1. Everything a method reports as done is on disk when it returns (SQLite: synchronous=FULL).
-2. Every multi-row change is one transaction: all or nothing, also over kill -9.
-3. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. `append` states the seq it
-   expects and the epoch it holds; if either differs nothing is written and `Fenced` is raised.
-4. A run has at most one live lease. `claim` raises the epoch; every later write of an older epoch raises Fenced.
-5. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, empty inbox): an answer
-   cannot be lost while the owner goes to sleep.
-   A run that was told to cancel (`cancel_run`, `Append.cancels`) ends only when its owner has taken that out of the
-   inbox: else `append` writes nothing and raises Unheard.
-6. A wait is answered once. The winner's row and the inbox fact are one transaction; all others see who won and when.
-7. Readers never wait for the writer and never see half a transaction.
-8. Bytes go in and come out unchanged; the store never looks inside `document`, `ir`, `data`, `output`, `fact`.
+Every store
 
-Workflows: numbered versions of a document, of which one is active.
+ 1. What a method reports as done survives a crash of the process and of the machine.
+ 2. Each change of several rows is one transaction: all or nothing, also over kill -9.
+ 3. Readers never wait for writers and never see half a transaction.
+ 4. Any number of processes may have a store open on one database. Every rule holds over all of them: a change that
+    depends on what it found fails, or changes nothing, when another process was first. None relies on a single writer,
+    on where a row lies, or on files.
+ 5. Times are Unix milliseconds and always come from the caller; the store has no clock and no policy. Times of
+    different processes may differ, and rows may have equal times: each order of a list is completed by ids, or is the
+    order of numbers that the store gives out (`seq`, `n`). Ids, names and paths are ordered by code point.
+ 6. Bytes that go in come out unchanged. The store looks into them for three names only: `blob` in a record's `data`,
+    `source_run` in that of a run's first record, and `plan` in a fact of type `migrate`.
 
-28. Of the versions of a workflow one is active: the one stored last, or an older one that was stored or activated
-    again. It is what runs where no version is named. Its triggers are written in the transaction that makes it active.
-29. `delete_workflow` takes the active version, schedules and webhooks of a name in one transaction, and only while no
-    run of it is open. The versions stay for the runs that ended; the next one stored under the name counts on from
-    them. `delete_orphans` takes them when the last run of the name is gone.
+The journal
 
-Messages about waits on their way out: an outbox, written in the append that opens the wait.
+ 7. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. There is no order over the events
+    of several runs. `append` states the seq that it expects and the epoch that it holds; if either differs, nothing is
+    written and Fenced is raised.
+ 8. A run has at most one live lease. `claim` raises the epoch; every later write with an older epoch raises Fenced.
+ 9. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, same seq, empty inbox):
+    an answer cannot be lost while the owner goes to sleep.
+10. A run with a cancel request (`cancel_run`, `Append.cancels`) ends only when its owner has consumed it from the
+    inbox; else `append` writes nothing and raises Unheard.
+11. A run that is claimed below one that has a cancel request, or has ended, has `orphaned` set.
+12. A run moves to another plan (`Append.move`) in the append that says so: its row and its journal never disagree.
+13. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs as soon as it exists,
+    and at that time the other runs exist: nothing that it refers to can have been deleted.
 
-9.  A message is there if and only if its wait is: both are one transaction.
-10. `claim_notifications` gives a message to one caller; nobody else gets it before `lease_ms` have passed. Each claim
-    is one attempt. A message whose wait is not open any more is never given out: it is `cancelled`.
-11. `settle_notification` counts only for the attempt that was claimed last: who slept through its lease changes
+Waits, and messages about them
+
+14. A wait is closed once. Its row and the fact in the inbox are one transaction; later callers get the row of the
+    first.
+15. A message exists if and only if its wait does: both are written in one transaction.
+16. `claim_notifications` gives a message to one caller, and to no other before `lease_ms` have passed. Each claim is
+    one attempt. A message whose wait is closed is not claimed: it becomes `cancelled`.
+17. `settle_notification` counts only for the attempt that was claimed last: a caller whose lease lapsed changes
     nothing.
 
-Runs that other runs started. The rows are in the table of runs: `parent_run_id`, and in `parent_key` the id of the
-wait that the child's end closes.
+Child runs: rows in the table of runs, with `parent_run_id`, and in `parent_key` the id of the wait that the child's end
+closes
 
-12. A child is there if and only if its wait is: both are one transaction (`Append.children`), and a wait has one child.
-13. What one run tells another (`Append.posts`: the end of a child, a cancel on its way down) lies in the other's inbox
-    if and only if the append is on disk. A run that has ended is told nothing more.
-27. The runs below one root are its family, and its row is changed in the transactions that change them: `runs` made so
-    far, `open` ones, `bytes` of outputs. A child that would be one too many (`Append.family_max`) is not made, nor is
-    anything else of its append. The family is over when its root is told to cancel, or ends.
-28. A run that is claimed below one that was told to cancel, or has ended, is said to be `orphaned`.
+18. A child exists if and only if its wait does: both are one transaction (`Append.children`), and a wait has one child.
+19. What one run sends to another (`Append.posts`, `Append.cancels`: the end of a child, a cancel on its way down) is in
+    the other's inbox if and only if the append is stored. A run that has ended receives nothing.
+20. The runs below one root are its family, and its row is changed in the transactions that change them: `runs` made so
+    far, `open` ones, `bytes` of outputs. If a child would be one too many (`Append.family_max`), nothing of its append
+    is written. The family is over when its root gets a cancel request, or ends.
 
-Results that later runs may take over instead of running a block again.
+Cached results and checkpoints
 
-14. A row is written in the append that records the success it came from (`Append.cached`), so it never holds what no
-    journal has. A second row of the same key takes the place of the first.
-15. What has expired is never found; `delete_expired_cache` takes it off the disk.
+21. A cached result is written in the append that records the success it came from (`Append.cached`), so the cache never
+    holds what no journal has. A second row of the same key replaces the first.
+22. An expired result is never found; `delete_expired_cache` deletes its row.
+23. `put_checkpoint` names the epoch of the run's owner; if that is not the run's, or the run has ended, nothing is
+    written and Fenced is raised. A node key has one checkpoint, the last; it is no event, and `seq` stays. It is
+    deleted with its run.
 
-How far an attempt came: what it wants the attempt that follows to know. No event, and `seq` stays.
+Workflows: numbered versions of a document
 
-26. `put_checkpoint` names the epoch of the run's owner; if that is not the run's, or the run has ended, nothing is
-    written and `Fenced` is raised. A node key has one checkpoint, the last. It is deleted with its run.
+24. One version of a workflow is active: the one stored last, or an older one that was stored or activated again. It
+    runs where no version is named.
+25. The triggers of a document are written in the transaction that makes its version active. What people set (`enabled`)
+    and what happened (`last_run_id`, the secret's generation) outlives a version.
+26. `delete_workflow` deletes the active version, schedules and webhooks of a name in one transaction, and only while no
+    run of it is open. The versions stay for the runs that ended; the next one stored under the name counts on from
+    them. `delete_orphans` deletes them when the last run of the name has been deleted.
 
-What starts runs without a person: schedules and webhooks, as the store keeps them.
+Schedules and webhooks
 
-16. One moment of a schedule starts one run, whoever asks: `fire` names the moment it expects, moves the schedule on and
-    creates the run in one transaction; if the moment has gone nothing is written.
-17. A delivery starts one run: a delivery with the id or the digest of one before is not stored, and its run is named.
-    Nor is one to a webhook that has been changed, switched off or deleted since the request was judged by it. Ids are
-    remembered for a day at least; digests of `github`, whose signature has no time in it, for as long as the webhook is
-    there and its secret's generation is the same.
-18. The triggers of a document are written in the transaction that makes its version the active one. What people set
-    (`enabled`) and what happened (`last_run_id`, the secret's generation) outlives a version.
-25. Of requests that were refused there is one row for each webhook and reason, and none of a webhook that is not there.
+27. One fire time of a schedule starts one run, whichever process asks: `fire` names the time that it expects, moves the
+    schedule on and creates the run in one transaction. If another process was first, nothing is written.
+28. A delivery starts one run: a delivery with the id or the digest of an earlier one is not stored, and the run of that
+    one is returned. Nor is one to a webhook that was changed, switched off or deleted after the request was checked
+    against it. Ids are remembered for at least a day; digests of `github`, whose signature contains no time, as long as
+    the webhook exists and its secret's generation is the same.
+29. Of refused requests there is one row for each webhook and reason, and none of a webhook that does not exist.
 
-Deleting what is not needed any more: runs that have ended, and the plans, documents, blobs and versions of deleted
-workflows that only they used.
+Deletion
 
-19. `delete_runs` takes a run with everything that is its own in one transaction: nobody ever sees half a run. It
-    decides itself, in that transaction, whether a run may go: it has ended, no child of it is open, and no open run
+30. `delete_runs` deletes a run with everything that belongs to it in one transaction: no reader sees half a run. It
+    decides in that transaction whether a run may be deleted: it has ended, no child of it is open, and no open run
     takes over results of it.
-20. A child goes after its parent, never before it: who looks at a parent finds its children.
-21. `delete_orphans` takes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
-    plan that a request in an inbox asks a run to move to is referred to. It takes the versions of a deleted workflow
-    when there is no run of its name.
+31. A child is deleted after its parent, never before it, so a reader of a parent finds its children.
+32. `delete_orphans` deletes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
+    plan that a fact in an inbox asks a run to move to is referred to.
 
-Runs that are made from other runs, and runs that change their plan.
+Sessions: one row for each browser that is signed in, by the hash of what it holds; the server decides how long it lasts
 
-23. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs from the moment it is
-    there, and the other runs are there at that moment: nothing it refers to can have been deleted.
-24. A run moves to another plan (`Append.move`) in the append that says so: its row and its journal never disagree.
-
-Who is signed in: one row for each browser, by the hash of what it holds. How long a session lasts is the server's
-business.
-
-27. A session that was deleted is never found again. `seen_at_ms` only grows, and seeing a session does not bring back
-    one that is gone. Of more than SESSIONS_MAX those seen longest ago are deleted.
-
-Times are Unix milliseconds and always come from the caller. The store has no clock and no policy.
+33. A session that was deleted is never found again. `seen_at_ms` only grows, and seeing a session does not bring back
+    one that was deleted. Of more than SESSIONS_MAX, those seen longest ago are deleted.
 """
 
 from __future__ import annotations
@@ -103,6 +107,7 @@ from executor.store.rows import (
     CacheRow,
     CheckpointRow,
     ChildRow,
+    ClockRepair,
     Declared,
     DeletedWorkflow,
     DeliveryRow,
@@ -115,7 +120,6 @@ from executor.store.rows import (
     FireRow,
     InboxRow,
     LastRun,
-    Mended,
     NewRun,
     NotificationRow,
     NotificationStatus,
@@ -138,8 +142,22 @@ from executor.store.rows import (
 )
 
 
+class ContentStore(Protocol):
+    """What is stored by its hash, once."""
+
+    async def get_plan(self, hash: str) -> bytes | None: ...
+
+    async def put_plan(self, hash: str, plan: bytes) -> None:
+        """Store a plan that no run has yet; once, by hash."""
+
+    async def get_document(self, hash: str) -> bytes | None:
+        """The document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
+
+    async def get_blob(self, hash: str) -> bytes | None: ...
+
+
 class WorkflowStore(Protocol):
-    """The part of a Store that this topic adds."""
+    """Versions of documents."""
 
     async def put_workflow(
         self, name: str, document: bytes, hash: str, now_ms: int, declared: Declared | None = None
@@ -169,222 +187,17 @@ class WorkflowStore(Protocol):
         """Newest first, below `before`; [] for a workflow that was deleted."""
 
     async def delete_workflow(self, name: str) -> DeletedWorkflow | None:
-        """See rule 29. Drafts of it are based on nothing from then on. None: there is no such workflow."""
+        """See rule 26. Drafts of it are based on nothing from then on. None: there is no such workflow."""
 
 
-class NotificationStore(Protocol):
-    """The part of a Store that this topic adds."""
+class DraftStore(Protocol):
+    """Documents that are being edited."""
 
-    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        """Pending messages that are due, oldest first: attempts + 1, due again when the lease is over. Before that,
-        pending messages of waits that are closed become `cancelled`."""
-
-    async def settle_notification(
-        self,
-        run_id: str,
-        wait_id: str,
-        n: int,
-        attempt: int,
-        status: NotificationStatus,
-        now_ms: int,
-        due_at_ms: int | None = None,
-        error: str | None = None,
-    ) -> bool:
-        """How attempt number `attempt` ended; `pending` with `due_at_ms`: try again then. False, and nothing changed:
-        another attempt was begun meanwhile."""
-
-    async def next_notification_ms(self) -> int | None:
-        """When the next message is due; None: there is none to send."""
-
-    async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
-        """All messages of these (run id, wait id), in the order of their numbers for each wait."""
-
-
-class ChildStore(Protocol):
-    """The part of a Store that this topic adds. "Below": children, their children, and so on, as long as all of them
-    are open."""
-
-    async def get_family(self, root_id: str) -> FamilyRow | None:
-        """None: it never had a child."""
-
-    async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
-        """Newest first (created_at, id)."""
-
-    async def list_ancestors(self, run_id: str, limit: int = 100) -> list[str]:
-        """The run's parent, the parent's parent and so on; [] for a run that nobody started."""
-
-    async def list_waits_below(self, run_id: str, limit: int = 200) -> list[WaitRow]:
-        """Pending waits of the runs below, oldest first, without those for a child."""
-
-    async def count_active_below(self, run_id: str, now_ms: int) -> int:
-        """Runs below that are queued or running, or are due."""
-
-
-class CacheStore(Protocol):
-    """The part of a Store that this topic adds."""
-
-    async def find_cached(self, key: str, now_ms: int) -> CacheRow | None:
-        """None as well when it has expired (expires_at <= now)."""
-
-    async def clear_cache(self, workflow: str | None = None) -> int:
-        """Forget everything, or what runs of this workflow left. Returns how many rows went."""
-
-    async def delete_expired_cache(self, now_ms: int, limit: int) -> int:
-        """At most `limit` rows that expired before `now_ms`, oldest first. Returns how many went."""
-
-
-class CheckpointStore(Protocol):
-    """The part of a Store that this topic adds."""
-
-    async def put_checkpoint(self, epoch: int, row: CheckpointRow) -> None:
-        """In the place of the one before. Raises Fenced."""
-
-    async def get_checkpoint(self, run_id: str, node: str) -> CheckpointRow | None: ...
-
-
-class TriggerStore(Protocol):
-    """The part of a Store that this topic adds."""
-
-    async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
-        """Make it, or change it: see `merged_schedule` for what stays. Returns the row as it is now."""
-
-    async def get_schedule(self, id: str) -> ScheduleRow | None: ...
-
-    async def list_schedules(self, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
-        """By id."""
-
-    async def switch_schedule(
-        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
-    ) -> ScheduleRow | None:
-        """Switching off forgets a queued moment. What is on keeps the next moment that it has. `times`: the cron and tz
-        that `next_run_at_ms` was reckoned by; a schedule that has others by now is not switched on. Returns the row as
-        it is now. None: no such schedule."""
-
-    async def delete_schedule(self, id: str) -> bool:
-        """Its runs stay."""
-
-    async def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleRow]:
-        """Those with a moment that has come, and those with a queued one and no open run; longest due first."""
-
-    async def next_schedule_ms(self) -> tuple[int | None, bool]:
-        """The earliest `next_run_at_ms`, and whether any moment is queued."""
-
-    async def fire(self, fire: Fire) -> Fired | None:
-        """None, and nothing changed: the schedule is not as the fire expects. See rule 16."""
-
-    async def list_fires(self, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
-        """Newest first."""
-
-    async def put_webhook(self, row: WebhookRow) -> WebhookRow:
-        """Make it, or change it: see `merged_webhook` for what stays. Returns the row as it is now."""
-
-    async def get_webhook(self, id: str) -> WebhookRow | None: ...
-
-    async def list_webhooks(self, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
-        """By id."""
-
-    async def switch_webhook(self, id: str, enabled: bool, now_ms: int) -> WebhookRow | None: ...
-
-    async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
-        """The secret of before is none any more, and what was signed with it need not be remembered."""
-
-    async def delete_webhook(self, id: str) -> bool:
-        """With its deliveries and refusals; its runs stay."""
-
-    async def deliver(
-        self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
-    ) -> tuple[DeliveryRow, RunRow | None]:
-        """The delivery and its run, one transaction. None: it came before, nothing was written, and the first value is
-        the delivery that did. Raises Fenced: the webhook is not as `webhook` any more (but for its last run), and
-        nothing was written."""
-
-    async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
-        """Newest first."""
-
-    async def add_refusals(self, rows: Sequence[RefusalRow]) -> None:
-        """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
-
-    async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
-        """The reason that came last first; at most 50."""
-
-
-class UpkeepStore(Protocol):
-    """The part of a Store that this topic adds."""
-
-    async def find_removable(
-        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
-    ) -> list[Removable]:
-        """Oldest first (created_at, id): runs that ended before this time and may go. `keep`: but for so many of each
-        workflow, the newest that have ended; children follow their parent and are not counted. `after`: a run id,
-        what was created up to it is passed over."""
-
-    async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
-        """One transaction. Returns the ids that went; those that may not go any more, or are not there, stay out."""
-
-    async def delete_orphans(self, limit: int = 1000) -> Orphans:
-        """At most `limit` of each kind, versions of at most `limit` workflows. Nothing went: there are none left."""
-
-    async def count_orphans(self) -> Orphans:
-        """What `delete_orphans` would take in all."""
-
-
-class LifecycleStore(Protocol):
-    """The part of a Store that this topic adds."""
-
-    async def put_plan(self, hash: str, plan: bytes) -> None:
-        """Store a plan that no run has yet; once, by hash."""
-
-
-class SessionStore(Protocol):
-    """The part of a Store that this topic adds."""
-
-    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
-        """A new one. Those that were created, or seen, no later than these times are deleted."""
-
-    async def get_session(self, hash: str) -> SessionRow | None: ...
-
-    async def see_session(self, hash: str, seen_at_ms: int) -> None: ...
-
-    async def delete_session(self, hash: str) -> bool: ...
-
-    async def delete_sessions(self) -> int:
-        """All of them."""
-
-
-class Store(
-    WorkflowStore,
-    NotificationStore,
-    ChildStore,
-    CacheStore,
-    CheckpointStore,
-    TriggerStore,
-    UpkeepStore,
-    LifecycleStore,
-    SessionStore,
-    Protocol,
-):
-    """See the module text. Every method raises DatabaseWriteFailed / DatabaseUnavailable (executor.errors) when the
-    disk says no."""
-
-    async def open(self) -> None:
-        """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
-
-    async def close(self) -> None: ...
-
-    # plans and documents
-    async def get_plan(self, hash: str) -> bytes | None: ...
-
-    async def get_document(self, hash: str) -> bytes | None:
-        """The document of a run that is not one of a stored workflow; see `RunRow.document_hash`."""
-
-    async def get_blob(self, hash: str) -> bytes | None: ...
-
-    # drafts
     async def put_draft(
         self, id: str, expected_rev: int, name: str, document: bytes, now_ms: int, base_version: int | None = None
     ) -> tuple[DraftRow | None, bool]:
         """Revision expected_rev + 1 of a draft; 0 makes a new one, and only then `base_version` counts (of `name`, as
-        base_rev 1). Second value False: nothing was written, the first is the draft as it stands, None: there is
+        base_rev 1). Second value False: nothing was written, the first is the draft as it is, None: there is
         none."""
 
     async def get_draft(self, id: str) -> DraftRow | None: ...
@@ -403,7 +216,8 @@ class Store(
     async def delete_draft(self, id: str, expected_rev: int | None = None) -> bool:
         """False, and nothing changed: no such draft, or its rev moved. Its runs stay."""
 
-    # runs
+
+class RunStore(Protocol):
     async def create_run(self, run: NewRun) -> tuple[RunRow, bool]:
         """Plan, document, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key
         already used for this workflow the stored run is returned and the second value is False."""
@@ -433,6 +247,13 @@ class Store(
     ) -> list[bytes]:
         """Inputs of at most `bytes_max` bytes, repeats included, newest run first."""
 
+    async def output_bytes(self, run_id: str) -> int:
+        """Of all outputs in its journal."""
+
+
+class LeaseStore(Protocol):
+    """Who executes a run, and when it is due."""
+
     async def claim(
         self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
     ) -> list[RunRow]:
@@ -440,27 +261,25 @@ class Store(
         epoch + 1, stalls + 1, status running, started_at kept. `run_id` narrows the claim to one run."""
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
-        """Extend the leases this owner still holds, in one UPDATE. Returns those it still holds."""
-
-    async def output_bytes(self, run_id: str) -> int:
-        """Of all outputs in its journal."""
+        """Extend the leases this owner still holds, all at once. Returns those it still holds."""
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         """Free the lease. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
-        inbox is not empty. next_run_at None: only a fact wakes it. `running`: it goes on as soon as somebody claims
-        it."""
+        inbox is not empty. next_run_at None: only a fact wakes it. `running`: it continues as soon as it is
+        claimed."""
 
-    async def next_due(self, now_ms: int) -> int | None:
+    async def next_due(self) -> int | None:
         """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""
 
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
+    async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
         """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
-        was due at a time that has not come yet, but for runs that wait."""
+        was due at a time that has not come yet, except runs that wait."""
 
-    # the journal
+
+class JournalStore(Protocol):
     async def append(self, change: Append) -> Appended:
-        """Sets stalls to 0. Raises Fenced (lost lease or moved seq), Unheard (it would end the run, which has not heard
-        of a cancel) and LimitExceeded (`family_max`): nothing was written."""
+        """Sets stalls to 0. Raises Fenced (lost lease or moved seq), Unheard (it would end the run, whose cancel
+        request was not consumed) and LimitExceeded (`family_max`): nothing was written."""
 
     async def read_events(self, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:
         """In seq order."""
@@ -468,49 +287,17 @@ class Store(
     async def find_events(self, run_id: str, where: EventFilter) -> tuple[list[Record], int]:
         """A page and the count of all that match ignoring `after` and `limit`."""
 
-    # facts from outside
+
+class InboxStore(Protocol):
+    """What reaches a run from outside."""
+
     async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
 
     async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
         """Append to the inbox and make the run due now. False: no such run, or it has ended."""
 
     async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
-        """As `post_fact`, with a fact that must be taken before the run can end. Of a root the whole family is over."""
-
-    async def find_wait(self, token_hash: str) -> WaitRow | None: ...
-
-    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None: ...
-
-    async def list_waits(
-        self,
-        status: WaitStatus | None = "pending",
-        run_id: str | None = None,
-        limit: int = 200,
-        *,
-        kind: str | None = None,
-        workflow: str | None = None,
-        key: str | None = None,
-        before: tuple[str, str] | None = None,
-    ) -> list[WaitRow]:
-        """Oldest first (opened_at, run id, id), over all runs unless narrowed. `key`: of the node that waits.
-        `before`: run and wait id that ended the page before."""
-
-    async def count_waits(
-        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
-    ) -> dict[str, int]:
-        """By status; a status without waits is not there."""
-
-    async def answer_wait(
-        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
-    ) -> Answered | None:
-        """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
-
-    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
-        """pending -> cancelled once, as `answer_wait` answers. None: no such wait."""
-
-    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
-        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not
-        pending."""
+        """As `post_fact`, with a fact that must be consumed before the run can end. A root's family is then over."""
 
     async def post_signal(
         self,
@@ -537,19 +324,251 @@ class Store(
         received_after_ms: int | None = None,
         limit: int = 200,
     ) -> list[SignalRow]:
-        """In order of arrival, consumed ones too; `received_after_ms` is inclusive: of two that came in one
-        millisecond none is passed over by who asks for what came after the first."""
+        """In order of arrival, consumed ones too; `received_after_ms` is inclusive, so that a caller who asks
+        for what came after the first of two does not miss the second of the same millisecond."""
 
-    def hurry(self) -> None:
-        """From now on a write that finds the database busy is not tried again: a process that is told to stop has
+
+class WaitStore(Protocol):
+    async def find_wait(self, token_hash: str) -> WaitRow | None: ...
+
+    async def get_wait(self, run_id: str, wait_id: str) -> WaitRow | None: ...
+
+    async def list_waits(
+        self,
+        status: WaitStatus | None = "pending",
+        run_id: str | None = None,
+        limit: int = 200,
+        *,
+        kind: str | None = None,
+        workflow: str | None = None,
+        key: str | None = None,
+        before: tuple[str, str] | None = None,
+    ) -> list[WaitRow]:
+        """Oldest first (opened_at, run id, id), over all runs unless narrowed. `key`: of the node that waits.
+        `before`: run and wait id that ended the previous page."""
+
+    async def count_waits(
+        self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
+    ) -> dict[str, int]:
+        """By status; a status without waits is not there."""
+
+    async def answer_wait(
+        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+    ) -> Answered | None:
+        """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
+
+    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+        """pending -> cancelled once, as `answer_wait` answers. None: no such wait."""
+
+    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not
+        pending."""
+
+
+class NotificationStore(Protocol):
+    """Messages about waits."""
+
+    async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
+        """Pending messages that are due, oldest first: attempts + 1, due again when the lease is over. Before that,
+        pending messages of waits that are closed become `cancelled`."""
+
+    async def settle_notification(
+        self,
+        run_id: str,
+        wait_id: str,
+        n: int,
+        attempt: int,
+        status: NotificationStatus,
+        now_ms: int,
+        due_at_ms: int | None = None,
+        error: str | None = None,
+    ) -> bool:
+        """How attempt number `attempt` ended; `pending` with `due_at_ms`: try again then. False, and nothing changed:
+        another attempt was begun meanwhile."""
+
+    async def next_notification_ms(self) -> int | None:
+        """When the next message is due; None: there is none to send."""
+
+    async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
+        """All messages of these (run id, wait id), in the order of their numbers for each wait."""
+
+
+class ChildStore(Protocol):
+    """ "Below": children, their children, and so on, as long as all of them are open."""
+
+    async def get_family(self, root_id: str) -> FamilyRow | None:
+        """None: it never had a child."""
+
+    async def list_children(self, run_id: str, limit: int = 200) -> list[ChildRow]:
+        """Newest first (created_at, id)."""
+
+    async def list_ancestors(self, run_id: str, limit: int = 100) -> list[str]:
+        """The run's parent, the parent's parent and so on; [] for a run that no run started."""
+
+    async def list_waits_below(self, run_id: str, limit: int = 200) -> list[WaitRow]:
+        """Pending waits of the runs below, oldest first, without those for a child."""
+
+    async def count_active_below(self, run_id: str, now_ms: int) -> int:
+        """Runs below that are queued or running, or are due."""
+
+
+class CacheStore(Protocol):
+    async def find_cached(self, key: str, now_ms: int) -> CacheRow | None:
+        """None as well when it has expired (expires_at <= now)."""
+
+    async def clear_cache(self, workflow: str | None = None) -> int:
+        """Delete everything, or what runs of this workflow left. Returns how many rows were deleted."""
+
+    async def delete_expired_cache(self, now_ms: int, limit: int) -> int:
+        """At most `limit` rows that expired before `now_ms`, oldest first. Returns how many were deleted."""
+
+
+class CheckpointStore(Protocol):
+    """How far an attempt came: for the attempt that follows."""
+
+    async def put_checkpoint(self, epoch: int, row: CheckpointRow) -> None:
+        """Replaces the one before. Raises Fenced."""
+
+    async def get_checkpoint(self, run_id: str, node: str) -> CheckpointRow | None: ...
+
+
+class ScheduleStore(Protocol):
+    async def put_schedule(self, row: ScheduleRow) -> ScheduleRow:
+        """Make it, or change it: see `merged_schedule` for what stays. Returns the row as it is now."""
+
+    async def get_schedule(self, id: str) -> ScheduleRow | None: ...
+
+    async def list_schedules(self, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
+        """By id."""
+
+    async def switch_schedule(
+        self, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
+    ) -> ScheduleRow | None:
+        """Switching off deletes a queued fire time. What is on keeps its next fire time. `times`: the cron and tz that
+        `next_run_at_ms` was calculated from; a schedule that has others by now is not switched on. Returns the row as
+        it is now. None: no such schedule."""
+
+    async def delete_schedule(self, id: str) -> bool:
+        """Its runs stay."""
+
+    async def due_schedules(self, now_ms: int, limit: int) -> list[ScheduleRow]:
+        """Those with a fire time that has come, and those with a queued one and no open run; longest due first."""
+
+    async def next_schedule_ms(self) -> tuple[int | None, bool]:
+        """The earliest `next_run_at_ms`, and whether any fire time is queued."""
+
+    async def fire(self, fire: Fire) -> Fired | None:
+        """None, and nothing changed: the schedule is not as the fire expects. See rule 27."""
+
+    async def list_fires(self, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
+        """Newest first."""
+
+
+class WebhookStore(Protocol):
+    async def put_webhook(self, row: WebhookRow) -> WebhookRow:
+        """Make it, or change it: see `merged_webhook` for what stays. Returns the row as it is now."""
+
+    async def get_webhook(self, id: str) -> WebhookRow | None: ...
+
+    async def list_webhooks(self, workflow: str | None = None, limit: int = 1_000) -> list[WebhookRow]:
+        """By id."""
+
+    async def switch_webhook(self, id: str, enabled: bool, now_ms: int) -> WebhookRow | None: ...
+
+    async def rotate_webhook(self, id: str, generation: int, now_ms: int) -> WebhookRow | None:
+        """The old secret is no longer valid, and digests of what was signed with it are deleted."""
+
+    async def delete_webhook(self, id: str) -> bool:
+        """With its deliveries and refusals; its runs stay."""
+
+    async def deliver(
+        self, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun
+    ) -> tuple[DeliveryRow, RunRow | None]:
+        """The delivery and its run, one transaction. None: it is a copy, nothing was written, and the first value is
+        the first delivery. Raises Fenced: the webhook differs from `webhook` by now (except in its last run), and
+        nothing was written."""
+
+    async def list_deliveries(self, webhook_id: str, limit: int = DELIVERIES_KEPT) -> list[DeliveryRow]:
+        """Newest first."""
+
+    async def add_refusals(self, rows: Sequence[RefusalRow]) -> None:
+        """Count them to those of the same webhook and reason, as `RefusalRow.after` does; one transaction."""
+
+    async def list_refusals(self, webhook_id: str) -> list[RefusalRow]:
+        """The reason that came last first; at most REASONS_KEPT."""
+
+
+class UpkeepStore(Protocol):
+    """Deletion of what is no longer needed."""
+
+    async def find_removable(
+        self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
+    ) -> list[Removable]:
+        """Oldest first (created_at, id): runs that ended before this time and may be deleted. `keep`: except so
+        many of each workflow, the newest that have ended; children follow their parent and are not counted. `after`: a
+        run id, what was created up to it is left out."""
+
+    async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
+        """One transaction. Returns the ids that were deleted: those that may not be, or do not exist, are left out."""
+
+    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+        """At most `limit` of each kind, versions of at most `limit` workflows. All zero: there are none left."""
+
+    async def count_orphans(self) -> Orphans:
+        """What `delete_orphans` would delete in all."""
+
+
+class SessionStore(Protocol):
+    async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
+        """A new one. Those that were created, or seen, no later than these times are deleted."""
+
+    async def get_session(self, hash: str) -> SessionRow | None: ...
+
+    async def see_session(self, hash: str, seen_at_ms: int) -> None: ...
+
+    async def delete_session(self, hash: str) -> bool: ...
+
+    async def delete_sessions(self) -> int:
+        """All of them."""
+
+
+class Store(
+    ContentStore,
+    WorkflowStore,
+    DraftStore,
+    RunStore,
+    LeaseStore,
+    JournalStore,
+    InboxStore,
+    WaitStore,
+    NotificationStore,
+    ChildStore,
+    CacheStore,
+    CheckpointStore,
+    ScheduleStore,
+    WebhookStore,
+    UpkeepStore,
+    SessionStore,
+    Protocol,
+):
+    """All of them. Every method raises DatabaseWriteFailed or DatabaseUnavailable (executor.errors) when the database
+    cannot do it."""
+
+    async def open(self) -> None:
+        """Create or migrate the schema. Refuses a database newer than this code (SchemaTooNew)."""
+
+    async def close(self) -> None: ...
+
+    def stop_retrying(self) -> None:
+        """From now on a write that finds the database busy is not tried again: a process that is to end has only
         seconds."""
 
-    def check_file(self) -> None:
-        """Waits for nothing. Raises DatabaseReplaced: the file is not the one that its path names any more, so nothing
-        is written."""
+    def check_identity(self) -> None:
+        """Waits for nothing. Raises DatabaseReplaced: what is open is no longer the database that was opened, so
+        nothing is written."""
 
     async def ping_read(self) -> None:
-        """A read that waits for no writer proves that the database can be read; raises otherwise."""
+        """A read proves that the database can be read; raises otherwise."""
 
     async def ping(self) -> None:
-        """A read and a tiny write prove that the database works; raises otherwise."""
+        """A read and a small write prove that the database works; raises otherwise."""

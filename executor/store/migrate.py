@@ -4,7 +4,7 @@ transaction.
 The number of the last one applied is the file's `user_version`. A file with a higher number was written by a newer
 weft and is refused untouched. A file that is in use already is copied first: `weft.db.schema-6` is what was there
 before schema 7, complete and on disk. Two processes may open a file at once: the number is read again inside the
-transaction, and while it is open nobody else writes, so nothing gets between the copy and the change.
+transaction, and while it is open no other process writes, so nothing gets between the copy and the change.
 """
 
 from __future__ import annotations
@@ -114,9 +114,9 @@ def _apply(database: Database, migrations: Sequence[Migration]) -> None:
         if found >= newest:
             return  # another process was faster
         if found:
-            kept = _keep(database, found)
+            copy = _copy(database, found)
             log.info(
-                "migrating %s from schema %d to %d; a copy of the old file is in %s", database.path, found, newest, kept
+                "migrating %s from schema %d to %d; a copy of the old file is in %s", database.path, found, newest, copy
             )
         for migration in migrations:
             if migration.number > found:
@@ -126,9 +126,9 @@ def _apply(database: Database, migrations: Sequence[Migration]) -> None:
         tx.db.execute(f"PRAGMA user_version = {newest:d}")
 
 
-def _keep(database: Database, found: int) -> str:
+def _copy(database: Database, found: int) -> str:
     """Copy the file as it is, by a connection of its own: one that is inside a transaction cannot. Returns where. A
-    copy of the same schema from an earlier try, or from before somebody went back to it, makes room."""
+    copy of the same schema from an earlier try, or from before the file was restored to it, is replaced."""
     target = f"{database.path}.schema-{found}"
     draft = f"{target}.part"
     try:

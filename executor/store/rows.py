@@ -184,11 +184,11 @@ class RunRow(Struct, frozen=True):
     root_id: str | None = None
     former_owner: str | None = None  # whose lease had lapsed, says `claim`
     lost_together: bool = False  # `claim` says so when that owner had other runs as well
-    orphaned: bool = False  # `claim` says so of a run below one that was told to cancel, or has ended
+    orphaned: bool = False  # `claim` says so of a run below one that has a cancel request, or has ended
 
 
-class Mended(Struct, frozen=True):
-    """Outcome of `mend_clock`: how many runs, and how far ahead of the time given the furthest of their times was."""
+class ClockRepair(Struct, frozen=True):
+    """Outcome of `repair_clock_skew`: how many runs, and how far ahead of now the furthest of their times was."""
 
     runs: int
     ahead_ms: int
@@ -306,7 +306,7 @@ NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
 
 class NotificationRow(Struct, frozen=True):
     """One message to one address. `n` counts those of a wait from 1; `content` is JSON without secrets; `attempts` made
-    so far; `due_at_ms`: not before this time, or, while it is being sent, until when nobody else tries."""
+    so far; `due_at_ms`: not before this time, or, while it is being sent, until when no other process tries."""
 
     run_id: str
     wait_id: str
@@ -347,7 +347,8 @@ class CacheRow(Struct, frozen=True):
 
 
 class CheckpointRow(Struct, frozen=True):
-    """`node` is a text of compiler.keys: a block in its iteration and branch. `data` is JSON, `attempt` who kept it."""
+    """`node` is a text of compiler.keys: a block in its iteration and branch. `data` is JSON, `attempt` the one
+    that stored it."""
 
     run_id: str
     node: str
@@ -417,7 +418,7 @@ DELIVERY_KEPT_MS: Final = 24 * 3_600_000  # a copy that comes within a day is re
 class ScheduleRow(Struct, frozen=True):
     """`version` None: the active one; `trigger` None: the workflow's own choice. `input` is JSON. `declared` is what
     the document says of `enabled`, None for schedules of the API. `next_run_at_ms` None: it is switched off, or its
-    day never comes, or its time zone was not known. `queued_at_ms`: a moment that waits for an open run to end."""
+    day never comes, or its time zone was not known. `queued_at_ms`: a fire time that waits for an open run to end."""
 
     id: str
     workflow: str
@@ -441,7 +442,7 @@ class ScheduleRow(Struct, frozen=True):
 
 
 class FireRow(Struct, frozen=True):
-    """What became of the moment `due_ms`, at `at_ms`."""
+    """What became of the fire time `due_ms`, at `at_ms`."""
 
     due_ms: int
     at_ms: int
@@ -451,13 +452,13 @@ class FireRow(Struct, frozen=True):
 
 
 class Fire(Struct, frozen=True):
-    """One moment of a schedule to be dealt with.
+    """One fire time of a schedule that is to be handled.
 
     expects         due: it is switched on and `next_run_at_ms` is `expected_ms`; queued: `queued_at_ms` is that, and no
-                    run is open; None: nothing, somebody asked for a run, which starts whatever else is open
+                    run is open; None: nothing, a client asked for a run, which starts whatever else is open
     next_run_at_ms  where `due` moves the schedule
-    due_ms          the moment a run is for; of several missed ones the last
-    run             None: there is none, `error` says why, or the moment was missed
+    due_ms          the fire time a run is for; of several missed ones the last
+    run             None: there is none, `error` says why, or the fire time was missed
     """
 
     schedule_id: str

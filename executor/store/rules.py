@@ -21,11 +21,11 @@ from executor.store.rows import (
 
 def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:
     """`new` with what outlives a change. A document that says the same of `enabled` as before leaves what people set;
-    the next moment stays as long as the times are the same, so that none is lost that has come meanwhile."""
+    the next fire time stays as long as the times are the same, so that none is lost that has come meanwhile."""
     if old is None:
         return new if new.enabled else replace(new, next_run_at_ms=None)
-    kept = new.declared is not None and new.declared == old.declared
-    enabled = old.enabled if kept else new.enabled
+    unchanged = new.declared is not None and new.declared == old.declared
+    enabled = old.enabled if unchanged else new.enabled
     same_times = (old.cron, old.tz, old.enabled) == (new.cron, new.tz, True)
     next_ms = (old.next_run_at_ms if same_times else None) or new.next_run_at_ms
     return replace(
@@ -43,10 +43,10 @@ def merged_webhook(old: WebhookRow | None, new: WebhookRow) -> WebhookRow:
     """`new` with what outlives a change: as for schedules, and the generation of the secret."""
     if old is None:
         return new
-    kept = new.declared is not None and new.declared == old.declared
+    unchanged = new.declared is not None and new.declared == old.declared
     return replace(
         new,
-        enabled=old.enabled if kept else new.enabled,
+        enabled=old.enabled if unchanged else new.enabled,
         generation=old.generation,
         last_run_at_ms=old.last_run_at_ms,
         last_run_id=old.last_run_id,
@@ -66,7 +66,7 @@ def lasts(webhook: WebhookRow) -> bool:
 
 
 def outcome_of(fire: Fire, is_open: bool, is_queued: bool) -> FireOutcome:
-    """What becomes of a moment, given whether a run of the schedule is open and whether a moment is queued already."""
+    """What becomes of a fire time, when a run of the schedule is open, and when a fire time is queued already."""
     if fire.run is None:
         return "missed" if fire.error is None else "failed"
     if fire.expects is None or fire.overlap == "allow" or not is_open:

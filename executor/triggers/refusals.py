@@ -14,7 +14,7 @@ from collections import deque
 from typing import Final
 
 from executor.errors import StoreError
-from executor.store.contract import TriggerStore
+from executor.store.contract import WebhookStore
 from executor.store.rows import REASONS_KEPT, RefusalRow
 
 log = logging.getLogger("weft.triggers")
@@ -24,7 +24,7 @@ REMEMBERED: Final = 50  # of each webhook, by this process
 
 
 class Refusals:
-    def __init__(self, store: TriggerStore) -> None:
+    def __init__(self, store: WebhookStore) -> None:
         self._store = store
         self._last: dict[str, deque[RefusalRow]] = {}
         self._unwritten: dict[tuple[str, str], RefusalRow] = {}

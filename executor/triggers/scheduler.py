@@ -1,6 +1,6 @@
 """When schedules are due: one task of the engine that sleeps until the earliest moment and deals with what has come.
 
-Any number of processes may do so on one database: a moment is dealt with by whoever takes it first (store rule 16). The
+Any number of processes may do so on one database: a moment is dealt with by whoever takes it first (store rule 27). The
 database is looked at every 5 seconds at least, as other processes write schedules, too. Times come from the engine's
 clock. If that is put back, what was started is not started again: the next moment stays where it is.
 """
@@ -14,7 +14,7 @@ from typing import Final, Protocol
 
 from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.runtime.parts import Parts
-from executor.store.contract import TriggerStore
+from executor.store.contract import ScheduleStore
 from executor.store.rows import Fire, Fired, ScheduleRow
 from executor.triggers import cron
 
@@ -37,7 +37,7 @@ class Starter(Protocol):
 
 class Scheduler:
     def __init__(self, parts: Parts, starter: Starter) -> None:
-        self._store: TriggerStore = parts.store
+        self._store: ScheduleStore = parts.store
         self._clock = parts.clock
         self._owned = parts.owned
         self._starter = starter

@@ -44,7 +44,7 @@ NEVER_CANCELLED = (
     "write.claim",
     "write.claim_notifications",
     "write.renew",
-    "write.mend_clock",
+    "write.repair_clock_skew",
     "write.put_checkpoint",
 )
 for _block in entry_points(group="weft.blocks"):

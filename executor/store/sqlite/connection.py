@@ -5,8 +5,8 @@ Deliberate oddities:
     synchronous=FULL. The switch to WAL is itself a commit in rollback mode; with less than EXTRA a power loss may
     bring its journal back and roll the whole file to empty. FULL afterwards: every commit is synced.
  2. The row of `PRAGMA journal_mode` is fetched: unfetched, an I/O error of the switch goes unnoticed.
- 3. An error in COMMIT leaves the outcome unknown (`CommitUncertain`): whoever catches it reopens and looks.
- 4. wal_autocheckpoint=0: the writer's thread checkpoints between groups, when nobody waits for a result.
+ 3. An error in COMMIT leaves the outcome unknown (`CommitUncertain`): its catcher reopens the file and looks.
+ 4. wal_autocheckpoint=0: the writer's thread checkpoints between groups, when no caller waits for a result.
 """
 
 from __future__ import annotations
@@ -75,7 +75,7 @@ class Database:
         return self._db
 
     def check_file(self) -> None:
-        """From any thread. Raises DatabaseReplaced: what is open is not what the path names any more."""
+        """From any thread. Raises DatabaseReplaced: what is open is no longer what the path names."""
         self._identity.check()
 
     @contextmanager
@@ -106,7 +106,7 @@ class Database:
         self.fault(f"tx.{name}.after_commit")
 
     def another(self) -> sqlite3.Connection:
-        """A raw connection beside the writing one, to read what is committed. Whoever asks closes it."""
+        """A raw connection beside the writing one, to read what is committed. The caller closes it."""
         return self._connect(self.path)
 
     def checkpoint(self) -> None:

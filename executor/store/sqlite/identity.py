@@ -51,8 +51,8 @@ class Identity:
 
     @property
     def may_checkpoint(self) -> bool:
-        """Whether writing the log back harms nobody: the file is the one that was opened, and so is its log, unless it
-        was deleted and nobody has made another one."""
+        """Whether the log may be written back: the file is the one that was opened, and so is its log, unless it was
+        deleted and there is no other one."""
         if self._file is None:
             return True
         return _inode(self._path) == self._file and _inode(self._log_path) in (self._log, None)

@@ -42,7 +42,7 @@ UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
                       AND i.n NOT IN (SELECT value FROM json_each(:consumed)))"""
 IS_CURRENT = f"SELECT 1 FROM runs WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
 EVENTS_AFTER = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
-# A page of matching events and, as first row, the count of all matches; one statement, so both see the same moment.
+# A page of matching events and, as first row, the count of all matches; one statement, so both see the same state.
 # Between the two halves and at the end of the second come the conditions, then `EVENTS_PAGE`.
 COUNT_EVENTS = "SELECT count(*), 0, '', NULL, '', 0, NULL, NULL, NULL FROM events WHERE run_id = ?"
 AND_EVENTS = f" UNION ALL SELECT * FROM (SELECT {EVENT}, checksum FROM events WHERE run_id = ?"

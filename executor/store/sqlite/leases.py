@@ -8,13 +8,13 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.store.rows import Mended, RunRow, RunStatus
+from executor.store.rows import ClockRepair, RunRow, RunStatus
 from executor.store.sqlite.conditions import CLAIMABLE_AT, ENDED, OPEN
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import RUN
 
-# Found and leased in one write transaction, so no other process comes in between.
+# Found and leased in one write transaction, so no other process gets between the two.
 ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
     WITH RECURSIVE above (id, depth) AS (
         SELECT runs.parent_run_id, 1
@@ -52,7 +52,7 @@ SELECT count(*), coalesce(max(max(coalesce(lease_until_ms, 0) - :latest,
                                   iif(status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id),
                                       coalesce(next_run_at_ms, 0) - :now, 0))), 0)
   FROM runs{_OF_ANOTHER_TIME}"""
-MEND_CLOCK = f"""
+REPAIR_CLOCK_SKEW = f"""
 UPDATE runs SET next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now),
        lease_owner = iif(lease_until_ms > :latest, NULL, lease_owner),
        lease_until_ms = iif(lease_until_ms > :latest, NULL, lease_until_ms){_OF_ANOTHER_TIME}"""
@@ -98,14 +98,14 @@ def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | Non
     return tx.db.execute(RELEASE_LEASE, change).rowcount == 1
 
 
-async def next_due(readers: Readers, now_ms: int) -> int | None:
+async def next_due(readers: Readers) -> int | None:
     row = await readers.one(NEXT_CLAIMABLE_AT)
     return None if row is None else int(row[0])
 
 
-def mend_clock(tx: Tx, now_ms: int, lease_max_ms: int) -> Mended:
+def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
     times = {"now": now_ms, "latest": now_ms + lease_max_ms}
-    mended = Mended(*tx.db.execute(FIND_OTHER_TIMES, times).fetchone())
-    if mended.runs:
-        tx.db.execute(MEND_CLOCK, times)
-    return mended
+    repair = ClockRepair(*tx.db.execute(FIND_OTHER_TIMES, times).fetchone())
+    if repair.runs:
+        tx.db.execute(REPAIR_CLOCK_SKEW, times)
+    return repair

@@ -1,6 +1,6 @@
 """Read-only connections, each on a thread of aiosqlite. Readers never wait for the writer.
 
-Each call is one SELECT in a transaction of its own: it sees one moment, and a caller that is cancelled leaves nothing
+Each call is one SELECT in a transaction of its own: it sees one state, and a caller that is cancelled leaves nothing
 open.
 """
 

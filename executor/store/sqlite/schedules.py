@@ -65,7 +65,7 @@ ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (?, ?, ?, ?, ?, ?)"
 FORGET_FIRES = f"""
 DELETE FROM fires
  WHERE schedule_id = :id
-   AND n < (SELECT n FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT 1 OFFSET :kept)
+   AND n < (SELECT n FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)
    AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.id = fires.run_id AND r.{OPEN})"""
 FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = ? ORDER BY n DESC LIMIT ?"
 
@@ -133,7 +133,7 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
         tx.db.execute(NOTE_ERROR, (fire.error, fire.schedule_id))
     row = (fire.schedule_id, fire.due_ms, fire.now_ms, outcome, run.id if run else None, fire.error)
     tx.db.execute(ADD_FIRE, row)
-    tx.db.execute(FORGET_FIRES, {"id": fire.schedule_id, "kept": FIRES_KEPT - 1})
+    tx.db.execute(FORGET_FIRES, {"id": fire.schedule_id, "limit": FIRES_KEPT - 1})
     return Fired(outcome, run)
 
 

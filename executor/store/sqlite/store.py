@@ -109,10 +109,10 @@ class SQLiteStore:
         finally:
             await self._readers.close()
 
-    def hurry(self) -> None:
-        self._writer.hurry()
+    def stop_retrying(self) -> None:
+        self._writer.stop_retrying()
 
-    def check_file(self) -> None:
+    def check_identity(self) -> None:
         self._database.check_file()
 
     async def ping_read(self) -> None:
@@ -160,7 +160,7 @@ class SQLiteStore:
     renew = write(leases.renew)
     release = write(leases.release)
     next_due = read(leases.next_due)
-    mend_clock = write(leases.mend_clock)
+    repair_clock_skew = write(leases.repair_clock_skew)
 
     # the journal
     append = write(journal.append)

@@ -1,4 +1,4 @@
-"""Deletion of runs that have ended, and of contents and versions that no run refers to any more."""
+"""Deletion of runs that have ended, and of contents and versions that no run refers to."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 

@@ -45,7 +45,7 @@ SWITCH_WEBHOOK = "UPDATE webhooks SET enabled = ?, updated_at_ms = ? WHERE id = 
 ROTATE_WEBHOOK = "UPDATE webhooks SET generation = ?, updated_at_ms = ? WHERE id = ?"
 FORGOTTEN = """
  WHERE webhook_id = :id AND at_ms <= :before
-   AND n < (SELECT n FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT 1 OFFSET :kept)"""
+   AND n < (SELECT n FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)"""
 FORGET_DELIVERIES = f"DELETE FROM deliveries {FORGOTTEN}"
 KEEP_DIGESTS = f"""
 INSERT OR IGNORE INTO old_deliveries (webhook_id, digest, at_ms, run_id)
@@ -114,7 +114,7 @@ def delete_webhook(tx: Tx, id: str) -> bool:
 
 def deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
     check_unchanged(webhook, _find_webhook(tx, webhook.id))
-    forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "kept": DELIVERIES_KEPT - 1}
+    forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "limit": DELIVERIES_KEPT - 1}
     if lasts(webhook):
         tx.db.execute(KEEP_DIGESTS, forget)
     tx.db.execute(FORGET_DELIVERIES, forget)

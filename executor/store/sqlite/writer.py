@@ -9,7 +9,7 @@ and raises a WeftError only before its first write, so a fenced append needs no 
 group back, and each item is then tried by itself: only the culprit fails. An item reads and writes through `tx.db`;
 journal rows go to `tx.events`, which are written just before the commit, so no item can read them.
 
-Whoever waits may be cancelled at any time: the item is committed all the same, its result is dropped.
+A caller may be cancelled at any time: its item is committed all the same, and the result is dropped.
 
 While another process holds the lock a group is tried again and again, with what has come meanwhile. An item is given up
 after as many tries as `Retry` has, or once it has waited as long as its caller wants to (`patience.py`), so that none
@@ -137,7 +137,7 @@ class Writer:
         self._waiting: list[Item] = []  # taken from the queue, and not settled
         self._thread: threading.Thread | None = None
         self._closed = True
-        self._hurried = False
+        self._no_retries = False
         self._id = uuid.uuid4().hex
         self._group = 0
         self._failed = Repeated()
@@ -154,25 +154,25 @@ class Writer:
         opened: asyncio.Future[None] = self._loop.create_future()
         self._thread = threading.Thread(target=self._main, args=(opened,), name="weft-writer", daemon=True)
         self._thread.start()
-        self._closed = self._hurried = False
+        self._closed = self._no_retries = False
         try:
             await asyncio.shield(opened)
         except BaseException:
             await self.close()
             if opened.done():
-                opened.exception()  # of who was cancelled nobody asks for it, and asyncio must not report it as lost
+                opened.exception()  # a cancelled caller does not ask for it, and asyncio must not report it as lost
             raise
 
-    def hurry(self) -> None:
-        """See Store.hurry."""
-        self._hurried = True
+    def stop_retrying(self) -> None:
+        """See Store.stop_retrying."""
+        self._no_retries = True
 
     async def close(self) -> None:
         """Commit what is waiting and end the thread."""
         thread, self._thread = self._thread, None
         if thread is None:
             return
-        self._closed = self._hurried = True
+        self._closed = self._no_retries = True
         self._hand_over()
         self._queue.put(None)
         await asyncio.shield(asyncio.to_thread(thread.join))
@@ -258,7 +258,7 @@ class Writer:
             return settled, again
         for item in items:
             item.tries += 1
-        worth_it = isinstance(failure, DatabaseWriteFailed) and not self._hurried
+        worth_it = isinstance(failure, DatabaseWriteFailed) and not self._no_retries
         again = [item for item in items if worth_it and item.tries <= self._retry.attempts]
         lost = [item for item in items if not worth_it or item.tries > self._retry.attempts]
         if not again and not isinstance(failure, DatabaseReplaced):
@@ -280,7 +280,7 @@ class Writer:
 
     def _commit(self, items: list[Item]) -> list[Outcome]:
         """One transaction. Raises sqlite3.Error, or what an item raised: then nothing is on disk. DatabaseUnavailable
-        from a failed look at an uncertain commit is the one case in which nobody can tell."""
+        from a failed look at an uncertain commit is the one case in which the outcome is unknown."""
         self._look_at_file()
         self._group += 1
         outcomes: list[Outcome] = []
@@ -351,7 +351,7 @@ class Writer:
             except Exception as error:
                 self._database.drop()
                 failure = as_weft_error(error, path=self._database.path)
-                if not isinstance(failure, DatabaseWriteFailed) or retries == self._retry.attempts or self._hurried:
+                if not isinstance(failure, DatabaseWriteFailed) or retries == self._retry.attempts or self._no_retries:
                     return failure
                 retries += 1
                 self._back_off(retries)
@@ -365,7 +365,7 @@ class Writer:
             log.warning("the writer could not clean up: %s", error)
 
     def _refuse_waiting(self) -> None:
-        """The thread ends: whoever still waits is told so. After a clean `close` nobody does."""
+        """The thread ends: callers that still wait get an error. After a clean `close` there are none."""
         self._closed = True
         waiting = self._waiting
         with suppress(Empty):
@@ -377,7 +377,7 @@ class Writer:
     def _deliver(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
         try:
             self._loop.call_soon_threadsafe(_resolve, settled)
-        except RuntimeError:  # the loop is closed: nobody is left to hear it
+        except RuntimeError:  # the loop is closed: no caller is left
             log.debug("%d results arrived after the event loop had ended", len(settled))
 
 

@@ -8,7 +8,7 @@ import pytest
 
 from executor.errors import Conflict
 from executor.store.contract import Store
-from executor.store.rows import Mended, RunRow
+from executor.store.rows import ClockRepair, RunRow
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 
@@ -164,9 +164,9 @@ async def test_without_a_due_time_only_a_fact_wakes_a_run(store: Store) -> None:
     run = await owned_run(store)
     assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
     assert await store.claim("w2", T0 + 10**10, LEASE_MS) == []
-    assert await store.next_due(T0) is None
+    assert await store.next_due() is None
     assert await store.post_fact(run.id, b"{}", T0 + 7)
-    assert await store.next_due(T0) == T0 + 7
+    assert await store.next_due() == T0 + 7
     assert len(await store.claim("w2", T0 + 7, LEASE_MS)) == 1
 
 
@@ -220,17 +220,17 @@ async def test_a_fact_is_never_lost_to_a_release(store: Store, fact_first: bool)
 
 
 async def test_next_due_is_the_first_time_claim_finds_something(store: Store) -> None:
-    assert await store.next_due(T0) is None
+    assert await store.next_due() is None
     await store.create_run(new_run("later", T0 + 1000))
     await store.create_run(new_run("now", T0))
-    assert await store.next_due(T0) == T0
+    assert await store.next_due() == T0
 
     (run,) = await store.claim("w1", T0, LEASE_MS)
-    assert await store.next_due(T0) == T0 + 1000
+    assert await store.next_due() == T0 + 1000
     await finish(store, run)
     (run,) = await store.claim("w1", T0 + 1000, LEASE_MS)
     until = T0 + 1000 + LEASE_MS
-    assert await store.next_due(T0) == until
+    assert await store.next_due() == until
     assert await store.claim("w2", until - 1, LEASE_MS) == []
     assert len(await store.claim("w2", until, LEASE_MS)) == 1
 
@@ -248,12 +248,12 @@ async def test_a_clock_set_back_keeps_no_run_from_being_claimed(store: Store) ->
     held = await owned_run(store, "held")
     assert await store.claim("w2", T0, LEASE_MS, limit=9) == []
 
-    assert await store.mend_clock(T0, LEASE_MS) == Mended(3, ahead - T0)
+    assert await store.repair_clock_skew(T0, LEASE_MS) == ClockRepair(3, ahead - T0)
     assert {run.id for run in await store.claim("w2", T0, LEASE_MS, limit=9)} == {"leased", "answered", "queued"}
     assert (await row(store, "leased")).epoch == leased.epoch + 1, "who held it is fenced"
     assert (await row(store, parked.id)).next_run_at_ms == ahead
     assert await row(store, held.id) == held, "a lease of now stays"
-    assert await store.mend_clock(T0, LEASE_MS) == Mended(0, 0)
+    assert await store.repair_clock_skew(T0, LEASE_MS) == ClockRepair(0, 0)
 
 
 async def test_ping(store: Store) -> None:

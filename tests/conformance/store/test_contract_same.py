@@ -125,8 +125,8 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
             return await store.put_checkpoint(run.epoch - (n[2] == 0), row)
         case _:
             if n[3] == 0:
-                return await store.mend_clock(now - 50_000 * n[0], LEASE_MS)
-            return await store.next_due(now), await store.get_blob("sha-1"), await store.list_waits(run_id=run_id)
+                return await store.repair_clock_skew(now - 50_000 * n[0], LEASE_MS)
+            return await store.next_due(), await store.get_blob("sha-1"), await store.list_waits(run_id=run_id)
 
 
 def message(run_id: str, wait_id: str, now: int) -> NotificationRow:

@@ -21,12 +21,12 @@ from executor.store.rows import (
     Answered,
     Append,
     Appended,
+    ClockRepair,
     DraftHead,
     DraftRow,
     EventFilter,
     InboxRow,
     LastRun,
-    Mended,
     NewRun,
     Record,
     RunRow,
@@ -294,8 +294,8 @@ class ModelStore(
         run.row = replace(run.row, status=status, lease_owner=None, lease_until_ms=None, next_run_at_ms=next_run_at_ms)
         return True
 
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
-        mended = ahead_ms = 0
+    async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
+        repaired = ahead_ms = 0
         for run in self._open.values():
             row = run.row
             until_ms = row.lease_until_ms
@@ -306,14 +306,14 @@ class ModelStore(
                 row = replace(row, lease_owner=None, lease_until_ms=None)
             if leased or late:
                 run.row = replace(row, next_run_at_ms=now_ms if due_ms is None else min(due_ms, now_ms))
-                mended += 1
+                repaired += 1
                 if leased and until_ms is not None:
                     ahead_ms = max(ahead_ms, until_ms - now_ms - lease_max_ms)
                 if late and due_ms is not None:
                     ahead_ms = max(ahead_ms, due_ms - now_ms)
-        return Mended(mended, ahead_ms)
+        return ClockRepair(repaired, ahead_ms)
 
-    async def next_due(self, now_ms: int) -> int | None:
+    async def next_due(self) -> int | None:
         times = [run.claimable_at_ms for run in self._open.values()]
         return min((time for time in times if time is not None), default=None)
 
@@ -546,10 +546,10 @@ class ModelStore(
         ]
         return found[:limit]
 
-    def hurry(self) -> None:
+    def stop_retrying(self) -> None:
         pass
 
-    def check_file(self) -> None:
+    def check_identity(self) -> None:
         pass
 
     async def ping_read(self) -> None:

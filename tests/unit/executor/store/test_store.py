@@ -75,5 +75,5 @@ def test_methods_have_the_names_of_their_functions() -> None:
 def test_the_store_has_each_method_of_the_contract() -> None:
     for name, method in inspect.getmembers(Store, inspect.isfunction):
         if not name.startswith("_"):
-            assert inspect.iscoroutinefunction(method) or name in ("hurry", "check_file")
+            assert inspect.iscoroutinefunction(method) or name in ("stop_retrying", "check_identity")
             assert callable(getattr(SQLiteStore, name)), name

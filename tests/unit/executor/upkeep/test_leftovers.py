@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from executor.runtime.clock import ManualClock
-from executor.store.rows import Mended
+from executor.store.rows import ClockRepair
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import PART_KEPT_S, backup
 from tests.support.rows import new_run
@@ -26,13 +26,13 @@ class LateStore(SQLiteStore):
         super().__init__(path)
         self.clock = clock
         self.step_ms = step_ms
-        self.mended: list[Mended] = []
+        self.mended: list[ClockRepair] = []
 
-    async def mend_clock(self, now_ms: int, lease_max_ms: int) -> Mended:
+    async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
         if not self.mended:
             self.clock.advance(2_000)
             await self.create_run(new_run("run-1", self.clock.now_ms() + self.step_ms))
-        self.mended.append(await super().mend_clock(now_ms, lease_max_ms))
+        self.mended.append(await super().repair_clock_skew(now_ms, lease_max_ms))
         return self.mended[-1]
 
 
