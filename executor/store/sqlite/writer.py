@@ -11,6 +11,9 @@ journal rows go to `tx.events`, which are written just before the commit, so no 
 
 A caller may be cancelled at any time: its item is committed all the same, and the result is dropped.
 
+An item with a bound on its waiting (`patience.py`) is a request's. A client waits for it, while the steps of runs
+may be thousands: requests have groups of their own then, and in between a few steps at a time are committed.
+
 While another process holds the lock a group is tried again and again, with what has come meanwhile. An item is given up
 after as many tries as `Retry` has, or once it has waited as long as its caller wants to (`patience.py`), so that none
 waits for the turn of others.
@@ -55,6 +58,7 @@ P = ParamSpec("P")
 T = TypeVar("T")
 
 GROUP_MAX = 1024  # items of one transaction; more only add latency (measured: no gain above 512)
+GROUP_ROWS_MIN = 128  # rows that a request may have to wait for; fewer would spend the time on syncs
 IDLE_S = 0.05  # this long without work, then checkpoint
 CHECKPOINT_COMMITS = 512  # about 8 MiB of WAL for small events, written over again and again
 CHECKPOINT_ROWS = 8192
@@ -116,6 +120,10 @@ class Item(Struct, eq=False):
     until_s: float = math.inf
     tries: int = 0
 
+    @property
+    def is_request(self) -> bool:
+        return self.until_s < math.inf
+
 
 class Outcome(NamedTuple):
     result: Any
@@ -135,6 +143,8 @@ class Writer:
         self._gathered: list[Item] = []  # submitted in this turn of the event loop
         self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()
         self._waiting: list[Item] = []  # taken from the queue, and not settled
+        self._request_waits = False  # in the queue, or left in `_waiting`
+        self._others_turn = True
         self._thread: threading.Thread | None = None
         self._closed = True
         self._no_retries = False
@@ -194,6 +204,8 @@ class Writer:
         items, self._gathered = self._gathered, []
         for start in range(0, len(items), GROUP_MAX):
             self._queue.put(items[start : start + GROUP_MAX])
+        if any(item.is_request for item in items):
+            self._request_waits = True  # after it was put there, so that the thread cannot miss it
 
     # --- everything below runs on the writer's thread
 
@@ -212,8 +224,7 @@ class Writer:
         more = True
         while more or self._waiting:
             more = self._take() and more
-            group, self._waiting = self._waiting[:GROUP_MAX], self._waiting[GROUP_MAX:]
-            if group:
+            if group := self._next_group():
                 settled, again = self._try(group)
                 if again:
                     late, self._waiting = self._late([*again, *self._waiting])
@@ -226,12 +237,28 @@ class Writer:
 
     def _take(self) -> bool:
         """Everything from the queue into `_waiting`; nothing when it was quiet for a while. False once closed."""
+        self._request_waits = False
         try:
             while (batch := self._queue.get(timeout=self._patience_s())) is not None:
                 self._waiting += batch
         except Empty:
             return True
         return False
+
+    def _next_group(self) -> list[Item]:
+        """Out of `_waiting`: requests and other items in turns, as long as there are both."""
+        size, first = GROUP_MAX, self._waiting
+        requests = [item for item in first if item.is_request]
+        if requests and len(requests) < len(first):
+            others = [item for item in first if not item.is_request]
+            self._others_turn = not self._others_turn
+            if self._others_turn:
+                first = others + requests
+                self._request_waits = True
+            else:
+                size, first = len(requests), requests + others
+        group, self._waiting = first[:size], first[size:]
+        return group
 
     def _patience_s(self) -> float | None:
         """How long to wait for a batch: not at all with something to do, else until it is time to checkpoint."""
@@ -240,13 +267,15 @@ class Writer:
         return IDLE_S if self._commits else None
 
     def _try(self, items: list[Item]) -> tuple[list[Settled], list[Item]]:
-        """Commit the items once: what is settled, and what is worth another try. Never raises."""
+        """Commit the items once: what is settled, and what is worth another try. Those that were left out for a request
+        go back to `_waiting`. Never raises."""
         try:
             outcomes = self._commit(items)
         except Exception as error:
             failure = as_weft_error(error, path=self._database.path)
         else:
-            return list(zip(items, outcomes, strict=True)), []
+            self._waiting[:0] = items[len(outcomes) :]
+            return list(zip(items, outcomes, strict=False)), []
         if not isinstance(failure, DatabaseUnavailable | DatabaseWriteFailed):
             if len(items) == 1:
                 return [(items[0], Outcome(None, failure))], []
@@ -279,8 +308,9 @@ class Writer:
         return [(item, Outcome(None, type(failure)(failure.message, hint=failure.hint))) for item in items]
 
     def _commit(self, items: list[Item]) -> list[Outcome]:
-        """One transaction. Raises sqlite3.Error, or what an item raised: then nothing is on disk. DatabaseUnavailable
-        from a failed look at an uncertain commit is the one case in which the outcome is unknown."""
+        """One transaction of the items; of the first of them when a request waits. Raises sqlite3.Error, or what an
+        item raised: then nothing is on disk. DatabaseUnavailable from a failed look at an uncertain commit is the one
+        case in which the outcome is unknown."""
         self._look_at_file()
         self._group += 1
         outcomes: list[Outcome] = []
@@ -294,6 +324,8 @@ class Writer:
                         outcomes.append(Outcome(item.write(tx, *item.args)))
                     except WeftError as error:
                         outcomes.append(Outcome(None, error))
+                    if self._request_waits and tx.db.total_changes - before + len(tx.events) >= GROUP_ROWS_MIN:
+                        break
                 changes = tx.db.total_changes - before + len(tx.events)
                 if changes and not tx.events:
                     tx.db.execute(MARK_GROUP, (self._group, self._id))
@@ -301,11 +333,11 @@ class Writer:
             if not self._is_on_disk(tx):
                 raise as_weft_error(uncertain, again=True, path=self._database.path) from uncertain
         stats = self._stats
-        stats.items += len(items)
+        stats.items += len(outcomes)
         if changes:
             stats.commits += 1
             stats.rows += changes
-            stats.group_max = max(stats.group_max, len(items))
+            stats.group_max = max(stats.group_max, len(outcomes))
             self._commits += 1
             self._rows += changes
         return outcomes

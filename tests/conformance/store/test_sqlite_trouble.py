@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 from executor.errors import DatabaseUnavailable, DatabaseWriteFailed, Fenced
+from executor.store.patience import patience
 from executor.store.rows import Appended
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import Retry
@@ -328,6 +329,39 @@ async def test_a_group_has_a_bound(tmp_path: Path) -> None:
     await asyncio.gather(*(store.create_run(new_run(f"run-{i}")) for i in range(3000)))
     assert store.stats.group_max <= 1024
     assert len(await store.list_runs(limit=5000)) == 3000
+    await store.close()
+
+
+async def test_a_request_does_not_wait_for_all_that_came_before_it(tmp_path: Path) -> None:
+    """While a transaction holds the writer up, steps of runs come in, and then a request. It is committed after a few
+    of them, they share the rest."""
+    held, entered = threading.Event(), threading.Event()
+
+    def fault(name: str) -> None:
+        if name == "tx.group.before_commit" and not entered.is_set():
+            entered.set()
+            assert held.wait(60)
+
+    store = SQLiteStore(tmp_path / "weft.db", fault=fault)
+    await store.open()
+    order: list[str] = []
+
+    async def create(name: str) -> None:
+        await store.create_run(new_run(name))
+        order.append(name)
+
+    first = asyncio.create_task(create("first"))
+    await asyncio.to_thread(entered.wait, 60)
+    steps = [asyncio.create_task(create(f"step-{i}")) for i in range(2000)]
+    await asyncio.sleep(0)
+    with patience(60):
+        request = asyncio.create_task(create("request"))
+    await asyncio.sleep(0)
+    held.set()
+    await asyncio.gather(first, *steps, request)
+    assert order.index("request") < 200, "a group of requests goes first, or after a few rows of the others"
+    assert [name for name in order if name.startswith("step")] == [f"step-{i}" for i in range(2000)]
+    assert store.stats.commits < 50
     await store.close()
 
 
