@@ -24,8 +24,9 @@ from executor.core.messages import Cancel, ChildEnded, encode
 from executor.errors import BadRequest, BlockError
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, origin_of
+from executor.runtime.shared_reads import SharedReads
 from executor.store.contract import Store
-from executor.store.rows import NewRun
+from executor.store.rows import NewRun, WorkflowRow
 from executor.values.schema import Matches
 
 # A workflow that calls itself stops here. Runs that people meant to nest go three or four deep.
@@ -42,16 +43,18 @@ class ChildRuns:
     def __init__(
         self, store: Store, clock: Clock, matches: Matches, compile: Callable[[Any, str | None], Awaitable[Compiled]]
     ) -> None:
-        self._store = store
+        self._ancestors: SharedReads[str, list[str]] = SharedReads(lambda run: store.list_ancestors(run, DEPTH_MAX))
+        self._workflows: SharedReads[tuple[str, int | None], WorkflowRow | None] = SharedReads(
+            lambda which: store.get_workflow(*which)
+        )
         self._clock = clock
         self._matches = matches
         self._compile = compile
 
     async def prepare(self, parent: str, request: ChildRequest) -> NewRun:
-        """The run to be created as a child of run `parent`; whoever opens the wait says for which one. Raises
+        """The run to be created as a child of run `parent`; the append that opens the wait says for which one. Raises
         BlockError: limit_depth, workflow_not_found, child_invalid, input_invalid."""
-        above = await self._store.list_ancestors(parent, DEPTH_MAX)
-        if len(above) >= DEPTH_MAX:
+        if len(await self._ancestors.read(parent)) >= DEPTH_MAX:
             raise BlockError(
                 f"runs are nested more than {DEPTH_MAX} levels deep",
                 code="limit_depth",
@@ -59,7 +62,7 @@ class ChildRuns:
                 hint="does the workflow run itself without end? use a loop to repeat blocks without new runs",
             )
         if request.workflow is not None:
-            row = await self._store.get_workflow(request.workflow, request.version)
+            row = await self._workflows.read((request.workflow, request.version))
             if row is None:
                 which = f"version {request.version} of workflow" if request.version is not None else "workflow"
                 raise BlockError(
