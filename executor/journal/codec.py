@@ -18,6 +18,7 @@ from compiler.plan import Plan
 from executor.core.events import Event, NodeStarted, NodeSucceeded
 from executor.errors import CorruptJournal
 from executor.store.rows import Record
+from executor.values.payload import trimmed
 
 _TYPES: dict[str, type[Any]] = {str(cls.__struct_config__.tag): cls for cls in get_args(Event)}
 _TAGS = {cls: tag for tag, cls in _TYPES.items()}
@@ -90,7 +91,7 @@ class Codec:
         if extra:
             fields.update(extra)
         if fields:
-            data = orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS)
+            data = trimmed(orjson.dumps(fields, option=orjson.OPT_NON_STR_KEYS))
         return Record(seq, at_ms, _TAGS[cls], node, path, attempt, data, output)
 
     def _plain_record(self, seq: int, at_ms: int, event: NodeStarted | NodeSucceeded, output: bytes | None) -> Record:
@@ -159,7 +160,7 @@ def _succeeded(event: Any) -> bytes | None:
             fields["end_run"] = True
         if event.cached:
             fields["cached"] = True
-        return orjson.dumps(fields)
+        return trimmed(orjson.dumps(fields))
     if event.route not in _ROUTES and len(_ROUTES) < 10_000:
-        _ROUTES[event.route] = orjson.dumps({"route": event.route})
+        _ROUTES[event.route] = trimmed(orjson.dumps({"route": event.route}))
     return _ROUTES[event.route] if event.route in _ROUTES else orjson.dumps({"route": event.route})

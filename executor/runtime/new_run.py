@@ -16,6 +16,7 @@ from executor.core.decide import decide
 from executor.core.state import State
 from executor.journal.codec import Codec
 from executor.store.rows import DraftHead, NewRun, Record
+from executor.values.payload import trimmed
 
 
 class Origin(Struct, frozen=True):
@@ -56,7 +57,7 @@ def new_run(
         version=origin.version,
         plan_hash=plan.hash,
         plan=plan.encoded,
-        input=orjson.dumps(checked),
+        input=trimmed(orjson.dumps(checked)),
         records=(
             Codec(plan).to_record(1, start.at_ms, started),
             *(replace(record, at_ms=start.at_ms) for record in taken_over),

@@ -54,7 +54,7 @@ from executor.store.rows import (
 )
 from executor.values.fold import NULL, Fold
 from executor.values.payload import encode as encode_payload
-from executor.values.payload import split
+from executor.values.payload import split, trimmed
 
 
 class Recorder:
@@ -258,8 +258,8 @@ class Recorder:
                 path=self._codec.path_text(event.key[0]),
                 kind=event.kind,
                 token_hash=self._token_hash(self._run_id, wait_id, event.kind),
-                request=orjson.dumps(request),
-                schema=None if schema is None else orjson.dumps(schema),
+                request=trimmed(orjson.dumps(request)),
+                schema=None if schema is None else trimmed(orjson.dumps(schema)),
                 status="pending",
                 opened_at_ms=self._at_ms,
                 expires_at_ms=event.due_ms,

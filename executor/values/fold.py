@@ -24,6 +24,7 @@ from executor.core.events import (
     ScopesOpened,
     VariablesPatched,
 )
+from executor.values.payload import trimmed
 from executor.values.scope import Values
 
 NULL = b"null"
@@ -56,7 +57,7 @@ class Fold:
 
     def run_output(self) -> bytes:
         """Of a run that ends without a response block."""
-        return orjson.dumps(self.values.run_output(self._ran))
+        return trimmed(orjson.dumps(self.values.run_output(self._ran)))
 
     def _apply(self, event: Event, output: bytes | None) -> bytes | None:
         values = self.values

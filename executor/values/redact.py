@@ -18,6 +18,7 @@ from urllib.parse import quote, quote_plus
 
 import orjson
 
+from executor.values.payload import trimmed
 from executor.values.spelling import Spelling
 
 LENGTH_MIN: Final = 6
@@ -86,11 +87,11 @@ class Redactor:
     def redact_json(self, data: bytes) -> bytes:
         """`data` is JSON and stays JSON: texts and keys are redacted, and a number that is a secret becomes a text."""
         if b"\\u" in data:
-            data = orjson.dumps(orjson.loads(data))  # letters need no escape, and are found without
+            data = trimmed(orjson.dumps(orjson.loads(data)))  # letters need no escape, and are found without
         pattern = self._found_by(data.decode())
         if pattern is None:
             return data
-        return orjson.dumps(_replaced(orjson.loads(data), lambda text: pattern.sub(MARK, text)))
+        return trimmed(orjson.dumps(_replaced(orjson.loads(data), lambda text: pattern.sub(MARK, text))))
 
     def redact_value(self, value: Any) -> Any:
         """The same for a decoded JSON value; a new one is returned where something was found."""

@@ -22,7 +22,7 @@ from executor.errors import BlockError
 from executor.values import variables as paths
 from executor.values.coerce import literal
 from executor.values.filled import Filled
-from executor.values.payload import MISSING, SIZE_MAX_BYTES, render
+from executor.values.payload import MISSING, SIZE_MAX_BYTES, render, trimmed
 from executor.values.scope import Values
 
 _Place = tuple[str | int, ...]
@@ -42,7 +42,7 @@ def compile_template(node: Node, marked: Collection[str] = ()) -> Template:
     skip, cache = node.policy.skip_if, node.policy.cache
     slots = _slots(params, known, frozenset(node.code), frozenset(node.literal), frozenset(marked))
     return Template(
-        orjson.dumps(params),
+        trimmed(orjson.dumps(params)),
         list(slots),
         _Code(skip, known) if skip else None,
         _Code(cache.key, known) if cache is not None and cache.key else None,

@@ -21,7 +21,7 @@ from compiler.plan import Plan, Ref
 from compiler.references import normalize
 from executor.errors import BlockError
 from executor.values import variables as paths
-from executor.values.payload import MISSING, copy
+from executor.values.payload import MISSING, copy, trimmed
 
 
 class _Cell:
@@ -151,7 +151,7 @@ class Values:
 
     def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
         """The output becomes {"error": error}, for the blocks behind the error handle."""
-        self._settle(key, _Cell(orjson.dumps({"error": error})))
+        self._settle(key, _Cell(trimmed(orjson.dumps({"error": error}))))
 
     def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
         """A start sentinel is done. `items`: the JSON list that `<loop.item>` reads, when it runs over a collection."""
@@ -193,7 +193,7 @@ class Values:
             container.results[index] = b"[" + b",".join(cell.brief for cell in ran if cell is not None) + b"]"
         else:
             collected = region.on_branch_error == "collect"
-            container.results[index] = orjson.dumps({"error": error}) if collected else b"null"
+            container.results[index] = trimmed(orjson.dumps({"error": error})) if collected else b"null"
         if region.kind == "loop":
             container.last, container.last_index = scope, index
             container.done = index + 1
