@@ -24,12 +24,16 @@ CLOSE_WAIT = """
 UPDATE waits SET status = ?, response = ?, answered_by = ?, answered_at_ms = ?
  WHERE run_id = ? AND id = ? AND status = 'pending'"""
 # A run that has ended waits for nothing.
-CANCEL_WAITS = "UPDATE waits SET status = 'cancelled', answered_at_ms = ? WHERE run_id = ? AND status = 'pending'"
+# Of one run, `IS TRUE` keeps SQLite from the index of all pending waits.
+CANCEL_WAITS = """
+UPDATE waits SET status = 'cancelled', answered_at_ms = ?
+ WHERE run_id = ? AND (status = 'pending') IS TRUE"""
 WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = ?"
 WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = ? AND id = ?"
 # Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
 WAITS = f"SELECT {WAIT} FROM waits WHERE true"
 WAITS_OF_STATUS = " AND status = ?"
+WAITS_OF_STATUS_IN_RUN = " AND (status = ?) IS TRUE"
 WAITS_OF_RUN = " AND run_id = ?"
 WAITS_OF_KIND = " AND kind = ?"
 WAITS_OF_KEY = " AND rtrim(id, '0123456789') = ? || '!'"  # an id is the node key, `!`, and the attempt
@@ -41,7 +45,7 @@ WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT ?"
 # By status: COUNT_WAITS, then any of the conditions but that of the status, then BY_STATUS.
 COUNT_WAITS = "SELECT status, count(*) FROM waits WHERE true"
 WAITS_BELOW = f"""{BELOW}
-SELECT {WAIT} FROM waits WHERE run_id IN below AND status = 'pending' AND kind <> 'child'
+SELECT {WAIT} FROM waits WHERE run_id IN below AND (status = 'pending') IS TRUE AND kind <> 'child'
  ORDER BY opened_at_ms, run_id, id LIMIT ?2"""
 
 
@@ -67,7 +71,7 @@ async def list_waits(
     before: tuple[str, str] | None = None,
 ) -> list[WaitRow]:
     where, values = narrowed(
-        (WAITS_OF_STATUS, status),
+        (WAITS_OF_STATUS if run_id is None else WAITS_OF_STATUS_IN_RUN, status),
         (WAITS_OF_RUN, run_id),
         (WAITS_OF_KEY, key),
         (WAITS_OF_KIND, kind),

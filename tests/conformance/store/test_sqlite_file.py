@@ -209,6 +209,13 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
         assert "SEARCH events" in plan(journal.EVENTS_AFTER, "r", 0, 1)
         assert "waits_by_status" in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
         assert "TEMP B-TREE" not in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
+        of_run = waits.WAITS + waits.WAITS_OF_STATUS_IN_RUN + waits.WAITS_OF_RUN + waits.WAITS_PAGE
+        for found in (
+            plan(of_run, "pending", "r", 1),
+            plan(waits.CANCEL_WAITS, 1, "r"),
+            plan(waits.WAITS_BELOW, "r", 1),
+        ):
+            assert "waits_by_status" not in found, "it would look at the pending waits of all other runs"
         assert "runs_by_time" in plan(runs.RUNS + runs.RUNS_PAGE, 1)
         assert "runs_by_workflow" in plan(runs.RUNS + runs.RUNS_OF_WORKFLOW + runs.RUNS_PAGE, "w", 1)
 
