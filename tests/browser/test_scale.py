@@ -1,5 +1,5 @@
 """Large documents and large outputs. The bounds are for a machine that has nothing else to do: `make soak` holds the
-editor to them; `make test`, which shares its machine, to twenty times as much. `tests/browser/measure.py` takes the
+editor to them; `make check`, which shares its machine, to twenty times as much. `tests/browser/measure.py` takes the
 figures."""
 
 from __future__ import annotations

@@ -22,7 +22,7 @@ PLACES = size(3, 60)
 REFUSED = 1  # exit code
 LISTS = ("workflows", "waits", "schedules", "webhooks", "drafts")
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
 
 
 @pytest.mark.parametrize("file", ["db", "wal"])

@@ -12,6 +12,8 @@ import pytest
 
 from tests.support.size import WHOLE, size
 
+pytestmark = pytest.mark.proof
+
 ROOT = Path(__file__).parents[2]
 EVERY = size(60, 1)
 # Changes the scenario has no use for, and where they are broken instead.

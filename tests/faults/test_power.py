@@ -12,7 +12,7 @@ import pytest
 from tests.support.size import WHOLE, size
 
 ROOT = Path(__file__).parents[2]
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 300)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 300)]
 
 
 async def power(part: str, every: int, *more: str) -> tuple[int | None, str]:

@@ -25,6 +25,8 @@ from server.settings import Settings
 from tests.support.adapter import connects
 from tests.support.vfs import Op, Trouble, Vfs, trouble
 
+pytestmark = pytest.mark.proof
+
 DOCUMENT: dict[str, Any] = {
     "format": "weft/1",
     "name": "naps",

@@ -20,7 +20,10 @@ from tests.support.size import WHOLE, size
 ROOT = Path(__file__).parents[2]
 EVERY = size(600, 1)
 # Newer Pythons say so of pytest-xdist's thread, which the children here do not need.
-pytestmark = pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning")
+pytestmark = [
+    pytest.mark.proof,
+    pytest.mark.filterwarnings("ignore:This process .* is multi-threaded, use of fork:DeprecationWarning"),
+]
 
 
 @pytest.fixture(scope="module", autouse=True)

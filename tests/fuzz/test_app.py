@@ -19,6 +19,8 @@ from tests.fuzz.mutations import spoiled
 from tests.fuzz.oracle import leads_somewhere
 from tests.fuzz.params import FUNCTIONS
 
+pytestmark = pytest.mark.proof
+
 BASE = "http://127.0.0.1:8765"
 JSON = {"content-type": "application/json"}
 Post = Callable[[str, bytes], httpx.Response]

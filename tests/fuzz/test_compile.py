@@ -20,6 +20,8 @@ from tests.fuzz.nonsense import FOR, ODD_VALUES
 from tests.fuzz.oracle import check, check_all
 from tests.fuzz.params import PARAMS, Document
 
+pytestmark = pytest.mark.proof
+
 CORPUS = sorted((Path(__file__).parent / "corpus").glob("*.json"))
 numbers = st.integers(-(2**63), 2**64 - 1) | st.floats(allow_nan=False, allow_infinity=False)
 anything = st.recursive(

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import orjson
+import pytest
 from hypothesis import Phase, given, seed, settings
 
 from compiler.plan import Plan
@@ -12,6 +13,8 @@ from tests.fuzz.documents import documents, triggers
 from tests.fuzz.oracle import check
 from tests.fuzz.params import Document
 from tests.fuzz.parts import all_parts, parts_of
+
+pytestmark = pytest.mark.proof
 
 ROUNDS_MAX = 12  # three or four are enough as a rule
 

@@ -18,6 +18,8 @@ from executor.sandbox import Sandbox
 from executor.values.payload import render
 from tests.fuzz.budget import examples
 
+pytestmark = pytest.mark.proof
+
 KNOWN = {"x.v", "y"}
 strings = st.text(st.characters(), max_size=60).map(
     lambda text: str(joined(text))

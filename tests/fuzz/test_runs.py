@@ -29,6 +29,8 @@ from tests.fuzz.mutations import spoiled
 from tests.fuzz.params import BLOCKS, nested
 from tests.support.model_store.store import ModelStore
 
+pytestmark = pytest.mark.proof
+
 T = TypeVar("T")
 QUIET_S = 60.0  # of real time, for a run to come to an end or to a wait: many times what any needs
 DAY_MS = 24 * 3600 * 1000

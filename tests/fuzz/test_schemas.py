@@ -6,6 +6,7 @@ import re
 from typing import Any
 
 import msgspec
+import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 from jsonschema import Draft202012Validator, SchemaError
@@ -15,6 +16,8 @@ from compiler.schema import schema_error
 from tests.fuzz.budget import examples
 from tests.fuzz.nonsense import FOR
 from tests.fuzz.oracle import bounded, leads_somewhere
+
+pytestmark = pytest.mark.proof
 
 leaves: st.SearchStrategy[Any] = st.sampled_from(
     [None, True, False, 0, 1, -1, 2.0, 1.5, "", "#", "#/$defs/a", "a", "[", "^a*$", "object", "a#b", "1a", [], ["a"],

@@ -260,6 +260,7 @@ async def test_a_file_of_a_newer_version_is_refused_and_not_one_byte_of_it_chang
     assert not list(future.glob("*.schema-*")) and not list(future.glob("*.part"))
 
 
+@pytest.mark.proof
 @pytest.mark.soak
 @pytest.mark.timeout(0 if WHOLE else 180)
 async def test_an_upgrade_that_is_broken_off_begins_again() -> None:

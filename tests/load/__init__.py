@@ -1,1 +1,1 @@
-"""Many at once: waiting runs, timers, readers of event streams. `make test` takes a sample, `make soak` the whole."""
+"""Many at once: waiting runs, timers, readers of event streams. `make check` takes a sample, `make soak` the whole."""

@@ -15,6 +15,8 @@ from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.support.size import WHOLE, size
 
+pytestmark = pytest.mark.proof
+
 RUNS = size(400, 10_000)
 GAP_P99_MS_MAX = 50
 RSS_MB_MAX = 500

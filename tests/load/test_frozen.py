@@ -28,7 +28,7 @@ TAKEOVER_S = LEASE_S + size(5, 1)  # after the freeze; a sample is taken on mach
 TAKEOVER_MAX_S = LEASE_S + size(30, 5)
 CALL_S = 0.3  # each call is held about this long, so that a freeze finds some of them under way
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
 
 
 @pytest.fixture

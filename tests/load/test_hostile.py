@@ -10,7 +10,7 @@ import pytest
 from tests.load.hostile import ATTACKS, measure
 from tests.support.size import WHOLE, size
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
 
 SECONDS = size(1, 15)
 # Other work on the machine delays clients and server alike.

@@ -1,6 +1,6 @@
 """Steady traffic for as long as WEFT_SOAK_SECONDS says: what the server holds does not grow with what it has done.
 
-`make test` gives it a moment, `make soak` ten minutes; `make soak SOAK_SECONDS=86400 ARGS=tests/load/test_soak.py` is a
+`make check` gives it a moment, `make soak` ten minutes, `make soak SOAK_SECONDS=86400 ARGS=tests/load/test_soak.py` a
 day.
 """
 
@@ -34,7 +34,7 @@ WAL_BYTES_MAX = 64 * 1024 * 1024
 SLACK_BYTES = 12 * 1024 * 1024
 BYTES_PER_HOUR = 1024 * 1024
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 120)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 120)]
 
 
 def computing() -> dict[str, Any]:

@@ -21,7 +21,7 @@ from tests.load.world import chain
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE, size
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 240)]
 
 READERS, STALLED, PER_RUN = size(120, 1_000), size(12, 100), 90
 BIG_EVENTS = 15_000  # of 1 KB and more in total than the buffers of a connection take

@@ -17,7 +17,7 @@ TIMERS = size(400, 10_000)
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
 PATIENCE_S = 60 + TIMERS / 40
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
 
 
 class Steps:

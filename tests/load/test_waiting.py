@@ -11,6 +11,8 @@ import pytest
 
 from tests.support.size import WHOLE, size
 
+pytestmark = pytest.mark.proof
+
 RUNS = size(2_000, 10_000)
 BYTES_PER_RUN_MAX = 2_048
 # In a sample a round is small beside what the allocator takes by the megabyte.

@@ -25,6 +25,8 @@ from tests.support.core.drive import Drive, Faults
 from tests.support.core.generator import Behaviour, Block, Place, Table, Workflow, every, generate
 from tests.support.core.watch import Observed
 
+pytestmark = pytest.mark.proof
+
 SEEDS = 100
 CHUNK = 25
 STEP = "between"  # the block that splits an edge

@@ -14,6 +14,8 @@ import pytest
 from tests.e2e.crash.conftest import Servers
 from tests.support.journal import Journal, log_is_clean
 
+pytestmark = pytest.mark.proof
+
 DOCUMENT = {
     "format": "weft/1",
     "name": "tell",

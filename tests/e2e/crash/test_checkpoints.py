@@ -16,6 +16,8 @@ from tests.e2e.crash.test_resume import ended
 from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ROOT
 
+pytestmark = pytest.mark.proof
+
 ITEMS = ["one", "two", "three", "four", "five"]
 STOP = 3
 

@@ -20,6 +20,8 @@ from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ServerProcess
 from tests.support.service import Service
 
+pytestmark = pytest.mark.proof
+
 DAY_MS = 24 * 3600 * 1000
 KILLS = int(os.environ.get("WEFT_CRASH_KILLS", "50")) // 5
 SEED = int(os.environ.get("WEFT_CRASH_SEED") or random.SystemRandom().randrange(10**6))

@@ -30,7 +30,7 @@ SOON_S = 45.0  # an idle server looks at its database every 5 s; the machine may
 # so long, at most, a server that starts leaves leases of another time alone.
 FAST = 100.0
 
-pytestmark = [pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
+pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOLE else 180)]
 
 
 @pytest.fixture

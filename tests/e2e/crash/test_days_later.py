@@ -22,6 +22,8 @@ from executor.store.sqlite.store import SQLiteStore
 from tests.support.journal import Journal
 from tests.support.service import Service
 
+pytestmark = pytest.mark.proof
+
 DAY_MS = 24 * 3600 * 1000
 SECRET = b"0123456789abcdef"
 

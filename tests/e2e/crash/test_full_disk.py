@@ -23,6 +23,8 @@ from tests.e2e.crash.disk import NoDisk, SmallDisk, small_disk
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE, size
 
+pytestmark = pytest.mark.proof
+
 ALL = 40  # runs
 MANY = size(120, 1_000)
 DISK_BYTES = 64 * 1024 * 1024  # what they need is a third of it

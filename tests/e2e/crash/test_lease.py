@@ -16,6 +16,8 @@ from tests.e2e.crash.test_days_later import ended, engine_on
 from tests.support.journal import Journal
 from tests.support.service import Service, chain
 
+pytestmark = pytest.mark.proof
+
 HOUR_MS = 3600 * 1000
 DAY_MS = 24 * HOUR_MS
 MINUTE_MS = 60 * 1000

@@ -20,6 +20,8 @@ from tests.support.other_process import OtherProcess
 from tests.support.service import Service
 from tests.support.size import WHOLE
 
+pytestmark = pytest.mark.proof
+
 NEW = 20  # runs that are asked for while it is locked
 NAP_S = 1.0
 SHORT_S = 2.5  # below the 4 s that a request waits for its write

@@ -6,12 +6,16 @@ import asyncio
 import random
 import time
 
+import pytest
+
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import People, until
 from tests.e2e.crash.verify import holds
 from tests.e2e.crash.workload import Job, jobs
 from tests.support.journal import Journal, log_is_clean
 from tests.support.service import Service, chain
+
+pytestmark = pytest.mark.proof
 
 STOPS = 2
 

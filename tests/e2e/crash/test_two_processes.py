@@ -7,12 +7,16 @@ import random
 import time
 from pathlib import Path
 
+import pytest
+
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.people import People, until
 from tests.e2e.crash.workload import Job
 from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ServerProcess, free_port, freeze_outside_a_write
 from tests.support.service import Service, chain
+
+pytestmark = pytest.mark.proof
 
 RUNS = 30
 STEPS = 5

@@ -14,6 +14,8 @@ from executor.runtime.clock import ManualClock
 from tests.e2e.crash.test_days_later import DAY_MS, ended, engine_on
 from tests.support.journal import Journal
 
+pytestmark = pytest.mark.proof
+
 RACES = 30
 ROUNDS = 3
 STEP_S = 0.002  # those who press come one after the other, from the moment of the expiries on

@@ -16,6 +16,8 @@ from tests.fuzz.api.conftest import well
 from tests.fuzz.api.world import ASKING, BEARER, ENDING, TIMEOUT_S, World
 from tests.support.server import SyncServerProcess
 
+pytestmark = pytest.mark.proof
+
 Request = dict[str, Any]
 # A link is written as (from where, where to).
 LINKS = [

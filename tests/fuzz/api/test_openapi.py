@@ -20,6 +20,8 @@ from tests.fuzz.api.world import BEARER, TIMEOUT_S, World
 from tests.support.server import SyncServerProcess
 from tests.support.size import size
 
+pytestmark = pytest.mark.proof
+
 SHOWN = [spec for spec in TABLE if spec.documented]
 TAGS = sorted({spec.tag for spec in SHOWN})
 # From eleven on hypothesis would look for requests that are taken, for minutes where few are possible.

@@ -13,6 +13,7 @@ import pytest
 
 from executor.engine import Engine
 from executor.journal import reader
+from executor.store.contract import Store
 from executor.topics.waits import WaitFilter
 from tests.unit.executor.upkeep.conftest import block, document
 
@@ -140,10 +141,9 @@ class _Calls:
     def __init__(self, engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
         self.made, self.at, self.deleting = 0, 0, ""
         self._engine = engine
-        for name in dir(engine.store):
-            call = getattr(engine.store, name)
-            if not name.startswith("_") and inspect.iscoroutinefunction(call):
-                monkeypatch.setattr(engine.store, name, self._counted(call))
+        for name in dir(Store):
+            if inspect.iscoroutinefunction(getattr(Store, name)):
+                monkeypatch.setattr(engine.store, name, self._counted(getattr(engine.store, name)))
 
     def _counted(self, call: Callable[..., Awaitable[Any]]) -> Callable[..., Awaitable[Any]]:
         async def counted(*args: Any, **kwargs: Any) -> Any:

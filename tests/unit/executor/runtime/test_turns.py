@@ -80,11 +80,16 @@ async def test_a_run_that_left_memory_leaves_nothing_to_the_collector(tmp_path: 
     )
     async with engine_on(tmp_path / "weft.db") as engine:
         gc.collect()
+        others = _run_loops()
         gc.disable()
         try:
             assert (await engine.run(looped)).status == "succeeded"
             async with asyncio.timeout(60):
-                while any(isinstance(found, RunLoop) for found in gc.get_objects()):
+                while any(found not in others for found in _run_loops()):
                     await asyncio.sleep(0.01)
         finally:
             gc.enable()
+
+
+def _run_loops() -> list[RunLoop]:
+    return [found for found in gc.get_objects() if isinstance(found, RunLoop)]
