@@ -58,7 +58,7 @@ def once(document: Document, steps: int, runs: int = 1) -> float:
         noop = Noop()
         with folder() as path:
             async with engine_on(path, noop) as engine:
-                await engine.compile(document)
+                await engine.workflows.compile(document)
                 reached = noop.after(steps)
                 began = time.perf_counter()
                 await asyncio.gather(*(engine.submit(document) for _ in range(runs)))
@@ -82,7 +82,7 @@ def _resume() -> float:
                 for _ in range(PAUSES):
                     run = (await engine.submit(workloads.pause())).run
                     await all_ended(engine)
-                    [wait] = await engine.list_waits("pending", run)
+                    [wait] = await engine.waits.list("pending", run)
                     assert wait.link is not None
                     reached = noop.after(1)
                     began = time.perf_counter()

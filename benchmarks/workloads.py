@@ -79,7 +79,7 @@ async def engine_on(path: Path, noop: Noop, store: Store | None = None) -> Async
 
 async def all_ended(engine: Engine) -> None:
     """Until no run is queued or running; asked for again and again, because no one event says so."""
-    while any([await engine.list_runs(status=status, limit=1) for status in ("queued", "running")]):  # noqa: ASYNC110
+    while any([await engine.runs.list(status=status, limit=1) for status in ("queued", "running")]):  # noqa: ASYNC110
         await asyncio.sleep(POLL_S)
 
 

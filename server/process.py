@@ -205,7 +205,7 @@ async def _serve(
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)
         except TimeoutError:
             logging.getLogger("weft").error("the engine did not drain in time; its runs continue at the next start")
-    leave(engine.services.functions, 0)
+    leave(engine.parts.services.functions, 0)
     return 0
 
 

@@ -13,7 +13,7 @@ import hmac
 import logging
 import random
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import httpx
 import orjson
@@ -22,13 +22,11 @@ from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.notifications.seal import unseal
-from executor.runtime.clock import Clock
+from executor.runtime.parts import Parts
 from executor.store.rows import NotificationRow
+from executor.topics.waits import Waits
 from executor.values.redact import Redactor
 from executor.views import WaitView
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 log = logging.getLogger("weft.notifications")
 
@@ -49,13 +47,12 @@ _RETRYABLE: Final = frozenset({408, 425, 429})
 
 
 class Notifications:
-    """`written` is set when a run of this process has put something into the outbox."""
-
-    def __init__(self, engine: Engine, clock: Clock, written: asyncio.Event) -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._clock = clock
-        self._wake = written
+    def __init__(self, parts: Parts, waits: Waits) -> None:
+        self._parts = parts
+        self._waits = waits
+        self._store = parts.store
+        self._clock = parts.clock
+        self._wake = parts.hub.messages
         self._sending: set[asyncio.Task[None]] = set()
         self._task: asyncio.Task[None] | None = None
 
@@ -120,7 +117,7 @@ class Notifications:
             if error is OVER:
                 await self._settle(row, "cancelled", now_ms)
                 return
-            shown = self._engine.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
+            shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
             if error.retryable and row.attempts < ATTEMPTS_MAX:
                 await self._settle(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
             else:
@@ -139,10 +136,10 @@ class Notifications:
     async def _attempt(self, row: NotificationRow) -> BlockError | None:
         """Why it was not sent; None when it was. Raises StoreError."""
         try:
-            wait = await self._engine.waits.get(row.run_id, row.wait_id)
+            wait = await self._waits.get(row.run_id, row.wait_id)
             if wait.status != "pending":
                 return OVER
-            target: dict[str, Any] = unseal(row.content, self._engine.services.env)
+            target: dict[str, Any] = unseal(row.content, self._parts.services.env)
             await self._send(row, wait, target)
         except BlockError as error:
             return error
@@ -157,7 +154,7 @@ class Notifications:
 
     async def _send(self, row: NotificationRow, wait: WaitView, target: dict[str, Any]) -> None:
         """Raises BlockError."""
-        server = self._engine.services.notify
+        server = self._parts.services.notify
         match row.channel:
             case "email":
                 to = list(server.email) if target.get("server") else target["to"]
@@ -172,7 +169,7 @@ class Notifications:
                 raise BlockError(f"there is no channel {other!r}", retryable=False)
 
     async def _mail(self, row: NotificationRow, wait: WaitView, to: list[str]) -> None:
-        services = self._engine.services
+        services = self._parts.services
         params = {"to": to, "subject": mail_subject(wait), "body": mail_body(wait)}
         key = f"{row.run_id}:{row.wait_id}:{row.n}"
         message, recipients = compose(params, services.mail.sender, key, row.created_at_ms)
@@ -186,7 +183,7 @@ class Notifications:
         self, row: NotificationRow, url: str, method: str, headers: Mapping[str, str], body: dict[str, Any]
     ) -> None:
         content = orjson.dumps(body)
-        key = self._engine.links.signing_key("requests" if row.channel == "request" else "notifications")
+        key = self._parts.links.signing_key("requests" if row.channel == "request" else "notifications")
         at_s = self._clock.now_ms() // 1000
         own = {
             "Content-Type": "application/json",
@@ -196,7 +193,7 @@ class Notifications:
         }
         given = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
         try:
-            answer = await self._engine.services.http.request(
+            answer = await self._parts.services.http.request(
                 method,
                 url,
                 headers={**given, **own},

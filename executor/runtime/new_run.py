@@ -38,6 +38,11 @@ def origin_of(document: bytes, plan: Plan, draft: DraftHead | None = None) -> Or
     return Origin(name, None, digest, document, draft.id if draft else None, draft.rev if draft else None)
 
 
+def request_hash(*asked: Any) -> str:
+    """Of what a caller asked for: a second request with the same idempotency key must ask for the same."""
+    return hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest()
+
+
 def new_run(
     plan: Plan,
     start: f.StartRequested,

@@ -3,20 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 
 from executor.answers import BOUNDS_HINT
 from executor.core.messages import Answer
 from executor.errors import AnswerInvalid, BlockError
-from executor.topics.waits import answered_before
+from executor.runtime.parts import Parts
+from executor.topics.waits import Waits, answered_before
 from executor.values.payload import encode
 from executor.values.schema import violations
 from executor.views import WaitView
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 # What a block sees of the request's headers: nothing that lets one in, and nothing a proxy wrote.
 HEADERS: Final = frozenset(
@@ -26,18 +24,19 @@ BY_CHARS_MAX: Final = 200
 
 
 class Callbacks:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
+    def __init__(self, parts: Parts, waits: Waits) -> None:
+        self._parts = parts
+        self._waits = waits
 
     async def receive(self, token: str, body: Any, headers: Mapping[str, str]) -> WaitView:
         """Take `body` (any JSON value) as the answer. `headers`: names in lower case. Raises NotFound, AnswerInvalid
         (it does not fit the block's schema, or the bounds; the wait is still open), AlreadyAnswered."""
-        engine = self._engine
-        row = await engine.waits.by_token(token, "callback")
+        parts = self._parts
+        row = await self._waits.by_token(token, "callback")
         if row.status != "pending":
-            raise answered_before(await engine.waits.view(row))
+            raise answered_before(await self._waits.view(row))
         if row.schema is not None:
-            found = violations(orjson.loads(row.schema), body, engine.services.sandbox.matches)
+            found = violations(orjson.loads(row.schema), body, parts.services.sandbox.matches)
             if found:
                 raise AnswerInvalid(
                     f"the body does not match the schema{_at(found[0]['pointer'])}: {found[0]['message']}",
@@ -45,15 +44,15 @@ class Callbacks:
                     hint="the URL is still open: send a corrected body",
                     errors=found,
                 )
-        now_ms = engine.now_ms()
+        now_ms = parts.clock.now_ms()
         kept = {name: value for name, value in headers.items() if name in HEADERS}
-        output = engine.redactor.redact_value({"body": body, "headers": kept, "received_at": now_ms})
+        output = parts.redactor.redact_value({"body": body, "headers": kept, "received_at": now_ms})
         try:
             response = encode(output)
         except BlockError as error:
             raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
-        by = engine.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
-        return await engine.waits.settle(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
+        by = parts.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
+        return await self._waits.settle(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
 
 
 def _at(pointer: str) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 from msgspec import Struct
@@ -16,11 +16,11 @@ from msgspec import Struct
 from compiler.diagnostics import Diagnostic
 from executor.documents import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
+from executor.runtime.parts import Parts
 from executor.store.rows import DraftHead, DraftRow, LastRun
+from executor.topics.runs import Runs
+from executor.topics.workflows import Workflows
 from executor.views import SavedWorkflow, Submitted
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 NAME_LENGTH_MAX = 200
 
@@ -43,9 +43,11 @@ class DraftView(Struct, frozen=True):
 class Drafts:
     """What can be done with drafts; `engine.drafts`. `rev` None means: whichever it is."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(self, parts: Parts, runs: Runs, workflows: Workflows) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._runs = runs
+        self._workflows = workflows
 
     async def create(
         self, document: Mapping[str, Any], name: str | None = None, base_version: int | None = None
@@ -55,10 +57,10 @@ class Drafts:
         if not any(name in document for name in ("format", "blocks", "state")):
             hint = 'Import a weft workflow ({"format": "weft/1", "blocks": {...}}) or a workflow exported from Sim.'
             raise NoWorkflow(pointer="/document", hint=hint)
-        ours = as_ours(document, frozenset(self._engine.services.env))
+        ours = as_ours(document, frozenset(self._parts.services.env))
         id, data = secrets.token_hex(8), orjson.dumps(ours.document)
         row, written = await self._store.put_draft(
-            id, 0, _name(name, ours.document), data, self._engine.now_ms(), base_version
+            id, 0, _name(name, ours.document), data, self._parts.clock.now_ms(), base_version
         )
         assert written and row is not None, "two drafts cannot have one random id"
         return await self._view(row, ours.diagnostics)
@@ -79,7 +81,7 @@ class Drafts:
         The same document sent twice for one revision is one revision: the first answer may have been lost."""
         data = orjson.dumps(document)
         wanted = _name(name, document)
-        row, written = await self._store.put_draft(id, rev, wanted, data, self._engine.now_ms())
+        row, written = await self._store.put_draft(id, rev, wanted, data, self._parts.clock.now_ms())
         if row is None:
             raise _not_found(id)
         if not written and (row.rev, row.document, row.name) != (rev + 1, data, wanted):
@@ -103,9 +105,9 @@ class Drafts:
         idempotency_key: str | None = None,
     ) -> tuple[Submitted, int]:
         """Run the stored draft; also returns the revision that runs. Raises NotFound, Conflict (draft_changed), and
-        what Engine.submit raises."""
+        what Runs.submit raises."""
         row = await self._row(id, rev)
-        submitted = await self._engine.submit(
+        submitted = await self._runs.submit(
             orjson.loads(row.document),
             input=input,
             trigger=trigger,
@@ -115,7 +117,7 @@ class Drafts:
         )
         if submitted.created:
             return submitted, row.rev
-        started = await self._engine.run_row(submitted.run)  # by the first request, of an earlier revision perhaps
+        started = await self._runs.row(submitted.run)  # by the first request, of an earlier revision perhaps
         return submitted, started.draft_rev or row.rev
 
     async def save_version(
@@ -124,7 +126,7 @@ class Drafts:
         """Store the draft as a version of the workflow `name` (the draft's own name without it), which it is based on
         from then on; also returns the revision. Raises NotFound, Conflict (draft_changed), CompileError, BadRequest."""
         row = await self._row(id, rev)
-        saved = await self._engine.save_workflow(orjson.loads(row.document), name or row.name or None)
+        saved = await self._workflows.save(orjson.loads(row.document), name or row.name or None)
         await self._store.rebase_draft(id, row.rev, saved.name, saved.version)
         return saved, row.rev
 
@@ -147,7 +149,7 @@ class Drafts:
             base_rev=row.base_rev,
             created_at=row.created_at_ms,
             updated_at=row.updated_at_ms,
-            diagnostics=(*found, *(await self._engine.compile(row.document)).diagnostics),
+            diagnostics=(*found, *(await self._parts.compiler.compile(row.document)).diagnostics),
         )
 
     async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:

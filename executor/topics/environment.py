@@ -1,4 +1,4 @@
-"""The environment names of this server, and who reads them. Values stay inside."""
+"""The environment names of this server, and which documents read them, never their values; `engine.environment`."""
 
 from __future__ import annotations
 
@@ -8,10 +8,8 @@ import orjson
 from msgspec import Struct
 
 from compiler.environment import environment_names
-from executor.blocks.registry import Registry
 from executor.documents import as_ours
-from executor.services import Services
-from executor.store.contract import Store
+from executor.runtime.parts import Parts
 
 DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at
 
@@ -38,16 +36,16 @@ class EnvName(Struct, frozen=True):
 
 
 class Environment:
-    """Answers `names`. Remembers what it found in each document, as reading a thousand of them takes a second."""
+    """Remembers what it found in each document, as reading a thousand of them takes a second."""
 
-    def __init__(self, store: Store, registry: Registry, services: Services) -> None:
-        self._store = store
-        self._registry = registry
-        self._services = services
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._registry = parts.registry
+        self._services = parts.services
         self._found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
 
     async def names(self) -> list[EnvName]:
-        """What is set, and what is read but not set, by name; active versions and drafts only."""
+        """What is set, and what is read but not set, by name; in active versions and drafts only."""
         uses: dict[str, list[EnvUse]] = {name: [] for name in self._services.env}
         found: dict[tuple[str, str, int], dict[str, list[str]]] = {}
         for row in await self._store.list_workflows():

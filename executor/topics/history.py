@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 from executor.journal.reader import load_plan
+from executor.runtime.find import existing_run
+from executor.runtime.parts import Parts
 from executor.views import Why
 from executor.views import diff as diff_view
 from executor.views import state as state_view
@@ -12,30 +12,26 @@ from executor.views import why as why_view
 from executor.views.diff import RunDiff
 from executor.views.state import RunState
 
-if TYPE_CHECKING:
-    from executor.engine import Engine
-
 
 class History:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
 
     async def state(self, run: str, seq: int | None = None) -> RunState:
         """The run as it stood after event `seq`, at most the last one; None: as it stands. Raises NotFound."""
-        async with self._engine.whole(run) as row:
+        async with existing_run(self._store, run) as row:
             return await state_view.build(self._store, await load_plan(self._store, row.plan_hash), row, seq)
 
     async def why(self, run: str, node: str | None = None, seq: int | None = None) -> list[Why]:
         """Every node that is not decided yet, or the one asked for (a node id or a whole key), as it stood after event
         `seq`. Raises NotFound."""
-        async with self._engine.whole(run) as row:
+        async with existing_run(self._store, run) as row:
             return await why_view.build(self._store, await load_plan(self._store, row.plan_hash), row, node, seq)
 
     async def diff(self, a: str, b: str) -> RunDiff:
         """Where two runs went different ways. Blocks are the same when their ids are, whatever version of the workflow
         they are of. Raises NotFound."""
-        async with self._engine.whole(a) as one, self._engine.whole(b) as two:
+        async with existing_run(self._store, a) as one, existing_run(self._store, b) as two:
             plan_one = await load_plan(self._store, one.plan_hash)
             plan_two = await load_plan(self._store, two.plan_hash)
             return await diff_view.build(self._store, one, plan_one, two, plan_two)

@@ -1,36 +1,37 @@
-"""What becomes of a run besides going on: forks of it, running one node of it again, moving it to another version.
+"""New runs that take over what a run did, and moving an open run to another version; `engine.lifecycle`.
 
-A run that has ended stays as it ended. Whoever wants more of it gets a new run that takes over what was done.
+A run that has ended stays as it ended: running it again from a block, forking it and retrying a node make a new run.
 """
 
 from __future__ import annotations
 
 import asyncio
-import hashlib
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import orjson
 from msgspec import Struct
 
-from compiler.diagnostics import CompileError
 from compiler.keys import NodeKey, format_key, join_key, parse_key, split_key
 from compiler.plan import Plan
+from executor.answers import check_input
+from executor.core import facts as f
 from executor.core.messages import Migrate, Retry, encode
 from executor.core.state import State, Status
 from executor.errors import Conflict, NotFound
 from executor.journal.reader import load_plan
-from executor.runtime.hub import Hub
+from executor.runtime.find import existing_run, find_version
 from executor.runtime.move import Misfit, fit
+from executor.runtime.new_run import Origin, new_run, request_hash
+from executor.runtime.parts import Parts
 from executor.store.rows import TERMINAL, RunRow
 from executor.topics.forks import beginning, fork
-from executor.views import Submitted
+from executor.topics.runs import Runs
+from executor.views import Rerun, Submitted
+from executor.views import rerun as rerun_view
 from executor.views.rerun import alone_again, outermost_block
 from executor.views.why import state_of
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 # Between two looks whether a run has moved; its owner may be another process.
 LOOK_S = 0.25
@@ -65,12 +66,50 @@ class Migrated(Struct, frozen=True):
 
 
 class Lifecycle:
-    """`engine.lifecycle`."""
+    def __init__(self, parts: Parts, runs: Runs) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._runs = runs
 
-    def __init__(self, engine: Engine, hub: Hub) -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._hub = hub
+    async def run_from(
+        self, run: str, block: str | None = None, *, input: Any = None, idempotency_key: str | None = None
+    ) -> Submitted:
+        """A new run that takes over what `run` did before `block` and runs `block` and all that follows from it again;
+        without a block it takes over nothing. Raises NotFound, InputInvalid, Conflict when the block lies inside a
+        container, the run has not ended, or `idempotency_key` was used for a different request."""
+        row, plan = await self._ended(run)
+        reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger)
+        matches = self._parts.services.sandbox.matches
+        checked = orjson.loads(row.input) if input is None else check_input(plan, input, matches)
+        start = f.StartRequested(self._parts.clock.now_ms(), secrets.token_hex(16), reuse=reuse, source_run=run)
+        origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
+        new = new_run(
+            plan,
+            start,
+            origin,
+            checked,
+            idempotency_key=idempotency_key,
+            request_hash=request_hash("rerun", run, block, checked),
+            taken_over=await rerun_view.patches(self._store, plan, run, reuse),
+        )
+        stored, created = await self._runs.create(new, plan)
+        return Submitted(stored.id, stored.workflow, stored.version, stored.status, created)
+
+    async def preview_run_from(self, run: str, block: str | None = None) -> Rerun:
+        """What `run_from` would take over and run again. Raises the same NotFound and Conflict."""
+        async with existing_run(self._store, run):
+            _, plan = await self._ended(run)
+            return await rerun_view.preview(self._store, plan, run, block or plan.trigger)
+
+    async def _ended(self, run: str) -> tuple[RunRow, Plan]:
+        async with existing_run(self._store, run) as row:
+            if row.status not in TERMINAL:
+                raise Conflict(
+                    f"run {run} has not ended yet (it is {row.status})",
+                    code="run_not_ended",
+                    hint="cancel it, or wait until it ends",
+                )
+            return row, await load_plan(self._store, row.plan_hash)
 
     async def fork(
         self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
@@ -82,9 +121,8 @@ class Lifecycle:
             raise Conflict(
                 f"run {run} has no event {seq}; its last event is {row.seq}", code="seq_not_found", seq=row.seq
             )
-        async with self._engine.whole(run):
+        async with existing_run(self._store, run):
             copied = await beginning(self._store, plan, row, seq)
-        asked = ["fork", run, seq, outputs or {}]
         new = await fork(
             self._store,
             plan,
@@ -92,13 +130,13 @@ class Lifecycle:
             copied,
             outputs or {},
             id=secrets.token_hex(16),
-            now_ms=self._engine.now_ms(),
-            links=self._engine.links,
-            matches=self._engine.services.sandbox.matches,
+            now_ms=self._parts.clock.now_ms(),
+            links=self._parts.links,
+            matches=self._parts.services.sandbox.matches,
             idempotency_key=idempotency_key,
-            request_hash=hashlib.sha256(orjson.dumps(asked, option=orjson.OPT_SORT_KEYS)).hexdigest(),
+            request_hash=request_hash("fork", run, seq, outputs or {}),
         )
-        stored, created = await self._engine.create(new, plan)
+        stored, created = await self._runs.create(new, plan)
         return Forked(stored.id, stored.workflow, stored.version, stored.status, created, seq=len(copied.events))
 
     async def retry(self, run: str, key: str, *, idempotency_key: str | None = None) -> Retried:
@@ -110,9 +148,9 @@ class Lifecycle:
         first = _first_node(plan, key)
         if not first[0]:
             block = plan.nodes[first[1]].block
-            new = await self._engine.run_from(run, block, idempotency_key=idempotency_key)
+            new = await self.run_from(run, block, idempotency_key=idempotency_key)
             return _retried(new, "from_block", block)
-        async with self._engine.whole(run):
+        async with existing_run(self._store, run):
             started = await alone_again(self._store, plan, run, first)
         if started is None:
             raise Conflict(
@@ -125,9 +163,7 @@ class Lifecycle:
             forked = await self.fork(run, seq - 1, idempotency_key=idempotency_key)
             return _retried(forked, "from_node", plan.nodes[first[1]].block)
         block = outermost_block(plan, first)
-        return _retried(
-            await self._engine.run_from(run, block, idempotency_key=idempotency_key), "whole_container", block
-        )
+        return _retried(await self.run_from(run, block, idempotency_key=idempotency_key), "whole_container", block)
 
     async def _retry_now(self, row: RunRow, plan: Plan, text: str) -> Retried:
         state = await state_of(self._store, plan, row)
@@ -139,9 +175,9 @@ class Lifecycle:
                 hint=_instead(plan, state, key),
             )
         message = encode(Retry(format_key(plan, key)))
-        if not await self._store.post_fact(row.id, message, self._engine.now_ms()):
+        if not await self._store.post_fact(row.id, message, self._parts.clock.now_ms()):
             raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
-        self._engine.wake(row.id)
+        self._parts.wake(row.id)
         block = plan.nodes[key[1]].block
         return Retried(row.id, row.workflow, row.version, row.status, False, how="now", block=block)
 
@@ -154,11 +190,8 @@ class Lifecycle:
             raise Conflict(
                 f"run {run} is not a run of a stored workflow, so there is no other version", code="run_has_no_version"
             )
-        target = await self._engine.get_workflow(row.workflow, version)
-        compiled = await self._engine.compile(target.document, old.trigger)
-        if compiled.plan is None:
-            raise CompileError(list(compiled.diagnostics))
-        new = compiled.plan
+        target = await find_version(self._store, row.workflow, version)
+        new = await self._parts.compiler.plan(target.document, old.trigger)
         if row.status in TERMINAL:
             raise _ended(row)
         if (row.plan_hash, row.version) == (new.hash, version):
@@ -170,9 +203,9 @@ class Lifecycle:
         await self._check(row, old, new, version)
         await self._store.put_plan(new.hash, new.encoded)
         message = encode(Migrate(version, new.hash, request=secrets.token_hex(8)))
-        if not await self._store.post_fact(run, message, self._engine.now_ms()):
+        if not await self._store.post_fact(run, message, self._parts.clock.now_ms()):
             raise _ended(row)
-        self._engine.wake(run)
+        self._parts.wake(run)
         return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
 
     async def _moved(self, run: str, new: Plan, version: int, message: bytes, wait_s: float) -> bool:
@@ -180,7 +213,7 @@ class Lifecycle:
         clock = asyncio.get_running_loop().time
         until = clock() + wait_s
         while True:
-            signal = self._hub.watch(run)
+            signal = self._parts.hub.watch(run)
             try:
                 waiting = any(row.fact == message for row in await self._store.read_inbox(run))
                 row, plan = await self._run(run)
@@ -203,7 +236,7 @@ class Lifecycle:
             raise _conflict(row, version, misfits)
 
     async def _run(self, run: str) -> tuple[RunRow, Plan]:
-        async with self._engine.whole(run) as row:
+        async with existing_run(self._store, run) as row:
             return row, await load_plan(self._store, row.plan_hash)
 
 

@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import orjson
 
 from executor.answers import check_payload
 from executor.core.messages import SignalSent, encode
 from executor.errors import Conflict
+from executor.runtime.find import existing_run, find_run
+from executor.runtime.parts import Parts
 from executor.store.rows import SignalRow
 from executor.views import SignalView
 
-if TYPE_CHECKING:
-    from executor.engine import Engine
-
 
 class Signals:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
 
     async def send(
         self,
@@ -33,23 +32,23 @@ class Signals:
     ) -> tuple[int, bool]:
         """Send a signal; kept until a wait of its name opens. Returns (its number, whether it is new).
         Raises NotFound, Conflict (the run has ended)."""
-        engine = self._engine
-        await engine.run_row(run)
-        data = engine.redactor.redact_json(check_payload(payload))
-        by = engine.redactor.redact_value(by)
+        parts = self._parts
+        await find_run(self._store, run)
+        data = parts.redactor.redact_json(check_payload(payload))
+        by = parts.redactor.redact_value(by)
         # As what a block waits for is recorded: with the names of secrets in place of them.
-        label = engine.redactor.label
+        label = parts.redactor.label
         name, correlation, dedupe_key = (
             label(name),
             correlation and label(correlation),
             dedupe_key and label(dedupe_key),
         )
         sent = encode(SignalSent(name))
-        posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, sent, engine.now_ms())
+        posted = await self._store.post_signal(run, name, correlation, data, dedupe_key, by, sent, parts.clock.now_ms())
         if posted is None:
             raise Conflict(f"run {run} has ended and accepts no more signals", code="run_ended")
         row, new = posted
-        engine.wake(run)
+        parts.wake(run)
         return row.seq, new
 
     async def list(
@@ -61,9 +60,9 @@ class Signals:
         limit: int = 200,
     ) -> list[SignalView]:
         """In order of arrival, those that were taken too. Raises NotFound."""
-        label = self._engine.redactor.label
+        label = self._parts.redactor.label
         name, correlation = name and label(name), correlation and label(correlation)
-        async with self._engine.whole(run):
+        async with existing_run(self._store, run):
             rows = await self._store.list_signals(run, name, correlation, received_after_ms, limit)
         return [_view(row) for row in rows]
 

@@ -7,7 +7,7 @@ For a wait for a signal, the run itself decides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any, Final
+from typing import Any, Final
 
 import orjson
 from msgspec import Struct
@@ -18,14 +18,12 @@ from executor.answers import ASK_PEOPLE, CANCELLABLE, answer_message, check_answ
 from executor.core.messages import Answer, Withdrawn, encode
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.journal.reader import load_plan
+from executor.runtime.find import find_run
 from executor.runtime.links import Purpose, purpose_of, token_of
+from executor.runtime.parts import Parts
 from executor.store.rows import RunRow, WaitRow, WaitStatus
 from executor.views import NotificationView, WaitView
 from executor.views import wait as wait_view
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
-
 
 # A node key may open a wait in each attempt: 100 by its retry policy, and 10 that were lost.
 ATTEMPTS_MAX: Final = 200
@@ -51,10 +49,10 @@ class WaitPage(Struct, frozen=True):
 
 
 class Waits:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._links = engine.links
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._links = parts.links
 
     async def page(self, where: WaitFilter) -> WaitPage:
         """Cursors are `run/wait id`."""
@@ -85,13 +83,13 @@ class Waits:
     ) -> WaitView:
         """Answer a wait, once, by its resume link or the token in it. Raises NotFound, AnswerInvalid (still open),
         AlreadyAnswered (`extra["wait"]` says by whom)."""
-        engine = self._engine
+        parts = self._parts
         row = await self.by_token(token_of(link), "resume")
-        now_ms = engine.now_ms()
+        now_ms = parts.clock.now_ms()
         if row.status != "pending" or row.kind not in ASK_PEOPLE:
             raise answered_before(await self.view(row))
-        cleaned = check_answer(row, fields, action, engine.services.sandbox.matches)
-        cleaned, by = engine.redactor.redact_value(cleaned), by and engine.redactor.redact(by)
+        cleaned = check_answer(row, fields, action, parts.services.sandbox.matches)
+        cleaned, by = parts.redactor.redact_value(cleaned), by and parts.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
         return await self.settle(row, response, by, answer_message(row, cleaned, action, by, now_ms), now_ms)
 
@@ -103,7 +101,7 @@ class Waits:
             raise _no_such_link()
         if not answered.won:
             raise answered_before(await self.view(answered.wait))
-        self._engine.wake(row.run_id)  # the run goes on while the reply is being made
+        self._parts.wake(row.run_id)  # the run goes on while the reply is being made
         return await self.view(answered.wait)
 
     async def cancel(self, run: str, wait: str, by: str | None = None, reason: str = "") -> WaitView:
@@ -118,14 +116,14 @@ class Waits:
                 code="wait_not_cancellable",
                 hint="send the signal, cancel the child run, or cancel this run",
             )
-        now_ms = self._engine.now_ms()
+        now_ms = self._parts.clock.now_ms()
         withdrawn = encode(Withdrawn(row.id, now_ms, by, reason))
         done = await self._store.cancel_wait(run, row.id, by, withdrawn, now_ms)
         if done is None:  # its run ended and was deleted meanwhile
             raise _no_such_wait(run, wait)
         if not done.won:
             raise answered_before(await self.view(done.wait))
-        self._engine.wake(run)
+        self._parts.wake(run)
         return await self.view(done.wait)
 
     async def by_token(self, token: str, purpose: Purpose) -> WaitRow:
@@ -138,7 +136,7 @@ class Waits:
     async def _row(self, run: str, wait: str) -> WaitRow:
         row = await self._store.get_wait(run, wait)
         if row is None:
-            await self._engine.run_row(run)
+            await find_run(self._store, run)
             of_node = await self._store.list_waits(None, run, ATTEMPTS_MAX, key=wait)
             row = max(of_node, key=_attempt, default=None)  # one begins when the one before it has ended
         if row is None:
@@ -166,7 +164,7 @@ class Waits:
                         raise
         rows = [row for row in rows if row.run_id in runs]
         told = await self._notifications(rows)
-        now_ms = self._engine.now_ms()
+        now_ms = self._parts.clock.now_ms()
         return [
             wait_view.build(
                 runs[row.run_id][1],
@@ -188,10 +186,16 @@ class Waits:
     async def _notifications(self, rows: Sequence[WaitRow]) -> Mapping[tuple[str, str], Sequence[NotificationView]]:
         told: dict[tuple[str, str], list[NotificationView]] = {}
         keys = [(row.run_id, row.id) for row in rows if row.kind in CANCELLABLE]
-        server = self._engine.services.notify
+        server = self._parts.services.notify
         for row in await self._store.list_notifications(keys) if keys else ():
             told.setdefault((row.run_id, row.wait_id), []).append(wait_view.notification(row, server))
         return told
+
+    async def list(
+        self, status: WaitStatus | None = "pending", run: str | None = None, limit: int = 200
+    ) -> list[WaitView]:
+        """Oldest first; `page` has filters and pages."""
+        return await self.views(await self._store.list_waits(status, run, limit))
 
 
 def _attempt(row: WaitRow) -> int:

@@ -1,27 +1,79 @@
-"""Versions of stored workflows: which one is active, and how a workflow is deleted; `engine.workflows`."""
+"""Workflows that are stored, version by version: compiled, saved, activated, deleted; `engine.workflows`."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+import hashlib
+from typing import Any, Final
 
 import orjson
 
 from compiler.compile import Compiled
-from compiler.diagnostics import CompileError
-from executor.errors import Conflict, NotFound
-from executor.store.rows import DeletedWorkflow, Stored, VersionRow, WorkflowHead
+from compiler.diagnostics import Diagnostic
+from compiler.plan import Plan
+from executor.errors import BadRequest, Conflict, NotFound
+from executor.runtime.compiler import plan_of
+from executor.runtime.find import find_version
+from executor.runtime.parts import Parts
+from executor.store.rows import DeletedWorkflow, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.topics.removed_blocks import removed_blocks
 from executor.triggers.declared import declared_by
+from executor.triggers.scheduler import Scheduler
 from executor.views import SavedWorkflow
 
-if TYPE_CHECKING:
-    from executor.engine import Engine
+NAME_MAX: Final = 200
 
 
 class Workflows:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
+    """A version is stored for ever under its number; runs that name none start the active one."""
+
+    def __init__(self, parts: Parts, scheduler: Scheduler) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._scheduler = scheduler
+
+    async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
+        """Plan and diagnostics; never raises for what is wrong with the document."""
+        return await self._parts.compiler.compile(document, trigger)
+
+    async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
+        return list((await self.compile(document, trigger)).diagnostics)
+
+    async def save(self, document: Any, name: str | None = None) -> SavedWorkflow:
+        """Store it and make it the active version; the same document is the same version. Raises CompileError,
+        BadRequest."""
+        compiled = await self.compile(document)
+        plan = plan_of(compiled)
+        name = name or plan.name
+        if not name:
+            raise BadRequest(
+                "the workflow has no name", pointer="/name", hint="add `name` to the document or to the request"
+            )
+        if len(name) > NAME_MAX or any(char < " " or char in "/\x7f" for char in name):
+            raise BadRequest(
+                f"the workflow cannot be stored as {name[:80]!r}",
+                code="name_invalid",
+                pointer="/name",
+                hint=f"names are part of URLs: at most {NAME_MAX} characters, no slash, no control characters",
+            )
+        # The hash ignores the order of keys, the stored document does not: forms show fields in their author's order.
+        digest = hashlib.sha256(orjson.dumps(document, option=orjson.OPT_SORT_KEYS)).hexdigest()
+        declared = await declared_by(self._parts, name, document)
+        data, now_ms = orjson.dumps(document), self._parts.clock.now_ms()
+        stored = await self._store.put_workflow(name, data, digest, now_ms, declared)
+        return await self._saved(stored, document, compiled)
+
+    async def active(self) -> list[WorkflowRow]:
+        """The active version of each."""
+        return await self._store.list_workflows()
+
+    async def version(self, name: str, version: int | None = None) -> WorkflowRow:
+        """The active version without a number. Raises NotFound."""
+        return await find_version(self._store, name, version)
+
+    async def plan(self, name: str, version: int | None = None, trigger: str | None = None) -> Plan:
+        """What a run of it would be pinned to, if it started at `trigger`. Raises NotFound, CompileError."""
+        row = await find_version(self._store, name, version)
+        return await self._parts.compiler.plan(row.document, trigger)
 
     async def heads(self) -> list[WorkflowHead]:
         """By name, each with its last run."""
@@ -44,20 +96,19 @@ class Workflows:
     async def activate(self, name: str, version: int) -> SavedWorkflow:
         """Run this version from now on where none is named; its schedules and webhooks take the place of those of the
         version before. Raises NotFound, and CompileError when it cannot run any more."""
-        row = await self._engine.get_workflow(name, version)
+        row = await find_version(self._store, name, version)
         document = orjson.loads(row.document)
-        compiled = await self._engine.compile(row.document)
-        if compiled.plan is None:
-            raise CompileError(list(compiled.diagnostics))
-        declared = await declared_by(self._engine, name, document)
-        stored = await self._store.activate_workflow(name, version, self._engine.now_ms(), declared)
+        compiled = await self.compile(row.document)
+        plan_of(compiled)  # raises CompileError
+        declared = await declared_by(self._parts, name, document)
+        stored = await self._store.activate_workflow(name, version, self._parts.clock.now_ms(), declared)
         if stored is None:
             raise _not_found(name)
-        return await self.saved(stored, document, compiled)
+        return await self._saved(stored, document, compiled)
 
-    async def saved(self, stored: Stored, document: Any, compiled: Compiled) -> SavedWorkflow:
+    async def _saved(self, stored: Stored, document: Any, compiled: Compiled) -> SavedWorkflow:
         """A version was made active: what there is to say about it."""
-        self._engine.schedules.scheduler.wake()
+        self._scheduler.wake()
         row, replaced = stored.row, stored.replaced
         warnings = await removed_blocks(self._store, row.name, document) if replaced is not None else []
         found = (*compiled.diagnostics, *warnings)
@@ -77,7 +128,7 @@ class Workflows:
                 hint="cancel them, or wait until they end",
                 open_runs=deleted.open_runs,
             )
-        self._engine.schedules.scheduler.wake()
+        self._scheduler.wake()
         return deleted
 
 

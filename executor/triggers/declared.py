@@ -6,22 +6,20 @@ import hashlib
 import re
 import secrets
 from collections.abc import Mapping
-from typing import TYPE_CHECKING, Annotated, Any, Final, NamedTuple
+from typing import Annotated, Any, Final, NamedTuple
 
 import orjson
 from msgspec import Meta
 
-from compiler.diagnostics import CompileError
 from compiler.plan import Node, Plan
 from compiler.references import escape
 from executor.answers import check_input
 from executor.documents import as_ours
 from executor.errors import InputInvalid
+from executor.runtime.find import find_version
+from executor.runtime.parts import Parts
 from executor.store.rows import VERSION_MAX, Declared, ScheduleRow, WebhookRow
 from executor.triggers import cron
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 TYPES: Final = frozenset({"schedule", "webhook"})
 # As it is, a name may be part of an address: no percent signs in what people copy.
@@ -39,19 +37,17 @@ def trigger_id(workflow: str, block: str) -> str:
     return f"{workflow}:{block}"
 
 
-async def declared_by(engine: Engine, workflow: str, document: Any) -> Declared:
+async def declared_by(parts: Parts, workflow: str, document: Any) -> Declared:
     """What `document` declares, stored as `workflow`. Raises CompileError when one of its triggers cannot start runs,
     InputInvalid when the input of a schedule does not fit: a schedule that can only fail is no version."""
-    now_ms = engine.now_ms()
+    now_ms = parts.clock.now_ms()
     schedules: list[ScheduleRow] = []
     webhooks: list[WebhookRow] = []
     for block, kind, params in _blocks(document):
-        compiled = await engine.compile(document, block)
-        if compiled.plan is None:
-            raise CompileError(list(compiled.diagnostics))
+        plan = await parts.compiler.plan(document, block)
         id = trigger_id(workflow, block)
         if kind == "schedule":
-            schedules.append(_schedule(engine, compiled.plan, id, workflow, block, params, now_ms))
+            schedules.append(_schedule(parts, plan, id, workflow, block, params, now_ms))
         else:
             webhooks.append(_webhook(id, workflow, block, params, now_ms))
     return Declared(tuple(schedules), tuple(webhooks))
@@ -71,13 +67,10 @@ class StartOf(NamedTuple):
         return params
 
 
-async def start_of(engine: Engine, row: ScheduleRow | WebhookRow) -> StartOf:
+async def start_of(parts: Parts, row: ScheduleRow | WebhookRow) -> StartOf:
     """What `row` starts, as things are now. Raises NotFound, CompileError."""
-    stored = await engine.get_workflow(row.workflow, row.version)
-    compiled = await engine.compile(stored.document, row.trigger)
-    plan = compiled.plan
-    if plan is None:
-        raise CompileError(list(compiled.diagnostics))
+    stored = await find_version(parts.store, row.workflow, row.version)
+    plan = await parts.compiler.plan(stored.document, row.trigger)
     return StartOf(stored.name, stored.version, plan, plan.nodes[plan.regions[0].entries[0]])
 
 
@@ -97,11 +90,11 @@ def new_generation() -> int:
 
 
 def _schedule(
-    engine: Engine, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
+    parts: Parts, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
 ) -> ScheduleRow:
     given = params.get("input") or {}
     try:
-        check_input(plan, given, engine.services.sandbox.matches)
+        check_input(plan, given, parts.services.sandbox.matches)
     except InputInvalid as error:
         inside = (error.pointer or "").removeprefix("/input")
         raise InputInvalid(

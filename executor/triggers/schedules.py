@@ -7,7 +7,7 @@ import logging
 import re
 import secrets
 from contextlib import suppress
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import orjson
 from msgspec import Meta, Struct
@@ -22,12 +22,8 @@ from executor.runtime.new_run import Origin, new_run
 from executor.runtime.parts import Parts
 from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
 from executor.triggers import cron
-from executor.triggers.declared import Version, start_of
+from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
-    from executor.triggers.declared import StartOf
 
 log = logging.getLogger("weft.triggers")
 
@@ -81,9 +77,9 @@ class ScheduleView(Struct, frozen=True):
 class Schedules:
     """See the module text. Every method that changes something returns after the change is on disk."""
 
-    def __init__(self, engine: Engine, parts: Parts) -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
         self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
@@ -106,7 +102,7 @@ class Schedules:
         old = await self._store.get_schedule(id)
         if ":" in id or (old is not None and old.origin == "document"):
             raise _of_document(id)
-        now_ms = self._engine.now_ms()
+        now_ms = self._parts.clock.now_ms()
         row = ScheduleRow(
             id=id,
             workflow=spec.workflow,
@@ -124,7 +120,7 @@ class Schedules:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        self._run_of(row, await start_of(self._engine, row), now_ms, None)  # it can be started: else say why now
+        self._run_of(row, await start_of(self._parts, row), now_ms, None)  # it can be started: else say why now
         row = await self._store.put_schedule(row)
         self.scheduler.wake()
         return _view(row), old is None
@@ -140,7 +136,7 @@ class Schedules:
         moment: its time zone was not known. Raises NotFound, ZoneUnknown."""
         row = await self._row(id)
         while row.enabled != enabled or (enabled and row.next_run_at_ms is None):
-            now_ms, times = self._engine.now_ms(), (row.cron, row.tz)
+            now_ms, times = self._parts.clock.now_ms(), (row.cron, row.tz)
             next_ms = cron.parse(*times).next(now_ms) if enabled else None
             switched = await self._store.switch_schedule(id, enabled, next_ms, now_ms, times)
             if switched is None:
@@ -155,8 +151,8 @@ class Schedules:
         """A run beside the moments of the schedule, whether it is switched on or not, and whatever else is open.
         Returns the run's id. Raises NotFound, CompileError, InputInvalid."""
         row = await self._row(id)
-        now_ms = self._engine.now_ms()
-        start = await start_of(self._engine, row)
+        now_ms = self._parts.clock.now_ms()
+        start = await start_of(self._parts, row)
         run = self._run_of(row, start, now_ms, f"cron:{id}:now:{secrets.token_hex(8)}")
         fired = await self._fire(Fire(id, None, 0, None, now_ms, now_ms, row.overlap, run), start)
         if fired is None or fired.run is None:
@@ -165,14 +161,14 @@ class Schedules:
 
     def preview(self, expression: str, zone: str) -> tuple[int, ...]:
         """Its next five moments. Raises CronInvalid, ZoneUnknown."""
-        return tuple(cron.parse(expression, zone).upcoming(self._engine.now_ms(), UPCOMING))
+        return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
 
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
         """Deal with a moment, for the scheduler: the run is made here, and why there is none is noted. None: another
         process has dealt with it. Raises StoreError."""
         key = f"cron:{row.id}:{fire.due_ms}"
         try:
-            start = await start_of(self._engine, row)
+            start = await start_of(self._parts, row)
             run = self._run_of(row, start, fire.due_ms, key)
         except StoreError:
             raise
@@ -189,13 +185,13 @@ class Schedules:
         fired = await self._store.fire(fire)
         if fired is not None and fired.run is not None:
             keep_plan(start.plan)
-            self._engine.wake(fired.run.id)
+            self._parts.wake(fired.run.id)
         return fired
 
     def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
         """The input is the schedule's; a `schedule` block is also told the times. Raises InputInvalid."""
-        now_ms = self._engine.now_ms()
-        checked = check_input(start.plan, orjson.loads(row.input), self._engine.services.sandbox.matches)
+        now_ms = self._parts.clock.now_ms()
+        checked = check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
         if start.node.type == "schedule":
             checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
         requested = f.StartRequested(now_ms, secrets.token_hex(16))

@@ -10,7 +10,7 @@ import logging
 import re
 import secrets
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Annotated, Any, Final
+from typing import Annotated, Any, Final
 
 import orjson
 from msgspec import Meta, Struct
@@ -31,15 +31,13 @@ from executor.errors import (
 )
 from executor.journal.reader import keep_plan
 from executor.runtime.new_run import Origin, new_run
+from executor.runtime.parts import Parts
 from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
 from executor.triggers.refusals import Refusals
 from executor.triggers.requests import HEADER_NAME, Received, body_of, envelope, header_problem, prove
 from executor.triggers.schedules import API_ID
 from executor.views import Submitted
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 log = logging.getLogger("weft.triggers")
 
@@ -120,10 +118,10 @@ class Delivered(Struct, frozen=True):
 class Webhooks:
     """See the module text. Every method that changes something returns after the change is on disk."""
 
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
-        self._refusals = Refusals(engine.store)
+    def __init__(self, parts: Parts) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._refusals = Refusals(parts.store)
         self._seen: set[str] = set()  # webhooks that something has come to; no other ids
 
     async def all(self, workflow: str | None = None) -> list[WebhookView]:
@@ -136,7 +134,7 @@ class Webhooks:
         """What senders sign with, or send as token; None when the environment has it, or nobody needs one."""
         row = await self._row(id)
         made_here = row.auth != "none" and row.secret_env is None
-        return self._engine.links.webhook_secret(row.id, row.generation) if made_here else None
+        return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
 
     async def deliveries(self, id: str) -> list[DeliveryView]:
         """The last ones, newest first."""
@@ -167,7 +165,7 @@ class Webhooks:
             )
         _check(spec)
         old = await self._store.get_webhook(id)
-        now_ms = self._engine.now_ms()
+        now_ms = self._parts.clock.now_ms()
         row = WebhookRow(
             id=id,
             workflow=spec.workflow,
@@ -185,7 +183,7 @@ class Webhooks:
             created_at_ms=now_ms,
             updated_at_ms=now_ms,
         )
-        await start_of(self._engine, row)  # it can be started: else say why now
+        await start_of(self._parts, row)  # it can be started: else say why now
         return self._view(await self._store.put_webhook(row)), old is None
 
     async def delete(self, id: str) -> None:
@@ -200,7 +198,7 @@ class Webhooks:
         """Raises NotFound."""
         row = await self._row(id)
         if row.enabled != enabled:
-            row = _there(id, await self._store.switch_webhook(id, enabled, self._engine.now_ms()))
+            row = _there(id, await self._store.switch_webhook(id, enabled, self._parts.clock.now_ms()))
         return self._view(row)
 
     async def rotate(self, id: str) -> str:
@@ -209,8 +207,8 @@ class Webhooks:
         if row.auth == "none" or row.secret_env is not None:
             where = f"it is read from {row.secret_env}" if row.secret_env else "it has no authentication"
             raise Conflict(f"the secret of webhook '{id}' cannot be rotated: {where}", code="no_own_secret")
-        row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._engine.now_ms()))
-        return self._engine.links.webhook_secret(row.id, row.generation)
+        row = _there(id, await self._store.rotate_webhook(id, new_generation(), self._parts.clock.now_ms()))
+        return self._parts.links.webhook_secret(row.id, row.generation)
 
     async def receive(self, id: str, request: Received, admit: Callable[[Auth], None] | None = None) -> Delivered:
         """Start the run that a request asks for. `admit` is called once the request has proved what the webhook asks
@@ -230,7 +228,7 @@ class Webhooks:
         """A request was turned away, here or before it came here; of ids that no webhook is known to have nothing is
         noted."""
         if id in self._seen:
-            now_ms = self._engine.now_ms()
+            now_ms = self._parts.clock.now_ms()
             delivery, run = error.extra.get("delivery"), error.extra.get("run")
             self._refusals.note(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
 
@@ -240,14 +238,14 @@ class Webhooks:
     async def _receive(
         self, row: WebhookRow, request: Received, admit: Callable[[Auth], None] | None = None
     ) -> Delivered:
-        now_ms = self._engine.now_ms()
+        now_ms = self._parts.clock.now_ms()
         proof = prove(row.auth, self._known_secret(row), request, now_ms)
         if admit is not None:
             admit(row.auth)
         if not row.enabled:
             raise WebhookDisabled()
         try:
-            start = await start_of(self._engine, row)
+            start = await start_of(self._parts, row)
         except (NotFound, CompileError) as error:
             # A stranger need not know what is in the workflow.
             log.error("webhook %s cannot start its workflow: %s", row.id, error)
@@ -270,7 +268,7 @@ class Webhooks:
                 delivery=first.id,
             )
         keep_plan(start.plan)
-        self._engine.wake(stored.id)
+        self._parts.wake(stored.id)
         submitted = Submitted(stored.id, stored.workflow, stored.version, stored.status, True)
         return Delivered(first.id, submitted, row.timeout_ms / 1000 if row.respond == "run" else None)
 
@@ -279,7 +277,7 @@ class Webhooks:
         whole = start.node.type == "webhook"
         given = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
         try:
-            return check_input(start.plan, given, self._engine.services.sandbox.matches)
+            return check_input(start.plan, given, self._parts.services.sandbox.matches)
         except InputInvalid as error:
             inside = "/body" if whole else ""
             pointer = (error.pointer or "").removeprefix("/input").removeprefix(inside)
@@ -296,8 +294,8 @@ class Webhooks:
         if row.auth == "none":
             return None
         if row.secret_env is not None:
-            return self._engine.services.env.get(row.secret_env) or None
-        return self._engine.links.webhook_secret(row.id, row.generation)
+            return self._parts.services.env.get(row.secret_env) or None
+        return self._parts.links.webhook_secret(row.id, row.generation)
 
     async def _row(self, id: str) -> WebhookRow:
         return _there(id, await self._store.get_webhook(id))
@@ -306,7 +304,7 @@ class Webhooks:
         missing = row.auth != "none" and self._known_secret(row) is None
         return WebhookView(
             id=row.id,
-            url=self._engine.links.webhook_url(row.id),
+            url=self._parts.links.webhook_url(row.id),
             workflow=row.workflow,
             version=row.version,
             trigger=row.trigger,

@@ -4,14 +4,12 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from typing import TYPE_CHECKING
 
 from executor.errors import Conflict, StoreError, WeftError
+from executor.runtime.find import find_run
+from executor.runtime.parts import Parts
 from executor.store.rows import TERMINAL, RunRow
 from executor.upkeep.gc import Collected, batches, collect, preview
-
-if TYPE_CHECKING:
-    from executor.engine import Engine
 
 log = logging.getLogger("weft.upkeep")
 
@@ -21,9 +19,9 @@ CHILDREN_MAX = 1_000_000  # of one run: all of them
 
 
 class Upkeep:
-    def __init__(self, engine: Engine) -> None:
-        self._engine = engine
-        self._store = engine.store
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._clock = parts.clock
         self._task: asyncio.Task[None] | None = None
         self._collecting = asyncio.Lock()
 
@@ -43,14 +41,18 @@ class Upkeep:
     async def collect(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> Collected:
         """See `executor.upkeep.gc`; one at a time."""
         if dry_run:
-            return await preview(self._store, self._engine.now_ms(), older_than_ms, keep)
+            return await preview(self._store, self._clock.now_ms(), older_than_ms, keep)
         async with self._collecting:
-            return await collect(self._store, self._engine.now_ms(), older_than_ms, keep)
+            return await collect(self._store, self._clock.now_ms(), older_than_ms, keep)
+
+    async def clear_cache(self, workflow: str | None = None) -> int:
+        """Delete all cached results, or those of the runs of one workflow. Returns how many there were."""
+        return await self._store.clear_cache(workflow)
 
     async def delete_run(self, run: str) -> int:
         """The run and the runs below it; returns how many went. Raises NotFound, Conflict: it has not ended, another
         run has started it, or an open run needs it."""
-        row = await self._engine.run_row(run)
+        row = await find_run(self._store, run)
         if row.status not in TERMINAL:
             raise Conflict(
                 f"run {run} has not ended yet (it is {row.status})",
@@ -80,7 +82,7 @@ class Upkeep:
         return found
 
     async def _why_not(self, row: RunRow) -> WeftError:
-        await self._engine.run_row(row.id)  # NotFound: it has gone meanwhile
+        await find_run(self._store, row.id)  # NotFound: it has gone meanwhile
         if row.parent_run_id is not None and await self._store.get_run(row.parent_run_id) is not None:
             return Conflict(
                 f"run {row.id} was started by run {row.parent_run_id}",

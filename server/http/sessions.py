@@ -33,17 +33,17 @@ class Sessions:
 
     async def begin(self, engine: Engine) -> str:
         """What the browser is to hold. On disk when this returns."""
-        value, now_ms = secrets.token_urlsafe(32), engine.now_ms()
+        value, now_ms = secrets.token_urlsafe(32), engine.parts.clock.now_ms()
         row = SessionRow(hash_of(value), self._mark, now_ms, now_ms)
         await engine.store.put_session(row, now_ms - AGE_MS, now_ms - IDLE_MS)
         return value
 
     async def is_open(self, engine: Engine, hash: str) -> bool:
-        return self._counts(await engine.store.get_session(hash), engine.now_ms())
+        return self._counts(await engine.store.get_session(hash), engine.parts.clock.now_ms())
 
     async def use(self, engine: Engine, hash: str) -> bool:
         """Whether it is open; then it has been seen now."""
-        row, now_ms = await engine.store.get_session(hash), engine.now_ms()
+        row, now_ms = await engine.store.get_session(hash), engine.parts.clock.now_ms()
         if row is None or not self._counts(row, now_ms):
             self._noted_ms.pop(hash, None)
             return False

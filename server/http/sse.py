@@ -182,10 +182,10 @@ async def _frames(
     """Chunks of whole frames. A cursor beyond the end counts as the end."""
     yield RETRY_HINT
     sent = min(after, row.seq)
-    cursor = engine.cursor(row.id, sent)
+    cursor = engine.events.cursor(row.id, sent)
     # Joined before the journal is read, so that no token falls in between. A token is sent behind the start of its
     # attempt and before its end: it came before the end was recorded, so it is here when the end is read.
-    deltas = None if row.status in TERMINAL else engine.deltas(row.id)
+    deltas = None if row.status in TERMINAL else engine.events.deltas(row.id)
     try:
         while not closing.done():
             signal = cursor.watch()

@@ -11,7 +11,7 @@ from server.wire.upkeep import CacheCleared
 
 async def clear(call: Call) -> Response:
     """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
-    return json_response(CacheCleared(await call.engine.cache.clear(call.query("workflow"))))
+    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query("workflow"))))
 
 
 TABLE = (

@@ -104,7 +104,7 @@ async def save_version(call: Call) -> Response:
 async def inputs(call: Call) -> Response:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     draft = await call.engine.drafts.get(call.path("id"))
-    return json_response({"inputs": await call.engine.last_inputs(draft=draft.id)})
+    return json_response({"inputs": await call.engine.runs.last_inputs(draft=draft.id)})
 
 
 def _if_match(call: Call) -> int | None:

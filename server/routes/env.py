@@ -16,7 +16,7 @@ class EnvNames(Struct, frozen=True):
 
 async def env(call: Call) -> Response:
     """Names that are set on this server, and names that a draft or the active version of a workflow reads."""
-    return json_response(EnvNames(await call.engine.environment()))
+    return json_response(EnvNames(await call.engine.environment.names()))
 
 
 TABLE = (RouteSpec("GET", "/api/env", env, "Environment names and where they are used", "env", answer=EnvNames),)

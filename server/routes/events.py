@@ -69,7 +69,7 @@ def _filter(call: Call) -> EventFilter:
 
 async def _history(call: Call, run: str, where: EventFilter) -> Response:
     """{events, count, next}: `count` of all that match, `next` the cursor of the next page or null at the end."""
-    records, count = await call.engine.find_events(run, where)
+    records, count = await call.engine.events.find(run, where)
     following = records[-1].seq if len(records) == where.limit else None
     events = join_events(run, records, preview_bytes(call))
     return json_response({"events": events, "count": count, "next": following})

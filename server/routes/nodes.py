@@ -22,7 +22,7 @@ async def node(call: Call) -> Response:
     redacted; code and expressions in it are {"$code", "values"}. With `only`, the response is the JSON of the input or
     output alone, as a file."""
     preview = preview_bytes(call)
-    detail = await call.engine.node(
+    detail = await call.engine.runs.node(
         call.path("id"), call.path("key"), integer(call, "attempt"), integer(call, "seq", minimum=1)
     )
     if call.query("only"):

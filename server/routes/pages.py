@@ -19,9 +19,9 @@ async def front(call: Call) -> Response:
         return index.login()
     if call.request.app.state.interface:
         return ui.page(call.request.app.state.interface)
-    workflows = await call.engine.list_workflows()
-    runs = await call.engine.list_runs(limit=LISTED)
-    waits = await call.engine.list_waits("pending", limit=LISTED)
+    workflows = await call.engine.workflows.active()
+    runs = await call.engine.runs.list(limit=LISTED)
+    waits = await call.engine.waits.list("pending", limit=LISTED)
     signed_in = await call.auth.session(call.request) is not None
     return index.front(workflows, runs, waits, signed_in)
 
@@ -32,7 +32,7 @@ async def run(call: Call) -> Response:
     if call.request.app.state.interface:
         return ui.page(call.request.app.state.interface)
     try:
-        return run_page(await call.engine.get_run(call.path("id")))
+        return run_page(await call.engine.runs.view(call.path("id")))
     except NotFound as error:
         return index.not_found(error.message)
 

@@ -21,13 +21,13 @@ FORMATS: dict[Format, str] = {
 
 async def plan_of_run(call: Call) -> Response:
     """`expanded` includes each branch and iteration whose number is known before the run."""
-    return _drawn(call, await call.engine.plan_of(call.path("id")))
+    return _drawn(call, await call.engine.runs.plan(call.path("id")))
 
 
 async def plan_of_workflow(call: Call) -> Response:
     """The plan that a run starting at `trigger` would use. Nothing runs."""
     version = integer(call, "version", minimum=1)
-    return _drawn(call, await call.engine.plan_of_workflow(call.path("name"), version, call.query("trigger")))
+    return _drawn(call, await call.engine.workflows.plan(call.path("name"), version, call.query("trigger")))
 
 
 def _drawn(call: Call, plan: Plan) -> Response:

@@ -14,7 +14,7 @@ from server.wire.runs import RerunPreview, RerunRequest
 async def preview(call: Call) -> Response:
     """Changes nothing. 409: the run has not ended, or the block is inside a container (`container` is the outermost
     one)."""
-    found = await call.engine.preview_run_from(call.path("id"), call.query("from"))
+    found = await call.engine.lifecycle.preview_run_from(call.path("id"), call.query("from"))
     return json_response(RerunPreview(found.run, found.block, found.reused, found.again, found.skipped))
 
 
@@ -23,7 +23,7 @@ async def rerun(call: Call) -> Response:
     after it again. Without a block, everything runs again."""
     wait_s = asked_wait_s(call)
     body = await read_as(call.request, call.limits, RerunRequest)
-    submitted = await call.engine.run_from(
+    submitted = await call.engine.lifecycle.run_from(
         call.path("id"), body.start, input=body.input, idempotency_key=idempotency_key(call)
     )
     return await started(call, submitted, wait_s)

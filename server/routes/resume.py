@@ -80,7 +80,7 @@ async def _answer_form(call: Call) -> Response:
     except AnswerInvalid as error:
         return _ask_again(wait, given, error, script)
     except Conflict:
-        return pages.closed(await call.engine.find_wait(token), 409, script)
+        return pages.closed(await call.engine.waits.find(token), 409, script)
     return pages.thanks(taken, action, script)
 
 
@@ -88,7 +88,7 @@ async def _find(call: Call, answering: bool = False) -> WaitView:
     """Raises NotFound, TooManyTries."""
     rates: LinkRates = call.request.app.state.link_rates
     try:
-        wait = await call.engine.find_wait(call.path("token"))
+        wait = await call.engine.waits.find(call.path("token"))
     except NotFound:
         rates.missed(call.address)
         raise

@@ -70,20 +70,20 @@ async def list_runs(call: Call) -> Response:
     status = choice(call, "status", STATUSES, STATUSES[0]) if call.query("status") else None
     limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=50) or 50
     workflow, draft = call.query("workflow"), call.query("draft")
-    rows = await call.engine.list_runs(
+    rows = await call.engine.runs.list(
         workflow, status, call.query("before"), limit, draft, parent=call.query("parent")
     )
     return json_response(
         {
             "runs": [run_summary(row) for row in rows],
             "next": rows[-1].id if len(rows) == limit else None,
-            "counts": await call.engine.count_runs(workflow, draft),
+            "counts": await call.engine.runs.count(workflow, draft),
         }
     )
 
 
 async def read(call: Call) -> Response:
-    run = await call.engine.get_run(call.path("id"))
+    run = await call.engine.runs.view(call.path("id"))
     return json_response({**asdict(run), "urls": run_urls(run.id)})
 
 
@@ -96,12 +96,12 @@ async def delete(call: Call) -> Response:
 
 async def document(call: Call) -> Response:
     """The document is fixed when the run starts; later versions and changes of a draft do not affect it."""
-    found = await call.engine.document_of(call.path("id"))
+    found = await call.engine.runs.document(call.path("id"))
     return json_response(found, headers={"ETag": f'"{found.hash}"'})
 
 
 async def graph(call: Call) -> Response:
-    return json_response(await call.engine.graph(call.path("id")))
+    return json_response(await call.engine.runs.graph(call.path("id")))
 
 
 async def why(call: Call) -> Response:
@@ -198,12 +198,12 @@ async def wait_for(call: Call, run: str, wait_s: float) -> RunView:
     try:
         closing = call.streams.enter(run)
     except TooManyStreams:
-        return await call.engine.get_run(run)
+        return await call.engine.runs.view(run)
     waiter = asyncio.create_task(call.engine.wait_finished(run, wait_s), name=f"wait {run}")
     ends: list[asyncio.Future[Any]] = [waiter, closing]
     try:
         await asyncio.wait(ends, return_when=asyncio.FIRST_COMPLETED)
-        return waiter.result() if waiter.done() else await call.engine.get_run(run)
+        return waiter.result() if waiter.done() else await call.engine.runs.view(run)
     finally:
         call.streams.leave(closing)
         waiter.cancel()

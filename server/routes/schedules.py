@@ -51,7 +51,7 @@ async def disable(call: Call) -> Response:
 async def run_now(call: Call) -> Response:
     """Start a run, even if the schedule is disabled or other runs are open."""
     run = await call.engine.schedules.run_now(call.path("id"))
-    row = await call.engine.run_row(run)
+    row = await call.engine.runs.row(run)
     accepted = RunAccepted(row.id, row.workflow, row.version, row.status, True, run_urls(row.id))
     return json_response(accepted, 202, {"Location": f"/api/runs/{run}"})
 

@@ -33,7 +33,7 @@ async def validate(call: Call) -> Response:
     """200 with all findings, even if there are errors."""
     document, envelope = await _document(call)
     trigger = envelope.get("trigger") or call.query("trigger")
-    found = await call.engine.validate(document, trigger)
+    found = await call.engine.workflows.validate(document, trigger)
     return json_response(Validation(not any(d.severity == "error" for d in found), found))
 
 
@@ -42,7 +42,7 @@ async def save(call: Call) -> Response:
     the workflow. 201 for a new version; 200 when the same document is already a version, which becomes active if it was
     not (`activated`). 422: the document has errors."""
     document, envelope = await _document(call)
-    saved = await call.engine.save_workflow(document, envelope.get("name") or call.query("name"))
+    saved = await call.engine.workflows.save(document, envelope.get("name") or call.query("name"))
     return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
@@ -53,7 +53,7 @@ async def list_all(call: Call) -> Response:
 
 async def read(call: Call) -> Response:
     name = call.path("name")
-    row = await call.engine.get_workflow(name, integer(call, "version", minimum=1))
+    row = await call.engine.workflows.version(name, integer(call, "version", minimum=1))
     body = workflow_version(await call.engine.workflows.get(name), row)
     return json_response(body, headers={"ETag": f'"{row.hash}"'})
 
@@ -82,12 +82,12 @@ async def delete(call: Call) -> Response:
 
 async def inputs(call: Call) -> Response:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
-    row = await call.engine.get_workflow(call.path("name"))
-    return json_response({"inputs": await call.engine.last_inputs(row.name)})
+    row = await call.engine.workflows.version(call.path("name"))
+    return json_response({"inputs": await call.engine.runs.last_inputs(row.name)})
 
 
 async def blocks(call: Call) -> Response:
-    return json_response({"blocks": call.engine.blocks()})
+    return json_response({"blocks": call.engine.parts.registry.catalogue()})
 
 
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:

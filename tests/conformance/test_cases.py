@@ -121,8 +121,8 @@ async def _world(case: dict[str, Any], script: Script, store: Any, sandbox: Sand
     )
 
     async def under_way(run: str) -> set[str]:
-        sentinels = {node.id for node in (await engine.plan_of(run)).nodes if node.sentinel}
-        view = await engine.get_run(run)
+        sentinels = {node.id for node in (await engine.runs.plan(run)).nodes if node.sentinel}
+        view = await engine.runs.view(run)
         return {node.key for node in view.nodes if node.status == "running" and node.node not in sentinels}
 
     script.cancel, script.under_way = engine.cancel, under_way
@@ -195,7 +195,7 @@ class _World:
         expect = dict(step["expect"])
         if "run_from" in step:
             try:
-                submitted = await self.engine.run_from(self.run, step["run_from"]["block"])
+                submitted = await self.engine.lifecycle.run_from(self.run, step["run_from"]["block"])
             except Conflict:
                 assert expect["status"] == "failed", "run from block was refused"
                 return
@@ -210,8 +210,8 @@ class _World:
         assert Counter(await self.open_waits()) == Counter(open_after)
 
     async def resume(self, resume: dict[str, Any]) -> None:
-        before = (await self.engine.run_row(self.run)).seq
-        for wait in await self.engine.list_waits("pending", self.run):
+        before = (await self.engine.runs.row(self.run)).seq
+        for wait in await self.engine.waits.list("pending", self.run):
             if _label(wait.key) == resume["at"]:
                 if wait.kind == "timer":
                     assert wait.expires_at_ms is not None
@@ -221,14 +221,14 @@ class _World:
                     action = wait.actions[0] if wait.actions else None
                     await self.engine.answer(wait.link.rpartition("/")[2], resume["input"], action, by="a tester")
                 async with asyncio.timeout(PATIENCE_S):
-                    while (await self.engine.run_row(self.run)).seq == before:
+                    while (await self.engine.runs.row(self.run)).seq == before:
                         await asyncio.sleep(0.005)
                 await self._settled()
                 return
         raise AssertionError(f"no wait is open at {resume['at']}; open: {await self.open_waits()}")
 
     async def open_waits(self) -> list[str]:
-        return [_label(wait.key) for wait in await self.engine.list_waits("pending", self.run)]
+        return [_label(wait.key) for wait in await self.engine.waits.list("pending", self.run)]
 
     async def _settled(self) -> None:
         """Until the run has ended or waits, with everything that was in its inbox taken in."""
@@ -244,13 +244,13 @@ class _World:
 
     async def check(self, expect: dict[str, Any]) -> None:
         await self._settled()
-        view = await self.engine.get_run(self.run)
+        view = await self.engine.runs.view(self.run)
         records = await self.records()
         assert [record.seq for record in records] == list(range(1, len(records) + 1))
         assert view.status == STATUS[expect["status"]], view.error
         fresh = records[self.seen :]
         self.seen = len(records)
-        plan = await self.engine.plan_of(self.run)
+        plan = await self.engine.runs.plan(self.run)
         sentinels = {node.id for node in plan.nodes if node.sentinel}
         started = [
             _label(_key(record))

@@ -707,7 +707,7 @@ async def test_deltas_hide_a_secret_that_comes_in_pieces(speaking: Engine, size:
         "edges": [{"source": "start", "target": "wait"}, {"source": "wait", "target": "say"}],
     }
     submitted = await speaking.submit(document)
-    deltas = speaking.deltas(submitted.run)
+    deltas = speaking.events.deltas(submitted.run)
     await speaking.signal(submitted.run, "go")
     run = await finished(speaking, submitted.run)
     assert deltas.take() == {"say": f"one [redacted] two {PLAIN_CANARY[:10]} three [redacted]"}

@@ -179,8 +179,8 @@ class _Client:
 
     async def play(self) -> None:
         engine = self._engine
-        await self._do("workflow", lambda: engine.save_workflow(CHILD), lambda saved: [saved.name, saved.version])
-        await self._do("workflow", lambda: engine.save_workflow(MAIN), lambda saved: [saved.name, saved.version])
+        await self._do("workflow", lambda: engine.workflows.save(CHILD), lambda saved: [saved.name, saved.version])
+        await self._do("workflow", lambda: engine.workflows.save(MAIN), lambda saved: [saved.name, saved.version])
         main = await self._start("main")
         gone = await self._start("gone")
         await self._do("signal", lambda: self._signal(main), lambda _: main)
@@ -206,7 +206,7 @@ class _Client:
     async def _wait_for(self, run: str) -> str | None:
         """The token of its open question; None when the run is past it."""
         while True:
-            view = await _sure(lambda: self._engine.get_run(run))
+            view = await _sure(lambda: self._engine.runs.view(run))
             for wait in view.waits:
                 if wait.kind == "approval" and wait.link is not None:
                     return wait.link.rpartition("/")[2]
@@ -226,7 +226,7 @@ class _Client:
 
     async def _ended(self, run: str, output: Any, status: str = "succeeded") -> None:
         while True:
-            view = await _sure(lambda: self._engine.get_run(run))
+            view = await _sure(lambda: self._engine.runs.view(run))
             if view.status in ("succeeded", "failed", "cancelled"):
                 break
             await asyncio.sleep(0.005)
@@ -258,7 +258,9 @@ class _Client:
             row = await _sure(lambda: engine.store.get_draft(draft))
             assert row is not None, "an acknowledged draft is gone"
             if row.rev < 3:
-                revise = partial(engine.store.put_draft, draft, row.rev, "main", orjson.dumps(MAIN), engine.now_ms())
+                revise = partial(
+                    engine.store.put_draft, draft, row.rev, "main", orjson.dumps(MAIN), engine.parts.clock.now_ms()
+                )
                 await self._do("revised", revise, partial(_revision, draft, row.rev + 1))
 
     async def _triggers(self) -> None:
@@ -269,7 +271,7 @@ class _Client:
         await self._do("webhook", lambda: engine.webhooks.put("orders", WebhookSpec("child", trigger="start")))
         secret = await _sure(lambda: engine.webhooks.secret("orders"))
         assert secret is not None
-        body, now_s = b'{"n": 1}', str(engine.now_ms() // 1000)
+        body, now_s = b'{"n": 1}', str(engine.parts.clock.now_ms() // 1000)
         signature = hmac.new(secret.encode(), now_s.encode() + b"." + body, hashlib.sha256).hexdigest()
         headers = {
             "content-type": "application/json",

@@ -16,12 +16,13 @@ from hypothesis import given, seed, settings
 from compiler.diagnostics import CompileError
 from executor.blocks.http import Answer
 from executor.blocks.registry import Registry
-from executor.engine import Engine, RunView
+from executor.engine import Engine
 from executor.errors import BlockError, WeftError
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import TERMINAL
+from executor.views import RunView
 from server.http.errors import status_of
 from tests.fuzz.budget import examples, rounds
 from tests.fuzz.documents import documents, triggers
@@ -73,7 +74,7 @@ class World:
         self.engine = await Engine.open(
             ModelStore(), registry=Registry.load(BLOCKS, self._sandbox), services=services, clock=self.clock
         )
-        await self.engine.save_workflow(nested(0), "child")
+        await self.engine.workflows.save(nested(0), "child")
 
     def do(self, what: Coroutine[Any, Any, T]) -> T:
         return self._runner.run(what)
@@ -107,7 +108,7 @@ class World:
 
     async def _answer(self, run: str, hand: int) -> None:
         await _tolerant(self.engine.signal(run, "go", {"x": hand}, correlation="k" if hand % 2 else None))
-        for wait in await self.engine.list_waits("pending", run):
+        for wait in await self.engine.waits.list("pending", run):
             token = (wait.link or "").rpartition("/")[2]
             if wait.actions or wait.kind == "form":
                 action = wait.actions[hand % len(wait.actions)] if wait.actions else None

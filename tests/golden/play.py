@@ -275,8 +275,8 @@ async def main(db: str, copy: str, facts: Facts) -> None:
     store = SQLiteStore(db)
     registry = Registry.load(sandbox=sandbox)
     engine: Any = await Engine.open(store, registry=registry, services=services, secret=SECRET, clock=ManualClock(T0))
-    await engine.save_workflow(CHILD)
-    await engine.save_workflow(EVERYTHING)
+    await engine.workflows.save(CHILD)
+    await engine.workflows.save(EVERYTHING)
 
     newer = {name: (document, status) for name, (part, document, status) in NEWER.items() if hasattr(engine, part)}
     wanted = RUNS | newer
@@ -339,7 +339,7 @@ async def _at_work(engine: Any, ids: dict[str, str]) -> bool:
 
 async def _reached(engine: Any, run: str, status: str) -> None:
     async def there() -> bool:
-        return bool((await engine.run_row(run)).status == status)
+        return bool((await engine.runs.row(run)).status == status)
 
     await _until(there, f"{run} never was {status}")
 
@@ -353,7 +353,7 @@ async def _until(condition: Callable[[], Awaitable[bool]], what: str = "it never
 
 
 async def _answer(engine: Any, run: str) -> None:
-    (wait,) = await engine.list_waits("pending", run)
+    (wait,) = await engine.waits.list("pending", run)
     await engine.answer(wait.link.rpartition("/")[2], {}, action="approve", by="Ada")
 
 

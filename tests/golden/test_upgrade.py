@@ -102,16 +102,16 @@ async def test_every_run_goes_on_where_it_was(schema: int, tmp_path: Path) -> No
         await look_back(engine, named)
         if "told" in named:  # the message that could not be sent before
             await until(lambda: told_of(service, named["told"]))
-        for wait in await engine.list_waits("pending"):
+        for wait in await engine.waits.list("pending"):
             if wait.run != named["expires"]:
                 await answer(engine, wait)
         await answer_rounds(engine, named["rounds"])
         clock.advance((HOUR_S + 1) * 1000)
         await until(lambda: all_over(engine, fires=schema >= 6))
-        found = {name: await engine.get_run(run) for name, run in named.items()}
+        found = {name: await engine.runs.view(run) for name, run in named.items()}
         if schema >= 6:
             (fire,) = [fire for fire in await engine.schedules.fires("hourly") if fire.outcome == "started"]
-            assert (await engine.get_run(str(fire.run_id))).output == EVERYTHING
+            assert (await engine.runs.view(str(fire.run_id))).output == EVERYTHING
         calls = service.calls
 
     rounds = found.pop("rounds")
@@ -150,11 +150,11 @@ def assert_copied(db: Path, schema: int, before: tuple[int, list[str]]) -> None:
 async def look_back(engine: Engine, named: dict[str, str]) -> None:
     """What an earlier version recorded can be read as if it were of this one."""
     done = named["done"]
-    assert orjson.loads((await engine.node(done, "double")).output or b"")["result"] == 6
-    assert {node.status for node in (await engine.get_run(done)).nodes} == {"succeeded", "skipped"}
-    assert len((await engine.graph(done)).nodes) > 10
-    assert orjson.loads((await engine.node(named["large"], "text")).output or b"") == "x" * 300_000
-    failed = await engine.get_run(named["failed"])
+    assert orjson.loads((await engine.runs.node(done, "double")).output or b"")["result"] == 6
+    assert {node.status for node in (await engine.runs.view(done)).nodes} == {"succeeded", "skipped"}
+    assert len((await engine.runs.graph(done)).nodes) > 10
+    assert orjson.loads((await engine.runs.node(named["large"], "text")).output or b"") == "x" * 300_000
+    failed = await engine.runs.view(named["failed"])
     assert failed.error is not None
     if "drafted" in named:
         (draft,) = await engine.store.list_drafts()
@@ -184,8 +184,8 @@ async def answer(engine: Engine, wait: WaitView) -> None:
 
 async def answer_rounds(engine: Engine, run: str) -> None:
     """The loop asks again after each answer."""
-    while (await engine.run_row(run)).finished_at_ms is None:
-        for wait in await engine.list_waits("pending", run):
+    while (await engine.runs.row(run)).finished_at_ms is None:
+        for wait in await engine.waits.list("pending", run):
             await answer(engine, wait)
         await asyncio.sleep(0.02)
 
@@ -197,9 +197,9 @@ def token(purpose: str, wait: WaitView) -> str:
 
 async def nothing_under_way(engine: Engine, known: set[str]) -> bool:
     """What was queued, running, answered, signalled or cancelled has gone as far as it can without people and time."""
-    rows = [await engine.run_row(run) for run in known]
+    rows = [await engine.runs.row(run) for run in known]
     inbox = [await engine.store.read_inbox(run) for run in known]
-    counted = await engine.count_runs()  # their children, too
+    counted = await engine.runs.count()  # their children, too
     busy = counted["queued"] + counted["running"]
     return not busy and not any(inbox) and all(row.status not in ("queued", "running") for row in rows)
 
@@ -207,7 +207,7 @@ async def nothing_under_way(engine: Engine, known: set[str]) -> bool:
 async def all_over(engine: Engine, fires: bool) -> bool:
     """The run of the schedule, too, which is there from one moment to the next: looked for first."""
     fired = not fires or any(fire.outcome == "started" for fire in await engine.schedules.fires("hourly"))
-    counted = await engine.count_runs()
+    counted = await engine.runs.count()
     return fired and not any(counted[status] for status in ("queued", "running", "waiting"))
 
 

@@ -62,7 +62,7 @@ async def main(db: Path, runs: int) -> dict[str, Any]:
                 return (await front.submit(five(), input={"n": number + 1})).run
 
         ids = await asyncio.gather(*(submit(number) for number in range(runs)))
-        queued = (await front.count_runs())["queued"]
+        queued = (await front.runs.count())["queued"]
     gc.collect()  # as the server does when it is ready
     gc.freeze()
     gc.set_threshold(10_000, 10, 500)
@@ -70,7 +70,7 @@ async def main(db: Path, runs: int) -> dict[str, Any]:
     async with opened(db, SystemClock()) as engine:
         ticking = asyncio.create_task(tick(), name="tick")
         while True:
-            counted = await engine.count_runs()
+            counted = await engine.runs.count()
             if not any(counted[status] for status in ("queued", "running", "waiting")):
                 break
             await asyncio.sleep(0.2)

@@ -47,7 +47,7 @@ async def submitted(engine: Engine) -> None:
 async def until(engine: Engine, status: str) -> None:
     """All runs have this status, and none is in memory."""
     async with asyncio.timeout(PATIENCE_S):
-        while (await engine.count_runs())[status] < TIMERS or len(engine._parts.owned):
+        while (await engine.runs.count())[status] < TIMERS or len(engine.parts.owned):
             await asyncio.sleep(0.05)
 
 
@@ -62,7 +62,7 @@ async def test_each_timer_fires_once_and_not_early_over_a_restart(tmp_path: Path
             await asyncio.sleep(0.2)
             assert not Steps(db).fired(), "nothing is due yet"
             clock.advance(2 * HOUR_MS - step_ms)
-        engine._parts.owned.wake()
+        engine.parts.owned.wake()
         await until(engine, "succeeded")
     fired = Steps(db).fired()
     assert len(fired) == TIMERS
@@ -76,9 +76,9 @@ async def test_a_clock_set_back_under_a_running_server_loses_nothing(tmp_path: P
     async with opened(db, clock) as engine:
         await submitted(engine)
         clock.advance(DAY_MS)
-        engine._parts.owned.wake()
+        engine.parts.owned.wake()
         async with asyncio.timeout(PATIENCE_S):
-            while (await engine.count_runs())["succeeded"] < TIMERS // 10:
+            while (await engine.runs.count())["succeeded"] < TIMERS // 10:
                 await asyncio.sleep(0.01)
         clock.advance(-DAY_MS)
     ahead = Steps(db).fired()
@@ -87,7 +87,7 @@ async def test_a_clock_set_back_under_a_running_server_loses_nothing(tmp_path: P
         await asyncio.sleep(0.5)  # time to fire, if they did not wait for theirs
         early = Steps(db).fired().keys() - ahead.keys()
         clock.advance(2 * HOUR_MS)
-        engine._parts.owned.wake()
+        engine.parts.owned.wake()
         await until(engine, "succeeded")
     fired = Steps(db).fired()
     assert not early
@@ -110,7 +110,7 @@ async def test_a_run_left_by_a_killed_process_does_not_wait_for_a_lease_of_tomor
         )
     async with opened(db, clock) as engine:
         clock.advance(HOUR_MS)
-        engine._parts.owned.wake()
+        engine.parts.owned.wake()
         async with asyncio.timeout(60):
-            while (await engine.get_run(run)).status != "succeeded":
+            while (await engine.runs.view(run)).status != "succeeded":
                 await asyncio.sleep(0.05)

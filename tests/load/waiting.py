@@ -34,9 +34,9 @@ async def main(db: Path, runs: int) -> dict[str, Any]:
         tasks = len(asyncio.all_tasks())
     began, computed = time.perf_counter(), time.process_time()
     async with opened(db, SystemClock()) as engine:
-        counted = await engine.count_runs()
+        counted = await engine.runs.count()
         restart_s, restart_cpu_s = time.perf_counter() - began, time.process_time() - computed
-        (wait, *_) = await engine.list_waits("pending", limit=1)
+        (wait, *_) = await engine.waits.list("pending", limit=1)
         assert wait.link is not None
         await engine.answer(wait.link.rpartition("/")[2], {}, action="approve", by="Ada")
         status = (await engine.wait_finished(wait.run, 60)).status
@@ -54,10 +54,10 @@ async def submit(engine: Engine, runs: int) -> None:
     """Returns when all of them wait and have left memory."""
     for start in range(0, runs, 100):
         await asyncio.gather(*(engine.submit(ask()) for _ in range(min(100, runs - start))))
-        while len(engine._parts.owned) > 200:
+        while len(engine.parts.owned) > 200:
             await asyncio.sleep(0.05)
     async with asyncio.timeout(60 + runs / 20):
-        while len(engine._parts.owned) or (await engine.count_runs())["queued"]:
+        while len(engine.parts.owned) or (await engine.runs.count())["queued"]:
             await asyncio.sleep(0.1)
 
 

@@ -10,12 +10,13 @@ from typing import Any
 
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
-from executor.engine import Engine, RunView
+from executor.engine import Engine
 from executor.runtime.clock import Clock
 from executor.sandbox import Sandbox
 from executor.services import RunLimits, Services
 from executor.store.contract import Store
 from executor.store.sqlite.store import SQLiteStore
+from executor.views import RunView
 from tests.support.documents import Json
 
 SECRET = b"0123456789abcdef"
@@ -55,7 +56,7 @@ async def ended(engine: Engine, run: str) -> RunView:
     async with asyncio.timeout(30):
         async for _ in engine.follow(run):
             pass
-    return await engine.get_run(run)
+    return await engine.runs.view(run)
 
 
 async def ran(engine: Engine, workflow: Any, **submitted: Any) -> RunView:
@@ -71,7 +72,7 @@ async def until_asked(engine: Engine, run: str, count: int = 1) -> RunView:
     """Until `count` people below `run` are asked."""
     async with asyncio.timeout(30):
         while True:
-            view = await engine.get_run(run)
+            view = await engine.runs.view(run)
             if len(view.child_waits) == count and view.status == "waiting" and not view.children_active:
                 return view
             await asyncio.sleep(0.01)

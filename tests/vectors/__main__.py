@@ -166,7 +166,7 @@ class Play:
 
         async def play(engine: Engine) -> str:
             await until_event(engine, run, "wait.opened", "mail")
-            (wait,) = await engine.list_waits(run=run)
+            (wait,) = await engine.waits.list(run=run)
             assert wait.link is not None
             await engine.answer(wait.link, {}, "retry", "Ada")
             return (await ended(engine, run)).id
@@ -175,7 +175,7 @@ class Play:
 
     async def child(self) -> list[Json]:
         async def play(engine: Engine) -> str:
-            await engine.save_workflow(document("child", "start a", blocks={"a": STEP}))
+            await engine.workflows.save(document("child", "start a", blocks={"a": STEP}))
             return await self.to_its_end(engine, caller(workflow="child"))
 
         return await self.with_engine(play)
@@ -185,7 +185,7 @@ class Play:
 
         async def play(engine: Engine) -> str:
             run = await self.to_its_end(engine, loops())
-            return (await ended(engine, (await engine.run_from(run, "none")).run)).id
+            return (await ended(engine, (await engine.lifecycle.run_from(run, "none")).run)).id
 
         return await self.with_engine(play)
 

@@ -13,12 +13,13 @@ import pytest
 
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
-from executor.engine import Engine, RunView
+from executor.engine import Engine
 from executor.errors import AlreadyAnswered
 from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
+from executor.views import RunView
 from tests.support.journal import Journal
 from tests.support.service import Service
 
@@ -74,7 +75,7 @@ async def run_until_it_waits(db: Path, clock: ManualClock, workflow: dict[str, A
     async with engine_on(db, clock) as engine:
         run = (await engine.submit(workflow)).run
         assert (await engine.wait_finished(run, 60)).status == "waiting"
-        (wait,) = await engine.list_waits("pending", run)
+        (wait,) = await engine.waits.list("pending", run)
         return run, (wait.link or "").rpartition("/")[2]
 
 
@@ -82,7 +83,7 @@ async def ended(engine: Engine, run: str) -> RunView:
     async with asyncio.timeout(60):
         async for _ in engine.follow(run):
             pass
-    return await engine.get_run(run)
+    return await engine.runs.view(run)
 
 
 async def test_a_link_of_last_week_still_works(tmp_path: Path) -> None:
@@ -132,7 +133,7 @@ async def test_a_timer_that_came_due_meanwhile_fires_on_opening(tmp_path: Path) 
     clock.advance(3_599_999)
     async with engine_on(db, clock) as engine:
         await asyncio.sleep(0.1)  # time to fire, if it were due
-        assert (await engine.get_run(run)).status == "waiting"
+        assert (await engine.runs.view(run)).status == "waiting"
     clock.advance(1)
     async with engine_on(db, clock) as engine:
         assert (await ended(engine, run)).output == "awake"

@@ -41,7 +41,7 @@ async def test_a_late_write_of_the_former_owner_is_refused(
             with caplog.at_level(logging.WARNING, "weft.worker"):
                 late.gate.set()
                 await until(lambda: "lost the lease to another worker" in caplog.text, 60)
-            assert (await first.get_run(run)).status == "running"
+            assert (await first.runs.view(run)).status == "running"
             fresh.gate.set()
             assert (await ended(second, run)).status == "succeeded"
 

@@ -30,9 +30,9 @@ def asking(type: str, **params: Any) -> dict[str, Any]:
 
 async def answer(engine: Engine, type: str, run: str, wait: str) -> None:
     if type == "callback":
-        await engine.callbacks.receive(engine.links.token(run, wait, "callback"), {"n": 1}, {})
+        await engine.callbacks.receive(engine.parts.links.token(run, wait, "callback"), {"n": 1}, {})
     else:
-        await engine.answer(engine.links.token(run, wait), {}, action="approve" if type == "approval" else None)
+        await engine.answer(engine.parts.links.token(run, wait), {}, action="approve" if type == "approval" else None)
 
 
 @pytest.mark.parametrize("type", ["approval", "form", "callback", "signal"])
@@ -46,7 +46,7 @@ async def test_an_expiry_fires_on_time_and_not_before(tmp_path: Path, type: str)
         assert wait.expires_at_ms is not None
         clock.advance(wait.expires_at_ms - clock.now_ms() - 1)
         await asyncio.sleep(0.1)  # time to fire, if it were due
-        assert (await engine.get_run(run)).status == "waiting"
+        assert (await engine.runs.view(run)).status == "waiting"
         clock.advance(1)
         assert (await ended(engine, run)).status == "succeeded"
         expired = await engine.waits.get(run, wait.id)
@@ -107,7 +107,7 @@ async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(tmp_path
             for name, status in (("answer", "answered"), ("withdraw", "cancelled"), ("expiry", "expired")):
                 won[name] += states.count(status)
             for wait, status in zip(waits, states, strict=True):
-                view = await engine.get_run(wait.run)
+                view = await engine.runs.view(wait.run)
                 assert view.status == ("failed" if status == "cancelled" else "succeeded")
                 assert (view.output is None) == (status != "answered")
                 if status == "cancelled":

@@ -207,7 +207,7 @@ class Clients:
         async def once(engine: Engine) -> None:
             nonlocal asked
             asked += 1
-            token = engine.links.token(run, wait, purpose_of(kind))
+            token = engine.parts.links.token(run, wait, purpose_of(kind))
             if kind == "webhook":
                 await engine.callbacks.receive(token, {"by": by}, {"user-agent": by})
             else:
@@ -277,7 +277,7 @@ class Clients:
             try:
                 await self.insist(
                     lambda engine, run=run, wait=wait, kind=kind: engine.answer(  # type: ignore[misc]
-                        engine.links.token(run, wait, purpose_of(kind)), {}, None, "too late"
+                        engine.parts.links.token(run, wait, purpose_of(kind)), {}, None, "too late"
                     )
                 )
             except AlreadyAnswered:

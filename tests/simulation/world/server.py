@@ -68,7 +68,7 @@ class Server:
 
     def _lose_wakeups(self, engine: Engine) -> None:
         """Only looking again helps then."""
-        world, signal, wake = self._world, engine._hub.signal, engine._parts.owned.wake
+        world, signal, wake = self._world, engine.parts.hub.signal, engine.parts.owned.wake
 
         def sometimes(call: Callable[..., None]) -> Callable[..., None]:
             def maybe(*args: Any) -> None:
@@ -77,12 +77,12 @@ class Server:
 
             return maybe
 
-        for owner, name, call in ((engine._hub, "signal", signal), (engine._parts.owned, "wake", wake)):
+        for owner, name, call in ((engine.parts.hub, "signal", signal), (engine.parts.owned, "wake", wake)):
             setattr(owner, name, sometimes(call))
 
     def _look_at_pages(self, engine: Engine) -> None:
         """Whatever readers share, each gets all that it was told of before it asked, up to the end of the page."""
-        world, signal, read = self._world, engine._hub.signal, engine._pages.read
+        world, signal, read = self._world, engine.parts.hub.signal, engine.events._pages.read
         told: dict[str, int] = {}
 
         def note(run: str) -> None:
@@ -97,7 +97,7 @@ class Server:
                 world.complain(f"a page of run {run} ends at {after + len(records)}, its readers know of {there}")
             return records
 
-        engine._hub.signal, engine._pages.read = note, look  # type: ignore[method-assign]
+        engine.parts.hub.signal, engine.events._pages.read = note, look  # type: ignore[method-assign]
 
     async def ask(self, what: Callable[[Engine], Awaitable[T]], patience_s: float) -> T:
         assert self.engine is not None and self.process is not None

@@ -75,7 +75,7 @@ async def test_large_outputs_are_in_the_stream(tmp_path: Path) -> None:
 async def test_a_run_that_waits_goes_on_at_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "weft.db"
     async with open_engine(path, secret=b"0123456789abcdef") as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         run = await engine.run("asking", timeout_s=0.5, idempotency_key="k")
         while run.status in ("queued", "running"):  # a busy machine may need longer
             run = await engine.run("asking", timeout_s=0.5, idempotency_key="k")

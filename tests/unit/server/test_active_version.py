@@ -46,14 +46,14 @@ async def said(engine: Engine, version: int | None = None) -> Any:
 
 async def test_an_older_document_deployed_again_is_what_runs(engine: Engine) -> None:
     for text in ("one", "two"):
-        saved = await engine.save_workflow(saying(text))
+        saved = await engine.workflows.save(saying(text))
         assert saved.created and saved.activated
     assert await said(engine) == "two"
-    again = await engine.save_workflow(saying("one"))
+    again = await engine.workflows.save(saying("one"))
     assert (again.version, again.created, again.activated, again.replaced) == (1, False, True, 2)
     assert await said(engine) == "one"
     assert await said(engine, version=2) == "two"
-    same = await engine.save_workflow(saying("one"))
+    same = await engine.workflows.save(saying("one"))
     assert (same.version, same.created, same.activated, same.replaced) == (1, False, False, None)
 
 
@@ -92,8 +92,8 @@ async def test_a_version_can_be_activated(client: httpx.AsyncClient) -> None:
 
 
 async def test_schedules_and_webhooks_are_those_of_the_active_version(engine: Engine) -> None:
-    await engine.save_workflow(nightly("one", "0 1 * * *"))
-    await engine.save_workflow(nightly("two", "0 2 * * *"))
+    await engine.workflows.save(nightly("one", "0 1 * * *"))
+    await engine.workflows.save(nightly("two", "0 2 * * *"))
 
     async def crons() -> list[tuple[str, int | None]]:
         return [(row.cron, row.version) for row in await engine.store.list_schedules("say")]
@@ -102,9 +102,9 @@ async def test_schedules_and_webhooks_are_those_of_the_active_version(engine: En
     await engine.workflows.activate("say", 1)
     assert await crons() == [("0 1 * * *", 1)]
     assert [row.version for row in await engine.store.list_webhooks("say")] == [1]
-    await engine.save_workflow(nightly("two", "0 2 * * *"))
+    await engine.workflows.save(nightly("two", "0 2 * * *"))
     assert await crons() == [("0 2 * * *", 2)]
-    await engine.save_workflow(saying("three"))
+    await engine.workflows.save(saying("three"))
     assert await crons() == [] == await engine.store.list_webhooks("say")
     await engine.workflows.activate("say", 2)
     assert await crons() == [("0 2 * * *", 2)]
@@ -159,7 +159,7 @@ async def test_the_command_line_shows_gets_and_activates(weft: Callable[..., Any
 
 
 async def test_a_run_is_deleted_with_those_it_started(engine: Engine, client: httpx.AsyncClient) -> None:
-    await engine.save_workflow(saying("one"))
+    await engine.workflows.save(saying("one"))
     caller = saying("x", call={"type": "run_workflow", "params": {"workflow": "say"}})
     caller["edges"].append({"source": "say", "target": "call"})
     run = (await engine.run(caller, timeout_s=60)).id
@@ -191,7 +191,7 @@ async def test_a_workflow_is_deleted_once_no_run_of_it_is_open(engine: Engine, c
     ask = asking("ask")
     ask["blocks"]["nightly"] = {"type": "schedule", "params": {"cron": "0 1 * * *"}}
     ask["edges"].append({"source": "nightly", "target": "ask"})
-    await engine.save_workflow(ask)
+    await engine.workflows.save(ask)
     run = (await engine.submit("ask", trigger="start")).run
     await engine.wait_finished(run, 60)
     refused = await client.delete("/api/workflows/ask")
@@ -212,14 +212,14 @@ async def test_a_workflow_is_deleted_once_no_run_of_it_is_open(engine: Engine, c
 
 
 async def test_the_command_line_asks_before_it_deletes(weft: Callable[..., Any], engine: Engine) -> None:
-    await engine.save_workflow(saying("one"))
+    await engine.workflows.save(saying("one"))
     run = (await engine.run("say", timeout_s=60)).id
     unanswered = await weft("delete", "run", run)
     assert unanswered.exit_code != 0
-    await engine.get_run(run)
+    await engine.runs.view(run)
     assert (await weft("delete", "run", run, "--yes")).stdout == f"Deleted run {run}.\n"
     with pytest.raises(NotFound):
-        await engine.get_run(run)
+        await engine.runs.view(run)
     assert (await weft("delete", "workflow", "say")).exit_code != 0
     assert (await weft("delete", "workflow", "say", "--yes")).stdout == "Deleted workflow say.\n"
-    assert await engine.list_workflows() == []
+    assert await engine.workflows.active() == []

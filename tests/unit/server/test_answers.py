@@ -60,7 +60,7 @@ async def test_engine_answer_takes_a_link_or_its_token(engine: Engine) -> None:
         run = (await engine.submit(workflow({"ask": ASK}, "start ask"))).run
         (wait,) = (await engine.wait_finished(run, 60)).waits
         assert wait.link is not None
-        assert (await engine.find_wait(cut(wait.link))).id == wait.id
+        assert (await engine.waits.find(cut(wait.link))).id == wait.id
         assert (await engine.answer(cut(wait.link), {}, action="yes", by="Ada")).answered_by == "Ada"
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
     with pytest.raises(NotFound):
@@ -70,7 +70,7 @@ async def test_engine_answer_takes_a_link_or_its_token(engine: Engine) -> None:
 async def test_moving_a_run_to_the_version_it_has_is_refused(
     engine: Engine, client: httpx.AsyncClient, started: Callable[..., Any]
 ) -> None:
-    await engine.save_workflow(workflow({"ask": ASK}, "start ask"))
+    await engine.workflows.save(workflow({"ask": ASK}, "start ask"))
     run = (await engine.submit("flow")).run
     await engine.wait_finished(run, 60)
     refused = await client.post(f"/api/runs/{run}/migrate", json={"version": 1})
@@ -103,7 +103,7 @@ async def test_why_of_what_succeeded_says_what_made_it_run_and_how_it_ended(engi
     run = (await engine.run(document, {"n": 5}, timeout_s=60)).id
 
     async def why(node: str) -> Why:
-        (found,) = await engine.why(run, node)
+        (found,) = await engine.history.why(run, node)
         return found
 
     assert (await why("start")).reasons == ("it ran because the run started here", "attempt 1 succeeded")
@@ -128,9 +128,9 @@ async def test_why_of_a_block_in_a_branch_names_the_branch(engine: Engine) -> No
         "fan inside body",
     )
     run = (await engine.run(document, timeout_s=60)).id
-    found = await engine.why(run, "inside")
+    found = await engine.history.why(run, "inside")
     assert [(one.key, one.reasons) for one in found] == [
         (f"inside@fan[{n}]", (f"it ran because branch {n} of 'fan' started", "attempt 1 succeeded")) for n in (0, 1)
     ]
-    ends = {one.key: one.reasons for one in await engine.why(run, "fan")}
+    ends = {one.key: one.reasons for one in await engine.history.why(run, "fan")}
     assert "it ran because 'start' succeeded" in ends["fan:start"]

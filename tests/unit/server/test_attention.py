@@ -62,7 +62,7 @@ async def lose(settings: Settings) -> str:
 async def told(engine: Engine, run: str) -> Any:
     async with asyncio.timeout(60):
         while True:
-            for wait in await engine.list_waits("pending", run):
+            for wait in await engine.waits.list("pending", run):
                 if wait.notifications and wait.notifications[0].status == "sent":
                     return wait
             await asyncio.sleep(0.02)
@@ -92,7 +92,7 @@ async def test_a_lost_attempt_is_settled_on_a_page(settings: Settings, tmp_path:
                 assert (await client.post(wait.link, data=right)).status_code == 200
                 async for _ in engine.follow(run):
                     pass
-                assert (await engine.get_run(run)).output == {"message_id": "<seen>"}
+                assert (await engine.runs.view(run)).output == {"message_id": "<seen>"}
         finally:
             await engine.close()
     body = json.loads(hook.seen[0].body)

@@ -45,7 +45,7 @@ async def address_of(client: httpx.AsyncClient, run: dict[str, Any]) -> str:
 async def output_of(engine: Engine, run: str) -> Any:
     async for _ in engine.follow(run):
         pass
-    view = await engine.get_run(run)
+    view = await engine.runs.view(run)
     assert view.status == "succeeded", view.error
     return view.output
 
@@ -151,10 +151,10 @@ async def test_a_callback_expires_like_any_wait(
     run = await engine.submit(calling(expires_in_s=0.05, on_expire="continue"))
     async for records in engine.follow(run.run):
         assert records
-    view = await engine.get_run(run.run)
+    view = await engine.runs.view(run.run)
     assert (view.status, view.output) == ("succeeded", None)
-    (wait,) = await engine.list_waits(None, run.run)
-    address = "/callbacks/" + engine.links.token(run.run, wait.id, "callback")
+    (wait,) = await engine.waits.list(None, run.run)
+    address = "/callbacks/" + engine.parts.links.token(run.run, wait.id, "callback")
     late = await client.post(address, json={})
     assert (late.status_code, late.json()["code"]) == (409, "wait_expired")
 

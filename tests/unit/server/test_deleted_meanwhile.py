@@ -125,7 +125,7 @@ async def _delete(engine: Engine, run: str) -> None:
     token = ASKING.set(False)
     try:
         # The run itself, and those that were made of it so far.
-        for row in await engine.list_runs():
+        for row in await engine.runs.list():
             await engine.store.delete_runs([row.id])
         while (await engine.store.delete_orphans()).total:
             pass

@@ -76,7 +76,7 @@ async def test_a_commit_of_another_process_is_signalled(tmp_path: Path) -> None:
     async with engine_on(path) as engine, engine_on(path, work=False) as front:
         run = (await engine.submit(chain("a", a={"type": "approval", "params": params}))).run
         await until_event(engine, run, "run.parked")
-        cursor = front.cursor(run, 0)
+        cursor = front.events.cursor(run, 0)
         while await cursor.take():
             pass
         signal = cursor.watch()

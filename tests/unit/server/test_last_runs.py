@@ -12,7 +12,7 @@ from executor.engine import Engine
 async def test_workflows_and_drafts_have_their_last_run(
     engine: Engine, client: httpx.AsyncClient, hello: dict[str, Any]
 ) -> None:
-    await engine.save_workflow(hello, "quiet")
+    await engine.workflows.save(hello, "quiet")
     quiet = [(await engine.run("quiet", timeout_s=60)).id for _ in range(2)][-1]
     draft = (await client.post("/api/drafts", json={"document": hello, "name": "mine"})).json()["id"]
     await client.post("/api/drafts", json={"document": hello, "name": "never"})

@@ -56,7 +56,7 @@ def chain() -> dict[str, Any]:
 async def test_a_delta_comes_behind_the_start_of_its_node_and_before_its_end(talking: Engine) -> None:
     run = (await talking.submit(chain())).run
     assert (await talking.wait_finished(run, 60)).status == "waiting"
-    row = await talking.run_row(run)
+    row = await talking.runs.row(run)
     reader, streams = Reader(), Streams(Limits())
     task = asyncio.create_task(stream(talking, streams, row)(SCOPE, reader.receive, reader.send))
     await reader.until(lambda data: b"id: %d\n" % row.seq in data)

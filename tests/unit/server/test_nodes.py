@@ -174,7 +174,7 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
             raise BlockError(f"no {ctx.attempt}", code="flaky")
         return Done({"attempt": ctx.attempt})
 
-    engine.registry.handler("email").run = fails_twice  # type: ignore[method-assign]
+    engine.parts.registry.handler("email").run = fails_twice  # type: ignore[method-assign]
     try:
         policy = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}}
         run = await started(
@@ -197,7 +197,7 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
         assert (second["status"], second["error"]["message"], second["output"]) == ("retrying", "no 2", None)
         assert second["input"] == last["input"]
     finally:
-        del engine.registry.handler("email").run
+        del engine.parts.registry.handler("email").run
 
 
 async def test_references_that_can_not_be_filled(started: Any, node: Any) -> None:
@@ -302,7 +302,7 @@ async def test_keys_that_name_nothing(client: httpx.AsyncClient, started: Any, h
 async def test_a_checkpoint_is_shown_as_it_stands(engine: Engine, asking: Json, started: Any, node: Any) -> None:
     run = await started(asking)
     assert (await node(run, "ask"))["checkpoint"] is None
-    row = await engine.run_row(run["run"])
+    row = await engine.runs.row(run["run"])
     kept = CheckpointRow(run["run"], "ask", 1, 1_700_000_000_000, b'{"items":[1,2,3]}')
     await engine.store.put_checkpoint(row.epoch, kept)
     shown = {"attempt": 1, "at_ms": 1_700_000_000_000, "value_size": 17}

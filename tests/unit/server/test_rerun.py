@@ -163,7 +163,7 @@ async def test_one_key_is_one_rerun(client: httpx.AsyncClient, chain: Json, star
     other = await client.post(url, json={"from": "loop"}, headers=key)
     assert (first.status_code, again.status_code, other.status_code) == (202, 200, 409)
     assert first.json()["run"] == again.json()["run"] and other.json()["code"] == "idempotency_key_reused"
-    assert len(await engine.list_runs()) == 2
+    assert len(await engine.runs.list()) == 2
 
 
 async def test_a_rerun_keeps_the_document_of_its_run(client: httpx.AsyncClient, chain: Json) -> None:

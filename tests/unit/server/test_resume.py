@@ -35,11 +35,11 @@ async def test_the_page_asks(client: httpx.AsyncClient, link: str) -> None:
 
 async def test_looking_changes_nothing(client: httpx.AsyncClient, link: str, engine: Engine) -> None:
     run = (await client.get(link, headers=AS_JSON)).json()["run"]
-    before = await engine.get_run(run)
+    before = await engine.runs.view(run)
     for headers in (HTML, AS_JSON, {}):
         await client.get(link, headers=headers)
         await client.head(link, headers=headers)
-    after = await engine.get_run(run)
+    after = await engine.runs.view(run)
     assert (after.seq, after.status, [w.status for w in after.waits]) == (before.seq, "waiting", ["pending"])
 
 
@@ -55,11 +55,11 @@ async def test_answering_by_form(client: httpx.AsyncClient, link: str, engine: E
     done = await client.post(link, data=form)
     assert done.status_code == 200
     assert "Thank you. Your answer “Approve” was recorded." in done.text
-    wait = await engine.find_wait(link.rpartition("/")[2])
+    wait = await engine.waits.find(link.rpartition("/")[2])
     assert (wait.status, wait.answered_by) == ("answered", "Ada")
     async for _ in engine.follow(wait.run):
         pass
-    run = await engine.get_run(wait.run)
+    run = await engine.runs.view(wait.run)
     assert run.status == "succeeded"
     expected = {"note": "fine", "amount": 5, "urgent": True, "level": "high", "action": "approve", "answered_by": "Ada"}
     assert {name: run.output[name] for name in expected} == expected
@@ -133,8 +133,8 @@ async def test_an_expired_question_says_so(client: httpx.AsyncClient, asking: di
     run = (await engine.submit(asking)).run
     async for _ in engine.follow(run):
         pass
-    (wait,) = await engine.list_waits(None, run)
-    link = engine.links.url(run, wait.id)  # the inbox shows it only while the wait is open, however short that is
+    (wait,) = await engine.waits.list(None, run)
+    link = engine.parts.links.url(run, wait.id)  # the inbox shows it only while the wait is open, however short that is
     page = await client.get(link, headers=HTML)
     assert page.status_code == 200 and "expired" in page.text
     late = await client.post(link, data={"field.amount": "1", "action": "approve"})

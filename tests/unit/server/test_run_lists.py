@@ -61,7 +61,7 @@ async def test_the_document_of_a_stored_workflow_is_that_of_its_version(
     await client.post("/api/workflows", json={**hello, "description": "newer"})
     kept = (await client.get(run["urls"]["document"])).json()
     assert (kept["document"], kept["version"]) == (hello, 1)
-    row = await engine.run_row(run["run"])
+    row = await engine.runs.row(run["run"])
     assert row.document_hash is None, "it is in the workflow's own row"
 
 

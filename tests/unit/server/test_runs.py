@@ -118,7 +118,7 @@ async def test_one_key_is_one_run(client: httpx.AsyncClient, hello: dict[str, An
     followed = await client.post("/api/runs", json=body, headers={**key, "accept": "text/event-stream"})
     for response in (waiting, followed):
         assert (response.status_code, response.headers["idempotency-replayed"]) == (200, "true")
-    assert len(await engine.list_runs()) == 1
+    assert len(await engine.runs.list()) == 1
     assert (
         await client.post("/api/runs", json={"document": hello}, headers={"idempotency-key": "x" * 300})
     ).status_code == 400
@@ -252,7 +252,7 @@ async def test_a_cancel_that_came_too_late_says_so(
     """The run was failing already when its owner, another process, read the wish."""
     await engine.stop_working()
     run = (await client.post("/api/runs", json={"document": hello})).json()["run"]
-    [row] = await engine.store.claim("another process", engine.now_ms(), 60_000)
+    [row] = await engine.store.claim("another process", engine.parts.clock.now_ms(), 60_000)
     post = engine.store.cancel_run
 
     async def posted(run: str, fact: bytes, now_ms: int) -> bool:
@@ -269,7 +269,7 @@ async def test_a_cancel_that_came_too_late_says_so(
 async def test_v1_a_cancel_says_what_is_known(client: httpx.AsyncClient, engine: Engine, hello: dict[str, Any]) -> None:
     await engine.stop_working()
     run = (await client.post("/api/runs", json={"document": hello})).json()["run"]
-    [row] = await engine.store.claim("another process", engine.now_ms(), 60_000)
+    [row] = await engine.store.claim("another process", engine.parts.clock.now_ms(), 60_000)
     asked = await client.post(f"/api/runs/{run}/cancel")
     assert (asked.status_code, asked.json()) == (202, {"run": run, "cancelled": False, "status": "cancelling"})
     end = Append(run, row.epoch, row.seq, (), 0, consumed_inbox=(1,), status="cancelled", finished=True)

@@ -139,8 +139,8 @@ async def test_get_changes_no_row(client: httpx.AsyncClient, engine: Engine) -> 
     for spec in TABLE:
         if spec.method == "GET":
             await client.get(path_of(spec.path), headers={"accept": "application/json"})
-    assert await engine.list_runs() == []
-    assert await engine.list_workflows() == []
+    assert await engine.runs.list() == []
+    assert await engine.workflows.active() == []
 
 
 @pytest.mark.parametrize(("method", "path"), CLOSED)

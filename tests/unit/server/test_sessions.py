@@ -100,8 +100,8 @@ async def test_all_sessions_can_be_ended(browser: httpx.AsyncClient, other: http
 async def test_a_session_ends_when_idle_and_in_all(
     browser: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch, idle: bool
 ) -> None:
-    began_ms = now_ms = engine.now_ms()
-    monkeypatch.setattr(Engine, "now_ms", lambda self: now_ms)
+    began_ms = now_ms = engine.parts.clock.now_ms()
+    monkeypatch.setattr(type(engine.parts.clock), "now_ms", lambda self: now_ms)
     await sign_in(browser)
     if idle:
         now_ms += IDLE_MS - 1
@@ -121,8 +121,8 @@ async def test_a_session_ends_when_idle_and_in_all(
 async def test_a_session_in_use_is_written_once_a_minute(
     browser: httpx.AsyncClient, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    now_ms = engine.now_ms()
-    monkeypatch.setattr(Engine, "now_ms", lambda self: now_ms)
+    now_ms = engine.parts.clock.now_ms()
+    monkeypatch.setattr(type(engine.parts.clock), "now_ms", lambda self: now_ms)
     await sign_in(browser)
     seen: list[int] = []
     see = engine.store.see_session

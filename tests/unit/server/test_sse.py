@@ -114,10 +114,10 @@ async def test_tokens_are_live_joined_and_without_id(engine: Engine, streams: St
     task = asyncio.create_task(stream(engine, streams, waiting, waiting.seq)(SCOPE, reader.receive, reader.send))
     await reader.until(lambda data: RETRY_HINT in data)
     async with asyncio.timeout(60):
-        while waiting.id not in engine._parts.hub._deltas:
+        while waiting.id not in engine.parts.hub._deltas:
             await asyncio.sleep(0)
     for text in ("Hel", "lo\n", "you"):
-        engine._parts.hub.delta(waiting.id, "ask", text)
+        engine.parts.hub.delta(waiting.id, "ask", text)
     data = await reader.until(lambda data: b"you" in data)
     frames = [frame for frame in data.removeprefix(RETRY_HINT).split(b"\n\n") if frame]
     texts = []

@@ -64,7 +64,7 @@ async def test_a_stream_whose_run_is_deleted_ends(
     """The reader has the first page when the run goes: its stream ends, and when it comes back there is none."""
     monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
     run = (await started(document("a", {"x": block("set", value=1)}, "start x")))["run"]
-    cursor_of = engine.cursor
+    cursor_of = engine.events.cursor
 
     def cursor(run: str, after: int = 0) -> Any:
         found = cursor_of(run, after)
@@ -78,7 +78,7 @@ async def test_a_stream_whose_run_is_deleted_ends(
         monkeypatch.setattr(found, "take", take_and_delete)
         return found
 
-    monkeypatch.setattr(engine, "cursor", cursor)
+    monkeypatch.setattr(engine.events, "cursor", cursor)
     answer = await client.get(f"/api/runs/{run}/events", headers={"accept": "text/event-stream"})
     assert answer.status_code == 200
     assert answer.text.count("id: ") == 3

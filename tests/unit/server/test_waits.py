@@ -31,7 +31,7 @@ def form(**params: Any) -> dict[str, Any]:
 async def ended(engine: Engine, run: str) -> Any:
     async for _ in engine.follow(run):
         pass
-    return await engine.get_run(run)
+    return await engine.runs.view(run)
 
 
 async def test_the_inbox_says_what_a_person_wants_to_know(

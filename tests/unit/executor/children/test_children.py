@@ -30,7 +30,7 @@ FAILING = document("failing", "start bad", blocks={"bad": {"type": "probe"}})
 
 async def test_a_block_puts_out_what_its_run_puts_out(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(DOUBLE)
+        await engine.workflows.save(DOUBLE)
         view = await ran(engine, caller(workflow="double", input={"n": "<input.amount>"}), input={"amount": 4})
         assert (view.status, view.output) == ("succeeded", {"n": 4, "of": "EUR"})
         (child,) = view.children
@@ -38,22 +38,22 @@ async def test_a_block_puts_out_what_its_run_puts_out(tmp_path: Path) -> None:
             ("double", 1, "succeeded", "call", 1)
         )
         assert next(node.child for node in view.nodes if node.key == "call") == child.run
-        below = await engine.get_run(child.run)
+        below = await engine.runs.view(child.run)
         assert below.parent is not None and (below.parent.run, below.parent.key) == (view.id, "call")
         assert (below.input, below.output) == ({"n": 4}, {"n": 4, "of": "EUR"})
-        assert [row.id for row in await engine.list_runs(parent=view.id)] == [child.run]
-        (wait,) = await engine.list_waits(None, view.id)
+        assert [row.id for row in await engine.runs.list(parent=view.id)] == [child.run]
+        (wait,) = await engine.waits.list(None, view.id)
         assert (wait.kind, wait.status, wait.link) == ("child", "answered", None)
         assert wait.request["run"] == child.run and wait.request["workflow"] == "double"
 
 
 async def test_a_child_keeps_the_version_it_was_started_with(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         parent = (await engine.submit(caller(workflow="asking"))).run
         view = await until_asked(engine, parent)
         changed = {**ASKING, "blocks": {**ASKING["blocks"], "end": value("other")}}
-        assert (await engine.save_workflow(changed)).version == 2
+        assert (await engine.workflows.save(changed)).version == 2
         await engine.answer(token_of(view.child_waits[0].link), {}, action="yes", by="Ada")
         assert (await ended(engine, parent)).output == {"by": "Ada"}
         old = await engine.submit(caller(workflow="asking", version=1))
@@ -74,7 +74,7 @@ async def test_a_document_written_in_a_block_keeps_its_own_references(tmp_path: 
         assert view.output == {"n": 7, "t": "a 7", "x": "[redacted]"}
         (child,) = view.children
         assert (child.workflow, child.version) == ("inner", None)
-        assert (await engine.document_of(child.run)).document == inner
+        assert (await engine.runs.document(child.run)).document == inner
 
 
 @pytest.mark.parametrize("as_text", [False, True])
@@ -106,7 +106,7 @@ async def test_what_can_not_be_started_is_an_error_of_the_block(
         "parent", "start call", "call error caught", blocks={"call": call(**block), "caught": value("<call.error>")}
     )
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(DOUBLE)
+        await engine.workflows.save(DOUBLE)
         view = await ran(engine, parent, input={"text": "{"})
         assert view.status == "succeeded" and view.output["code"] == code
         assert says in view.output["message"]
@@ -117,7 +117,7 @@ async def test_a_child_that_fails_fails_its_block_and_names_the_run(tmp_path: Pa
     probe = Probe()
     probe.outputs = [BlockError("no luck", code="unlucky", retryable=False)]
     async with engine_on(tmp_path / "weft.db", probe) as engine:
-        await engine.save_workflow(FAILING)
+        await engine.workflows.save(FAILING)
         view = await ran(engine, caller(workflow="failing"))
         (child,) = view.children
         assert (view.status, child.status) == ("failed", "failed")
@@ -132,7 +132,7 @@ async def test_with_a_retry_policy_each_attempt_is_a_new_child(tmp_path: Path) -
     probe.outputs = [BlockError("no", retryable=False), BlockError("no", retryable=False), "third time"]
     parent = caller(workflow="failing", policy={"retry": {"max_attempts": 3, "initial_ms": 1}})
     async with engine_on(tmp_path / "weft.db", probe) as engine:
-        await engine.save_workflow(FAILING)
+        await engine.workflows.save(FAILING)
         view = await ran(engine, parent)
         assert (view.status, view.output) == ("succeeded", "third time")
         assert sorted((child.attempt, child.status) for child in view.children) == [
@@ -153,7 +153,7 @@ async def test_a_child_cancelled_by_hand_fails_its_block_at_once(tmp_path: Path)
         },
     )
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         run = (await engine.submit(parent)).run
         view = await until_asked(engine, run)
         await engine.cancel(view.children[0].run, "by hand")
@@ -163,9 +163,9 @@ async def test_a_child_cancelled_by_hand_fails_its_block_at_once(tmp_path: Path)
 
 async def test_cancelling_reaches_every_run_below(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
-        await engine.save_workflow(caller("middle", workflow="asking"))
-        await engine.save_workflow(caller("upper", workflow="middle"))
+        await engine.workflows.save(ASKING)
+        await engine.workflows.save(caller("middle", workflow="asking"))
+        await engine.workflows.save(caller("upper", workflow="middle"))
         top = (await engine.submit(caller("top", workflow="upper"))).run
         view = await until_asked(engine, top)
         (wait,) = view.child_waits
@@ -193,7 +193,7 @@ async def test_a_parent_that_ends_otherwise_takes_its_children_along(tmp_path: P
         blocks={"call": call("asking"), "go": {"type": "signal", "params": {"name": "go"}}, "other": other},
     )
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         run = (await engine.submit(parent)).run
         child = (await until_asked(engine, run)).children[0].run
         await engine.signal(run, "go")
@@ -219,7 +219,7 @@ async def test_every_iteration_and_every_branch_has_its_own_child(tmp_path: Path
         },
     )
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(DOUBLE)
+        await engine.workflows.save(DOUBLE)
         view = await ran(engine, parent)
         assert view.output == {
             "fan": [[{"n": n, "of": "EUR"}] for n in (1, 2, 3)],
@@ -232,24 +232,24 @@ async def test_every_iteration_and_every_branch_has_its_own_child(tmp_path: Path
 async def test_a_workflow_that_calls_itself_stops_at_the_limit(tmp_path: Path) -> None:
     own = document("own", "start call", blocks={"call": call("own")})
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(own)
+        await engine.workflows.save(own)
         view = await ran(engine, "own")
         assert view.error is not None and view.error["code"] == "child_failed"
         assert view.error["message"].endswith(f"limit_depth: runs are nested more than {DEPTH_MAX} levels deep")
         assert len(view.error["message"]) < 1100
-        assert len(await engine.list_runs("own")) == DEPTH_MAX + 1
+        assert len(await engine.runs.list("own")) == DEPTH_MAX + 1
 
 
 async def test_waits_below_are_seen_from_above(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
-        await engine.save_workflow(caller("middle", workflow="asking"))
+        await engine.workflows.save(ASKING)
+        await engine.workflows.save(caller("middle", workflow="asking"))
         run = (await engine.submit(caller("top", workflow="middle"))).run
         waiting = await engine.wait_finished(run, 30)  # does not take the parent's nap for the end of the work
         assert waiting.status == "waiting" and waiting.children_active == 0
         (wait,) = waiting.child_waits
         (child,) = waiting.children
-        assert (wait.title, wait.run) == ("Pay?", (await engine.get_run(child.run)).children[0].run)
+        assert (wait.title, wait.run) == ("Pay?", (await engine.runs.view(child.run)).children[0].run)
         assert [own.kind for own in waiting.waits] == ["child"]
         await engine.answer(token_of(wait.link), {}, action="yes", by="Ada")
         assert (await engine.wait_finished(run, 30)).output == {"by": "Ada"}
@@ -258,30 +258,30 @@ async def test_waits_below_are_seen_from_above(tmp_path: Path) -> None:
 async def test_a_waiting_run_is_not_shown_with_what_came_later(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Its child ends while the view is put together: it is no run that waits and has no child at work."""
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         run = (await engine.submit(caller(workflow="asking"))).run
         (wait,) = (await engine.wait_finished(run, 30)).child_waits
-        active = engine.children.active
+        active = engine.store.count_active_below
 
-        async def answered_meanwhile(of: str) -> int:
+        async def answered_meanwhile(of: str, now_ms: int) -> int:
             monkeypatch.undo()
             await engine.answer(token_of(wait.link), {}, action="yes", by="Ada")
             assert (await ended(engine, run)).status == "succeeded"
-            return await active(of)
+            return await active(of, now_ms)
 
-        monkeypatch.setattr(engine.children, "active", answered_meanwhile)
-        view = await engine.get_run(run)
+        monkeypatch.setattr(engine.store, "count_active_below", answered_meanwhile)
+        view = await engine.runs.view(run)
         assert (view.status, view.output) == ("succeeded", {"by": "Ada"})
 
 
 async def test_a_waiting_run_says_that_it_will_go_on(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         run = (await engine.submit(caller(workflow="asking"))).run
         assert (await engine.wait_finished(run, 30)).unread == 0
     async with engine_on(tmp_path / "weft.db", work=False) as front:
         assert await front.cancel(run)
-        view = await front.get_run(run)
+        view = await front.runs.view(run)
         assert (view.status, view.children_active, view.unread) == ("waiting", 0, 1)
     async with engine_on(tmp_path / "weft.db") as engine:
         assert (await ended(engine, run)).unread == 0
@@ -298,12 +298,12 @@ async def test_an_end_that_comes_while_the_parent_works_is_not_lost(tmp_path: Pa
         blocks={"call": call("double", input={"n": 1}), "slow": {"type": "hold"}, "end": value("<call.n>")},
     )
     async with engine_on(tmp_path / "weft.db", hold) as engine:
-        await engine.save_workflow(DOUBLE)
+        await engine.workflows.save(DOUBLE)
         run = (await engine.submit(parent)).run
         async with asyncio.timeout(30):
             while "wait.closed" not in await events_of(engine, run):
                 await asyncio.sleep(0.01)
-        assert (await engine.get_run(run)).status == "running"
+        assert (await engine.runs.view(run)).status == "running"
         hold.free.set()
         assert (await ended(engine, run)).output == 1
 
@@ -311,7 +311,7 @@ async def test_an_end_that_comes_while_the_parent_works_is_not_lost(tmp_path: Pa
 async def test_two_engines_share_parents_and_children(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
     async with engine_on(db, lease_ms=2_000) as one, engine_on(db, lease_ms=2_000) as two:
-        await one.save_workflow(DOUBLE)
+        await one.workflows.save(DOUBLE)
         runs = []
         for n in range(12):
             engine = (one, two)[n % 2]
@@ -324,13 +324,13 @@ async def test_two_engines_share_parents_and_children(tmp_path: Path) -> None:
 async def test_a_parent_whose_process_is_gone_hears_of_the_end_days_later(tmp_path: Path) -> None:
     db, clock = tmp_path / "weft.db", ManualClock()
     async with engine_on(db, clock=clock) as engine:
-        await engine.save_workflow(ASKING)
+        await engine.workflows.save(ASKING)
         parent = (await engine.submit(caller(workflow="asking"))).run
         link = (await until_asked(engine, parent)).child_waits[0].link
     clock.advance(5 * 86_400_000)
     async with engine_on(db, clock=clock, work=False) as front:  # takes the answer, runs nothing
         await front.answer(token_of(link), {}, action="yes", by="Ada")
-        assert (await front.get_run(parent)).status == "waiting"
+        assert (await front.runs.view(parent)).status == "waiting"
     clock.advance(86_400_000)
     async with engine_on(db, clock=clock) as engine:
         assert (await ended(engine, parent)).output == {"by": "Ada"}
@@ -359,11 +359,11 @@ class BreakingStore(SQLiteStore):
 async def test_a_wait_has_one_child_wherever_its_append_breaks(tmp_path: Path, when: str) -> None:
     store = BreakingStore(tmp_path / "weft.db", when)
     async with engine_on(store, lease_ms=300) as engine:
-        await engine.save_workflow(DOUBLE)
+        await engine.workflows.save(DOUBLE)
         view = await ran(engine, caller(workflow="double", input={"n": 3}))
         assert store.broken == 1
         assert (view.status, view.output) == ("succeeded", {"n": 3, "of": "EUR"})
-        assert len(await engine.list_runs("double")) == 1
+        assert len(await engine.runs.list("double")) == 1
         assert await events_of(engine, view.id, "wait.opened", "wait.closed") == ["wait.opened", "wait.closed"]
 
 
@@ -371,7 +371,7 @@ async def test_secrets_do_not_go_on_into_a_child(tmp_path: Path) -> None:
     open_input = document("open", "start end", blocks={"end": value("<input.key>")})
     db = tmp_path / "weft.db"
     async with engine_on(db, env={"KEY": "a very secret value"}) as engine:
-        await engine.save_workflow(open_input)
+        await engine.workflows.save(open_input)
         view = await ran(engine, caller(workflow="open", input={"key": "${KEY}"}))
         assert view.output == "[redacted]"
     for file in (db, db.with_name("weft.db-wal")):
@@ -382,8 +382,8 @@ async def test_the_output_of_a_child_may_be_large(tmp_path: Path) -> None:
     code = {"type": "function", "params": {"code": "return 'x'.repeat(9e5)"}}
     big = document("big", "start end", blocks={"end": code})
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(big)
+        await engine.workflows.save(big)
         view = await ran(engine, document("p", "start call", blocks={"call": call("big")}))
         assert view.status == "succeeded", view.error
         assert "x" * 900_000 in orjson.dumps(view.output).decode()
-        assert all(len(wait.response or "") < 100 for wait in await engine.list_waits(None, view.id))
+        assert all(len(wait.response or "") < 100 for wait in await engine.waits.list(None, view.id))

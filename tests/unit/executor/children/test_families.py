@@ -39,13 +39,13 @@ def findings(db: Path) -> list[Any]:
 
 async def grown(engine: Engine, runs: int) -> None:
     async with asyncio.timeout(60):
-        while sum((await engine.count_runs()).values()) < runs:
+        while sum((await engine.runs.count()).values()) < runs:
             await asyncio.sleep(0.005)
 
 
 async def nothing_open(engine: Engine) -> None:
     async with asyncio.timeout(60):
-        while (counts := await engine.count_runs())["queued"] + counts["running"] + counts["waiting"]:
+        while (counts := await engine.runs.count())["queued"] + counts["running"] + counts["waiting"]:
             await asyncio.sleep(0.005)
 
 
@@ -53,7 +53,7 @@ async def test_a_workflow_that_starts_itself_ends_by_itself(tmp_path: Path) -> N
     db = tmp_path / "weft.db"
     for most, code in ((FamilyMax(open=50, runs=10_000), "limit_family_open"), (FamilyMax(60, 60), "limit_family_")):
         async with engine_on(db, limits=RunLimits(family=most)) as engine:
-            await engine.save_workflow(BOMB)
+            await engine.workflows.save(BOMB)
             run = (await engine.submit("bomb")).run
             view = await ended(engine, run)
             await nothing_open(engine)
@@ -66,7 +66,7 @@ async def test_a_workflow_that_starts_itself_ends_by_itself(tmp_path: Path) -> N
 async def test_cancel_ends_a_family_at_once_also_after_a_restart(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
     async with engine_on(db) as engine:
-        await engine.save_workflow(BOMB)
+        await engine.workflows.save(BOMB)
         run = (await engine.submit("bomb")).run
         await grown(engine, 300)
         await engine.stop_working(grace_s=0)
@@ -83,10 +83,10 @@ async def test_cancel_ends_a_family_at_once_also_after_a_restart(tmp_path: Path)
 async def test_cancel_of_a_run_in_between_ends_what_is_below_it(tmp_path: Path) -> None:
     db = tmp_path / "weft.db"
     async with engine_on(db) as engine:
-        await engine.save_workflow(BOMB)
+        await engine.workflows.save(BOMB)
         parent = (await engine.submit(caller(workflow="bomb"))).run
         await grown(engine, 100)
-        [bomb] = await engine.list_runs(parent=parent)
+        [bomb] = await engine.runs.list(parent=parent)
         assert await engine.cancel(bomb.id)
         view = await ended(engine, parent)
         assert (view.status, view.error and view.error["code"]) == ("failed", "child_cancelled")
@@ -126,13 +126,13 @@ async def test_the_bound_holds_over_restarts(tmp_path: Path) -> None:
     for _ in range(6):
         probe = Probe()
         async with engine_on(db, probe, limits=limits) as engine:
-            if not (rows := await engine.list_runs()):
+            if not (rows := await engine.runs.list()):
                 await engine.submit(looped(500))
-                rows = await engine.list_runs()
+                rows = await engine.runs.list()
             if rows[0].status == "failed":
                 break
             async with asyncio.timeout(30):
-                while len(probe.seen) < 5 and (await engine.run_row(rows[0].id)).status != "failed":
+                while len(probe.seen) < 5 and (await engine.runs.row(rows[0].id)).status != "failed":
                     await asyncio.sleep(0.001)
             await engine.stop_working()
     [stored] = asked(db, "SELECT sum(length(output)) FROM events")
@@ -152,11 +152,11 @@ async def test_a_family_that_puts_out_too_much_ends(tmp_path: Path) -> None:
         },
     )
     async with engine_on(db, Probe(), limits=RunLimits(family_bytes=2_000_000)) as engine:
-        await engine.save_workflow(looped(10))
+        await engine.workflows.save(looped(10))
         run = (await engine.submit(several)).run
         await until_event(engine, run, "run.finished")
         await nothing_open(engine)
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == "failed" and view.error is not None and "limit_family_bytes" in view.error["message"]
         family = await engine.store.get_family(run)
         assert family is not None and 2_000_000 < family.bytes < 2_000_000 + 21 * 10 * 50_000 + 20 * 510_000

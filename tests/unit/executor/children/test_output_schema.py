@@ -77,7 +77,7 @@ async def test_what_a_child_puts_out_is_checked_and_may_be_asked_for_again(tmp_p
     below = document("below", "start p", blocks={"p": {"type": "probe"}})
     block = call("below", policy={"retry": {"max_attempts": 2, "initial_ms": 1}})
     async with engine_on(tmp_path / "weft.db", probe) as engine:
-        await engine.save_workflow(below)
+        await engine.workflows.save(below)
         view = await ran(engine, checked(block, "b end", end={"type": "set", "params": {"value": "<b.n>"}}))
         assert (view.output, len(view.children)) == (2, 2)
         assert {child.status for child in view.children} == {"succeeded"}

@@ -32,7 +32,7 @@ async def test_what_was_done_is_taken_over_and_the_rest_runs(tmp_path: Path) -> 
         assert await engine.store.read_events(source) == before
         records = await engine.store.read_events(forked.run)
         assert [(r.type, r.at_ms) for r in records[1:at]] == [(r.type, r.at_ms) for r in before[1:at]]
-        assert (records[at].type, (await engine.get_run(source)).status) == ("run.forked", "succeeded")
+        assert (records[at].type, (await engine.runs.view(source)).status) == ("run.forked", "succeeded")
 
 
 async def test_an_edited_output_is_what_the_rest_sees(tmp_path: Path) -> None:
@@ -87,8 +87,8 @@ async def test_what_was_under_way_starts_anew_and_is_not_lost(tmp_path: Path) ->
         view = await settled(engine, forked.run)
         assert view.status == "succeeded"
         assert [(n.key, n.attempt, n.lost) for n in view.nodes if n.key == "mail"] == [("mail", 2, 0)]
-        assert not (await engine.list_waits(None, forked.run))
-        assert (await engine.get_run(source)).status == "running"
+        assert not (await engine.waits.list(None, forked.run))
+        assert (await engine.runs.view(source)).status == "running"
         free.set()
         assert (await settled(engine, source)).status == "succeeded"
 
@@ -101,12 +101,12 @@ async def test_an_open_wait_is_open_again_with_a_link_of_its_own(tmp_path: Path)
         at = await seq_of(engine, source, "wait.opened", "ask")
         forked = await engine.lifecycle.fork(source, at)
         await settled(engine, forked.run)
-        [theirs], [ours] = await engine.list_waits(run=source), await engine.list_waits(run=forked.run)
+        [theirs], [ours] = await engine.waits.list(run=source), await engine.waits.list(run=forked.run)
         assert (ours.id, ours.request, ours.opened_at_ms) == (theirs.id, theirs.request, theirs.opened_at_ms)
         assert ours.link is not None and theirs.link is not None and ours.link != theirs.link
         await engine.answer(ours.link.rpartition("/")[2], {}, "yes", by="Ada")
         assert (await settled(engine, forked.run)).status == "succeeded"
-        assert (await engine.get_run(source)).status == "waiting"
+        assert (await engine.runs.view(source)).status == "waiting"
         await engine.answer(theirs.link.rpartition("/")[2], {}, "no")
         await settled(engine, source)
         # Forked before the answer, from a run that has it: the wait is open all the same.
@@ -117,7 +117,7 @@ async def test_an_open_wait_is_open_again_with_a_link_of_its_own(tmp_path: Path)
         behind = await engine.lifecycle.fork(source, at)
         assert behind.seq == at + 1  # the wait's end and the node's are one step
         assert outputs(await settled(engine, behind.run))["ask"]["action"] == "no"
-        assert [(w.status, w.answered_by) for w in await engine.list_waits(None, behind.run)] == [("answered", None)]
+        assert [(w.status, w.answered_by) for w in await engine.waits.list(None, behind.run)] == [("answered", None)]
 
 
 async def test_a_timer_keeps_its_time(tmp_path: Path) -> None:
@@ -140,7 +140,7 @@ async def test_variables_are_as_they_were_then(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         source = (await engine.submit(document | {"variables": {"n": 0}})).run
         await settled(engine, source)
-        for at in range(1, (await engine.get_run(source)).seq + 1):
+        for at in range(1, (await engine.runs.view(source)).seq + 1):
             view = await settled(engine, (await engine.lifecycle.fork(source, at)).run)
             assert (view.status, view.variables, outputs(view)["end"]["value"]) == ("succeeded", {"n": 2}, 2), at
 
@@ -152,7 +152,7 @@ async def test_the_end_of_a_run_is_not_copied(tmp_path: Path) -> None:
         await settled(engine, source)
         await engine.cancel(source, "enough")
         await until_event(engine, source, "run.finished")
-        end = (await engine.get_run(source)).seq
+        end = (await engine.runs.view(source)).seq
         forked = await engine.lifecycle.fork(source, end)
         assert forked.seq == await until_event(engine, source, "run.cancelling") - 1
         view = await settled(engine, forked.run)
@@ -160,7 +160,7 @@ async def test_the_end_of_a_run_is_not_copied(tmp_path: Path) -> None:
 
         stopped = (await engine.submit(chain("a", "b", "c"), stop_after="a")).run
         await settled(engine, stopped)
-        view = await settled(engine, (await engine.lifecycle.fork(stopped, (await engine.get_run(stopped)).seq)).run)
+        view = await settled(engine, (await engine.lifecycle.fork(stopped, (await engine.runs.view(stopped)).seq)).run)
         assert set(outputs(view)) == {"start", "a", "b", "c"}  # it goes on where the other one was told to stop
 
 
@@ -186,9 +186,9 @@ async def test_a_run_from_a_block_can_be_forked_too(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         first = (await engine.submit(chain("a", "b", "c"))).run
         await settled(engine, first)
-        second = (await engine.run_from(first, "c")).run
+        second = (await engine.lifecycle.run_from(first, "c")).run
         await settled(engine, second)
-        for at in range(1, (await engine.get_run(second)).seq + 1):
+        for at in range(1, (await engine.runs.view(second)).seq + 1):
             view = await settled(engine, (await engine.lifecycle.fork(second, at)).run)
             assert view.status == "succeeded"
             assert outputs(view)["a"] == {"n": 1, "value": None}
@@ -198,7 +198,7 @@ async def test_a_child_run_is_the_other_runs_so_a_fork_calls_again(tmp_path: Pat
     ask = chain("ask", name="child", ask={"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}})
     call = {"type": "run_workflow", "params": {"workflow": "child"}}
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
-        await engine.save_workflow(ask)
+        await engine.workflows.save(ask)
         source = (await engine.submit(chain("call", call=call))).run
         await settled(engine, source)
         at = await seq_of(engine, source, "wait.opened", "call")
@@ -207,12 +207,12 @@ async def test_a_child_run_is_the_other_runs_so_a_fork_calls_again(tmp_path: Pat
         [child] = await engine.store.list_children(forked.run)
         assert child.parent_key == "call!2"
         await until_event(engine, child.id, "wait.opened", "ask")
-        [wait] = await engine.list_waits(run=child.id)
+        [wait] = await engine.waits.list(run=child.id)
         assert wait.link is not None
         await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
         await until_event(engine, forked.run, "run.finished")
-        assert (await engine.get_run(forked.run)).status == "succeeded"
-        assert (await engine.get_run(source)).status == "waiting"
+        assert (await engine.runs.view(forked.run)).status == "succeeded"
+        assert (await engine.runs.view(source)).status == "waiting"
 
 
 async def test_an_idempotency_key_makes_one_fork(tmp_path: Path) -> None:
@@ -247,7 +247,7 @@ async def test_outputs_are_checked_first(tmp_path: Path, given: Json, code: str,
         with pytest.raises(BadRequest) as refused:
             await engine.lifecycle.fork(source, at, given)
         assert (refused.value.code, refused.value.pointer) == (code, pointer)
-        assert len(await engine.list_runs()) == 1
+        assert len(await engine.runs.list()) == 1
 
 
 async def test_there_is_no_fork_behind_the_last_event(tmp_path: Path) -> None:
@@ -303,7 +303,7 @@ async def test_signals_that_came_early_are_taken_along(tmp_path: Path) -> None:
             assert (await engine.signal(forked.run, "go", 3, dedupe_key="first"))[1] is False
             await engine.signal(forked.run, "go", 4)
             assert outputs(await settled(engine, forked.run))["more"]["payload"] == 4
-        assert (await engine.get_run(source)).status == "waiting"
+        assert (await engine.runs.view(source)).status == "waiting"
 
 
 async def test_a_wait_that_was_open_is_not_answered_by_the_signal_that_came_later(tmp_path: Path) -> None:
@@ -321,7 +321,7 @@ async def test_a_wait_that_was_open_is_not_answered_by_the_signal_that_came_late
         view = await settled(engine, before.run)
         assert [wait.key for wait in view.waits] == ["go"]
         assert await engine.signals.list(before.run) == []
-        behind = await engine.lifecycle.fork(source, (await engine.get_run(source)).seq)
+        behind = await engine.lifecycle.fork(source, (await engine.runs.view(source)).seq)
         assert [wait.key for wait in (await settled(engine, behind.run)).waits] == ["more"]
         assert [(s.name, s.taken_by) for s in await engine.signals.list(behind.run)] == [
             ("go", "go!1"),
@@ -333,7 +333,7 @@ async def test_a_fork_needs_a_third_run_only_for_what_it_has_not_recorded(tmp_pa
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         first = (await engine.submit(chain("a", "b"))).run
         await settled(engine, first)
-        second = (await engine.run_from(first, "b")).run
+        second = (await engine.lifecycle.run_from(first, "b")).run
         seq = (await settled(engine, second)).seq
         recorded = await seq_of(engine, second, "node.succeeded", "a")
         assert await engine.store.delete_runs([first]) == [first]
@@ -361,5 +361,5 @@ async def test_a_run_from_a_block_is_not_made_when_its_source_goes_meanwhile(
 
         monkeypatch.setattr(rerun, "patches", collected)
         with pytest.raises(NotFound, match=source):
-            await engine.run_from(source, "b")
-        assert await engine.list_runs() == []
+            await engine.lifecycle.run_from(source, "b")
+        assert await engine.runs.list() == []

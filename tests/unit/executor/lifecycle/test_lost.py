@@ -34,7 +34,7 @@ async def lose(path: Path, mail: Step) -> str:
 
 async def question(engine: Engine, run: str) -> WaitView:
     await until_event(engine, run, "wait.opened", "mail")
-    return (await engine.list_waits(run=run))[0]
+    return (await engine.waits.list(run=run))[0]
 
 
 def token_of(wait: WaitView) -> str:
@@ -63,13 +63,13 @@ async def test_a_lost_mail_is_asked_about_and_the_answer_is_what_counts(
         assert "may repeat that work" in wait.request["text"]
         view = await settled(engine, run)
         assert {node.key: (node.status, node.lost) for node in view.nodes}["mail"] == ("needs_attention", 1)
-        assert [(why.key, why.state) for why in await engine.why(run, "mail")] == [("mail", "needs_attention")]
-        assert [n.state for n in (await engine.graph(run)).nodes if n.id == "mail"] == ["needs_attention"]
-        assert (await engine.node(run, "mail")).status == "needs_attention"
+        assert [(why.key, why.state) for why in await engine.history.why(run, "mail")] == [("mail", "needs_attention")]
+        assert [n.state for n in (await engine.runs.graph(run)).nodes if n.id == "mail"] == ["needs_attention"]
+        assert (await engine.runs.node(run, "mail")).status == "needs_attention"
 
         await engine.answer(token_of(wait), fields, action, by="Ada")
         assert [record.type async for records in engine.follow(run) for record in records][-1] == "run.finished"
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == status
         assert mail.ran["mail"] == ran
         node = next(node for node in view.nodes if node.key == "mail")
@@ -100,7 +100,7 @@ async def test_a_block_that_may_be_repeated_is_repeated(tmp_path: Path) -> None:
     run = await lose(tmp_path / "weft.db", mail)
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         assert (await settled(engine, run)).status == "succeeded"
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert {node.key: node.lost for node in view.nodes}["mail"] == 1
         assert mail.ran["mail"] == 2
 
@@ -111,7 +111,7 @@ async def test_why_tells_of_losses_while_the_next_attempt_runs(tmp_path: Path) -
     mail.holding["mail"] = asyncio.Event()
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         await until_event(engine, run, "node.started", "mail", count=2)
-        [why] = await engine.why(run, "mail")
+        [why] = await engine.history.why(run, "mail")
         assert (why.state, why.reasons) == (
             "running",
             ("attempt 2 is running", "1 earlier attempt ended without a result"),
@@ -158,4 +158,4 @@ async def test_the_author_may_say_what_a_loss_means(tmp_path: Path, on_lost: str
     mail.holding.clear()
     async with engine_on(tmp_path / "weft.db", Step(), mail) as engine:
         await until_event(engine, run, "run.finished")
-        assert (await engine.get_run(run)).status == status
+        assert (await engine.runs.view(run)).status == status

@@ -24,14 +24,14 @@ LONG_S = 60
 
 async def waiting(engine: Engine, document: Json) -> str:
     """A run of version 1 that waits at `ask`."""
-    await engine.save_workflow(document)
+    await engine.workflows.save(document)
     run = (await engine.submit(document["name"])).run
     assert (await settled(engine, run)).status == "waiting"
     return run
 
 
 async def say_yes(engine: Engine, run: str) -> None:
-    [wait] = await engine.list_waits(run=run)
+    [wait] = await engine.waits.list(run=run)
     assert wait.link is not None
     await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
     await until_event(engine, run, "run.finished")
@@ -40,14 +40,14 @@ async def say_yes(engine: Engine, run: str) -> None:
 async def test_a_waiting_run_goes_on_with_the_new_version(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
-        await engine.save_workflow(chain("a", "ask", "b", "c", ask=ASK, b={"params": {"value": "new"}}))
+        await engine.workflows.save(chain("a", "ask", "b", "c", ask=ASK, b={"params": {"value": "new"}}))
         moved = await engine.lifecycle.migrate(run, 2, LONG_S)
         assert (moved.moved, moved.version) == (True, 2)
         view = await settled(engine, run)
         assert (view.version, view.status) == (2, "waiting")
-        assert (await engine.plan_of(run)).hash == moved.plan_hash
+        assert (await engine.runs.plan(run)).hash == moved.plan_hash
         await say_yes(engine, run)
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == "succeeded"
         assert outputs(view)["b"]["value"] == "new"
         assert "c" in outputs(view)
@@ -58,7 +58,7 @@ async def test_a_waiting_run_goes_on_with_the_new_version(tmp_path: Path) -> Non
 async def test_the_new_version_survives_a_restart(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
-        await engine.save_workflow(
+        await engine.workflows.save(
             chain("a", "x", "ask", "b", ask=ASK)
             | {
                 "edges": [
@@ -73,7 +73,7 @@ async def test_the_new_version_survives_a_restart(tmp_path: Path) -> None:
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         await say_yes(engine, run)
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == "succeeded"
         assert set(outputs(view)) == {"start", "a", "x", "ask", "b"}  # what was added beside ran, though late
 
@@ -86,15 +86,15 @@ async def test_attempts_under_way_are_not_lost(tmp_path: Path) -> None:
     new["blocks"] = {"extra": {"type": "step"}} | new["blocks"]  # other numbers for all nodes
     new["edges"].append({"source": "start", "target": "extra"})
     async with engine_on(tmp_path / "weft.db", mail, step) as engine:
-        await engine.save_workflow(old)
-        await engine.save_workflow(new)
+        await engine.workflows.save(old)
+        await engine.workflows.save(new)
         run = (await engine.submit("chain", version=1)).run
         await until_event(engine, run, "node.started", "mail")
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         await until_event(engine, run, "node.succeeded", "extra")
         mail.holding["mail"].set()
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert (view.status, mail.ran["mail"], step.ran["b"]) == ("succeeded", 1, 1)
         assert [(n.attempt, n.lost) for n in view.nodes if n.key == "mail"] == [(1, 0)]
 
@@ -103,15 +103,15 @@ async def test_a_move_while_an_attempt_runs_can_be_followed_by_a_cancel(tmp_path
     step = Step()
     step.holding["a"] = asyncio.Event()
     async with engine_on(tmp_path / "weft.db", step) as engine:
-        await engine.save_workflow(chain("a", "b"))
-        await engine.save_workflow(chain("a", "b", "c"))
+        await engine.workflows.save(chain("a", "b"))
+        await engine.workflows.save(chain("a", "b", "c"))
         run = (await engine.submit("chain", version=1)).run
         await until_event(engine, run, "node.started", "a")
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         assert (await engine.lifecycle.migrate(run, 1, LONG_S)).moved
         await engine.cancel(run)
         await until_event(engine, run, "run.finished")
-        assert (await engine.get_run(run)).status == "cancelled"
+        assert (await engine.runs.view(run)).status == "cancelled"
 
 
 async def test_a_loop_goes_on_where_it_was(tmp_path: Path) -> None:
@@ -119,15 +119,15 @@ async def test_a_loop_goes_on_where_it_was(tmp_path: Path) -> None:
     new = looped(3, b=ASK, a={"params": {"value": "new"}})
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, old)
-        await engine.save_workflow(new)
+        await engine.workflows.save(new)
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         for iteration in range(3):
             await until_event(engine, run, "wait.opened", "b", count=iteration + 1)
-            [wait] = await engine.list_waits(run=run)
+            [wait] = await engine.waits.list(run=run)
             assert wait.link is not None
             await engine.answer(wait.link.rpartition("/")[2], {}, "yes")
         await until_event(engine, run, "run.finished")
-        view = outputs(await engine.get_run(run))
+        view = outputs(await engine.runs.view(run))
         assert [view[f"a@l#{n}"]["value"] for n in range(3)] == [0, "new", "new"]
 
 
@@ -176,17 +176,17 @@ def _inside(document: Json) -> Json:
 async def test_what_has_run_must_still_be_there(tmp_path: Path, change: Any, node: str, why: str) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", "b", ask=ASK))
-        await engine.save_workflow(change(chain("a", "ask", "b", ask=ASK)))
-        before = await engine.run_row(run)
+        await engine.workflows.save(change(chain("a", "ask", "b", ask=ASK)))
+        before = await engine.runs.row(run)
         with pytest.raises(Conflict) as refused:
             await engine.lifecycle.migrate(run, 2)
         assert refused.value.code == "migration_conflict"
         [conflict] = refused.value.extra["conflicts"]
         assert conflict["node"] == node
         assert conflict["why"].startswith(why)
-        assert await engine.run_row(run) == before
+        assert await engine.runs.row(run) == before
         await say_yes(engine, run)
-        assert (await engine.get_run(run)).version == 1
+        assert (await engine.runs.view(run)).version == 1
 
 
 async def test_what_was_skipped_must_stay_skipped(tmp_path: Path) -> None:
@@ -203,7 +203,7 @@ async def test_what_was_skipped_must_stay_skipped(tmp_path: Path) -> None:
 
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, branching({"source": "pick", "handle": "no", "target": "b"}))
-        await engine.save_workflow(
+        await engine.workflows.save(
             branching(
                 {"source": "pick", "handle": "no", "target": "b"}, {"source": "pick", "handle": "yes", "target": "b"}
             )
@@ -221,9 +221,9 @@ async def test_what_the_new_version_has_skipped_by_now_is_told(tmp_path: Path) -
     new["edges"] = [*old["edges"], {"source": "pick", "handle": "no", "target": "never"}]
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, old)
-        await engine.save_workflow(new)
+        await engine.workflows.save(new)
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert [(n.key, n.status, n.reason) for n in view.nodes if n.key == "never"] == [("never", "skipped", "pruned")]
 
 
@@ -236,7 +236,7 @@ async def test_refusals_that_are_not_about_blocks(tmp_path: Path) -> None:
             await engine.lifecycle.migrate(run, 1)
         assert refused.value.code == "migration_same_version"
         await say_yes(engine, run)
-        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+        await engine.workflows.save(chain("a", "ask", "b", ask=ASK))
         with pytest.raises(Conflict) as refused:
             await engine.lifecycle.migrate(run, 2)
         assert refused.value.code == "run_ended"
@@ -252,7 +252,7 @@ async def test_the_trigger_of_the_run_must_be_there(tmp_path: Path) -> None:
         other = chain("a", "ask", ask=ASK)
         other["blocks"]["begin"] = other["blocks"].pop("start")
         other["edges"][0]["source"] = "begin"
-        await engine.save_workflow(other)
+        await engine.workflows.save(other)
         with pytest.raises(CompileError):
             await engine.lifecycle.migrate(run, 2)
 
@@ -261,23 +261,23 @@ async def test_a_rerun_keeps_what_it_takes_over(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         first = await waiting(engine, chain("a", "ask", "b", ask=ASK))
         await say_yes(engine, first)
-        run = (await engine.run_from(first, "ask")).run
+        run = (await engine.lifecycle.run_from(first, "ask")).run
         await settled(engine, run)
-        await engine.save_workflow(chain("a", "ask", "b", "c", ask=ASK))
+        await engine.workflows.save(chain("a", "ask", "b", "c", ask=ASK))
         assert (await engine.lifecycle.migrate(run, 2, LONG_S)).moved
         await say_yes(engine, run)
-        assert outputs(await engine.get_run(run))["a"] == {"n": 1, "value": None}
+        assert outputs(await engine.runs.view(run))["a"] == {"n": 1, "value": None}
 
 
 async def test_nobody_works_and_the_answer_says_so(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", ask=ASK))
-        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+        await engine.workflows.save(chain("a", "ask", "b", ask=ASK))
     async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
         assert not (await front.lifecycle.migrate(run, 2, wait_s=0.3)).moved
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         await until_event(engine, run, "run.migrated")
-        assert (await engine.get_run(run)).version == 2
+        assert (await engine.runs.view(run)).version == 2
 
 
 async def test_a_run_that_moves_while_it_is_forked_is_forked_as_it_was(
@@ -286,8 +286,8 @@ async def test_a_run_that_moves_while_it_is_forked_is_forked_as_it_was(
     """The fork knows the plan of version 1; the blocks that only version 2 has come after what it takes over."""
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", ask=ASK))
-        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
-        seq = (await engine.run_row(run)).seq
+        await engine.workflows.save(chain("a", "ask", "b", ask=ASK))
+        seq = (await engine.runs.row(run)).seq
         read_events = engine.store.read_events
 
         async def moved(*args: Any) -> Any:
@@ -300,19 +300,19 @@ async def test_a_run_that_moves_while_it_is_forked_is_forked_as_it_was(
         forked = await engine.lifecycle.fork(run, seq)
         assert (forked.version, forked.seq) == (1, seq)
         assert [wait.key for wait in (await settled(engine, forked.run)).waits] == ["ask"]
-        assert "b" in outputs(await engine.get_run(run))
+        assert "b" in outputs(await engine.runs.view(run))
 
 
 async def test_a_version_that_a_run_is_to_move_to_is_not_collected(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = await waiting(engine, chain("a", "ask", ask=ASK))
-        await engine.save_workflow(chain("a", "ask", "b", ask=ASK))
+        await engine.workflows.save(chain("a", "ask", "b", ask=ASK))
     async with engine_on(tmp_path / "weft.db", Step(), work=False) as front:
         assert not (await front.lifecycle.migrate(run, 2, wait_s=0)).moved
-        await collect(front.store, front.now_ms(), 0)
+        await collect(front.store, front.parts.clock.now_ms(), 0)
     reader._plans.clear()  # as in a process that has not seen the run
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         async with asyncio.timeout(30):
             while await engine.store.read_inbox(run):
                 await asyncio.sleep(0.01)
-        assert (await engine.get_run(run)).version == 2
+        assert (await engine.runs.view(run)).version == 2

@@ -17,7 +17,7 @@ from tests.support.runs import engine_on, settled, until_event
 async def claimed_in_vain(engine: Engine, run: str, times: int) -> None:
     """Workers take the run and are gone before they write anything."""
     for _ in range(times):
-        [row] = await engine.store.claim("gone", engine.now_ms(), 0, run_id=run)
+        [row] = await engine.store.claim("gone", engine.parts.clock.now_ms(), 0, run_id=run)
         assert row.id == run
 
 
@@ -40,12 +40,12 @@ async def test_a_run_that_gets_nowhere_fails_with_the_reason(tmp_path: Path) -> 
         await claimed_in_vain(front, run, STALLS_MAX)
     async with engine_on(tmp_path / "weft.db", step) as engine:
         await until_event(engine, run, "run.finished")
-        row = await engine.run_row(run)
+        row = await engine.runs.row(run)
         assert row.status == "failed"
         error = orjson.loads(row.error or b"null")
         assert error["code"] == "no_progress"
         assert f"{STALLS_MAX + 1} workers claimed this run" in error["message"]
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert [(node.key, node.status, node.lost) for node in view.nodes if node.key == "a"] == [("a", "failed", 1)]
         assert step.ran["a"] == 1
 
@@ -57,4 +57,4 @@ async def test_claims_below_the_limit_are_forgotten_with_the_next_append(tmp_pat
         await claimed_in_vain(front, run, STALLS_MAX - 1)
     async with engine_on(tmp_path / "weft.db", step) as engine:
         assert (await settled(engine, run)).status == "succeeded"
-        assert (await engine.run_row(run)).stalls == 0
+        assert (await engine.runs.row(run)).stalls == 0

@@ -30,31 +30,31 @@ async def waiting(engine: Engine, count: int) -> None:
 
 async def test_a_renamed_id_that_runs_wait_at_is_named(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(flow("ask", "later"))
+        await engine.workflows.save(flow("ask", "later"))
         await waiting(engine, 2)
         ended = await engine.submit("flow")
         await engine.cancel(ended.run)
         await engine.wait_finished(ended.run, 30)
-        saved = await engine.save_workflow(flow("ask2", "other"))
+        saved = await engine.workflows.save(flow("ask2", "other"))
         (found,) = saved.diagnostics
         assert (found.code, found.severity, found.pointer) == ("block_dropped", "warning", "/blocks")
         assert found.message.startswith('Block "ask" was removed, and 2 open runs used it.')
-        assert not (await engine.save_workflow(flow("ask2", "other"))).diagnostics, "nothing new was stored"
+        assert not (await engine.workflows.save(flow("ask2", "other"))).diagnostics, "nothing new was stored"
 
 
 async def test_what_no_open_run_has_reached_may_go(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(flow("ask", "later"))
+        await engine.workflows.save(flow("ask", "later"))
         await waiting(engine, 1)
-        assert not (await engine.save_workflow(flow("ask"))).diagnostics
+        assert not (await engine.workflows.save(flow("ask"))).diagnostics
 
 
 async def test_looking_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(removed_blocks, "LOOKS_MAX", 1)
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(flow("ask"))
+        await engine.workflows.save(flow("ask"))
         await waiting(engine, 2)
-        (found,) = (await engine.save_workflow(flow("ask2"))).diagnostics
+        (found,) = (await engine.workflows.save(flow("ask2"))).diagnostics
         assert "1 or more open runs" in found.message
 
 
@@ -65,8 +65,8 @@ async def test_a_damaged_plan_does_not_keep_a_version_from_being_stored(
         raise CorruptJournal("the plan does not match its checksum")
 
     async with engine_on(tmp_path / "weft.db") as engine:
-        await engine.save_workflow(flow("ask"))
+        await engine.workflows.save(flow("ask"))
         await waiting(engine, 1)
         monkeypatch.setattr(removed_blocks, "load_plan", damaged)
-        saved = await engine.save_workflow(flow("ask2"))
+        saved = await engine.workflows.save(flow("ask2"))
         assert (saved.version, saved.diagnostics) == (2, ())

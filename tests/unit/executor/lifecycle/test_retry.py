@@ -27,7 +27,7 @@ async def test_a_block_of_a_failed_run_and_what_follows_it_run_again(tmp_path: P
         assert (retried.how, retried.block, retried.created) == ("from_block", "b", True)
         assert (await settled(engine, retried.run)).status == "succeeded"
         assert dict(step.ran) == {"a": 1, "b": 2, "c": 1}
-        assert (await engine.get_run(source)).status == "failed"
+        assert (await engine.runs.view(source)).status == "failed"
 
 
 async def test_a_node_inside_a_loop_runs_again_with_all_before_it_taken_over(tmp_path: Path) -> None:
@@ -102,7 +102,7 @@ async def test_the_next_attempt_of_an_open_run_is_due_now(tmp_path: Path) -> Non
         await until_event(engine, run, "run.finished")
         types = [record.type for record in await engine.store.read_events(run) if record.node == "a"]
         assert types == ["node.started", "retry.scheduled", "retry.hastened", "node.started", "node.succeeded"]
-        assert (await engine.get_run(run)).status == "succeeded"
+        assert (await engine.runs.view(run)).status == "succeeded"
 
 
 async def test_a_run_that_ends_before_it_hears_of_a_retry_is_not_said_to_retry(
@@ -163,4 +163,4 @@ async def test_a_key_that_no_node_can_have_is_told_so(tmp_path: Path) -> None:
                     await engine.lifecycle.retry(run, key)
                 assert refused.value.code == "node_not_found"
             with pytest.raises(NotFound, match="in no loop"):
-                await engine.why(run, "start@l#0")
+                await engine.history.why(run, "start@l#0")

@@ -168,7 +168,7 @@ async def test_a_callback_sends_its_address_and_takes_the_answer(tmp_path: Path)
         await engine.callbacks.receive(body["callback_url"].rpartition("/")[2], {"frames": 10}, {"user-agent": "r"})
         async for _ in engine.follow(run):
             pass
-        assert (await engine.get_run(run)).output["body"] == {"frames": 10}
+        assert (await engine.runs.view(run)).output["body"] == {"frames": 10}
 
 
 async def test_data_that_is_no_object_goes_beside_the_address(tmp_path: Path) -> None:
@@ -216,7 +216,7 @@ async def test_it_is_given_up_after_so_many_tries_and_the_run_does_not_care(tmp_
         await engine.answer(wait.link.rpartition("/")[2], {}, action="approve")
         async for _ in engine.follow(wait.run):
             pass
-        assert (await engine.get_run(wait.run)).status == "succeeded"
+        assert (await engine.runs.view(wait.run)).status == "succeeded"
 
 
 @pytest.mark.parametrize("status", [400, 404, 410])
@@ -342,11 +342,11 @@ async def test_no_secret_is_stored_or_shown_and_yet_it_arrives(tmp_path: Path) -
     ):
         waits = [await waiting(engine, told_of(server)), await waiting(engine, told_of(refusing))]
         shown = [str(await settled(engine, wait)) for wait in waits]
-        token = engine.links.token(waits[0].run, waits[0].id, "callback")
+        token = engine.parts.links.token(waits[0].run, waits[0].id, "callback")
         await engine.callbacks.receive(token, {"echo": env["KEY"]}, {"x-request-id": env["KEY"]})
         async for _ in engine.follow(waits[0].run):
             pass
-        shown.append(str((await engine.get_run(waits[0].run)).output))
+        shown.append(str((await engine.runs.view(waits[0].run)).output))
     (request,) = server.seen
     assert request.target == f"/{quote(CANARY)}"
     assert (request.headers["x-key"], json.loads(request.body)["k"]) == (env["KEY"], env["KEY"])

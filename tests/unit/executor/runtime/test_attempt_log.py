@@ -89,7 +89,7 @@ async def test_a_line_is_on_record_while_the_block_still_runs(tmp_path: Path) ->
                 if any(record.type == "node.log" for record in records):
                     break
         assert await logged(engine, run) == [("log", "begun")]
-        assert (await engine.get_run(run)).status == "running"
+        assert (await engine.runs.view(run)).status == "running"
         go.set()
         assert (await engine.wait_finished(run, 60)).status == "succeeded"
 
@@ -208,7 +208,7 @@ async def test_the_run_as_it_stood_and_its_journal_take_logs(tmp_path: Path, seq
         state = await engine.history.state(runs[0], seq)
         assert state.run == runs[0]
         assert (await engine.history.diff(*runs)).same
-        assert (await engine.why(runs[0], "it"))[0].state == "succeeded"
+        assert (await engine.history.why(runs[0], "it"))[0].state == "succeeded"
         seqs = [record.seq for record in await engine.store.read_events(runs[0]) if record.type == "node.log"]
         forked = await engine.lifecycle.fork(runs[0], seqs[0])
         assert (await engine.wait_finished(forked.run, 60)).status == "succeeded"

@@ -113,7 +113,7 @@ async def test_whatever_a_handler_raises_is_the_failure_of_its_block(
     async with engine_on(tmp_path / "weft.db", Raises(error)) as engine:
         run = (await engine.submit(chain("a", a={"type": "raises"}))).run
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == "failed"
         assert view.error is not None
         assert view.error["message"].startswith(message)
@@ -130,7 +130,7 @@ async def test_an_error_of_javascript_may_hold_half_a_character(tmp_path: Path, 
     async with engine_on(tmp_path / "weft.db") as engine:
         run = (await engine.submit(chain("a", a=block))).run
         await until_event(engine, run, "run.finished")
-        assert (await engine.get_run(run)).status == "failed"
+        assert (await engine.runs.view(run)).status == "failed"
 
 
 class Asks:
@@ -150,6 +150,6 @@ async def test_a_pause_that_can_not_be_written_down_is_the_failure_of_its_block(
     async with engine_on(tmp_path / "weft.db", Asks(**asked)) as engine:
         run = (await engine.submit(chain("a", a={"type": "asks"}))).run
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.error is not None
         assert (view.error["code"], view.error["block"]) == ("payload_invalid", "a")

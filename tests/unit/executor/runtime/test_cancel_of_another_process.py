@@ -32,7 +32,7 @@ async def test_none_of_sixty_cancels_is_lost(tmp_path: Path) -> None:
         hold.free.set()
         for run in runs:
             await until_event(driver, run, "run.finished")
-        ended = [(await other.get_run(run)).status for run in runs]
+        ended = [(await other.runs.view(run)).status for run in runs]
         assert ended == ["cancelled"] * 60
     with closing(open_read_only(db)) as file:
         assert list(check(file)) == []
@@ -74,7 +74,7 @@ async def test_nothing_starts_after_the_cancel(tmp_path: Path) -> None:
         run = (await driver.submit(document)).run
         asked.set_result(run)
         await until_event(driver, run, "run.finished")
-        assert (await driver.get_run(run)).status == "cancelled"
+        assert (await driver.runs.view(run)).status == "cancelled"
         assert count.calls == 3
 
 

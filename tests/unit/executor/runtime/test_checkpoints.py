@@ -49,11 +49,11 @@ async def test_the_next_attempt_is_told_what_the_last_one_kept(tmp_path: Path) -
         run = (await engine.submit(chain("a", a=TOLD))).run
         assert (await settled(engine, run)).status == "succeeded"
         assert told.left == [("a", 1, None), ("a", 2, "so far"), ("a", 3, "so far")]
-        detail = await engine.node(run, "a")
+        detail = await engine.runs.node(run, "a")
         assert detail.checkpoint is not None
         assert (detail.checkpoint.attempt, detail.checkpoint.value) == (3, b'"so far"')
-        assert (await engine.node(run, "a", seq=2)).checkpoint is None
-        assert (await engine.node(run, "start")).checkpoint is None
+        assert (await engine.runs.node(run, "a", seq=2)).checkpoint is None
+        assert (await engine.runs.node(run, "start")).checkpoint is None
 
 
 async def test_each_iteration_has_its_own(tmp_path: Path) -> None:
@@ -94,13 +94,13 @@ async def test_it_outlives_the_process_and_a_move_to_another_version(tmp_path: P
 
     document = chain("a", "b", name="moved", a=TOLD, b={"type": "set", "params": {"value": 1}})
     async with engine_on(tmp_path / "weft.db", Python({"told": stands})) as engine:
-        await engine.save_workflow(document)
+        await engine.workflows.save(document)
         run = (await engine.submit("moved")).run
         await entered.wait()
         await engine.stop_working(grace_s=0)
     document["blocks"]["b"]["params"]["value"] = 2
     async with engine_on(tmp_path / "weft.db", told.block(), work=False) as engine:
-        await engine.save_workflow(document)
+        await engine.workflows.save(document)
         assert not (await engine.lifecycle.migrate(run, 2, wait_s=0)).moved  # nobody works
     async with engine_on(tmp_path / "weft.db", told.block()) as engine:
         view = await settled(engine, run)
@@ -164,17 +164,17 @@ async def test_who_has_lost_the_run_is_told_and_records_nothing(tmp_path: Path) 
     async with engine_on(tmp_path / "weft.db", Python({"told": loses})) as engine:
         run = (await engine.submit(chain("a", a=TOLD))).run
         await entered.wait()
-        far_ms = engine.now_ms() + 60_000
+        far_ms = engine.parts.clock.now_ms() + 60_000
         (taken,) = await engine.store.claim("another", far_ms, 60_000, run_id=run)
         await engine.store.put_checkpoint(taken.epoch, CheckpointRow(run, "a", 2, far_ms, b'"the other one"'))
         go_on.set()
         async with asyncio.timeout(30):
-            while len(engine._parts.owned):
+            while len(engine.parts.owned):
                 await asyncio.sleep(0.01)
         assert said == ["fenced"]
         kept = await engine.store.get_checkpoint(run, "a")
         assert kept is not None and kept.data == b'"the other one"'
-        row = await engine.run_row(run)
+        row = await engine.runs.row(run)
         assert (row.seq, row.epoch, row.lease_owner) == (taken.seq, taken.epoch, "another")
 
 

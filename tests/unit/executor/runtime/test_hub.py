@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from compiler.catalog import BlockSpec
-from executor import engine as engines
 from executor.blocks.base import Context, Done
 from executor.runtime.clock import ManualClock
+from executor.topics import runs
 from tests.support.blocks import Hold
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
@@ -21,13 +21,13 @@ async def test_waiting_for_a_run_of_another_process_leaves_nothing_behind(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Its commits are not signalled here, so nothing would clear away what waits for a signal."""
-    monkeypatch.setattr(engines, "WAIT_POLL_S", 0.01)
+    monkeypatch.setattr(runs, "WAIT_POLL_S", 0.01)
     path = tmp_path / "weft.db"
     async with engine_on(path, hold := Hold()) as engine, engine_on(path, Hold(), work=False) as front:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, run, "node.started", "a")
         assert (await front.wait_finished(run, 0.1)).status == "running"
-        assert front._hub._waiters == {}
+        assert front.parts.hub._waiters == {}
         hold.free.set()
 
 
@@ -42,7 +42,7 @@ class Says:
 async def test_live_text_can_be_sent_whatever_it_holds(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Says(), hold := Hold()) as engine:
         run = (await engine.submit(chain("a", "b", a={"type": "hold"}, b={"type": "says"}))).run
-        deltas = engine.deltas(run)
+        deltas = engine.events.deltas(run)
         hold.free.set()
         await until_event(engine, run, "run.finished")
         assert deltas.take() == {"b": r"reading caf\udce9"}
@@ -70,7 +70,7 @@ async def test_who_waits_for_a_run_sleeps_through_its_timers_with_it(tmp_path: P
         async with asyncio.timeout(30):
             for one in [run, *(child.id for child in await engine.store.list_children(run))]:
                 await until_event(engine, one, "run.parked")
-                while (await engine.run_row(one)).lease_owner is not None:
+                while (await engine.runs.row(one)).lease_owner is not None:
                     await asyncio.sleep(0.01)
         waiting = asyncio.create_task(engine.wait_finished(run, 110))
         done, _ = await asyncio.wait([waiting], timeout=0.1)

@@ -38,24 +38,24 @@ async def test_runs_are_taken_into_memory_by_their_bytes(tmp_path: Path) -> None
         for run in runs:
             await until_event(engine, run, "run.parked")
         async with asyncio.timeout(30):
-            while len(engine._parts.owned):
+            while len(engine.parts.owned):
                 await asyncio.sleep(0.01)
         most = 0
         clock.advance(3_600_000)
         async with asyncio.timeout(60):
             for run in runs:
-                while (await engine.run_row(run)).status not in TERMINAL:
-                    most = max(most, len(engine._parts.owned))
-                    if len(engine._parts.owned) >= 4:
+                while (await engine.runs.row(run)).status not in TERMINAL:
+                    most = max(most, len(engine.parts.owned))
+                    if len(engine.parts.owned) >= 4:
                         hold.free.set()
                     await asyncio.sleep(0.002)
         assert 4 <= most <= 5
-        assert [(await engine.run_row(run)).status for run in runs] == ["succeeded"] * 30
+        assert [(await engine.runs.row(run)).status for run in runs] == ["succeeded"] * 30
 
 
 async def one_is_in(engine: Engine) -> None:
     async with asyncio.timeout(30):
-        while not (len(engine._parts.owned) == 1 and engine._worker._admission.waiting):
+        while not (len(engine.parts.owned) == 1 and engine._worker._admission.waiting):
             await asyncio.sleep(0.005)
 
 
@@ -84,7 +84,7 @@ async def test_a_stop_lets_go_of_runs_that_wait_for_memory(tmp_path: Path) -> No
         clock.advance(3_600_000)
         await one_is_in(engine)
         await engine.stop_working(grace_s=0)
-        rows = [await engine.run_row(run) for run in runs]
+        rows = [await engine.runs.row(run) for run in runs]
         assert [row.lease_owner for row in rows] == [None] * 5
     hold.free.set()
     async with engine_on(db, Probe(), hold, clock=clock) as engine:
@@ -102,7 +102,7 @@ async def lost(db: Path, clock: ManualClock, runs: int, times: int) -> list[str]
             if not ids:
                 ids = [(await engine.submit(chain("a"))).run for _ in range(runs)]
             async with asyncio.timeout(30):
-                while step.ran["a"] < runs and not await engine.list_waits():
+                while step.ran["a"] < runs and not await engine.waits.list():
                     await asyncio.sleep(0.005)
             worker = engine._worker
             for task in [*worker._background, *worker._tasks.values()]:  # as a kill: nothing is written any more
@@ -120,12 +120,12 @@ async def test_what_is_lost_together_is_repeated(tmp_path: Path) -> None:
     async with engine_on(db, Step(), clock=clock) as engine:
         for run in runs:
             await until_event(engine, run, "run.finished")
-            assert (await engine.run_row(run)).status == "succeeded"
+            assert (await engine.runs.row(run)).status == "succeeded"
 
 
 async def test_a_run_that_takes_its_worker_down_alone_ends_at_a_bound(tmp_path: Path) -> None:
     db, clock = tmp_path / "weft.db", ManualClock()
     [run] = await lost(db, clock, runs=1, times=12)
     async with engine_on(db, Step(), clock=clock) as engine:
-        [wait] = await engine.list_waits(run=run)
+        [wait] = await engine.waits.list(run=run)
         assert wait.kind == "attention"

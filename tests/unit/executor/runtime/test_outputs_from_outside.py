@@ -20,10 +20,10 @@ async def test_a_child_may_put_out_more_than_a_block(tmp_path: Path) -> None:
     probe.outputs = [deep]
     child = document("child", "start a", "start b", blocks={"a": {"type": "probe"}, "b": {"type": "probe"}})
     async with engine_on(tmp_path / "weft.db", probe) as engine:
-        await engine.save_workflow(child)
+        await engine.workflows.save(child)
         run = (await engine.submit(caller(workflow="child"))).run
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.error is not None
         assert (view.error["code"], view.error["block"]) == ("payload_invalid", "call")
 
@@ -33,11 +33,11 @@ async def test_an_answer_that_just_fits_does_not_with_the_name_of_who_gave_it(tm
         asks = {"ask": {"type": "approval", "params": {"fields": {"properties": {"text": {"type": "string"}}}}}}
         run = (await engine.submit(document("asks", "start ask", blocks=asks))).run
         await until_event(engine, run, "wait.opened")
-        [wait] = await engine.list_waits(run=run)
+        [wait] = await engine.waits.list(run=run)
         just = "x" * (SIZE_MAX_BYTES - len('{"text":""}'))
         await engine.answer(token_of(wait.link), {"text": just}, action="approve", by="Ada")
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.error is not None
         assert (view.error["code"], view.error["block"]) == ("payload_too_large", "ask")
 
@@ -56,4 +56,4 @@ async def test_a_signal_that_came_early_is_taken_while_other_blocks_run(tmp_path
         await until_event(engine, run, "wait.closed", "go")
         hold.free.set()
         await until_event(engine, run, "run.finished")
-        assert (await engine.get_run(run)).status == "succeeded"
+        assert (await engine.runs.view(run)).status == "succeeded"

@@ -8,11 +8,12 @@ from typing import Any
 
 import pytest
 
-from executor.engine import Engine, RunView
+from executor.engine import Engine
 from executor.runtime.clock import ManualClock
 from executor.store.rows import SignalRow
 from executor.upkeep.doctor import examine
 from executor.upkeep.findings import Evidence
+from executor.views import RunView
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
 
@@ -31,7 +32,7 @@ async def over(engine: Engine, clock: ManualClock, kind: str, pause: dict[str, A
     run = (await engine.submit(document)).run
     await until_event(engine, run, "run.parked")
     if kind == "answer":
-        [wait] = await engine.list_waits(run=run)
+        [wait] = await engine.waits.list(run=run)
         assert wait.link is not None
         await engine.answer(wait.link.rpartition("/")[2], {}, "approve", "Ada")
     elif kind == "signal":
@@ -39,7 +40,7 @@ async def over(engine: Engine, clock: ManualClock, kind: str, pause: dict[str, A
     else:
         clock.advance(61_000)
     await until_event(engine, run, "run.finished")
-    return await engine.get_run(run)
+    return await engine.runs.view(run)
 
 
 @pytest.mark.parametrize("kind", list(PAUSES))
@@ -89,11 +90,11 @@ async def test_secrets_that_come_from_outside_are_not_recorded(tmp_path: Path, k
             await engine.signal(run, "go", {"said": said}, correlation=env["KEY"], dedupe_key=said, by=said)
             assert len(await engine.signals.list(run, "go", env["KEY"])) == 1
         else:
-            [wait] = await engine.list_waits(run=run)
+            [wait] = await engine.waits.list(run=run)
             assert wait.link is not None
             await engine.answer(wait.link.rpartition("/")[2], {"said": said}, "approve", said)
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
     assert (view.output["payload"] if kind == "signal" else view.output)["said"] == "it is [redacted]"
     report = examine(tmp_path / "weft.db", time.time_ns() // 1_000_000, evidence=Evidence(secrets=[*env.values()]))
     assert not report.findings
@@ -139,6 +140,6 @@ async def test_a_signal_that_came_in_time_is_taken_after_the_time(tmp_path: Path
     clock.advance(61_000)
     async with engine_on(tmp_path / "weft.db", clock=clock) as engine:
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
     assert (view.status, view.output["payload"]) == ("succeeded", 5)
     assert not examine(tmp_path / "weft.db", clock.now_ms()).findings

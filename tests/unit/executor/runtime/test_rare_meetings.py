@@ -90,16 +90,18 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
         hold.free.set()
         await until_event(engine, run, "run.finished")
         assert told_late == [run]
-        assert (await engine.run_row(run)).epoch == 1
+        assert (await engine.runs.row(run)).epoch == 1
 
 
 async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, run, "node.started", "a")
-        await engine.store.post_fact(run, b'{"type": "signal", "name": "of another process"}', engine.now_ms())
+        await engine.store.post_fact(
+            run, b'{"type": "signal", "name": "of another process"}', engine.parts.clock.now_ms()
+        )
         await engine.stop_working(grace_s=0)
-        row = await engine.run_row(run)
+        row = await engine.runs.row(run)
         assert (row.status, row.lease_owner) == ("running", None)
         hold.free.set()
 
@@ -108,11 +110,11 @@ async def test_a_run_that_went_on_elsewhere_while_it_was_read_is_not_called_dama
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, run, "node.started", "a")
-        row = await engine.run_row(run)
+        row = await engine.runs.row(run)
         with pytest.raises(Fenced):
-            await recover(engine._parts, replace(row, epoch=row.epoch - 1, seq=1))
+            await recover(engine.parts, replace(row, epoch=row.epoch - 1, seq=1))
         with pytest.raises(CorruptJournal, match="the run row has 1 events"):
-            await recover(engine._parts, replace(row, seq=1))
+            await recover(engine.parts, replace(row, seq=1))
         hold.free.set()
 
 
@@ -136,7 +138,7 @@ async def test_a_run_in_the_middle_of_a_turn_is_let_go_at_once(tmp_path: Path) -
         run = (await engine.submit(chain("a", a={"type": "think"}))).run
         await think.began.wait()
         await engine.stop_working(grace_s=0)
-        row = await engine.run_row(run)
+        row = await engine.runs.row(run)
         assert (row.status, row.lease_owner) == ("running", None)
 
 
@@ -159,7 +161,7 @@ async def test_a_child_is_prepared_though_the_database_can_not_be_read_for_a_mom
         monkeypatch.setattr(engine.store, "list_ancestors", now_and_then)
         run = (await engine.submit(document)).run
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == status
         if status == "failed":
             assert view.error is not None
@@ -180,7 +182,7 @@ async def test_a_run_that_ends_while_it_is_read_is_shown_as_of_one_event(
             return await list_waits(*args)
 
         monkeypatch.setattr(engine.store, "list_waits", ended)
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert view.status == "running"
         assert {node.key: node.status for node in view.nodes} == {"start": "succeeded", "a": "running"}
 
@@ -211,7 +213,7 @@ async def test_who_waits_for_a_run_does_so_though_the_clock_is_set_meanwhile(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """A pause of half a minute that begins after that does not outlast the patience of a minute."""
-    monkeypatch.setattr("executor.engine.WAIT_POLL_S", 0.01)
+    monkeypatch.setattr("executor.topics.runs.WAIT_POLL_S", 0.01)
     clock = ManualClock()
     document = chain("a", "pause", a={"type": "hold"}, pause={"type": "wait", "params": {"seconds": 30}})
     async with engine_on(tmp_path / "weft.db", hold := Hold(), clock=clock, lease_ms=10 * HOUR_MS) as engine:

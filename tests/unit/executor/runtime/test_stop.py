@@ -27,7 +27,7 @@ async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
                 await asyncio.sleep(0.001)
         free.set()
         await stop
-        row = await engine.run_row(run)
+        row = await engine.runs.row(run)
         assert (row.status, row.lease_owner) == ("running", None)
         assert (await journal(engine, run))[-1] == ("node.succeeded", "a", 1)
     return run
@@ -40,7 +40,7 @@ async def test_what_was_not_begun_is_not_lost(tmp_path: Path, on_lost: str) -> N
     run = await stopped_while_it_held(tmp_path / "weft.db", step, document)
     async with engine_on(tmp_path / "weft.db", step) as engine:
         await until_event(engine, run, "run.finished")
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         assert (view.status, step.ran) == ("succeeded", {"a": 1, "b": 1})
         assert [attempt for type, _, attempt in await journal(engine, run) if type == "node.started"] == [1, 1, 1]
 
@@ -53,7 +53,7 @@ async def test_a_run_that_also_waits_does_not_fall_asleep_over_it(tmp_path: Path
     run = await stopped_while_it_held(tmp_path / "weft.db", step, document)
     async with engine_on(tmp_path / "weft.db", step) as engine:
         await until_event(engine, run, "run.parked")
-        assert outputs(await engine.get_run(run))["b"]["n"] == 1
+        assert outputs(await engine.runs.view(run))["b"]["n"] == 1
 
 
 async def test_a_lock_of_another_process_does_not_keep_it_from_stopping(tmp_path: Path) -> None:
@@ -74,8 +74,8 @@ async def test_a_lock_of_another_process_does_not_keep_it_from_stopping(tmp_path
                 await engine.stop_working(grace_s=30)
         finally:
             other.let_go()
-        assert (await engine.run_row(run)).status == "running"
+        assert (await engine.runs.row(run)).status == "running"
         assert (await journal(engine, run))[-1] == ("node.started", "a", 1)
     async with engine_on(tmp_path / "weft.db", step) as engine:
         await until_event(engine, run, "run.finished")
-        assert (await engine.get_run(run)).status == "succeeded"
+        assert (await engine.runs.view(run)).status == "succeeded"

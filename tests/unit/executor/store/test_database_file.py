@@ -58,10 +58,10 @@ async def test_nothing_is_acknowledged_into_a_file_that_is_gone(
             assert (status_of(refused.value), refused.value.code) == (503, "db_replaced")
             assert str(db) in refused.value.message and refused.value.hint
         with pytest.raises(DatabaseReplaced):
-            engine.check_file()
+            engine.store.check_identity()
         with pytest.raises(DatabaseReplaced):
             await engine.healthy()
-        assert (await engine.run_row(first.run)).id == first.run  # what is open can be read still
+        assert (await engine.runs.row(first.run)).id == first.run  # what is open can be read still
     told = [line for line in caplog.records if line.name == "weft.store" and "replaced" in line.getMessage()]
     assert len(told) == 1
 
@@ -75,7 +75,7 @@ async def test_a_file_that_is_put_back_is_used_again(tmp_path: Path) -> None:
             await engine.submit(chain("a", a=value(1)))
         (tmp_path / "elsewhere").rename(db)
         await engine.submit(chain("a", a=value(1)))
-        engine.check_file()
+        engine.store.check_identity()
 
 
 async def test_no_empty_database_is_made_in_the_place_of_a_lost_one(tmp_path: Path) -> None:

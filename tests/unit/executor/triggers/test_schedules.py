@@ -44,10 +44,10 @@ async def ended(engine: Engine, count: int) -> list[Any]:
     """Outputs of `count` ended runs, oldest first; there are no others."""
 
     async def look() -> bool:
-        return (await engine.count_runs())["succeeded"] == count
+        return (await engine.runs.count())["succeeded"] == count
 
     await eventually(look)
-    runs = [await engine.get_run(row.id) for row in await engine.list_runs()]
+    runs = [await engine.runs.view(row.id) for row in await engine.runs.list()]
     assert len(runs) == count
     return [run.output for run in reversed(runs)]
 
@@ -76,7 +76,7 @@ async def settled(engine: Engine) -> None:
 
 async def test_a_stored_version_brings_its_schedule(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    saved = await engine.save_workflow(nightly(tz="Europe/Berlin", input={"kind": "full"}))
+    saved = await engine.workflows.save(nightly(tz="Europe/Berlin", input={"kind": "full"}))
     (schedule,) = await engine.schedules.all("nightly")
     assert (schedule.id, schedule.trigger, schedule.version, schedule.origin) == (
         "nightly:night",
@@ -90,45 +90,45 @@ async def test_a_stored_version_brings_its_schedule(open_engine: Open, clock: Ma
     assert await ended(engine, 1) == [{"at": MONDAY + 2 * HOUR}]
     schedule = await engine.schedules.get("nightly:night")
     assert schedule.next_run_at == MONDAY + 2 * HOUR + DAY
-    run = await engine.get_run(schedule.last_run_id or "")
+    run = await engine.runs.view(schedule.last_run_id or "")
     assert run.input == {"kind": "full", "scheduled_at": MONDAY + 2 * HOUR, "fired_at": MONDAY + 2 * HOUR}
     assert run.version == saved.version
-    row = await engine.run_row(run.id)
+    row = await engine.runs.row(run.id)
     assert row.idempotency_key == f"cron:nightly:night:{MONDAY + 2 * HOUR}"
 
 
 async def test_never_early(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly())
+    await engine.workflows.save(nightly())
     clock.advance(3 * HOUR - 1)
     await settled(engine)
-    assert await engine.list_runs() == []
+    assert await engine.runs.list() == []
     clock.advance(1)
     assert await ended(engine, 1) == [{"at": MONDAY + 3 * HOUR}]
 
 
 async def test_a_restart_between_due_and_fire(open_engine: Open, clock: ManualClock) -> None:
     first = await open_engine(work=False)
-    await first.save_workflow(nightly())
+    await first.workflows.save(nightly())
     clock.advance(3 * HOUR + 5)  # nobody is at work: it is due and not dealt with
     await settled_as_front(first)
     second = await open_engine()
     assert await ended(second, 1) == [{"at": MONDAY + 3 * HOUR}]
     third = await open_engine()
     await settled(third)
-    assert len(await third.list_runs()) == 1
+    assert len(await third.runs.list()) == 1
 
 
 async def settled_as_front(engine: Engine) -> None:
     """An engine that does not work starts nothing."""
     await asyncio.sleep(0.05)
-    assert await engine.list_runs() == []
+    assert await engine.runs.list() == []
 
 
 async def test_two_engines_on_one_file_fire_once(open_engine: Open, clock: ManualClock) -> None:
     # Leases outlast all moments: the engines are not to take runs from each other as well.
     engines = [await open_engine(lease_ms=HOUR), await open_engine(lease_ms=HOUR)]
-    await engines[0].save_workflow(nightly(cron="* * * * *", overlap="allow"))
+    await engines[0].workflows.save(nightly(cron="* * * * *", overlap="allow"))
     engines[1].schedules.scheduler.wake()
     for _ in range(20):
         clock.advance(60_000)
@@ -142,21 +142,21 @@ async def test_two_engines_on_one_file_fire_once(open_engine: Open, clock: Manua
 @pytest.mark.parametrize("step", [-DAY, -HOUR, HOUR, DAY])
 async def test_clock_steps_start_nothing_twice(open_engine: Open, clock: ManualClock, step: int) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly(cron="0 * * * *", overlap="allow"))
+    await engine.workflows.save(nightly(cron="0 * * * *", overlap="allow"))
     moments = set()
     for n in range(6):
         clock.advance(step if n == 3 else HOUR)
         await settled(engine)
-    for row in await engine.list_runs():
-        run = await engine.get_run(row.id)
+    for row in await engine.runs.list():
+        run = await engine.runs.view(row.id)
         assert run.input["scheduled_at"] not in moments
         assert run.input["scheduled_at"] <= run.input["fired_at"]
         moments.add(run.input["scheduled_at"])
     schedule = await engine.schedules.get("nightly:night")
     assert moments and schedule.next_run_at is not None and schedule.next_run_at > max(moments)
-    clock.advance(schedule.next_run_at - engine.now_ms())
+    clock.advance(schedule.next_run_at - engine.parts.clock.now_ms())
     await settled(engine)
-    assert len(await engine.list_runs()) == len(moments) + 1, "it goes on"
+    assert len(await engine.runs.list()) == len(moments) + 1, "it goes on"
 
 
 # --- after a standstill ---
@@ -168,7 +168,7 @@ async def test_clock_steps_start_nothing_twice(open_engine: Open, clock: ManualC
 )
 async def test_what_was_missed(open_engine: Open, clock: ManualClock, catch_up: str, expected: list[int]) -> None:
     engine = await open_engine(work=False)
-    await engine.save_workflow(nightly(catch_up=catch_up, overlap="allow"))
+    await engine.workflows.save(nightly(catch_up=catch_up, overlap="allow"))
     clock.advance(3 * HOUR + 4 * DAY + HOUR)
     engine = await open_engine()
     assert await dealt_with(engine, max(1, len(expected))) == (["started"] * len(expected) or ["missed"])
@@ -180,7 +180,7 @@ async def test_what_was_missed(open_engine: Open, clock: ManualClock, catch_up: 
 
 async def test_a_moment_that_is_a_little_late_is_not_missed(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine(work=False)
-    await engine.save_workflow(nightly(catch_up="none"))
+    await engine.workflows.save(nightly(catch_up="none"))
     clock.advance(3 * HOUR + 59_000)
     engine = await open_engine()
     assert await ended(engine, 1) == [{"at": MONDAY + 3 * HOUR}]
@@ -188,11 +188,11 @@ async def test_a_moment_that_is_a_little_late_is_not_missed(open_engine: Open, c
 
 async def test_of_many_that_were_missed_the_last_hundred_run(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine(work=False)
-    await engine.save_workflow(nightly(cron="* * * * *", catch_up="all", overlap="allow"))
+    await engine.workflows.save(nightly(cron="* * * * *", catch_up="all", overlap="allow"))
     clock.advance(3 * DAY)
     while (await engine.schedules.scheduler.deal_with_due())[0]:
         pass
-    runs = [await engine.get_run(row.id) for row in await engine.list_runs(limit=1000)]
+    runs = [await engine.runs.view(row.id) for row in await engine.runs.list(limit=1000)]
     assert sorted(run.input["scheduled_at"] for run in runs) == [
         MONDAY + 3 * DAY - n * 60_000 for n in range(99, -1, -1)
     ]
@@ -203,12 +203,12 @@ async def test_of_many_that_were_missed_the_last_hundred_run(open_engine: Open, 
 
 async def test_skipped_while_a_run_is_open(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(waiting())
+    await engine.workflows.save(waiting())
     for n in range(3):
         clock.advance(DAY if n else 3 * HOUR)
         await dealt_with(engine, n + 1)
     assert await outcomes(engine) == ["started", "skipped", "skipped"]
-    (row,) = await engine.list_runs()
+    (row,) = await engine.runs.list()
     await cancelled(engine, row.id)
     clock.advance(DAY)
     assert await dealt_with(engine, 4) == ["started", "skipped", "skipped", "started"]
@@ -216,16 +216,16 @@ async def test_skipped_while_a_run_is_open(open_engine: Open, clock: ManualClock
 
 async def test_one_is_queued_and_starts_when_the_open_run_ends(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(waiting(overlap="queue"))
+    await engine.workflows.save(waiting(overlap="queue"))
     for n in range(3):
         clock.advance(DAY if n else 3 * HOUR)
         await dealt_with(engine, n + 1)
     assert await outcomes(engine) == ["started", "queued", "skipped"]
     assert (await engine.schedules.get("nightly:night")).queued_at == MONDAY + 3 * HOUR + DAY
-    (row,) = await engine.list_runs()
+    (row,) = await engine.runs.list()
     await cancelled(engine, row.id)
     assert await dealt_with(engine, 4) == ["started", "queued", "skipped", "started"]
-    newest = await engine.get_run((await engine.list_runs())[0].id)
+    newest = await engine.runs.view((await engine.runs.list())[0].id)
     assert newest.input["scheduled_at"] == MONDAY + 3 * HOUR + DAY
     assert newest.input["fired_at"] == MONDAY + 3 * HOUR + 2 * DAY
 
@@ -237,12 +237,12 @@ async def test_the_end_of_the_open_run_starts_the_queued_one(
     monkeypatch.setattr(scheduler, "QUEUED_POLL_S", 600.0)
     monkeypatch.setattr(scheduler, "IDLE_MAX_S", 600.0)
     engine = await open_engine()
-    await engine.save_workflow(waiting(overlap="queue"))
+    await engine.workflows.save(waiting(overlap="queue"))
     for n in range(2):
         clock.advance(DAY if n else 3 * HOUR)
         await dealt_with(engine, n + 1)
     await asyncio.sleep(0.1)  # the scheduler sleeps
-    (row,) = await engine.list_runs()
+    (row,) = await engine.runs.list()
     await cancelled(engine, row.id)
     assert await dealt_with(engine, 3) == ["started", "queued", "started"]
 
@@ -251,7 +251,7 @@ async def cancelled(engine: Engine, run: str) -> None:
     await engine.cancel(run)
 
     async def look() -> bool:
-        return (await engine.run_row(run)).status == "cancelled"
+        return (await engine.runs.row(run)).status == "cancelled"
 
     await eventually(look)
 
@@ -263,17 +263,17 @@ async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, cl
     engine = await open_engine()
     document = nightly()
     document["blocks"]["start"] = {"type": "start", "params": {"fields": [{"name": "who", "required": True}]}}
-    await engine.save_workflow(document, "w")
+    await engine.workflows.save(document, "w")
     spec = ScheduleSpec(workflow="w", cron="0 5 * * *", trigger="start", input={"who": "Ada"})
     await engine.schedules.put("daily", spec)
     # The next version has no such trigger; the schedule is not of that document and stays.
-    await engine.save_workflow(nightly(enabled=False), "w")
+    await engine.workflows.save(nightly(enabled=False), "w")
     clock.advance(5 * HOUR)
     assert await dealt_with(engine, 1, "daily") == ["failed"]
     broken = await engine.schedules.get("daily")
     assert broken.error is not None and "start" in broken.error
     assert broken.next_run_at == MONDAY + 5 * HOUR + DAY
-    await engine.save_workflow({**document, "description": "again"}, "w")
+    await engine.workflows.save({**document, "description": "again"}, "w")
     clock.advance(DAY)
     await dealt_with(engine, 2, "daily")
     mended = await engine.schedules.get("daily")
@@ -295,7 +295,7 @@ async def test_what_goes_wrong_once_does_not_end_the_schedules(
         return await due(*arguments)
 
     monkeypatch.setattr(engine.store, "due_schedules", fails_once)
-    await engine.save_workflow(nightly())
+    await engine.workflows.save(nightly())
     async with asyncio.timeout(60):
         await failed.wait()
     clock.advance(3 * HOUR)
@@ -307,8 +307,8 @@ async def test_a_zone_that_this_machine_does_not_know_hides_no_other_schedule(
 ) -> None:
     """The database moved to another machine: what is known is shown, and the next moment says what is wrong."""
     engine = await open_engine()
-    await engine.save_workflow(nightly(tz="Europe/Berlin"))
-    await engine.save_workflow({**nightly(), "name": "other"})
+    await engine.workflows.save(nightly(tz="Europe/Berlin"))
+    await engine.workflows.save({**nightly(), "name": "other"})
     monkeypatch.setattr(cron, "zones", lambda: frozenset({"UTC"}))
     lost, known = await engine.schedules.all()
     assert (lost.id, lost.upcoming) == ("nightly:night", (lost.next_run_at,))
@@ -324,17 +324,20 @@ async def test_a_schedule_whose_zone_was_unknown_goes_on_when_it_is_known_again(
     open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly(tz="Europe/Berlin"))
+    await engine.workflows.save(nightly(tz="Europe/Berlin"))
     with monkeypatch.context() as patch:
         patch.setattr(cron, "zones", lambda: frozenset({"UTC"}))
         clock.advance(DAY)
         assert await dealt_with(engine, 1) == ["failed"]
     if how == "stored again":
-        await engine.save_workflow(nightly(tz="Europe/Berlin"))
+        await engine.workflows.save(nightly(tz="Europe/Berlin"))
     else:
         await engine.schedules.switch("nightly:night", True)
     night = await engine.schedules.get("nightly:night")
-    assert night.next_run_at is not None and engine.now_ms() < night.next_run_at <= engine.now_ms() + DAY
+    assert (
+        night.next_run_at is not None
+        and engine.parts.clock.now_ms() < night.next_run_at <= engine.parts.clock.now_ms() + DAY
+    )
 
 
 async def test_a_document_with_a_broken_schedule_is_no_version(open_engine: Open) -> None:
@@ -344,7 +347,7 @@ async def test_a_document_with_a_broken_schedule_is_no_version(open_engine: Open
         document["blocks"]["start"] = {"type": "start"}  # without a trigger named, this one is compiled
         document["edges"].append({"source": "start", "target": "note"})
         with pytest.raises(CompileError) as refused:
-            await engine.save_workflow(document)
+            await engine.workflows.save(document)
         found = [finding for finding in refused.value.diagnostics if finding.code == code]
         assert [finding.severity for finding in found] == ["error"]
         pointer = f"/blocks/night/params/{'cron' if code == 'cron_invalid' else 'tz'}"
@@ -352,7 +355,7 @@ async def test_a_document_with_a_broken_schedule_is_no_version(open_engine: Open
     document = nightly(input={"amount": "much"})
     document["input"] = {"type": "object", "properties": {"amount": {"type": "number"}}}
     with pytest.raises(InputInvalid) as unfit:
-        await engine.save_workflow(document)
+        await engine.workflows.save(document)
     assert unfit.value.pointer == "/blocks/night/params/input/amount"
     assert await engine.schedules.all() == []
 
@@ -362,7 +365,7 @@ async def test_references_in_the_input_are_left_alone(open_engine: Open, clock: 
     text = "see <night.scheduled_at> and ${SECRET}"
     document = nightly(input={"deep": {"list": [text]}})
     document["blocks"]["note"]["params"]["value"] = "<night.deep.list[0]>"
-    await engine.save_workflow(document)
+    await engine.workflows.save(document)
     clock.advance(3 * HOUR)
     assert await ended(engine, 1) == [text]
 
@@ -372,17 +375,17 @@ async def test_references_in_the_input_are_left_alone(open_engine: Open, clock: 
 
 async def test_switching_off_and_on(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly())
+    await engine.workflows.save(nightly())
     off = await engine.schedules.switch("nightly:night", False)
     assert (off.enabled, off.next_run_at, off.upcoming) == (False, None, ())
     clock.advance(2 * DAY + HOUR)
     await settled(engine)
-    assert await engine.list_runs() == []
+    assert await engine.runs.list() == []
     on = await engine.schedules.switch("nightly:night", True)
     assert on.next_run_at == MONDAY + 2 * DAY + 3 * HOUR, "from now on: what lies behind is not made up for"
-    await engine.save_workflow({**nightly(), "description": "changed"})
+    await engine.workflows.save({**nightly(), "description": "changed"})
     await engine.schedules.switch("nightly:night", False)
-    saved = await engine.save_workflow({**nightly(cron="0 4 * * *"), "description": "changed again"})
+    saved = await engine.workflows.save({**nightly(cron="0 4 * * *"), "description": "changed again"})
     kept = await engine.schedules.get("nightly:night")
     assert (kept.enabled, kept.cron, kept.version) == (False, "0 4 * * *", saved.version)
 
@@ -392,7 +395,7 @@ async def test_switched_on_while_its_times_are_changed(
 ) -> None:
     """The next moment is one of the times that it has now: those it had would leave it asleep until January."""
     engine = await open_engine()
-    await engine.save_workflow(nightly(enabled=False))
+    await engine.workflows.save(nightly(enabled=False))
     yearly = ScheduleSpec("nightly", "0 0 1 1 *", enabled=False)
     await engine.schedules.put("mine", yearly)
     get = engine.store.get_schedule
@@ -410,7 +413,7 @@ async def test_switched_on_while_its_times_are_changed(
 
 async def test_deleted_while_it_is_switched(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly())
+    await engine.workflows.save(nightly())
     await engine.schedules.put("mine", ScheduleSpec("nightly", "0 5 * * *"))
     get = engine.store.get_schedule
 
@@ -427,19 +430,19 @@ async def test_deleted_while_it_is_switched(open_engine: Open, monkeypatch: pyte
 
 async def test_a_block_that_is_gone_takes_its_schedule_with_it(open_engine: Open) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly())
+    await engine.workflows.save(nightly())
     document = nightly()
     document["blocks"]["night"]["enabled"] = False
     document["blocks"]["start"] = {"type": "start"}
     document["blocks"]["note"]["params"] = {"value": 1}
     document["edges"] = [{"source": "start", "target": "note"}]
-    await engine.save_workflow(document)
+    await engine.workflows.save(document)
     assert await engine.schedules.all() == []
 
 
 async def test_a_run_now(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly(input={"kind": "full"}, enabled=False))
+    await engine.workflows.save(nightly(input={"kind": "full"}, enabled=False))
     clock.advance(17)
     run = await engine.schedules.run_now("nightly:night")
     assert await ended(engine, 1) == [{"at": MONDAY + 17}]
@@ -457,7 +460,7 @@ async def test_one_of_the_api(open_engine: Open, clock: ManualClock) -> None:
         "blocks": {"start": {"type": "start"}, "say": {"type": "set", "params": {"value": "hello <start.who>"}}},
         "edges": [{"source": "start", "target": "say"}],
     }
-    await engine.save_workflow(document)
+    await engine.workflows.save(document)
     spec = ScheduleSpec(workflow="greet", cron="30 1 * * *", input={"who": "Ada"})
     made, new = await engine.schedules.put("morning", spec)
     assert new and made.origin == "api" and made.next_run_at == MONDAY + HOUR + HOUR // 2
@@ -468,12 +471,12 @@ async def test_one_of_the_api(open_engine: Open, clock: ManualClock) -> None:
     await engine.schedules.delete("morning")
     with pytest.raises(NotFound):
         await engine.schedules.get("morning")
-    assert len(await engine.list_runs()) == 1
+    assert len(await engine.runs.list()) == 1
 
 
 async def test_what_the_api_refuses(open_engine: Open) -> None:
     engine = await open_engine()
-    await engine.save_workflow(nightly())
+    await engine.workflows.save(nightly())
     put = engine.schedules.put
     with pytest.raises(Conflict, match="belongs to a block"):
         await put("nightly:night", ScheduleSpec(workflow="nightly", cron="* * * * *"))

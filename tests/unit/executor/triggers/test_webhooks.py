@@ -56,14 +56,14 @@ async def signed(engine: Engine, body: Any = None, id: str = "orders:order", **h
     key = await engine.webhooks.secret(id)
     assert key is not None
     plain = sent(body)
-    at_s = engine.now_ms() // 1000
+    at_s = engine.parts.clock.now_ms() // 1000
     stamp = {"x-weft-timestamp": str(at_s), "x-weft-signature": sign(key, plain.body, at_s)}
     return Received("POST", {**plain.headers, **stamp, **headers}, [("from", "shop")], plain.body)
 
 
 async def output_of(engine: Engine, run: str) -> Any:
     async def look() -> Any:
-        view = await engine.get_run(run)
+        view = await engine.runs.view(run)
         return view if view.status == "succeeded" else None
 
     return (await eventually(look)).output
@@ -71,14 +71,14 @@ async def output_of(engine: Engine, run: str) -> Any:
 
 async def test_a_stored_version_brings_its_webhook(open_engine: Open) -> None:
     engine = await open_engine()
-    saved = await engine.save_workflow(hook())
+    saved = await engine.workflows.save(hook())
     (found,) = await engine.webhooks.all("orders")
     assert (found.id, found.auth, found.version, found.problem) == ("orders:order", "hmac", saved.version, None)
     assert found.url.endswith("/hooks/orders:order")
     delivered = await engine.webhooks.receive("orders:order", await signed(engine, **{"x-weft-delivery": "d-1"}))
     assert delivered.timeout_s is None and delivered.delivery == "d-1"
     assert await output_of(engine, delivered.submitted.run) == {"amount": 5, "from": "shop"}
-    run = await engine.get_run(delivered.submitted.run)
+    run = await engine.runs.view(delivered.submitted.run)
     assert run.version == saved.version
     assert run.input["delivery"] == "d-1" and "x-weft-signature" not in run.input["headers"]
     (shown,) = await engine.webhooks.deliveries("orders:order")
@@ -88,7 +88,7 @@ async def test_a_stored_version_brings_its_webhook(open_engine: Open) -> None:
 
 async def test_a_copy_starts_nothing_and_names_the_run(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     first = await signed(engine, **{"x-weft-delivery": "d-1"})
     delivered = await engine.webhooks.receive("orders:order", first)
     renamed = Received("POST", {**first.headers, "x-weft-delivery": "d-2"}, [], first.body)
@@ -100,7 +100,7 @@ async def test_a_copy_starts_nothing_and_names_the_run(open_engine: Open, clock:
             await engine.webhooks.receive("orders:order", copy)
         assert refused.value.code == "delivery_replayed"
         assert refused.value.extra["run"] == delivered.submitted.run
-    assert len(await engine.list_runs()) == 1
+    assert len(await engine.runs.list()) == 1
     outcomes = [one.outcome for one in await engine.webhooks.deliveries("orders:order")]
     assert sorted(outcomes) == ["delivery_replayed"] * 4 + ["started"]
     other = await engine.webhooks.receive("orders:order", await signed(engine, {"amount": 6}))
@@ -109,20 +109,20 @@ async def test_a_copy_starts_nothing_and_names_the_run(open_engine: Open, clock:
 
 async def test_copies_at_the_same_moment_in_two_processes(open_engine: Open) -> None:
     engines = [await open_engine(), await open_engine()]
-    await engines[0].save_workflow(hook())
+    await engines[0].workflows.save(hook())
     request = await signed(engines[0])
     replies = await asyncio.gather(
         *(engine.webhooks.receive("orders:order", request) for engine in engines * 5), return_exceptions=True
     )
     assert sum(not isinstance(reply, Conflict) for reply in replies) == 1
-    assert len(await engines[1].list_runs()) == 1
+    assert len(await engines[1].runs.list()) == 1
 
 
 async def test_what_is_refused_is_counted_and_the_last_ones_are_remembered(
     open_engine: Open, clock: ManualClock
 ) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     with pytest.raises(DeliveryRefused):
         await engine.webhooks.receive("orders:order", sent())
     stale = await signed(engine)
@@ -140,14 +140,14 @@ async def test_what_is_refused_is_counted_and_the_last_ones_are_remembered(
         with pytest.raises(DeliveryRefused):
             await engine.webhooks.receive("orders:order", sent())
     assert len(await engine.webhooks.deliveries("orders:order")) == 50
-    assert await engine.list_runs() == []
+    assert await engine.runs.list() == []
     counts = [(one.outcome, one.count, one.delivery) for one in await engine.webhooks.refused("orders:order")]
     assert counts == [("signature_missing", 101, None), ("signature_expired", 1, None)]
 
 
 async def test_what_was_refused_is_known_after_a_restart(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     request = await signed(engine)
     run = (await engine.webhooks.receive("orders:order", request)).submitted.run
     clock.advance(1)
@@ -172,7 +172,7 @@ async def test_a_flood_writes_one_row_at_most_every_few_seconds(
 ) -> None:
     monkeypatch.setattr(refusals, "WRITE_EVERY_S", 600.0)
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     add, written = engine.store.add_refusals, []
 
     async def counted(rows: Any) -> None:
@@ -193,7 +193,7 @@ async def test_a_flood_writes_one_row_at_most_every_few_seconds(
 
 async def test_a_count_that_can_not_be_written_is_written_later(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     add = engine.store.add_refusals
 
     async def full(rows: Any) -> None:
@@ -212,13 +212,13 @@ async def test_a_count_that_can_not_be_written_is_written_later(open_engine: Ope
 
 async def test_switched_off(open_engine: Open) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     await engine.webhooks.switch("orders:order", False)
     with pytest.raises(DeliveryRefused):
         await engine.webhooks.receive("orders:order", sent())  # who proves nothing learns nothing
     with pytest.raises(WebhookDisabled):
         await engine.webhooks.receive("orders:order", await signed(engine))
-    await engine.save_workflow({**hook(), "description": "the next version"})
+    await engine.workflows.save({**hook(), "description": "the next version"})
     assert (await engine.webhooks.get("orders:order")).enabled is False
     await engine.webhooks.switch("orders:order", True)
     await engine.webhooks.receive("orders:order", await signed(engine))
@@ -230,7 +230,7 @@ async def test_what_comes_while_it_is_closed_starts_nothing(
 ) -> None:
     """Once somebody was told that it is off, gone, or has another secret, that holds, whatever was under way."""
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     await engine.webhooks.put("mine", WebhookSpec("orders"))
     request = await signed(engine, id="mine")
     deliver = engine.store.deliver
@@ -249,7 +249,7 @@ async def test_what_comes_while_it_is_closed_starts_nothing(
     monkeypatch.setattr(engine.store, "deliver", change_and_deliver)
     with pytest.raises({"switch": WebhookDisabled, "rotate": DeliveryRefused, "delete": NotFound}[change]):
         await engine.webhooks.receive("mine", request)
-    assert await engine.list_runs() == []
+    assert await engine.runs.list() == []
     assert await engine.store.list_deliveries("mine") == []
 
 
@@ -257,7 +257,7 @@ async def test_what_comes_while_it_is_closed_starts_nothing(
 async def test_deleted_while_it_is_changed(open_engine: Open, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
     """Nobody is told that it is on still, or the secret that it had."""
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     await engine.webhooks.put("mine", WebhookSpec("orders"))
     get = engine.store.get_webhook
 
@@ -274,7 +274,7 @@ async def test_deleted_while_it_is_changed(open_engine: Open, monkeypatch: pytes
 
 async def test_secrets(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     old = await engine.webhooks.secret("orders:order")
     assert old is not None and len(old) == 49 and old.startswith("whsec_")
     request = await signed(engine)
@@ -289,8 +289,8 @@ async def test_secrets(open_engine: Open, clock: ManualClock) -> None:
     # Made anew under the same id it has a new secret: none that was given up comes back.
     for _ in range(2):
         clock.advance(1)
-        await engine.save_workflow({**_start_only(), "description": str(clock.now_ms())})
-        await engine.save_workflow({**hook(), "description": str(clock.now_ms())})
+        await engine.workflows.save({**_start_only(), "description": str(clock.now_ms())})
+        await engine.workflows.save({**hook(), "description": str(clock.now_ms())})
         again = await engine.webhooks.secret("orders:order")
         assert again not in (old, new)
         old = again
@@ -309,7 +309,7 @@ def _start_only() -> Json:
 
 async def test_a_secret_of_the_environment(open_engine: Open) -> None:
     engine = await open_engine(env={"SHOP_KEY": "a-key-of-the-shop"})
-    await engine.save_workflow(hook(auth="token", secret_env="SHOP_KEY"))
+    await engine.workflows.save(hook(auth="token", secret_env="SHOP_KEY"))
     assert await engine.webhooks.secret("orders:order") is None
     with pytest.raises(Conflict):
         await engine.webhooks.rotate("orders:order")
@@ -328,7 +328,7 @@ async def test_a_secret_of_the_environment(open_engine: Open) -> None:
 async def test_a_body_that_does_not_fit(open_engine: Open) -> None:
     engine = await open_engine()
     schema = {"type": "object", "properties": {"amount": {"type": "number"}}, "required": ["amount"]}
-    await engine.save_workflow(hook(auth="none", body_schema=schema))
+    await engine.workflows.save(hook(auth="none", body_schema=schema))
     with pytest.raises(InputInvalid) as refused:
         await engine.webhooks.receive("orders:order", sent({"amount": "much"}))
     assert refused.value.pointer == "/amount"
@@ -348,12 +348,12 @@ async def test_a_body_that_does_not_fit(open_engine: Open) -> None:
 async def test_data_is_data(open_engine: Open) -> None:
     """Whatever a stranger sends, the stored workflow runs, and his text is not looked through for references."""
     engine = await open_engine(env={"KEY": "hush-hush-hush"})
-    await engine.save_workflow(hook(auth="none"))
+    await engine.workflows.save(hook(auth="none"))
     body = {"amount": "<order.headers> ${KEY}", "workflow": "other", "document": {"blocks": {}}, "trigger": "keep"}
     delivered = await engine.webhooks.receive("orders:order", sent(body))
     run = delivered.submitted.run
     assert (await output_of(engine, run))["amount"] == "<order.headers> ${KEY}"
-    assert (await engine.run_row(run)).workflow == "orders"
+    assert (await engine.runs.row(run)).workflow == "orders"
 
 
 async def test_one_of_the_api_gives_the_body_to_a_start_block(open_engine: Open) -> None:
@@ -365,7 +365,7 @@ async def test_one_of_the_api_gives_the_body_to_a_start_block(open_engine: Open)
         "blocks": {"start": {"type": "start"}, "say": {"type": "set", "params": {"value": "hello <start.who>"}}},
         "edges": [{"source": "start", "target": "say"}],
     }
-    await engine.save_workflow(document)
+    await engine.workflows.save(document)
     made, new = await engine.webhooks.put("greetings", WebhookSpec(workflow="greet", respond="run", timeout_s=5))
     assert new and made.origin == "api"
     delivered = await engine.webhooks.receive("greetings", await signed(engine, {"who": "Ada"}, "greetings"))
@@ -382,7 +382,7 @@ async def test_one_of_the_api_gives_the_body_to_a_start_block(open_engine: Open)
 
 async def test_what_the_api_refuses(open_engine: Open) -> None:
     engine = await open_engine()
-    await engine.save_workflow(hook())
+    await engine.workflows.save(hook())
     put = engine.webhooks.put
     for call in (put("orders:order", WebhookSpec(workflow="orders")), engine.webhooks.delete("orders:order")):
         with pytest.raises(Conflict, match="belongs to a block"):
@@ -403,9 +403,9 @@ async def test_what_the_api_refuses(open_engine: Open) -> None:
 
 async def test_a_workflow_that_can_not_start_is_not_shown_to_strangers(open_engine: Open) -> None:
     engine = await open_engine()
-    await engine.save_workflow(_start_only())
+    await engine.workflows.save(_start_only())
     await engine.webhooks.put("mine", WebhookSpec(workflow="orders", trigger="start", auth="none"))
-    await engine.save_workflow(hook())  # there is no block `start` in it
+    await engine.workflows.save(hook())  # there is no block `start` in it
     with pytest.raises(WebhookNotReady) as refused:
         await engine.webhooks.receive("mine", sent())
     assert "start" not in refused.value.message.replace("started", "").replace("starts", "")
@@ -442,7 +442,7 @@ def three_ways() -> Json:
 
 async def test_each_trigger_starts_only_what_it_reaches(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
-    await engine.save_workflow(three_ways())
+    await engine.workflows.save(three_ways())
     by_hand = (await engine.submit("three")).run
     assert await output_of(engine, by_hand) == "met"
     assert (await engine.webhooks.get("three:hook")).enabled
@@ -459,8 +459,8 @@ async def test_each_trigger_starts_only_what_it_reaches(open_engine: Open, clock
     assert await output_of(engine, by_clock) == "met"
     for run, way in ((by_hand, "by-hand"), (by_hook, "by-hook"), (by_clock, "by-clock")):
         trigger = {"by-hand": "start", "by-hook": "hook", "by-clock": "clock"}[way]
-        assert {node.id for node in (await engine.plan_of(run)).nodes} == {trigger, way, "meet"}
-        assert {node.key: node.status for node in (await engine.get_run(run)).nodes} == {
+        assert {node.id for node in (await engine.runs.plan(run)).nodes} == {trigger, way, "meet"}
+        assert {node.key: node.status for node in (await engine.runs.view(run)).nodes} == {
             trigger: "succeeded",
             way: "succeeded",
             "meet": "succeeded",

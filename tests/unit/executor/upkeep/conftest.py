@@ -88,7 +88,7 @@ async def _make(path: Path) -> dict[str, str]:
 async def _run(engine: Engine, name: str, data: dict[str, Any]) -> str:
     stored = name in ("hello", "loops")
     if stored:
-        await engine.save_workflow(data)
+        await engine.workflows.save(data)
     submitted = await engine.submit(name if stored else data)
     view = await engine.wait_finished(submitted.run, 60)
     if name == "answered":
@@ -101,7 +101,7 @@ async def _run(engine: Engine, name: str, data: dict[str, Any]) -> str:
         await engine.cancel(submitted.run, "enough")
         async for _ in engine.follow(submitted.run):
             pass
-        view = await engine.get_run(submitted.run)
+        view = await engine.runs.view(submitted.run)
     assert view.status in ENDINGS[name], (name, view.status, view.error)
     return submitted.run
 

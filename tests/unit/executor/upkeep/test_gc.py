@@ -61,9 +61,9 @@ async def ended(store: Store, id: str, events: int = 2, at_ms: int = T0, **field
 
 async def aged(engine: Engine, run: str) -> None:
     """Until its end lies in the past, by a clock of milliseconds."""
-    ended_ms = (await engine.run_row(run)).finished_at_ms
+    ended_ms = (await engine.runs.row(run)).finished_at_ms
     assert ended_ms is not None
-    while engine.now_ms() <= ended_ms:
+    while engine.parts.clock.now_ms() <= ended_ms:
         await asyncio.sleep(0.001)
 
 
@@ -122,8 +122,8 @@ async def test_the_engine_forgets_old_runs_by_itself(settings: Settings) -> None
             while await engine.store.get_run(large.run) is not None or (await engine.store.count_orphans()).total:
                 await asyncio.sleep(0.01)
         with pytest.raises(NotFound):
-            await engine.get_run(large.run)
-        assert (await engine.get_run(waiting.run)).status == "waiting"
+            await engine.runs.view(large.run)
+        assert (await engine.runs.view(waiting.run)).status == "waiting"
     finally:
         await engine.close()
     with closing(open_read_only(settings.db_path)) as db:
@@ -174,7 +174,7 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
     async for _ in engine.follow(first.run):
         pass
     await aged(engine, first.run)
-    again = await engine.run_from(first.run, "ask")
+    again = await engine.lifecycle.run_from(first.run, "ask")
     view = await engine.wait_finished(again.run, 30)
     assert (await engine.upkeep.collect(0)).runs == 0
     (wait,) = view.waits
@@ -184,7 +184,7 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
     assert view.status == "succeeded"
     assert next(node.output for node in view.nodes if node.node == "one")["result"] == 41
     await engine.store.delete_runs([first.run])
-    assert orjson.dumps((await engine.get_run(again.run)).output) == orjson.dumps(view.output)
+    assert orjson.dumps((await engine.runs.view(again.run)).output) == orjson.dumps(view.output)
     await aged(engine, again.run)
     assert (await engine.upkeep.collect(0)).runs == 1
 

@@ -224,7 +224,7 @@ async def test_a_child_whose_end_nobody_hears(tmp_path: Path) -> None:
         outer = document("outer", {"call": block("run_workflow", definition=ask)}, "start call")
         parent = (await engine.submit(outer)).run
         await engine.wait_finished(parent, 60)
-        (child,) = [row.id for row in await engine.list_runs(parent=parent)]
+        (child,) = [row.id for row in await engine.runs.list(parent=parent)]
         await engine.wait_finished(child, 60)
     finally:
         await engine.close()

@@ -1,0 +1,41 @@
+"""Rows by the names that callers use. What is not there is NotFound."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
+
+from executor.errors import NotFound
+from executor.store.contract import Store
+from executor.store.rows import RunRow, WorkflowRow
+
+
+async def find_run(store: Store, run: str) -> RunRow:
+    row = await store.get_run(run)
+    if row is None:
+        raise NotFound(f"there is no run '{run}'", code="run_not_found")
+    return row
+
+
+@asynccontextmanager
+async def existing_run(store: Store, run: str) -> AsyncIterator[RunRow]:
+    """The row of a run, for a caller that reads more of the run. If upkeep deletes the run between two reads, the
+    caller gets NotFound, instead of a run without events or a plan."""
+    row = await find_run(store, run)
+    try:
+        yield row
+    except Exception:
+        await find_run(store, run)
+        raise
+    await find_run(store, run)
+
+
+async def find_version(store: Store, workflow: str, version: int | None = None) -> WorkflowRow:
+    """Without a number the active version."""
+    row = await store.get_workflow(workflow)
+    if row is not None and version not in (None, row.version):
+        row = await store.get_workflow(workflow, version)
+    if row is None:
+        which = f"workflow '{workflow}'" if version is None else f"version {version} of workflow '{workflow}'"
+        raise NotFound(f"there is no {which}", code="workflow_not_found")
+    return row

@@ -1,0 +1,63 @@
+"""The journal of a run as readers get it: in batches or one by one, stored or live; `engine.events`."""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import AsyncIterator
+
+from executor.runtime.cursor import PATIENCE_S, Cursor
+from executor.runtime.find import existing_run, find_run
+from executor.runtime.hub import Deltas
+from executor.runtime.lookout import Lookout
+from executor.runtime.pages import Pages
+from executor.runtime.parts import Parts
+from executor.store.rows import EventFilter, Record
+from executor.views import RunEvent
+from executor.views import event as event_view
+
+
+class Events:
+    def __init__(self, parts: Parts) -> None:
+        self._store = parts.store
+        self._hub = parts.hub
+        self._pages = Pages(parts.store, parts.hub)
+        self._lookout = Lookout(parts.store, parts.hub)
+
+    async def follow(self, run: str, after: int = 0) -> AsyncIterator[list[Record]]:
+        """The journal after seq `after`, in batches, then live; ends after run.finished."""
+        cursor = self.cursor(run, after)
+        while True:
+            signal = cursor.watch()
+            try:
+                records = await cursor.take()
+                if records is None:
+                    return
+                if records:
+                    yield records
+                else:
+                    await asyncio.wait([signal], timeout=PATIENCE_S)
+            finally:
+                signal.cancel()
+
+    async def stream(self, run: str, after: int = 0) -> AsyncIterator[RunEvent]:
+        """The same, one event after the other, decoded and with outputs. Raises NotFound."""
+        await find_run(self._store, run)
+        async for records in self.follow(run, after):
+            for record in records:
+                yield await event_view.build(self._store, run, record)
+
+    def cursor(self, run: str, after: int = 0) -> Cursor:
+        """The same by hand, for a reader that waits for other things as well."""
+        return Cursor(self._store, self._hub, self._pages, self._lookout, run, after)
+
+    def deltas(self, run: str) -> Deltas:
+        """Live-only (node key, text) pieces, as handlers emit them. Close it."""
+        return self._hub.deltas(run)
+
+    async def find(self, run: str, where: EventFilter) -> tuple[list[Record], int]:
+        """One page of the events that match, and how many do. Raises NotFound."""
+        async with existing_run(self._store, run):
+            return await self._store.find_events(run, where)
+
+    async def stop(self) -> None:
+        await self._lookout.stop()

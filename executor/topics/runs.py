@@ -1,0 +1,256 @@
+"""Runs: started, shown, listed, waited for, cancelled; `engine.runs`. New runs from old ones: `lifecycle.py`."""
+
+from __future__ import annotations
+
+import asyncio
+import contextlib
+import secrets
+from collections.abc import Mapping
+from typing import Any, get_args
+
+import orjson
+from msgspec.structs import replace
+
+from compiler.plan import Plan
+from executor.answers import check_input
+from executor.core import facts as f
+from executor.core.messages import Cancel, encode
+from executor.errors import Conflict, NotFound
+from executor.journal.reader import keep_plan, load_plan
+from executor.runtime.compiler import plan_of
+from executor.runtime.find import existing_run, find_run, find_version
+from executor.runtime.new_run import Origin, new_run, origin_of, request_hash
+from executor.runtime.parts import Parts
+from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
+from executor.topics.children import with_family
+from executor.topics.events import Events
+from executor.topics.waits import Waits
+from executor.views import NodeDetail, RunDocument, RunGraph, RunView, Submitted
+from executor.views import document as document_view
+from executor.views import graph as graph_view
+from executor.views import node as node_view
+from executor.views import run as run_view
+
+# Without a local signal look again: another process may own the run.
+WAIT_POLL_S = 1.0
+FOR_EVER_S = 1e9  # thirty years
+# How often a view of a waiting run is built anew because the run moved on meanwhile.
+SAME_MOMENT_TRIES = 5
+
+
+class Runs:
+    def __init__(self, parts: Parts, waits: Waits, events: Events) -> None:
+        self._parts = parts
+        self._store = parts.store
+        self._waits = waits
+        self._events = events
+
+    # --- new runs ---
+
+    async def submit(
+        self,
+        workflow: str | Mapping[str, Any],
+        *,
+        input: Any = None,
+        trigger: str | None = None,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+        stop_after: str | None = None,
+        draft: DraftHead | None = None,
+    ) -> Submitted:
+        """Start a run of a stored workflow (by name) or of a document, which may be that of a `draft`. Raises
+        CompileError, NotFound, InputInvalid, and Conflict when `idempotency_key` was used for a different request."""
+        row: WorkflowRow | None = None
+        if isinstance(workflow, str):
+            row = await find_version(self._store, workflow, version)
+            document = row.document
+        else:
+            document = orjson.dumps(workflow)
+        compiled = await self._parts.compiler.compile(document, trigger)
+        plan = plan_of(compiled)
+        checked = check_input(plan, input, self._parts.services.sandbox.matches)
+        stop = _node_number(plan, stop_after) if stop_after is not None else None
+        start = f.StartRequested(self._parts.clock.now_ms(), secrets.token_hex(16), stop_after=stop)
+        origin = Origin(row.name, row.version) if row is not None else origin_of(document, plan, draft)
+        new = new_run(
+            plan,
+            start,
+            origin,
+            checked,
+            idempotency_key=idempotency_key,
+            request_hash=request_hash(row.hash if row else plan.hash, checked, trigger, stop_after),
+        )
+        stored, created = await self.create(new, plan)
+        return Submitted(
+            stored.id, stored.workflow, stored.version, stored.status, created, tuple(compiled.diagnostics)
+        )
+
+    async def run(
+        self,
+        workflow: str | Mapping[str, Any],
+        input: Any = None,
+        *,
+        trigger: str | None = None,
+        version: int | None = None,
+        idempotency_key: str | None = None,
+        timeout_s: float | None = None,
+    ) -> RunView:
+        """Start a run and wait until it has ended. After `timeout_s` (None: never) the view shows it as it is then: the
+        run goes on, and may wait for a person for a long time. Raises as `submit`."""
+        submitted = await self.submit(
+            workflow, input=input, trigger=trigger, version=version, idempotency_key=idempotency_key
+        )
+        with contextlib.suppress(TimeoutError):
+            async with asyncio.timeout(timeout_s):
+                async for _ in self._events.follow(submitted.run):
+                    pass
+        return await self.view(submitted.run)
+
+    async def create(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool]:
+        """The stored run, and whether it is new. Raises Conflict: its idempotency key was used for another request."""
+        stored, created = await self._store.create_run(new)
+        if not created and stored.request_hash != new.request_hash:
+            raise Conflict(
+                f"idempotency key {new.idempotency_key!r} was used for another request (run {stored.id})",
+                code="idempotency_key_reused",
+                hint="use a new key for each request",
+                run=stored.id,
+            )
+        if created:
+            keep_plan(plan)
+            self._parts.owned.wake()
+        return stored, created
+
+    # --- one run ---
+
+    async def view(self, run: str) -> RunView:
+        """The run as it stands. All that is shown of a waiting run is of one time, so that a reader can tell whether it
+        goes on without a person or a signal. Raises NotFound."""
+        async with existing_run(self._store, run) as row:
+            for _ in range(SAME_MOMENT_TRIES):
+                view = await self._view(row)
+                now = await find_run(self._store, run) if row.status == "waiting" else row
+                if (now.seq, now.status) == (row.seq, row.status):
+                    break
+                row = now
+            return view
+
+    async def _view(self, row: RunRow) -> RunView:
+        plan = await load_plan(self._store, row.plan_hash)
+        waits = tuple(await self._waits.list("pending", row.id))
+        view = await with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
+        # After its children: one that ends writes to its parent's inbox in the same transaction.
+        unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
+        return replace(view, unread=unread) if unread else view
+
+    async def row(self, run: str) -> RunRow:
+        """The run's own row, without its nodes: cheap."""
+        return await find_run(self._store, run)
+
+    async def graph(self, run: str) -> RunGraph:
+        async with existing_run(self._store, run) as row:
+            return await graph_view.build(self._store, await load_plan(self._store, row.plan_hash), row)
+
+    async def plan(self, run: str) -> Plan:
+        """What it is pinned to. Raises NotFound."""
+        async with existing_run(self._store, run) as row:
+            return await load_plan(self._store, row.plan_hash)
+
+    async def document(self, run: str) -> RunDocument:
+        """The document of a run, frozen with it. Raises NotFound (run_not_found, document_not_kept)."""
+        async with existing_run(self._store, run) as row:
+            return await document_view.build(self._store, row, frozenset(self._parts.services.env))
+
+    async def node(self, run: str, key: str, attempt: int | None = None, seq: int | None = None) -> NodeDetail:
+        """One node key: input, output and error of an attempt (the last one), as it stood after event `seq` (now).
+        Raises NotFound."""
+        async with existing_run(self._store, run) as row:
+            plan = await load_plan(self._store, row.plan_hash)
+            services, redactor = self._parts.services, self._parts.redactor
+            return await node_view.build(self._store, plan, row, services, redactor, key, attempt, seq)
+
+    async def wait_finished(self, run: str, timeout_s: float) -> RunView:
+        """Returns when the run has ended, or waits for a person or a signal, or for anything else that does not come by
+        itself in this time, or after `timeout_s`, whichever is first."""
+        clock = asyncio.get_running_loop().time
+        until = clock() + min(timeout_s, FOR_EVER_S)
+        try:
+            async with asyncio.timeout(timeout_s):
+                while True:
+                    signal = self._parts.hub.watch(run)
+                    try:
+                        row = await find_run(self._store, run)
+                        # Computed again in each round: the clock may have been set.
+                        until_ms = self._parts.clock.now_ms() + round((until - clock()) * 1000)
+                        if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row, until_ms)):
+                            break
+                        await asyncio.wait([signal], timeout=WAIT_POLL_S)
+                    finally:
+                        signal.cancel()
+        except TimeoutError:
+            pass
+        return await self.view(run)
+
+    async def _asleep(self, row: RunRow, until_ms: int) -> bool:
+        """With a timer or a retry that is due by then, with an answer in the inbox, or while its children work or have
+        such a timer, a waiting run only looks asleep. Read in this order, because a child ends and writes to its
+        parent's inbox in one transaction: its message is in the inbox or in the journal."""
+        soon = row.next_run_at_ms is not None and row.next_run_at_ms <= until_ms
+        if soon and not await self._asks(row.id):
+            return False
+        if await self._store.count_active_below(row.id, until_ms) or await self._store.read_inbox(row.id):
+            return False
+        return (await find_run(self._store, row.id)).seq == row.seq
+
+    async def _asks(self, run: str) -> bool:
+        """Whether it waits for an answer or a signal. That may expire by itself soon, but the caller who waits for the
+        run may be the one who sends it."""
+        waits = await self._store.list_waits("pending", run, limit=1_000)
+        return any(wait.kind not in ("timer", "child") for wait in waits)
+
+    async def cancel(self, run: str, reason: str = "") -> bool:
+        """Ask the run to stop: it reads this before it ends. False: it had ended already."""
+        await find_run(self._store, run)
+        posted = await self._store.cancel_run(run, encode(Cancel(reason)), self._parts.clock.now_ms())
+        if posted:
+            self._parts.owned.wake(run)
+            self._parts.owned.wake_family(run)
+        return posted
+
+    # --- many runs ---
+
+    async def count(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
+        """By status; all statuses are there."""
+        return dict.fromkeys(get_args(RunStatus), 0) | await self._store.count_runs(workflow, draft)
+
+    async def last_inputs(self, workflow: str | None = None, draft: str | None = None, limit: int = 10) -> list[Any]:
+        """Different inputs of the last runs, newest first; what is over 64 KiB is no example for a form."""
+        found: dict[bytes, Any] = {}
+        for data in await self._store.list_inputs(workflow, draft):
+            value = orjson.loads(data)
+            found.setdefault(orjson.dumps(value, option=orjson.OPT_SORT_KEYS), value)
+            if len(found) == limit:
+                break
+        return list(found.values())
+
+    async def list(
+        self,
+        workflow: str | None = None,
+        status: str | None = None,
+        before: str | None = None,
+        limit: int = 50,
+        draft: str | None = None,
+        *,
+        parent: str | None = None,
+    ) -> list[RunRow]:
+        """Newest first; `before` is the last id of the previous page, `parent` the run that started them."""
+        return await self._store.list_runs(workflow, status, before, limit, draft, parent=parent)
+
+
+def _node_number(plan: Plan, block: str) -> int:
+    number = plan.node_index(block)
+    if number is None:
+        number = plan.node_index(f"{block}:end")
+    if number is None:
+        raise NotFound(f"the workflow has no block '{block}'", code="node_not_found")
+    return number
