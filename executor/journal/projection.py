@@ -5,7 +5,7 @@ the editor has the same fold in TypeScript (`web/src/state/run/fold.ts`), and bo
 `tests/vectors`. What an event means for what runs next is another question: `executor.core.evolve`.
 
 A new event type that only tells something needs nothing here but a place in `ASIDE`. One that changes a node has a
-line in `status_after`, and in `decision` if edges resolve by it.
+line in `meaning`.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ ASIDE = frozenset({"run.parked", "node.log", "run.forked", "run.migrated", "retr
 Data = Mapping[str, Any]
 
 
-class Entry(Struct, frozen=True):
+class Entry(Struct, frozen=True, gc=False):
     """One event as it is read: of a record, or as a client received it."""
 
     seq: int
@@ -52,62 +52,59 @@ class Entry(Struct, frozen=True):
 # --- one event ---
 
 
-class Decision(Struct, frozen=True):
-    """How a node was decided. `route`: the handle whose edges are live behind it; None: those of no handle."""
+class Meaning(Struct, frozen=True):
+    """What an event makes of its node. `decides`: its edges resolve by it, and those of handle `route` are live (None:
+    of no handle)."""
 
     status: Status
-    route: str | None
+    decides: bool = False
+    route: str | None = None
 
     @property
     def leads_on(self) -> bool:
-        """Whether it did something, or what follows it may run."""
+        """Of a node that is decided: whether it did something, or what follows it may run."""
         return self.status == "succeeded" or self.route is not None
 
 
-def status_after(type: str, data: Data) -> Status | None:
-    """What the event makes of its node; None: it changes nothing about it."""
+def meaning(type: str, data: Data) -> Meaning | None:
+    """None: the event changes nothing about its node."""
     match type:
         case "node.started":
-            return "running"
-        case "node.succeeded" | "region.sized" | "region.exited":
-            return "succeeded"
-        case "node.failed":  # the journal has one type for both: an attempt that was stopped with its run did not fail
-            stopped = data["error"]["code"] == "cancelled" and data.get("route") is None
-            return "cancelled" if stopped else "failed"
-        case "node.skipped":
-            return "skipped"
-        case "retry.scheduled":
-            return "retrying"
-        case "wait.opened":
-            return "needs_attention" if data["kind"] == "attention" else "waiting"
-        case "wait.closed":
-            return "cancelled" if data["outcome"] == "cancelled" else "running"
-        case _:
-            return None
-
-
-def decision(type: str, data: Data) -> Decision | None:
-    """None: the event does not decide its node."""
-    match type:
+            return _RUNNING
         case "node.succeeded":
-            route = data.get("route", "out")
+            return Meaning("succeeded", True, data.get("route", "out")) if data else _SUCCEEDED
         case "region.sized" | "region.exited":
-            route = "out"
-        case "node.failed":
+            return _SUCCEEDED
+        case "node.failed":  # the journal has one type for both: an attempt that was stopped with its run did not fail
             route = data.get("route")
+            stopped = data["error"]["code"] == "cancelled" and route is None
+            return Meaning("cancelled" if stopped else "failed", True, route)
         case "node.skipped":  # passed over: its output is null, and what follows it runs
-            route = None if data["reason"] == "pruned" else "out"
+            return Meaning("skipped", True, None if data["reason"] == "pruned" else "out")
+        case "retry.scheduled":
+            return Meaning("retrying")
+        case "wait.opened":
+            return Meaning("needs_attention" if data["kind"] == "attention" else "waiting")
+        case "wait.closed":
+            return Meaning("cancelled") if data["outcome"] == "cancelled" else _RUNNING
         case _:
             return None
-    status = status_after(type, data)
-    assert status is not None, "what decides a node changes its status"
-    return Decision(status, route)
+
+
+_RUNNING = Meaning("running")
+_SUCCEEDED = Meaning("succeeded", True, "out")
+
+
+def decision(type: str, data: Data) -> Meaning | None:
+    """The meaning of an event that decides its node; None for all others."""
+    found = meaning(type, data)
+    return found if found is not None and found.decides else None
 
 
 # --- one node key ---
 
 
-class Attempt(Struct):
+class Attempt(Struct, gc=False):
     """One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet."""
 
     attempt: int
@@ -119,14 +116,14 @@ class Attempt(Struct):
     error: dict[str, Any] | None = None
 
 
-class NodeState(Struct):
+class NodeState(Struct, gc=False):
     """One node key as the events so far tell it. `container`: the key of a loop or parallel, fed with the events of its
     two ends.
 
     decided_seq  the event that decided it
-    scopes      of the start of a container: how many iterations or branches, known so far
-    lost        attempts that ended with their process
-    child       the run that its last attempt started
+    scopes       of the start of a container: how many iterations or branches, known so far
+    lost         attempts that ended with their process
+    child        the run that its last attempt started
     """
 
     node: str
@@ -151,38 +148,42 @@ class NodeState(Struct):
 
     def apply(self, entry: Entry) -> None:
         type, data = entry.type, entry.data
-        status = status_after(type, data)
-        if status is None:
+        means = meaning(type, data)
+        if means is None:
             return
         if self.container and type == "region.sized":  # its start is done, the container is not
             self.scopes = data["count"]
             return
         if self.container and type == "node.skipped" and self.decided_seq is not None:
             return  # its start failed, so its end is never reached
-        self._apply_to_attempt(entry, status)
-        self._count_loss(type, data)
-        self.status = status
-        self.attempt = max(self.attempt, entry.attempt)
-        if (decided := decision(type, data)) is not None:
-            self.decided_seq = entry.seq
-            self.route = decided.route
+        self._apply_to_attempt(entry, means.status)
+        self.status = means.status
+        if entry.attempt > self.attempt:
+            self.attempt = entry.attempt
+        if means.decides:
+            self.decided_seq, self.route, self.finished_at_ms = entry.seq, means.route, entry.at_ms
         match type:
             case "node.started":
                 if self.started_at_ms is None:
                     self.started_at_ms = entry.at_ms
             case "node.succeeded" | "region.exited":
-                self.cached |= bool(data.get("cached"))
-                self.reused = bool(data.get("reused"))
+                if data:
+                    self.cached |= bool(data.get("cached"))
+                    self.reused = bool(data.get("reused"))
             case "region.sized":
                 self.scopes = data["count"]
             case "node.failed" | "retry.scheduled":
                 self.error = data["error"]
+                self._lose(data["error"]["code"] == LOST)
             case "node.skipped":
                 self.reason, self.because = data["reason"], data.get("because")
             case "wait.opened":
                 self.child = data.get("child", self.child)
-        if decided is not None or (type == "wait.closed" and status == "cancelled"):
-            self.finished_at_ms = entry.at_ms
+                if data["kind"] == "attention":
+                    self.lost += 1
+                    self.loss_counted = True
+            case "wait.closed" if means.status == "cancelled":
+                self.finished_at_ms = entry.at_ms
 
     @property
     def output_seq(self) -> int | None:
@@ -220,13 +221,11 @@ class NodeState(Struct):
         if "error" in entry.data:
             attempt.error = entry.data["error"]
 
-    def _count_loss(self, type: str, data: Data) -> None:
+    def _lose(self, lost: bool) -> None:
         """A loss that was asked about was counted when the question was put."""
-        asks = type == "wait.opened" and data["kind"] == "attention"
-        lost = type in ("retry.scheduled", "node.failed") and data["error"]["code"] == LOST
-        if asks or (lost and not self.loss_counted):
+        if lost and not self.loss_counted:
             self.lost += 1
-        self.loss_counted = asks or (self.loss_counted and type == "wait.closed")
+        self.loss_counted = False
 
 
 # --- a run ---
@@ -244,9 +243,10 @@ class Projection:
 
     def apply(self, entry: Entry) -> NodeState | None:
         """The node key that the event is about, as it stands now."""
-        self._apply_to_run(entry)
         if entry.node is None:
+            self._apply_to_run(entry)
             return None
+        self.status = "running"  # claims and leases are not in the journal: the time between two events counts as that
         if entry.type == "variables.patched":
             if self.variables is not None:
                 paths.apply(self.variables, entry.data["ops"])
@@ -272,5 +272,5 @@ class Projection:
                 self.status = entry.data["status"]
                 self.response = entry.data.get("response")
                 self.end()
-            case _:  # claims and leases are not in the journal: the time between two events counts as running
+            case _:
                 self.status = "running"

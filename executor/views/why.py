@@ -22,7 +22,7 @@ from executor.core.explain import explain
 from executor.core.state import DECIDED, State, Status
 from executor.errors import NotFound
 from executor.journal.codec import Codec, data_of
-from executor.journal.projection import Decision, decision
+from executor.journal.projection import Meaning, decision
 from executor.journal.reader import read
 from executor.store.contract import Store
 from executor.store.rows import Record, RunRow
@@ -68,7 +68,7 @@ async def state_of(
     return state
 
 
-def led_to(plan: Plan, event: Event, decided: Decision | None) -> list[tuple[NodeKey, str]]:
+def led_to(plan: Plan, event: Event, decided: Meaning | None) -> list[tuple[NodeKey, str]]:
     """What the event makes live: nodes that an edge of the decided node leads to, or that a new scope begins with, each
     with a sentence that says so."""
     if isinstance(event, RunStarted):

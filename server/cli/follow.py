@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Any
 import click
 import msgspec
 
-from executor.journal.projection import OPEN, status_after
+from executor.journal.projection import OPEN, meaning
 from server.cli.render import STATUS_COLOURS, event_detail, event_line, plain, question, styled_status
 from server.client import PASSING, PATIENCE_S, ApiError, ServerUnreachable
 
@@ -99,16 +99,15 @@ class Progress:
 
     def __init__(self) -> None:
         self._rows: dict[str, tuple[str, int, int | None, str]] = {}  # key -> status, started ms, ended ms, detail
-        self._counts: dict[str, int] = {}
 
-    def take(self, event: Event) -> None:
-        status = status_after(event.type, event.data)
-        if status is None or event.key is None or status == "skipped":
+    def apply(self, event: Event) -> None:
+        means = meaning(event.type, event.data)
+        if means is None or event.key is None or means.status == "skipped":
             return
         # A node that starts again (a retry, the next test of a loop) moves to the end, where it is seen.
         _, started, _, _ = self._rows.pop(event.key, ("", event.at, None, ""))
-        ended = None if status in OPEN else event.at
-        self._rows[event.key] = (status, started, ended, event_detail(event))
+        ended = None if means.status in OPEN else event.at
+        self._rows[event.key] = (means.status, started, ended, event_detail(event))
 
     def table(self, now_ms: int) -> Table:
         from rich.table import Table
@@ -178,7 +177,7 @@ async def _watch_live(client: WeftClient, run: str) -> dict[str, Any]:
     console = Console(stderr=True)
 
     def show(event: Event) -> None:
-        progress.take(event)
+        progress.apply(event)
         if event.type == "node.log":  # above the table, where it stays
             console.print(Text.from_ansi(event_line(event)))
 

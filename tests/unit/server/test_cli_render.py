@@ -138,10 +138,10 @@ def test_progress_keeps_the_newest_state_of_each_node() -> None:
         event("node.started", "b", at=500),
         event("retry.scheduled", "a", at=900, error={"code": "http_503", "message": "busy"}),
         event("node.started", "a", at=2000, attempt=2),
-        event("node.skipped", "c"),
+        event("node.skipped", "c", reason="pruned"),
         event("node.succeeded", "b", at=2500, output=1),
     ):
-        progress.take(given)
+        progress.apply(given)
     table = progress.table(now_ms=3000)
     cells = [[str(cell) for cell in column.cells] for column in table.columns]
     assert cells == [["running", "succeeded"], ["a", "b"], ["3.0 s", "2.0 s"], ["attempt 2", "1"]]
@@ -150,7 +150,7 @@ def test_progress_keeps_the_newest_state_of_each_node() -> None:
 def test_progress_of_many_nodes_shows_the_latest() -> None:
     progress = Progress()
     for number in range(30):
-        progress.take(event("node.started", f"n{number}"))
+        progress.apply(event("node.started", f"n{number}"))
     keys = [str(cell) for cell in list(progress.table(0).columns)[1].cells]
     assert keys[-1] == "n29"
     assert len(keys) == 21

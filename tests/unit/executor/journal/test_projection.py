@@ -7,7 +7,7 @@ from typing import Any, get_args
 import pytest
 
 from executor.core.events import Event
-from executor.journal.projection import ASIDE, Decision, Entry, NodeState, Projection, decision, status_after
+from executor.journal.projection import ASIDE, Entry, Meaning, NodeState, Projection, decision, meaning
 
 LOST = {"code": "attempt_lost", "message": "the process that ran this attempt has ended"}
 BUSY = {"code": "http_503", "message": "busy"}
@@ -38,9 +38,9 @@ DATA: dict[str, Any] = {
 
 
 def test_every_type_of_event_means_something_or_only_tells() -> None:
-    """A type that is in neither list was forgotten: add it to `status_after`, to `ASIDE`, or here."""
+    """A type that is in neither list was forgotten: add it to `meaning`, to `ASIDE`, or here."""
     types = {str(cls.__struct_config__.tag) for cls in get_args(Event)}
-    changes_a_node = {type for type in types if status_after(type, DATA) is not None}
+    changes_a_node = {type for type in types if meaning(type, DATA) is not None}
     about_the_course = {"run.started", "run.cancelling", "run.finished", "scope.opened", "variables.patched"}
     assert changes_a_node | ASIDE | about_the_course == types
     assert not changes_a_node & (ASIDE | about_the_course)
@@ -50,33 +50,33 @@ def test_every_type_of_event_means_something_or_only_tells() -> None:
 @pytest.mark.parametrize(
     ("type", "data", "expected"),
     [
-        ("node.succeeded", {}, Decision("succeeded", "out")),
-        ("node.succeeded", {"route": "yes"}, Decision("succeeded", "yes")),
-        ("node.succeeded", {"route": None}, Decision("succeeded", None)),
-        ("region.sized", {"count": 0}, Decision("succeeded", "out")),
-        ("region.exited", {"count": 3}, Decision("succeeded", "out")),
-        ("node.failed", {"error": BUSY}, Decision("failed", None)),
-        ("node.failed", {"error": BUSY, "route": "error"}, Decision("failed", "error")),
-        ("node.failed", {"error": STOPPED}, Decision("cancelled", None)),
-        ("node.failed", {"error": STOPPED, "route": "error"}, Decision("failed", "error")),
-        ("node.skipped", {"reason": "pruned"}, Decision("skipped", None)),
-        ("node.skipped", {"reason": "skip_if"}, Decision("skipped", "out")),
-        ("node.skipped", {"reason": "expired"}, Decision("skipped", "out")),
+        ("node.succeeded", {}, Meaning("succeeded", True, "out")),
+        ("node.succeeded", {"route": "yes"}, Meaning("succeeded", True, "yes")),
+        ("node.succeeded", {"route": None}, Meaning("succeeded", True, None)),
+        ("region.sized", {"count": 0}, Meaning("succeeded", True, "out")),
+        ("region.exited", {"count": 3}, Meaning("succeeded", True, "out")),
+        ("node.failed", {"error": BUSY}, Meaning("failed", True, None)),
+        ("node.failed", {"error": BUSY, "route": "error"}, Meaning("failed", True, "error")),
+        ("node.failed", {"error": STOPPED}, Meaning("cancelled", True, None)),
+        ("node.failed", {"error": STOPPED, "route": "error"}, Meaning("failed", True, "error")),
+        ("node.skipped", {"reason": "pruned"}, Meaning("skipped", True, None)),
+        ("node.skipped", {"reason": "skip_if"}, Meaning("skipped", True, "out")),
+        ("node.skipped", {"reason": "expired"}, Meaning("skipped", True, "out")),
         ("node.started", {}, None),
         ("wait.closed", {"outcome": "cancelled"}, None),
         ("retry.scheduled", {"error": BUSY}, None),
     ],
 )
 def test_what_decides_a_node_and_by_which_handle_it_is_left(
-    type: str, data: dict[str, Any], expected: Decision | None
+    type: str, data: dict[str, Any], expected: Meaning | None
 ) -> None:
     assert decision(type, data) == expected
 
 
 def test_a_decision_leads_on_if_something_was_done_or_may_follow() -> None:
-    assert Decision("succeeded", None).leads_on and Decision("failed", "error").leads_on
-    assert Decision("skipped", "out").leads_on
-    assert not Decision("skipped", None).leads_on and not Decision("failed", None).leads_on
+    assert Meaning("succeeded", True, None).leads_on and Meaning("failed", True, "error").leads_on
+    assert Meaning("skipped", True, "out").leads_on
+    assert not Meaning("skipped", True, None).leads_on and not Meaning("failed", True, None).leads_on
 
 
 # --- one node key ---
