@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
-from executor.runtime.launch import Payload, Result
+from executor.runtime.results import Payload, Result
 from executor.services import RunLimits
 
 MIB = 1024 * 1024

@@ -9,17 +9,16 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
 import orjson
 
 from compiler.keys import NodeKey, Path
-from compiler.plan import Node, Plan
+from compiler.plan import Node
 from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
-from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced, StoreError
@@ -27,48 +26,25 @@ from executor.notifications.seal import seal
 from executor.runtime.attempt_log import AttemptLog, Stream, unicode
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
-from executor.runtime.children import ChildRuns
-from executor.runtime.clock import Clock
+from executor.runtime.loaded import LoadedRun
+from executor.runtime.parts import Parts
+from executor.runtime.results import Payload, Result, assigned
 from executor.runtime.time_limit import OutOfTime, TimeLimit
-from executor.services import Services
 from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
 from executor.values.output import ASIDE_BYTES, check_output
 from executor.values.payload import check, dump
 from executor.values.payload import encode as encode_payload
-from executor.values.redact import Redactor
 from executor.values.resolve import Template, compile_template
-from executor.values.scope import Values
 
 log = logging.getLogger("weft.launch")
 
-Keep = Callable[[NodeKey, int, str, Stream], None]
+Keep = Callable[[str, Stream], None]
 
-# A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
-CANCEL_GRACE_S = 5.0
 # A database that cannot be read for a moment is no reason for a block to fail.
 READ_AGAIN_S = (0.1, 1.0, 5.0)
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
 PLANS_MAX = 256
-
-
-@dataclass(slots=True)
-class Payload:
-    """What an outcome carries besides its route. `output` is encoded JSON. `cached`: to be kept for later runs."""
-
-    output: bytes | None = None
-    patches: list[list[Any]] = field(default_factory=list)
-    suspend: Suspend | None = None
-    response: Mapping[str, Any] | None = None
-    signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
-    cached: CacheRow | None = None
-    child: str | None = None  # the child run whose end this is
-
-
-@dataclass(slots=True)
-class Result:
-    fact: f.Fact
-    payload: Payload
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,40 +65,25 @@ class _Prepared:
 
 
 class Launcher:
-    """Runs attempts of one run. `now_ms`, params and values are read at the moment of the call."""
+    """Runs attempts of one run. Time, params and values are those of the moment of the call."""
 
-    def __init__(
-        self,
-        *,
-        run_id: str,
-        plan: Plan,
-        values: Values,
-        registry: Registry,
-        services: Services,
-        clock: Clock,
-        key_text: Callable[[NodeKey], str],
-        emit: Callable[[str, str, int], None],
-        redactor: Redactor,
-        checkpoints: Checkpoints,
-        cache: ResultCache | None = None,
-        children: ChildRuns | None = None,
-    ) -> None:
-        self._cache = cache
-        self._children = children
-        self._checkpoints = checkpoints
-        self._run_id = run_id
-        self._plan = plan
-        self._values = values
-        self._registry = registry
-        self._services = services
-        self._clock = clock
-        self._key_text = key_text
-        self._emit = emit
-        self._redactor = redactor
-        self._prepared = _prepared_nodes(plan.hash)
+    def __init__(self, run: LoadedRun, parts: Parts) -> None:
+        self._run_id = run.id
+        self._plan = run.plan
+        self._codec = run.codec
+        self._values = run.fold.values
+        self._registry = parts.registry
+        self._services = parts.services
+        self._clock = parts.clock
+        self._hub = parts.hub
+        self._redactor = parts.redactor
+        self._children = parts.children
+        self._checkpoints = Checkpoints(parts.store, run.row, parts.clock, parts.redactor)
+        self._cache = ResultCache(parts.store, run.row, parts.clock, parts.redactor, parts.services.sandbox.matches)
+        self._prepared = _prepared_nodes(run.plan.hash)
 
     async def run(self, key: NodeKey, attempt: int, seq: int, keep: Keep, turn: int = 0, count: int = 0) -> Result:
-        """One attempt, whose start is recorded by event `seq` at the latest. `keep` journals what it says; `turn`,
+        """One attempt, whose start is recorded by event `seq` at the latest. `keep` journals what it logs; `turn`,
         `count`: for sentinels, see Context."""
         node = self._plan.nodes[key[1]]
         try:
@@ -187,11 +148,11 @@ class Launcher:
             addresses = self._registry.handler(node.type).spec.addresses
             prepared = self._prepared[key[1]] = _Prepared(node, addresses)
         template = prepared.template
-        key_text = self._key_text(key)
+        key_text = self._codec.key_text(key)
         said = AttemptLog(
             self._redactor,
-            lambda message, stream: keep(key, attempt, message, stream),
-            lambda text: self._emit(key_text, text, seq),
+            keep,
+            lambda text: self._hub.delta(self._run_id, key_text, self._redactor.redact(text), seq),
         )
         checkpoints = self._checkpoints.writer(key_text, attempt)
         skip_if = template.skip_if(self._values, path)
@@ -221,10 +182,10 @@ class Launcher:
             turn=turn,
             count=count,
             broke=turn > 0 and self._values.broke((*key[0], (node.body, turn - 1))),
-            prepare_child=self._prepare_child if self._children is not None else None,
+            prepare_child=self._prepare_child,
         )
         cache_key: str | None = None
-        if node.policy.cache is not None and self._cache is not None:
+        if node.policy.cache is not None:
             bound = template.cache_key(self._values, path)
             own = None if bound is None else (await self._evaluate(key_text, attempt, [bound]))[0]
             cache_key = self._cache.key(node, context.params if bound is None else own)
@@ -246,7 +207,6 @@ class Launcher:
 
     async def _prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
-        assert self._children is not None
         clean = self._redactor.redact_value
         request = replace(request, definition=clean(request.definition), input=clean(request.input))
         for pause_s in READ_AGAIN_S:
@@ -300,15 +260,14 @@ class Launcher:
                 redact, clean = self._redactor.redact, self._redactor.redact_value
                 patches: list[list[Any]] = [[p.op, redact(p.path), clean(p.value)] for p in outcome.patches]
                 if node.policy.assign:
-                    patches.append(["set", node.policy.assign, orjson.loads(output)])
+                    patches += assigned(node, orjson.loads(output))
                 payload = Payload(output, patches, response=clean(outcome.response))
-                if cache_key is not None and self._cache is not None and not (outcome.patches or outcome.response):
+                if cache_key is not None and not (outcome.patches or outcome.response):
                     payload.cached = self._cache.row(node, cache_key, output, outcome.route)
                 return Result(f.NodeDone(at_ms, key, attempt, outcome.route, outcome.response is not None), payload)
             case _Found(row):
-                assign = node.policy.assign
-                assigned: list[list[Any]] = [["set", assign, orjson.loads(row.output)]] if assign else []
-                return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, assigned))
+                patches = assigned(node, orjson.loads(row.output)) if node.policy.assign else []
+                return Result(f.NodeDone(at_ms, key, attempt, row.route, cached=True), Payload(row.output, patches))
             case Suspend():
                 fact = f.NodeSuspended(at_ms, key, attempt, outcome.kind, outcome.due_ms, outcome.on_expire)
                 suspend = self._without_secrets(outcome)

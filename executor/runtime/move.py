@@ -11,11 +11,9 @@ their results are carried over by id.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any
 
 import orjson
 from msgspec import Struct
-from msgspec.structs import replace
 
 from compiler.keys import NodeKey
 from compiler.plan import Plan
@@ -26,7 +24,6 @@ from executor.core.state import RunPhase, State, Status
 from executor.errors import BlockError, CorruptJournal
 from executor.journal.codec import Codec, key_of
 from executor.journal.reader import output_of, read
-from executor.runtime.launch import Result
 from executor.store.contract import Store
 from executor.store.rows import Append, Move, Record, RunRow
 from executor.values.fold import Fold
@@ -171,9 +168,3 @@ def translator(old: Plan, new: Plan) -> Callable[[NodeKey], NodeKey]:
         return path, new.node_index(old.nodes[key[1]].id)  # type: ignore[return-value]  # they are there: it fits
 
     return translate
-
-
-def carried(result: Result, translate: Callable[[NodeKey], NodeKey]) -> Result:
-    """A result that came in under the old plan, for the new one."""
-    fact: Any = result.fact
-    return Result(replace(fact, key=translate(fact.key)), result.payload) if hasattr(fact, "key") else result

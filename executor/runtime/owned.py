@@ -4,15 +4,32 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Callable
+from typing import Protocol
 
-from executor.runtime.loop import RunLoop
+
+class Loop(Protocol):
+    """As `RunLoop` has them."""
+
+    @property
+    def root(self) -> str | None: ...
+
+    def inbox_changed(self) -> None: ...
+
+    def end_with_family(self) -> None: ...
+
+    @property
+    def held_bytes(self) -> int: ...
+
+    def stop(self) -> None: ...
+
+    async def abandon(self) -> None: ...
 
 
 class OwnedRuns:
     """`loops`: by run id. `due` is set when a run may be due to be claimed. Both are the worker's to change."""
 
     def __init__(self) -> None:
-        self.loops: dict[str, RunLoop] = {}
+        self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
         self._on_left: list[Callable[[], None]] = []
 

@@ -1,19 +1,19 @@
-"""Events and payloads together: keeps the values in step with the state, and collects what the next append writes.
+"""From results to appends: the core decides, the values follow, and everything that must be written is collected here.
 
-The core decides without payloads; here each event meets the payload of the attempt it came from. The same bookkeeping
-is used when events are made (`decide`) and when they are read back (`replay`), so that both give the same values.
+The core decides without payloads; here each event meets the payload of the attempt it came from.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 import msgspec
 import orjson
 from msgspec.structs import replace
 
-from compiler.keys import NodeKey, parse_key, parse_wait
+from compiler.keys import NodeKey
 from compiler.plan import Plan
 from executor.blocks.base import Suspend
 from executor.core import facts as f
@@ -34,17 +34,16 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
-from executor.journal.codec import Codec
 from executor.notifications import messages
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
-from executor.runtime.launch import Payload, Result
-from executor.services import NotifySettings
+from executor.runtime.loaded import LoadedRun
+from executor.runtime.parts import Parts
+from executor.runtime.results import Payload, Result
 from executor.store.rows import (
     Append,
     CacheRow,
-    FamilyMax,
     NewRun,
     NotificationRow,
     Record,
@@ -52,79 +51,82 @@ from executor.store.rows import (
     WaitRow,
     WaitUpdate,
 )
-from executor.values.fold import NULL, Fold
+from executor.values.fold import NULL
 from executor.values.payload import encode as encode_payload
 from executor.values.payload import split, trimmed
 
 
-class Recorder:
-    """Of one run while it is in memory. `token_hash` turns run, wait id and kind into the hash its link is
-    found by. `parent`: the run that waits for this one, and the id of its wait; `root`: the topmost run above."""
+@dataclass(slots=True)
+class _Pending:
+    """What the next append writes, as `Append` names it."""
 
-    def __init__(
-        self,
-        *,
-        run_id: str,
-        epoch: int,
-        plan: Plan,
-        fold: Fold,
-        codec: Codec,
-        token_hash: Callable[[str, str, str], str],
-        now_ms: Callable[[], int],
-        notify: NotifySettings | None = None,
-        parent: tuple[str, str] | None = None,
-        root: str | None = None,
-        family_max: FamilyMax | None = None,
-    ) -> None:
-        self._parent = parent
-        self._root = root
-        self._family_max = family_max or FamilyMax()
-        self._run_id = run_id
-        self._epoch = epoch
-        self._plan = plan
-        self._fold = fold
-        self._codec = codec
-        self._token_hash = token_hash
-        self._notify = notify or NotifySettings()
-        self._now_ms = now_ms
+    records: list[Record] = field(default_factory=list)
+    waits: list[WaitRow] = field(default_factory=list)
+    closed_waits: list[WaitUpdate] = field(default_factory=list)
+    consumed_signals: list[tuple[int, str]] = field(default_factory=list)
+    blobs: list[tuple[str, bytes]] = field(default_factory=list)
+    notifications: list[NotificationRow] = field(default_factory=list)
+    children: list[NewRun] = field(default_factory=list)
+    posts: list[tuple[str, bytes]] = field(default_factory=list)
+    cancels: list[tuple[str, bytes]] = field(default_factory=list)
+    cached: list[CacheRow] = field(default_factory=list)
+    output_bytes: int = 0
+    status: RunStatus | None = None
+    output: bytes | None = None
+    error: bytes | None = None
+
+
+class Recorder:
+    """Of one run while it is in memory."""
+
+    def __init__(self, run: LoadedRun, parts: Parts) -> None:
+        self._run = run
+        self._parts = parts
+        self._now_ms = parts.clock.now_ms
+        self._plan = run.plan
+        self._codec = run.codec
+        self._state = run.state
+        self._fold = run.fold
+        self._root = run.row.root_id  # the topmost run above, or this one once it has children
         self._reused: Mapping[int, bytes] = {}
         self._signal_names: dict[NodeKey, tuple[str, str | None]] = {}
         self._children: dict[NodeKey, str] = {}  # the run that an open wait waits for
         self._response: Mapping[str, Any] | None = None
-        self._seq = 0
+        self._seq = self._expected_seq = 0
         self._at_ms = 0
-        self._clear()
-
-    def _clear(self) -> None:
-        self._expected_seq = self._seq
-        self._records: list[Record] = []
-        self._waits: list[WaitRow] = []
-        self._closed: list[WaitUpdate] = []
-        self._blobs: list[tuple[str, bytes]] = []
-        self._signals: list[tuple[int, str]] = []
-        self._notifications: list[NotificationRow] = []
-        self._new_children: list[NewRun] = []
-        self._posts: list[tuple[str, bytes]] = []
-        self._cancels: list[tuple[str, bytes]] = []
-        self._new_bytes = 0
-        self._cached: list[CacheRow] = []
-        self._status: RunStatus | None = None
-        self._output: bytes | None = None
-        self._error: bytes | None = None
-
-    def reuse(self, outputs: Mapping[int, bytes]) -> None:
-        """Outputs of nodes taken over from another run, by node number."""
-        self._reused = outputs
+        self._pending = _Pending()
 
     @property
-    def taken_seq(self) -> int:
-        """Of the last event that an append has taken. The state may be ahead: a turn decides first, then it writes."""
+    def appended_seq(self) -> int:
+        """Of the last event in an append. The state may be ahead: a turn decides first, then it writes."""
         return self._expected_seq
+
+    # --- replay ---
+
+    def replay(self, event: Event, record: Record) -> None:
+        """An event that is stored: what later events and appends need to know of it."""
+        self._seq = self._expected_seq = record.seq
+        self._at_ms = max(self._at_ms, record.at_ms)
+        match event:
+            case WaitOpened() if event.kind == "signal":
+                data = orjson.loads(record.data or b"{}")
+                self._signal_names[event.key] = (data["name"], data.get("correlation"))
+            case WaitOpened() if event.kind == "child":
+                self._children[event.key] = orjson.loads(record.data or b"{}")["child"]
+                self._root = self._root or self._run.id
+            case WaitClosed():
+                self._children.pop(event.key, None)
+
+    def reuse(self, outputs: Mapping[int, bytes]) -> None:
+        """Outputs of nodes that are reused from another run, by node number."""
+        self._reused = outputs
 
     # --- forward ---
 
-    def decide(self, plan: Plan, state: State, result: Result) -> list[Event]:
-        """The core's answer to a result, already in the values and in the pending append."""
+    def decide(self, plan: Plan, result: Result) -> list[Event]:
+        """The events that follow from a result; they are in the state, the values and the next append then. `plan`: to
+        decide by."""
+        state = self._state
         fact, payload = result.fact, result.payload
         self._at_ms = max(self._at_ms, fact.at_ms)
         if payload.patches and _fresh(state, fact):
@@ -147,58 +149,61 @@ class Recorder:
                 self._record(patched)
         events = decide(plan, state, fact)
         if events and payload.signal is not None:
-            self._signals.append(payload.signal)  # a stale answer uses nothing up
+            self._pending.consumed_signals.append(payload.signal)  # a stale answer uses nothing up
         key = getattr(fact, "key", None)
         for event in events:
             if type(event) is NodeStarted:  # every second one: no payload, nothing for the values
                 self._record(event)
                 continue
             own = payload if key is not None and getattr(event, "key", None) == key else None
-            self._take(event, own)
+            self._record_with(event, own)
         return events
 
-    def log(self, plan: Plan, state: State, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
-        """What an attempt said, into the pending append; dropped when it is over."""
+    def log(self, key: NodeKey, attempt: int, message: str, stream: Stream) -> None:
+        """What an attempt logged, into the next append; dropped when the attempt has ended."""
+        state = self._state
         if state.running.get(key) != attempt or state.phase is RunPhase.FINISHED:
             return
         self._at_ms = max(self._at_ms, self._now_ms())
-        said = NodeLog(key, attempt, message, stream)
-        evolve(plan, state, said)
-        self._record(said)
+        logged = NodeLog(key, attempt, message, stream)
+        evolve(self._plan, state, logged)
+        self._record(logged)
 
-    def take(self, state: State, consumed_inbox: tuple[int, ...]) -> Append | None:
+    def pop_append(self, consumed_inbox: tuple[int, ...]) -> Append | None:
         """What has to be written since the last call; None when there is nothing."""
-        if not (self._records or consumed_inbox):
+        pending = self._pending
+        if not (pending.records or consumed_inbox):
             return None
+        assert self._seq == self._state.seq, "every event has its record"
         append = Append(
-            run_id=self._run_id,
-            epoch=self._epoch,
+            run_id=self._run.id,
+            epoch=self._run.row.epoch,
             expected_seq=self._expected_seq,
-            records=tuple(self._records),
+            records=tuple(pending.records),
             now_ms=self._now_ms(),
-            waits=tuple(self._waits),
-            closed_waits=tuple(self._closed),
+            waits=tuple(pending.waits),
+            closed_waits=tuple(pending.closed_waits),
             consumed_inbox=consumed_inbox,
-            consumed_signals=tuple(self._signals),
-            blobs=tuple(self._blobs),
-            notifications=tuple(self._notifications),
-            children=tuple(self._new_children),
-            posts=tuple(self._posts),
-            cancels=tuple(self._cancels),
+            consumed_signals=tuple(pending.consumed_signals),
+            blobs=tuple(pending.blobs),
+            notifications=tuple(pending.notifications),
+            children=tuple(pending.children),
+            posts=tuple(pending.posts),
+            cancels=tuple(pending.cancels),
             root=self._root,
-            output_bytes=self._new_bytes if self._root is not None else 0,
-            family_max=self._family_max,
-            cached=tuple(self._cached),
-            status=self._status,
-            output=self._output,
-            error=self._error,
-            finished=self._status is not None,
+            output_bytes=pending.output_bytes if self._root is not None else 0,
+            family_max=self._parts.services.limits.family,
+            cached=tuple(pending.cached),
+            status=pending.status,
+            output=pending.output,
+            error=pending.error,
+            finished=pending.status is not None,
         )
-        assert self._seq == state.seq, "every event has its record"
-        self._clear()
+        self._pending = _Pending()
+        self._expected_seq = self._seq
         return append
 
-    def _take(self, event: Event, payload: Payload | None) -> None:
+    def _record_with(self, event: Event, payload: Payload | None) -> None:
         output: bytes | None = None
         extra: dict[str, Any] | None = None
         match event:
@@ -207,7 +212,7 @@ class Recorder:
                 if event.end_run and payload is not None:
                     self._response = payload.response
                 if payload is not None and payload.cached is not None:
-                    self._cached.append(payload.cached)
+                    self._pending.cached.append(payload.cached)
             case RegionSized():
                 output = payload.output if payload else None
             case RegionExited() if event.reused:
@@ -221,15 +226,15 @@ class Recorder:
             case WaitClosed():
                 # Answers and expiries are in the row since their message was posted; timers, cancels, and the end of a
                 # wait for a signal are written here.
-                wait_id = self.wait_id(event.key, event.attempt)
+                wait_id = self._codec.wait_id(event.key, event.attempt)
                 child = self._children.pop(event.key, None)
                 if child is not None and (payload is None or payload.child != child):
-                    self._cancels.append((child, cancel_message(self._run_id)))
+                    self._pending.cancels.append((child, cancel_message(self._run.id)))
                 if event.outcome in ("cancelled", "expired"):
-                    self._closed.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
+                    self._pending.closed_waits.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
                 else:
                     response = payload.output if payload and child is None else None  # a child's is in its own run
-                    self._closed.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
+                    self._pending.closed_waits.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
             case RunFinished():
                 output, extra = self._finished(event)
         self._record(event, self._fold.apply(event, output), extra)
@@ -238,44 +243,43 @@ class Recorder:
         self._seq += 1
         if output is not None:
             if type(event) is not RunFinished:
-                self._new_bytes += len(output)
+                self._pending.output_bytes += len(output)
             inline, blob = split(output)
             if blob is not None:
-                self._blobs.append((blob, output))
+                self._pending.blobs.append((blob, output))
                 extra = {**(extra or {}), "blob": blob, "size": len(output)}
                 output = inline
-        self._records.append(self._codec.to_record(self._seq, self._at_ms, event, output, extra))
+        self._pending.records.append(self._codec.to_record(self._seq, self._at_ms, event, output, extra))
 
     def _wait_opened(self, event: WaitOpened, suspend: Suspend) -> dict[str, Any]:
-        wait_id = self.wait_id(event.key, event.attempt)
+        wait_id = self._codec.wait_id(event.key, event.attempt)
         schema = dict(suspend.schema) if suspend.schema is not None else None
         request = {**suspend.request, "actions": list(suspend.actions)}
-        self._waits.append(
-            WaitRow(
-                run_id=self._run_id,
-                id=wait_id,
-                node=self._plan.nodes[event.key[1]].id,
-                path=self._codec.path_text(event.key[0]),
-                kind=event.kind,
-                token_hash=self._token_hash(self._run_id, wait_id, event.kind),
-                request=trimmed(orjson.dumps(request)),
-                schema=None if schema is None else trimmed(orjson.dumps(schema)),
-                status="pending",
-                opened_at_ms=self._at_ms,
-                expires_at_ms=event.due_ms,
-                on_expire=event.on_expire,
-                name=suspend.name,
-                correlation=suspend.correlation,
-            )
+        row = WaitRow(
+            run_id=self._run.id,
+            id=wait_id,
+            node=self._plan.nodes[event.key[1]].id,
+            path=self._codec.path_text(event.key[0]),
+            kind=event.kind,
+            token_hash=self._parts.links.hash_of(self._run.id, wait_id, event.kind),
+            request=trimmed(orjson.dumps(request)),
+            schema=None if schema is None else trimmed(orjson.dumps(schema)),
+            status="pending",
+            opened_at_ms=self._at_ms,
+            expires_at_ms=event.due_ms,
+            on_expire=event.on_expire,
+            name=suspend.name,
+            correlation=suspend.correlation,
         )
-        self._notifications += messages.rows(self._waits[-1], suspend.messages, self._notify)
+        self._pending.waits.append(row)
+        self._pending.notifications += messages.rows(row, suspend.messages, self._parts.services.notify)
         extra: dict[str, Any] = {"wait": wait_id}
         if suspend.child is not None:
             extra["child"] = suspend.child.id
             self._children[event.key] = suspend.child.id
             self._begin_family()
-            self._new_children.append(
-                replace(suspend.child, parent_run_id=self._run_id, parent_key=wait_id, now_ms=self._at_ms)
+            self._pending.children.append(
+                replace(suspend.child, parent_run_id=self._run.id, parent_key=wait_id, now_ms=self._at_ms)
             )
         if suspend.name is not None:
             extra |= {"name": suspend.name, "correlation": suspend.correlation}
@@ -287,60 +291,30 @@ class Recorder:
     def _begin_family(self) -> None:
         """With its first child: all that it has put out so far counts."""
         if self._root is None:
-            self._root = self._run_id
-            self._new_bytes = self._fold.bytes
+            self._root = self._run.id
+            self._pending.output_bytes = self._fold.bytes
 
     def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
-        self._status = event.status
+        pending, row = self._pending, self._run.row
+        pending.status = event.status
         extra: dict[str, Any] | None = None
         if event.status != "succeeded":
-            self._error = None if event.error is None else msgspec.json.encode(event.error)
+            pending.error = None if event.error is None else msgspec.json.encode(event.error)
         elif self._response is not None:
-            self._output = encode_payload(self._response["body"])
+            pending.output = encode_payload(self._response["body"])
             extra = {"response": dict(self._response)}
         else:
-            self._output = self._fold.run_output()
-        if self._parent is not None:
-            run, wait = self._parent
-            self._posts.append((run, end_message(wait, self._run_id, event.status, self._output, event.error)))
-        return self._output, extra
-
-    # --- replay ---
-
-    def replay(self, event: Event, record: Record) -> None:
-        """An event that is stored: what later events and appends need to know of it."""
-        self._seq = self._expected_seq = record.seq
-        self._at_ms = max(self._at_ms, record.at_ms)
-        match event:
-            case WaitOpened() if event.kind == "signal":
-                data = orjson.loads(record.data or b"{}")
-                self._signal_names[event.key] = (data["name"], data.get("correlation"))
-            case WaitOpened() if event.kind == "child":
-                self._children[event.key] = orjson.loads(record.data or b"{}")["child"]
-                self._root = self._root or self._run_id
-            case WaitClosed():
-                self._children.pop(event.key, None)
+            pending.output = self._fold.run_output()
+        if row.parent_run_id and row.parent_key:
+            ended = end_message(row.parent_key, row.id, event.status, pending.output, event.error)
+            pending.posts.append((row.parent_run_id, ended))
+        return pending.output, extra
 
     # --- waits ---
 
-    def wait_id(self, key: NodeKey, attempt: int) -> str:
-        """Unique per run and opening."""
-        return self._codec.wait_id(key, attempt)
-
-    def key_of_wait(self, wait_id: str) -> NodeKey | None:
-        try:
-            return parse_key(self._plan, parse_wait(wait_id)[0])
-        except ValueError:
-            return None
-
-    def signal_waits(self, state: State) -> list[tuple[NodeKey, str, str | None]]:
+    def signal_waits(self) -> list[tuple[NodeKey, str, str | None]]:
         """Open signal waits with name and correlation, oldest first."""
-        return [(key, *self._signal_names[key]) for key, wait in state.waits.items() if wait.kind == "signal"]
-
-    def assigned(self, key: NodeKey, output: Any) -> list[list[Any]]:
-        """The patch that `assign` of this node makes, if it has one."""
-        path = self._plan.nodes[key[1]].policy.assign
-        return [["set", path, output]] if path else []
+        return [(key, *self._signal_names[key]) for key, wait in self._state.waits.items() if wait.kind == "signal"]
 
 
 def _fresh(state: State, fact: f.Fact) -> bool:

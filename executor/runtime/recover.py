@@ -10,52 +10,35 @@ from executor.core import facts as f
 from executor.core.decide import outstanding
 from executor.core.events import RunStarted
 from executor.core.evolve import evolve
-from executor.core.state import State
 from executor.errors import CorruptJournal, Fenced
-from executor.journal.codec import Codec, data_of
+from executor.journal.codec import data_of
 from executor.journal.reader import load_plan, output_of, read
-from executor.runtime.cached import ResultCache
-from executor.runtime.checkpoints import Checkpoints
-from executor.runtime.launch import Launcher
+from executor.runtime.attempts import Attempts
+from executor.runtime.loaded import LoadedRun
 from executor.runtime.loop import RunLoop
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
+from executor.runtime.results import Arrivals
 from executor.store.contract import Store
 from executor.store.rows import RunRow
-from executor.values.fold import Fold
-from executor.values.scope import Values
 
 
-async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
-    """The loop for a claimed run and the facts it begins with. Raises CorruptJournal when the journal does not fold,
-    Fenced when another worker has the run by now."""
-    plan = await load_plan(parts.store, row.plan_hash)
-    values = Values(plan, orjson.loads(row.input), parts.services.env)
-    codec = Codec(plan)
-    state = State.new(plan)
-    fold = Fold(plan, values)
-    recorder = Recorder(
-        run_id=row.id,
-        epoch=row.epoch,
-        plan=plan,
-        fold=fold,
-        codec=codec,
-        token_hash=parts.links.hash_of,
-        now_ms=parts.clock.now_ms,
-        notify=parts.services.notify,
-        parent=(row.parent_run_id, row.parent_key) if row.parent_run_id and row.parent_key else None,
-        root=row.root_id,
-        family_max=parts.services.limits.family,
-    )
+async def recover(parts: Parts, row: RunRow, attempts: Attempts | None = None) -> tuple[RunLoop, list[f.Fact]]:
+    """The loop for a claimed run and the facts it begins with. `attempts`: those under way, when this lease had an
+    earlier loop; they are not lost. Raises CorruptJournal when the journal does not fold, Fenced when another worker
+    has the run by now."""
+    run = LoadedRun.empty(row, await load_plan(parts.store, row.plan_hash), parts.services.env)
+    plan, state = run.plan, run.state
+    recorder = Recorder(run, parts)
     async for record in read(parts.store, row.id):
         if record.seq != state.seq + 1:
             raise CorruptJournal(f"run {row.id}: event {state.seq + 1} is missing")
-        event = codec.to_event(record)
+        event = run.codec.to_event(record)
         evolve(plan, state, event)
         output = record.output
         if output is None and record.data is not None:
             output = await output_of(parts.store, record)
-        fold.apply(event, output)
+        run.fold.apply(event, output)
         recorder.replay(event, record)
         if isinstance(event, RunStarted) and event.source_run is not None:
             recorder.reuse(await _reused_outputs(parts.store, plan, event))
@@ -64,49 +47,21 @@ async def recover(parts: Parts, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         if now is None or now.epoch != row.epoch:
             raise Fenced
         raise CorruptJournal(f"run {row.id}: the run row has {row.seq} events, the journal has {state.seq}")
-
-    launcher = Launcher(
-        run_id=row.id,
-        plan=plan,
-        values=values,
-        registry=parts.registry,
-        services=parts.services,
-        clock=parts.clock,
-        key_text=codec.key_text,
-        emit=lambda key, text, seq: parts.hub.delta(row.id, key, parts.redactor.redact(text), seq),
-        redactor=parts.redactor,
-        checkpoints=Checkpoints(parts.store, row, parts.clock, parts.redactor),
-        cache=ResultCache(parts.store, row, parts.clock, parts.redactor, parts.services.sandbox.matches),
-        children=parts.children,
-    )
-    loop = RunLoop(
-        row=row,
-        plan=plan,
-        state=state,
-        fold=fold,
-        launcher=launcher,
-        recorder=recorder,
-        store=parts.store,
-        timers=parts.timers,
-        now_ms=parts.clock.now_ms,
-        signal=parts.hub.signal,
-        messages_written=parts.hub.messages.set,
-        wake=parts.wake,
-        limits=parts.services.limits,
-        turns=parts.turns,
-    )
-    return loop, _first_facts(parts, plan, state, loop, row.lost_together)
+    if attempts is None:
+        attempts = Attempts(row.id, parts, Arrivals())
+    loop = RunLoop(run, parts, recorder, attempts)
+    return loop, _first_facts(parts.clock.now_ms(), run, loop)
 
 
-def _first_facts(parts: Parts, plan: Plan, state: State, loop: RunLoop, together: bool) -> list[f.Fact]:
-    now_ms = parts.clock.now_ms()
-    first: list[f.Fact] = [] if state.parked else [f.Recovered(now_ms)]
-    for command in outstanding(plan, state):
+def _first_facts(now_ms: int, run: LoadedRun, loop: RunLoop) -> list[f.Fact]:
+    first: list[f.Fact] = [] if run.state.parked else [f.Recovered(now_ms)]
+    under_way = loop.attempts.keys()
+    for command in outstanding(run.plan, run.state):
         match command:
-            case c.RunNode():
-                first.append(f.AttemptLost(now_ms, command.key, command.attempt, together))
+            case c.RunNode(key, attempt) if key not in under_way:
+                first.append(f.AttemptLost(now_ms, key, attempt, run.row.lost_together))
             case c.SetTimer():
-                loop.set_node_timer(command)
+                loop.deadlines.set(command)
             case _:
                 pass
     return first

@@ -194,8 +194,10 @@ class Worker:
             if row.orphaned:
                 first.insert(0, cancel_of_orphan(self._parts.clock.now_ms()))
             while await loop.drive(first) in ("moved", "refused"):
-                loop, first = await self._move(loop, row)
+                loop, first = await self._continue(loop, row)
                 self._loops[row.id] = loop
+                if self._stopping:
+                    loop.stop()
         except Fenced:
             log.warning("run %s: lost the lease to another worker", row.id)
         except StoreError as error:
@@ -228,17 +230,16 @@ class Worker:
             del self._taken_from[next(iter(self._taken_from))]
         return replace(row, lost_together=row.lost_together or before > 0)
 
-    async def _move(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
+    async def _continue(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
         """The same lease of a run that follows another plan now, or whose append was refused: recovered from what is
-        on disk, with what is under way."""
+        on disk, with the attempts under way."""
         try:
-            moved = await self._parts.store.get_run(row.id)
-            if moved is None or moved.epoch != row.epoch:
+            now = await self._parts.store.get_run(row.id)
+            if now is None or now.epoch != row.epoch:
                 raise Fenced
-            heir, first = await recover(self._parts, moved)
-            return heir, loop.hand_over(heir, first)
+            return await recover(self._parts, now, loop.attempts)
         except BaseException:
-            loop.drop_attempts()
+            loop.attempts.cancel_all()
             raise
 
     # --- leases ---

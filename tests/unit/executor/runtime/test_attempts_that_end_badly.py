@@ -11,7 +11,7 @@ import pytest
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Outcome, Suspend
 from executor.errors import BlockError
-from executor.runtime import loop as run_loop
+from executor.runtime import attempts
 from tests.support.documents import chain, document
 from tests.support.runs import ended, engine_on, until_event
 
@@ -55,7 +55,7 @@ async def test_an_attempt_that_is_started_and_stopped_in_one_turn_does_not_begin
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """`a` ends and `bad` fails while the run loop does something else: `c` starts and is not needed, in one commit."""
-    monkeypatch.setattr(run_loop, "CANCEL_GRACE_S", 3600)  # so nothing but its end ends it
+    monkeypatch.setattr(attempts, "CANCEL_GRACE_S", 3600)  # so nothing but its end ends it
     async with engine_on(tmp_path / "weft.db", gate := Gate()) as engine:
         run = (await engine.submit(cancelling("start a", "a c", "start bad"))).run
         await gate.until_began(2)
@@ -71,7 +71,7 @@ async def test_an_attempt_that_is_started_and_stopped_in_one_turn_does_not_begin
 
 async def test_an_attempt_is_told_to_stop_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """`a` has stopped, and that its run is failing is no news to `b`, which still cleans up."""
-    monkeypatch.setattr(run_loop, "CANCEL_GRACE_S", 3600)
+    monkeypatch.setattr(attempts, "CANCEL_GRACE_S", 3600)
     async with engine_on(tmp_path / "weft.db", gate := Gate()) as engine:
         run = (await engine.submit(cancelling("start a", "start b", "start bad"))).run
         await gate.until_began(3)

@@ -1,0 +1,113 @@
+"""The attempts of one run that are under way: a task each, cancelled when its end is no longer needed.
+
+They outlive the loop that started them: when a run moves to another plan, or is folded anew after an append that was
+refused, the next loop owns them. An attempt ends under the plan with which it began; its result is about the node that
+it is in the plan of then.
+"""
+
+from __future__ import annotations
+
+import asyncio
+from collections.abc import Callable
+from typing import Any
+
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey
+from executor.core import facts as f
+from executor.core.decide import CANCELLED
+from executor.core.events import ErrorInfo
+from executor.runtime.launch import Launcher
+from executor.runtime.parts import Parts
+from executor.runtime.results import Arrivals
+
+# A cancelled handler gets this long to clean up; then it is left behind and its outcome ignored.
+CANCEL_GRACE_S = 5.0
+
+
+class _Attempt:
+    __slots__ = ("cancelled", "key", "number", "task")
+
+    task: asyncio.Task[None]
+
+    def __init__(self, key: NodeKey, number: int) -> None:
+        self.key = key
+        self.number = number
+        self.cancelled = False
+
+
+class Attempts:
+    """`arrivals`: where they log, and where their results are found."""
+
+    def __init__(self, run: str, parts: Parts, arrivals: Arrivals) -> None:
+        self.arrivals = arrivals
+        self._run_id = run
+        self._turns = parts.turns
+        self._now_ms = parts.clock.now_ms
+        self._by_key: dict[NodeKey, _Attempt] = {}
+
+    def __len__(self) -> int:
+        return len(self._by_key)
+
+    def keys(self) -> set[NodeKey]:
+        """Of the nodes with an attempt that has not ended, or whose end is not decided yet."""
+        ended = {key for result in self.arrivals.results if (key := getattr(result.fact, "key", None)) is not None}
+        return ended | self._by_key.keys()
+
+    def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
+        """`seq`: of the commit that its start is in."""
+        attempt = _Attempt(key, number)
+        attempt.task = asyncio.create_task(self._run(attempt, launcher, seq), name=f"{self._run_id}:{key[1]}")
+        attempt.task.add_done_callback(lambda task: self._unbegun(attempt, task))
+        self._by_key[key] = attempt
+
+    def cancel(self, key: NodeKey) -> None:
+        """Its result comes all the same, at the latest after the grace."""
+        attempt = self._by_key.get(key)
+        if attempt is None or attempt.cancelled:  # a second time would interrupt its clean-up
+            return
+        attempt.cancelled = True
+        attempt.task.cancel()
+        asyncio.get_running_loop().call_later(CANCEL_GRACE_S, self._abandon, attempt)
+
+    def cancel_all(self) -> None:
+        """Their results are not needed any more."""
+        for attempt in self._by_key.values():
+            attempt.task.cancel()
+        self._by_key.clear()
+
+    def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
+        """The run follows another plan, where the same nodes have other keys."""
+        for attempt in self._by_key.values():
+            attempt.key = translate(attempt.key)
+        self._by_key = {attempt.key: attempt for attempt in self._by_key.values()}
+        self.arrivals.rekey(translate)
+
+    async def _run(self, attempt: _Attempt, launcher: Launcher, seq: int) -> None:
+        key, number = attempt.key, attempt.number  # of the launcher's plan
+        await self._turns.turn()
+        result = await launcher.run(
+            key, number, seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
+        )
+        fact: Any = result.fact  # of an attempt: it has a key
+        if attempt.key != key:
+            fact = replace(fact, key=attempt.key)
+        self._remove(attempt)
+        self.arrivals.add(fact, result.payload)
+
+    def _unbegun(self, attempt: _Attempt, task: asyncio.Task[None]) -> None:
+        """An attempt that was cancelled before it began could not give a result."""
+        if task.cancelled():
+            self._remove(attempt)
+            self.arrivals.add(f.NodeErred(self._now_ms(), attempt.key, attempt.number, CANCELLED))
+
+    def _abandon(self, attempt: _Attempt) -> None:
+        if self._by_key.get(attempt.key) is not attempt:
+            return
+        self._remove(attempt)
+        error = ErrorInfo("cancelled", f"the handler did not stop within {CANCEL_GRACE_S:g} s and was abandoned")
+        self.arrivals.add(f.NodeErred(self._now_ms(), attempt.key, attempt.number, error))
+
+    def _remove(self, attempt: _Attempt) -> None:
+        if self._by_key.get(attempt.key) is attempt:  # else it was abandoned, and this is the one that followed it
+            del self._by_key[attempt.key]

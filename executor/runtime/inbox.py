@@ -1,0 +1,202 @@
+"""Messages to one run, made into facts: answers, ends of children, cancels. Signals are matched with waits here."""
+
+from __future__ import annotations
+
+import logging
+from typing import Any
+
+import orjson
+
+from compiler.keys import NodeKey, parse_key
+from executor.answers import answer_output, refusal_error, withdrawal_error
+from executor.core import facts as f
+from executor.core import messages as m
+from executor.core.decide import route_of_action
+from executor.core.events import ErrorInfo
+from executor.core.state import Wait
+from executor.runtime import attention
+from executor.runtime.children import error_of_end
+from executor.runtime.launch import Launcher
+from executor.runtime.loaded import LoadedRun
+from executor.runtime.parts import Parts
+from executor.runtime.recorder import Recorder
+from executor.runtime.results import Arrivals, Payload, assigned
+from executor.store.rows import SignalRow
+from executor.values.payload import encode as encode_payload
+
+log = logging.getLogger("weft.run")
+
+
+class Inbox:
+    """`consumed`: numbers of the messages that were read and that no append has deleted yet. `migration`: number and
+    text of one that asks for another plan; it is deleted by the append that moves the run, or refused."""
+
+    def __init__(
+        self, run: LoadedRun, parts: Parts, recorder: Recorder, launcher: Launcher, arrivals: Arrivals
+    ) -> None:
+        self.consumed: list[int] = []
+        self.migration: tuple[int, m.Migrate] | None = None
+        self._run = run
+        self._state = run.state
+        self._store = parts.store
+        self._now_ms = parts.clock.now_ms
+        self._recorder = recorder
+        self._launcher = launcher
+        self._arrivals = arrivals
+        self._may_have_messages = True
+        self._newest_n = 0  # of the messages that have been read
+
+    def changed(self) -> None:
+        """There may be messages, or signals for a wait that has opened."""
+        self._may_have_messages = True
+        self._arrivals.changed.set()
+
+    async def read_if_changed(self) -> None:
+        if self._may_have_messages:
+            self._may_have_messages = False
+            await self._read()
+
+    async def read_upto(self, n: int) -> None:
+        """At least the messages up to number `n`, which others have committed."""
+        if n > self._newest_n:
+            self._newest_n = n
+            self._may_have_messages = False
+            await self._read()
+
+    def pop_consumed(self) -> tuple[int, ...]:
+        """For the append that deletes them."""
+        consumed = tuple(self.consumed)
+        self.consumed.clear()
+        return consumed
+
+    async def match_signals(self) -> None:
+        """Oldest signal to the oldest wait of its name and correlation. Both early signals and late ones come this
+        way."""
+        results = self._arrivals.results
+        answered = {result.fact.key for result in results if isinstance(result.fact, f.WaitAnswered)}
+        waits = [wait for wait in self._recorder.signal_waits() if wait[0] not in answered]
+        if not waits:
+            return
+        used = {result.payload.signal[0] for result in results if result.payload.signal is not None}
+        for signal in await self._store.unconsumed_signals(self._run.id):
+            if signal.seq in used:
+                continue
+            for key, name, correlation in waits:
+                if name == signal.name and (correlation is None or correlation == signal.correlation):
+                    await self._signalled(key, signal)
+                    waits.remove((key, name, correlation))
+                    break
+
+    async def _read(self) -> None:
+        signals = False
+        for row in await self._store.read_inbox(self._run.id):
+            if row.n in self.consumed or (self.migration is not None and row.n == self.migration[0]):
+                continue
+            self.consumed.append(row.n)
+            self._newest_n = max(self._newest_n, row.n)
+            match m.decode(row.fact):
+                case m.Answer() as answer:
+                    await self._answered(answer)
+                case m.ChildEnded() as ended:
+                    await self._child_ended(ended)
+                case m.Expired() as expired:
+                    await self._expired(expired)
+                case m.Withdrawn() as withdrawn:
+                    self._withdrawn(withdrawn)
+                case m.Cancel(reason):
+                    self._arrivals.add_first(f.CancelRequested(self._now_ms(), reason))
+                case m.Retry(key):
+                    self._retry_wanted(key)
+                case m.Migrate() as migrate:
+                    self.consumed.remove(row.n)
+                    self.migration = (row.n, migrate)
+                case m.SignalSent():
+                    signals = True
+                case m.Unknown(type):
+                    log.error("run %s: ignored an inbox message of unknown type %r", self._run.id, type)
+        if signals or any(wait.kind == "signal" for wait in self._state.waits.values()):
+            await self.match_signals()
+
+    async def _answered(self, answer: m.Answer) -> None:
+        if (found := self._run.open_wait(answer.wait)) is None:
+            return
+        key, wait = found
+        node = self._run.plan.nodes[key[1]]
+        if wait.kind == "attention":
+            self._lost_attempt_answered(key, wait, answer)
+        elif answer.refused:
+            self._fail(key, wait, refusal_error(answer), answer.by)
+        else:
+            route = route_of_action(node, answer.action)
+            await self._end(key, wait, answer_output(answer), Payload(), route, answer.by)
+
+    async def _child_ended(self, ended: m.ChildEnded) -> None:
+        if (found := self._run.open_wait(ended.wait)) is None:
+            return  # the wait was closed before, and the child was cancelled
+        key, wait = found
+        payload = Payload(child=ended.run)
+        if ended.status == "succeeded":
+            await self._end(key, wait, orjson.loads(bytes(ended.output)), payload)
+        else:
+            self._arrivals.add(f.WaitFailed(self._now_ms(), key, wait.attempt, error_of_end(ended)), payload)
+
+    async def _signalled(self, key: NodeKey, signal: SignalRow) -> None:
+        wait = self._state.waits[key]
+        output = {
+            "payload": orjson.loads(signal.payload),
+            "name": signal.name,
+            "correlation": signal.correlation,
+            "received_at": signal.received_at_ms,
+            "received_by": signal.received_by,
+        }
+        payload = Payload(signal=(signal.seq, self._run.codec.wait_id(key, wait.attempt)))
+        await self._end(key, wait, output, payload, "out", signal.received_by)
+
+    async def _end(
+        self, key: NodeKey, wait: Wait, output: Any, payload: Payload, route: str = "out", by: str | None = None
+    ) -> None:
+        """What a wait brought is the block's output, unless it does not fit the bounds or the block's output schema."""
+        at_ms = self._now_ms()
+        encoded = await self._launcher.encode_external(key, output)
+        if isinstance(encoded, ErrorInfo):
+            self._arrivals.add(f.WaitFailed(at_ms, key, wait.attempt, encoded, by), payload)
+            return
+        payload.output, payload.patches = encoded, assigned(self._run.plan.nodes[key[1]], output)
+        self._arrivals.add(f.WaitAnswered(at_ms, key, wait.attempt, route, by), payload)
+
+    def _withdrawn(self, withdrawn: m.Withdrawn) -> None:
+        if (found := self._run.open_wait(withdrawn.wait)) is not None:
+            self._fail(*found, withdrawal_error(withdrawn), withdrawn.by)
+
+    def _fail(self, key: NodeKey, wait: Wait, error: ErrorInfo, by: str | None) -> None:
+        self._arrivals.add(f.WaitFailed(self._now_ms(), key, wait.attempt, error, by))
+
+    def _lost_attempt_answered(self, key: NodeKey, wait: Wait, answer: m.Answer) -> None:
+        assert answer.action is not None, "the answer was checked before it was posted"
+        fields = answer.fields or {}
+        fact, output = attention.answer(self._now_ms(), key, wait.attempt, answer.action, fields, answer.by)
+        payload = Payload()
+        if isinstance(fact, f.WaitAnswered):
+            payload = Payload(encode_payload(output), assigned(self._run.plan.nodes[key[1]], output))
+        self._arrivals.add(fact, payload)
+
+    async def _expired(self, expired: m.Expired) -> None:
+        if (found := self._run.open_wait(expired.wait)) is None:
+            return
+        key, wait = found
+        if wait.kind == "signal":
+            await self.match_signals()  # one that has come by now is taken, however late it is looked for
+        payload, error = Payload(), None
+        if wait.on_expire not in ("fail", "continue", "skip"):
+            output = {"action": wait.on_expire, "answered_by": None, "answered_at": expired.at_ms, "expired": True}
+            data = encode_payload(output)
+            error = await self._launcher.validate_output(key, data)
+            if error is None:
+                payload = Payload(data, assigned(self._run.plan.nodes[key[1]], output))
+        at_ms = max(self._now_ms(), wait.due_ms or 0)
+        self._arrivals.add(f.TimerFired(at_ms, key, wait.attempt, error), payload)
+
+    def _retry_wanted(self, text: str) -> None:
+        key = parse_key(self._run.plan, text)
+        if key in self._state.retries:
+            self._arrivals.add(f.RetryWanted(self._now_ms(), key, self._state.retries[key][0]))

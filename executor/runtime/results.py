@@ -1,0 +1,77 @@
+"""What comes in for a run: results, each a fact for the core with the payload that the core must not see, and what
+attempts log. Both wait here for the next turn of the run's loop."""
+
+from __future__ import annotations
+
+import asyncio
+from collections import deque
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from msgspec.structs import replace
+
+from compiler.keys import NodeKey
+from compiler.plan import Node
+from executor.blocks.base import Suspend
+from executor.core import facts as f
+from executor.runtime.attempt_log import Stream
+from executor.store.rows import CacheRow
+
+Log = tuple[NodeKey, int, str, Stream]  # the attempt of a node, a message of it
+
+
+@dataclass(slots=True)
+class Payload:
+    """What an outcome carries besides its route. `output` is encoded JSON. `cached`: to be stored for later runs."""
+
+    output: bytes | None = None
+    patches: list[list[Any]] = field(default_factory=list)
+    suspend: Suspend | None = None
+    response: Mapping[str, Any] | None = None
+    signal: tuple[int, str] | None = None  # (signal seq, wait id) that this answer uses up
+    cached: CacheRow | None = None
+    child: str | None = None  # the child run whose end this is
+
+
+@dataclass(slots=True)
+class Result:
+    fact: f.Fact
+    payload: Payload
+
+
+def assigned(node: Node, output: Any) -> list[list[Any]]:
+    """The patch of the variables that `assign` of this node makes of its output, if it has one."""
+    return [["set", node.policy.assign, output]] if node.policy.assign else []
+
+
+class Arrivals:
+    """Of one run while it is in memory, in order. `changed` is set when the loop has something to look at."""
+
+    __slots__ = ("changed", "logs", "results")
+
+    def __init__(self) -> None:
+        self.results: deque[Result] = deque()
+        self.logs: deque[Log] = deque()
+        self.changed = asyncio.Event()
+
+    def add(self, fact: f.Fact, payload: Payload | None = None) -> None:
+        self.results.append(Result(fact, payload or Payload()))
+        self.changed.set()
+
+    def add_first(self, fact: f.Fact) -> None:
+        """Before everything that is here: once it is acknowledged, nothing that ended meanwhile may start anything."""
+        self.results.appendleft(Result(fact, Payload()))
+        self.changed.set()
+
+    def add_log(self, log: Log) -> None:
+        self.logs.append(log)
+        self.changed.set()
+
+    def rekey(self, translate: Callable[[NodeKey], NodeKey]) -> None:
+        """The run follows another plan: what is here is about the same nodes, under the keys that they have there."""
+        for result in self.results:
+            fact: Any = result.fact
+            if hasattr(fact, "key"):
+                result.fact = replace(fact, key=translate(fact.key))
+        self.logs = deque((translate(key), attempt, text, stream) for key, attempt, text, stream in self.logs)
