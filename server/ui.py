@@ -7,6 +7,7 @@ policy: nothing but this server's own scripts, styles, fonts and connections.
 from __future__ import annotations
 
 from pathlib import Path
+from typing import NamedTuple
 
 import anyio.to_thread
 from starlette.datastructures import Headers
@@ -36,9 +37,20 @@ def page(folder: Path) -> Response:
     return FileResponse(folder / "index.html", headers=PAGE_HEADERS, media_type="text/html; charset=utf-8")
 
 
-def script(folder: Path | None, name: str) -> str | None:
-    """Address of the built script for a page made here; None without an interface."""
-    found = sorted((folder / "assets").glob(f"{name}-*.js")) if folder else []
+class Extras(NamedTuple):
+    """What the interface adds to the pages made here, which work without: addresses of a script and of a stylesheet."""
+
+    script: str | None = None
+    fonts: str | None = None
+
+
+def extras(folder: Path | None, name: str) -> Extras:
+    """The built script of this name, and the fonts. Nothing without an interface."""
+    return Extras(_asset(folder, f"{name}-*.js"), _asset(folder, "fonts-*.css")) if folder else Extras()
+
+
+def _asset(folder: Path, pattern: str) -> str | None:
+    found = sorted((folder / "assets").glob(pattern))
     return f"/assets/{found[0].name}" if found else None
 
 

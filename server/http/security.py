@@ -35,8 +35,8 @@ STOPPING_HINT = "Try again. The write may still have been done; the same Idempot
 ANY_BODY_PREFIXES = ("/callbacks/", "/hooks/")
 HTML_HEADERS = {
     "Content-Security-Policy": (
-        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; connect-src 'self'; "
-        "frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
+        "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data:; font-src 'self'; "
+        "connect-src 'self'; frame-ancestors 'none'; base-uri 'none'; form-action 'self'"
     ),
     "Referrer-Policy": "no-referrer",
     "X-Frame-Options": "DENY",

@@ -10,7 +10,9 @@ from typing import Any
 import orjson
 from starlette.responses import Response
 
-_VOID = frozenset({"input", "link", "meta", "br", "hr"})
+from server.ui import Extras
+
+_VOID = frozenset({"input", "link", "meta", "br", "hr", "img"})
 
 
 class Html(str):
@@ -51,10 +53,11 @@ def join(*children: Any) -> Html:
 
 
 def page(
-    title: str, *main: Any, status: int = 200, chrome: bool = True, live: bool = True, script: str | None = None
+    title: str, *main: Any, status: int = 200, chrome: bool = True, live: bool = True, extras: Extras | None = None
 ) -> Response:
-    """A whole document. `chrome`: with the header that leads home; `live`: with the script that keeps it fresh;
-    `script`: address of a module that adds to the page."""
+    """A whole document. `chrome`: with the header that leads home, else a sheet of its own, for people who come by a
+    link; `live`: with the script that keeps it fresh; `extras`: what the interface adds."""
+    script, fonts = extras or Extras()
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -62,15 +65,23 @@ def page(
         el("meta", name="color-scheme", content="light dark"),
         el("title", f"{title} · weft"),
         el("link", rel="icon", href="/static/favicon.svg", type="image/svg+xml"),
+        el("link", rel="stylesheet", href=fonts) if fonts else None,
         el("link", rel="stylesheet", href="/static/weft.css"),
         el("script", src="/static/live.js", defer=True) if live else None,
         el("script", src=script, type="module") if script else None,
     )
-    banner = el("header", el("a", "weft", href="/", class_="mark"), class_="banner") if chrome else None
-    body = el("body", banner, el("main", *main, class_=None if chrome else "narrow"))
+    banner = el("header", el("a", "weft", href="/", class_="mark"), class_="banner") if chrome else _letterhead()
+    body = el(
+        "body", banner, el("main", *main, class_=None if chrome else "sheet"), class_=None if chrome else "letter"
+    )
     return Response(
         "<!doctype html>\n" + el("html", head, body, lang="en"), status, media_type="text/html; charset=utf-8"
     )
+
+
+def _letterhead() -> Html:
+    mark = el("img", src="/static/favicon.svg", alt="", width=20, height=20)
+    return el("header", el("span", mark, "weft", class_="mark"), class_="letterhead")
 
 
 def moment(at_ms: int | None) -> Html:
@@ -92,7 +103,9 @@ def value_view(value: Any, depth: int = 0) -> Html:
         rows = [join(el("dt", str(name)), el("dd", value_view(item, depth + 1))) for name, item in value.items()]
         return el("dl", *rows, class_="value")
     if isinstance(value, list) and value and depth < 4:
-        return el("ol", *[el("li", value_view(item, depth + 1)) for item in value[:200]], class_="value")
+        if columns := _columns(value):
+            return _table(columns, value)
+        return el("ol", *[el("li", value_view(item, depth + 1)) for item in value[:ITEMS_MAX]], class_="value")
     if isinstance(value, str):
         return el("span", value, class_="text")
     if isinstance(value, bool):
@@ -100,6 +113,33 @@ def value_view(value: Any, depth: int = 0) -> Html:
     if value is None:
         return el("span", "None", class_="quiet")
     return el("code", as_json(value))
+
+
+COLUMNS_MAX = 6
+ITEMS_MAX = 200
+
+
+def _columns(rows: list[Any]) -> list[str]:
+    """The names that all rows share, in the order of the first; [] when a table would not hold them."""
+    if not all(isinstance(row, dict) and row for row in rows):
+        return []
+    columns = list(rows[0])
+    if len(rows) < 2 or len(columns) > COLUMNS_MAX or any(set(row) != set(columns) for row in rows):
+        return []
+    return [] if any(isinstance(item, (dict, list)) for row in rows for item in row.values()) else columns
+
+
+def _table(columns: list[str], rows: list[Any]) -> Html:
+    head = el("tr", *[el("th", str(name), scope="col") for name in columns])
+    body = [el("tr", *[el("td", value_view(row[name])) for name in columns]) for row in rows[:ITEMS_MAX]]
+    return el(
+        "div",
+        el("table", el("thead", head), el("tbody", *body)),
+        class_="scroll",
+        tabindex="0",
+        role="region",
+        aria_label="Table",
+    )
 
 
 def as_json(value: Any) -> str:

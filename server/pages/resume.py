@@ -10,6 +10,7 @@ from starlette.responses import Response
 from executor.views import WaitView
 from server.pages.forms import form_fields, schema_fields
 from server.pages.html import Html, el, join, moment, page, value_view
+from server.ui import Extras
 
 _LOST: dict[str | None, str] = {"retry": "Run it again", "done": "Mark as done", "fail": "Mark as failed"}
 
@@ -23,10 +24,10 @@ def ask(
     given: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
     error: str | None = None,
-    script: str | None = None,
+    extras: Extras | None = None,
 ) -> Response:
-    """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422). `script`: address
-    of what makes the form nicer; it works without."""
+    """The question. With `error` or `errors` the answer did not fit and what was typed is kept (422). `extras`: what
+    the interface adds; the page works without."""
     errors = errors or {}
     wrong = bool(errors or error)
     trouble = el("p", error or "Check the marked fields.", class_="notice err", role="alert") if wrong else None
@@ -43,37 +44,37 @@ def ask(
         el("div", *_buttons(wait), class_="actions"),
         method="post",
     )
-    until = el("p", "Expires ", moment(wait.expires_at_ms), ".", class_="quiet") if wait.expires_at_ms else None
     return page(
         _title(wait),
         el("p", wait.workflow, class_="eyebrow"),
         el("h1", _title(wait)),
+        _facts(wait),
         trouble,
         _asked(wait),
         form,
-        until,
+        el("p", "This link accepts one answer. Opening it changes nothing.", class_="quiet once"),
         status=422 if wrong else 200,
         chrome=False,
         live=False,
-        script=script,
+        extras=extras,
     )
 
 
-def thanks(wait: WaitView, action: str | None, script: str | None = None) -> Response:
+def thanks(wait: WaitView, action: str | None, extras: Extras | None = None) -> Response:
     answer = f"answer “{_words(action)}”" if action else "answer"
     said = f"Thank you. Your {answer} was recorded."
-    return _closed(wait, said, 200, script)
+    return _closed(wait, said, 200, extras)
 
 
-def closed(wait: WaitView, status: int, script: str | None = None) -> Response:
+def closed(wait: WaitView, status: int, extras: Extras | None = None) -> Response:
     """The wait is over: who answered and when, expired, or cancelled. Same page for a look (200) and a late press
     (409)."""
     if wait.status == "answered":
         who = f"answered by {wait.answered_by}" if wait.answered_by else "answered"
-        return _closed(wait, f"This was already {who}.", status, script)
+        return _closed(wait, f"This was already {who}.", status, extras)
     if wait.status == "expired":
-        return _closed(wait, "This question has expired.", status, script)
-    return _closed(wait, "This question was withdrawn because the run ended.", status, script)
+        return _closed(wait, "This question has expired.", status, extras)
+    return _closed(wait, "This question was withdrawn because the run ended.", status, extras)
 
 
 def unknown() -> Response:
@@ -87,7 +88,7 @@ def unknown() -> Response:
     )
 
 
-def _closed(wait: WaitView, said: str, status: int, script: str | None) -> Response:
+def _closed(wait: WaitView, said: str, status: int, extras: Extras | None) -> Response:
     answer = wait.response if isinstance(wait.response, dict) else None
     shown = {_label(wait.schema, name): value for name, value in (answer or {}).items() if name not in _SAID}
     if action := (answer or {}).get("action"):
@@ -100,13 +101,22 @@ def _closed(wait: WaitView, said: str, status: int, script: str | None) -> Respo
         _title(wait),
         el("p", wait.workflow, class_="eyebrow"),
         el("h1", _title(wait)),
-        el("p", said, class_="notice", role="status"),
+        el("p", said, class_="notice" if wait.status == "answered" else "notice off", role="status"),
         details,
         status=status,
         chrome=False,
         live=False,
-        script=script,
+        extras=extras,
     )
+
+
+def _facts(wait: WaitView) -> Html:
+    """Who asks, since when, until when."""
+    who = wait.workflow if wait.label == _title(wait) else f"{wait.workflow}, {wait.label}"
+    rows: list[tuple[str, Any]] = [("Asked by", who), ("Asked", moment(wait.opened_at_ms))]
+    if wait.expires_at_ms:
+        rows.append(("Expires", moment(wait.expires_at_ms)))
+    return el("dl", *[el("div", el("dt", name), el("dd", value)) for name, value in rows], class_="facts")
 
 
 def _label(schema: Any, name: str) -> str:
@@ -124,7 +134,9 @@ def _asked(wait: WaitView) -> Html:
     shown = request.get("show")
     return join(
         [el("p", text, class_="text") for text in texts],
-        el("section", value_view(shown), class_="card") if shown not in (None, {}, [], "") else None,
+        el("section", value_view(shown), class_="shown", aria_label="Details")
+        if shown not in (None, {}, [], "")
+        else None,
     )
 
 

@@ -35,8 +35,8 @@ async def show(call: Call) -> Response:
         wait = await _find(call)
     except NotFound:
         return pages.unknown()
-    script = _script(call)
-    return pages.ask(wait, script=script) if wait.status == "pending" else pages.closed(wait, 200, script)
+    extras = _extras(call)
+    return pages.ask(wait, extras=extras) if wait.status == "pending" else pages.closed(wait, 200, extras)
 
 
 async def show_json(call: Call) -> Response:
@@ -68,20 +68,20 @@ async def _answer_form(call: Call) -> Response:
         wait = await _find(call, answering=True)
     except NotFound:
         return pages.unknown()
-    given, script = _decode(await read_bytes(call.request, call.limits)), _script(call)
+    given, extras = _decode(await read_bytes(call.request, call.limits)), _extras(call)
     if wait.status != "pending":
-        return pages.closed(wait, 409, script)
+        return pages.closed(wait, 409, extras)
     fields, errors = read_form(wait.schema, given)
     if errors:
-        return pages.ask(wait, given=given, errors=errors, script=script)
+        return pages.ask(wait, given=given, errors=errors, extras=extras)
     action = given.get("action") or None
     try:
         taken = await call.engine.answer(token, fields, action, given.get("by", "").strip()[:200] or None)
     except AnswerInvalid as error:
-        return _ask_again(wait, given, error, script)
+        return _ask_again(wait, given, error, extras)
     except Conflict:
-        return pages.closed(await call.engine.waits.find(token), 409, script)
-    return pages.thanks(taken, action, script)
+        return pages.closed(await call.engine.waits.find(token), 409, extras)
+    return pages.thanks(taken, action, extras)
 
 
 async def _find(call: Call, answering: bool = False) -> WaitView:
@@ -97,7 +97,7 @@ async def _find(call: Call, answering: bool = False) -> WaitView:
     return wait
 
 
-def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, script: str | None) -> Response:
+def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
     """Put each message at the field its pointer names; what belongs to no field goes on top."""
     known = schema_fields(wait.schema)
     found = error.extra.get("errors") or [{"pointer": "", "message": error.message}]
@@ -109,13 +109,13 @@ def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, scri
             at_field.setdefault(name, one["message"])
         else:
             on_top.append(one["message"])
-    return pages.ask(wait, given=given, errors=at_field, error=" ".join(on_top) or None, script=script)
+    return pages.ask(wait, given=given, errors=at_field, error=" ".join(on_top) or None, extras=extras)
 
 
-def _script(call: Call) -> str | None:
-    """What the interface adds to these pages, if it was built: checks while somebody types, word of it when it is
-    over."""
-    return ui.script(call.request.app.state.interface, "resume")
+def _extras(call: Call) -> ui.Extras:
+    """What the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a notice
+    when the question was answered elsewhere."""
+    return ui.extras(call.request.app.state.interface, "resume")
 
 
 def _decode(data: bytes) -> dict[str, str]:

@@ -1,7 +1,6 @@
 // The start: styles, fonts, theme, router. `window.__app` lets browser tests look at the stores.
 
-import '@fontsource-variable/atkinson-hyperlegible-next'
-import '@fontsource-variable/jetbrains-mono'
+import './ui/fonts'
 import './ui/tokens.css'
 import './ui/base.css'
 import { StrictMode } from 'react'

@@ -1,6 +1,8 @@
 // Makes the page behind a resume link nicer where JavaScript runs: local times, fields checked while they are filled in, no double
 // answers, and word of it when somebody else was first or the connection is gone. The page works without all this.
 
+import './ui/fonts'
+
 const POLL_MS = 5000
 
 const form = document.querySelector<HTMLFormElement>('main form[method=post]')

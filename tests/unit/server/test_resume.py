@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import httpx
 import pytest
 
 from executor.engine import Engine
+from server.app import create_app
+from server.pages.html import value_view
+from server.settings import Settings
 
 HTML = {"accept": "text/html"}
 AS_JSON = {"accept": "application/json"}
@@ -31,6 +35,32 @@ async def test_the_page_asks(client: httpx.AsyncClient, link: str) -> None:
     assert 'value="approve"' in page.text and ">Reject</button>" in page.text
     assert "<script" not in page.text, "the page must not need one"
     assert '<form method="post">' in page.text and 'name="viewport"' in page.text
+
+
+async def test_the_page_says_who_asks_and_until_when(client: httpx.AsyncClient, link: str) -> None:
+    wait = (await client.get(link, headers=AS_JSON)).json()
+    page = await client.get(link, headers=HTML)
+    assert f"<dt>Asked by</dt><dd>{wait['workflow']}" in page.text
+    assert "<dt>Asked</dt><dd><time" in page.text
+    assert ("<dt>Expires</dt>" in page.text) is (wait["expires_at_ms"] is not None)
+    assert "one answer" in page.text
+
+
+async def test_the_page_has_the_fonts_of_the_interface(
+    settings: Settings, engine: Engine, link: str, tmp_path: Path
+) -> None:
+    """A stylesheet of this server, which the policy allows; the page is the same without."""
+    assets = tmp_path / "_web" / "assets"
+    assets.mkdir(parents=True)
+    (assets.parent / "index.html").write_text("<!doctype html>")
+    (assets / "fonts-abc.css").write_text("")
+    (assets / "resume-abc.js").write_text("")
+    app = create_app(settings, engine, assets.parent)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as client:
+        page = await client.get(link, headers=HTML)
+    assert '<link rel="stylesheet" href="/assets/fonts-abc.css">' in page.text
+    assert '<script src="/assets/resume-abc.js" type="module">' in page.text
+    assert "font-src 'self'" in page.headers["content-security-policy"] and "style=" not in page.text
 
 
 async def test_looking_changes_nothing(client: httpx.AsyncClient, link: str, engine: Engine) -> None:
@@ -160,3 +190,12 @@ async def test_links_work_without_the_servers_token(
 async def test_the_front_page_lists_open_questions(client: httpx.AsyncClient, link: str) -> None:
     front = await client.get("/")
     assert link in front.text and "Pay &lt;b&gt;now&lt;/b&gt;?" in front.text
+
+
+def test_rows_with_the_same_names_are_a_table() -> None:
+    shown = value_view([{"what": "Flight", "amount": 640}, {"amount": 600, "what": "<Hotel>"}])
+    assert '<th scope="col">what</th><th scope="col">amount</th>' in shown
+    assert shown.index("&lt;Hotel&gt;") < shown.index("600")
+    others: list[Any] = [[{"a": 1}], [{"a": 1}, {"b": 2}], [{"a": [1]}, {"a": [2]}], [1, 2], [{}, {}]]
+    for other in others:
+        assert "<table" not in value_view(other)
