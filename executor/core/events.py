@@ -226,3 +226,5 @@ Event = (
     | RunMigrated
     | NodeLog
 )
+# Recorded for readers: neither the state nor the values look at them.
+TELLS_ONLY: tuple[type[Struct], ...] = (RunForked, RunMigrated, NodeLog)

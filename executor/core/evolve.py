@@ -34,10 +34,10 @@ from typing import Any
 from compiler.keys import ROOT, NodeKey, Path
 from compiler.plan import Plan
 from executor.core.events import (
+    TELLS_ONLY,
     ErrorInfo,
     Event,
     NodeFailed,
-    NodeLog,
     NodeSkipped,
     NodeStarted,
     NodeSucceeded,
@@ -47,8 +47,6 @@ from executor.core.events import (
     RetryScheduled,
     RunCancelling,
     RunFinished,
-    RunForked,
-    RunMigrated,
     RunParked,
     RunStarted,
     ScopesOpened,
@@ -292,9 +290,7 @@ def _wait_closed(plan: Plan, state: State, event: WaitClosed, pruned: Pruned) ->
         _drained_one(plan, state, event.key[0], pruned)
 
 
-def _tells_only(
-    plan: Plan, state: State, event: VariablesPatched | RunForked | RunMigrated | NodeLog, pruned: Pruned
-) -> None:
+def _tells_only(plan: Plan, state: State, event: Event, pruned: Pruned) -> None:
     """Kept for readers and for the values; control flow does not look at it."""
 
 
@@ -521,7 +517,5 @@ _APPLY: dict[type, Callable[[Plan, State, Any, Pruned], None]] = {
     WaitOpened: _wait_opened,
     WaitClosed: _wait_closed,
     VariablesPatched: _tells_only,
-    RunForked: _tells_only,
-    RunMigrated: _tells_only,
-    NodeLog: _tells_only,
+    **dict.fromkeys(TELLS_ONLY, _tells_only),
 }

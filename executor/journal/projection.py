@@ -4,8 +4,8 @@ This is the only meaning. Views, comparison, the doctor, the command line and th
 the editor has the same fold in TypeScript (`web/src/state/run/fold.ts`), and both are tested against the streams in
 `tests/vectors`. What an event means for what runs next is another question: `executor.core.evolve`.
 
-A new event type that only tells something needs nothing here but a place in `ASIDE`. One that changes a node has a
-line in `meaning`.
+A new event type that only tells something (`events.TELLS_ONLY`) needs nothing here. One that changes a node has a line
+in `meaning`.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct, field
 
+from executor.core.events import TELLS_ONLY
 from executor.core.evolve import LOST
 from executor.journal.codec import data_of
 from executor.store.rows import Record
@@ -26,7 +27,7 @@ Status = Literal[
 ]  # fmt: skip
 OPEN: frozenset[str] = frozenset({"running", "retrying", "waiting", "needs_attention"})
 # They say nothing about where a run went: how often it slept, what was logged, where it came from.
-ASIDE = frozenset({"run.parked", "node.log", "run.forked", "run.migrated", "retry.hastened"})
+ASIDE = frozenset({"run.parked", "retry.hastened"} | {str(cls.__struct_config__.tag) for cls in TELLS_ONLY})
 
 Data = Mapping[str, Any]
 

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import os
+import re
 import subprocess
 from pathlib import Path
+from typing import get_args
 
 import pytest
 
+from executor.core.events import Event
 from tests.support.node import find_node
 
 WEB = Path(__file__).parents[2] / "web"
@@ -27,6 +30,12 @@ def node() -> str:
 @pytest.mark.parametrize("project", ["tsconfig.json", "tsconfig.test.json"])
 def test_types(node: str, project: str) -> None:
     run([node, "node_modules/typescript/bin/tsc", "-p", project], node)
+
+
+def test_the_editor_listens_to_every_type_of_event() -> None:
+    """A browser hears only the named events that it asks for."""
+    listed = (WEB / "src/net/types.ts").read_text().partition("EVENT_TYPES = [")[2].partition("]")[0]
+    assert set(re.findall(r"'([\w.]+)'", listed)) == {str(cls.__struct_config__.tag) for cls in get_args(Event)}
 
 
 def test_units(node: str) -> None:

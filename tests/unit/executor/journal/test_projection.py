@@ -38,7 +38,7 @@ DATA: dict[str, Any] = {
 
 
 def test_every_type_of_event_means_something_or_only_tells() -> None:
-    """A type that is in neither list was forgotten: add it to `meaning`, to `ASIDE`, or here."""
+    """A type that is in neither list was forgotten: add it to `meaning`, to `events.TELLS_ONLY`, or here."""
     types = {str(cls.__struct_config__.tag) for cls in get_args(Event)}
     changes_a_node = {type for type in types if meaning(type, DATA) is not None}
     about_the_course = {"run.started", "run.cancelling", "run.finished", "scope.opened", "variables.patched"}
