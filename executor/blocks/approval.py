@@ -34,7 +34,7 @@ _PARAMS: dict[str, Any] = {
         "actions": {
             "type": "array",
             "title": "Buttons",
-            "description": "Buttons the approver sees. Each is a branch. One without a connection continues on out.",
+            "description": "Buttons the approver sees. Each one is a branch.",
             "items": {"type": "string", "pattern": HANDLE_PATTERN, "not": {"enum": ["out", "error"]}},
             "uniqueItems": True,
             "maxItems": 20,
@@ -51,8 +51,8 @@ _PARAMS: dict[str, Any] = {
         "fail_on": {
             "type": "array",
             "title": "Fail on",
-            "description": "Buttons that make the block fail instead of continuing. Connect its error handle to catch "
-            "the failure; otherwise the run fails.",
+            "description": "Buttons that make the block fail. Connect On error to handle the failure; otherwise the "
+            "run fails.",
             "items": {"type": "string"},
             "uniqueItems": True,
             "maxItems": 20,

@@ -55,7 +55,7 @@ _SEND: dict[str, Any] = {
         },
     },
     "title": "Send the callback URL",
-    "description": 'A request that carries callback_url: {"url", "method", "headers", "body"}. Leave empty to send '
+    "description": 'A request that contains callback_url: {"url", "method", "headers", "body"}. Leave empty to send '
     "nothing; the URL is shown in the list of waits.",
     "x-ui": {"order": 2, "widget": "json", "rows": 8},
 }

@@ -17,7 +17,7 @@ _PARAMS: dict[str, Any] = {
         "cases": {
             "type": "array",
             "title": "Cases",
-            "description": "Checked in order. The run continues on the first case that is true.",
+            "description": "Checked from top to bottom. The run takes the first case that is true.",
             "minItems": 1,
             "maxItems": 100,
             "x-ui": {"order": 1, "widget": "list", "handles": "id"},

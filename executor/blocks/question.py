@@ -29,7 +29,7 @@ QUESTION: dict[str, Any] = {
     "fields": {
         "type": "object",
         "title": "Form fields",
-        "description": "Fields to fill in, as a JSON Schema of an object.",
+        "description": "Fields of the form.",
         "x-ui": {"order": 4, "widget": "schema"},
     },
 }

@@ -88,12 +88,12 @@ def form_schema(fields: Any) -> dict[str, Any] | None:
     if not fields:
         return None
     if not isinstance(fields, dict):
-        raise invalid("fields must be a JSON Schema of an object")
+        raise invalid('fields must be a JSON Schema of type "object"')
     schema = {"type": "object", **fields}
     kinds = schema["type"]
     if "object" not in (kinds if isinstance(kinds, list) else (kinds,)):
         raise invalid(
-            f"fields must be a JSON Schema of an object, but its type is {str(kinds)[:80]!r}",
+            f'fields must be a JSON Schema of type "object", but its type is {str(kinds)[:80]!r}',
             hint='such as {"properties": {"note": {"type": "string"}}}',
         )
     problem = schema_error(orjson.dumps(schema))

@@ -143,7 +143,7 @@ def signal_lines(signals: Sequence[Json]) -> list[str]:
 def _asked(wait: Json) -> str:
     actions = f"  [{', '.join(wait['actions'])}]" if wait.get("actions") else ""
     left_s = ((wait.get("expires_at_ms") or 0) - wait.get("opened_at_ms", 0)) / 1000 - wait["age_s"]
-    until = f"  expires in {age(left_s).removesuffix(' ago')}" if wait.get("expires_at_ms") else ""
+    until = f"  expires in {left(left_s)}" if wait.get("expires_at_ms") else ""
     return plain(question(wait)) + plain(actions) + until
 
 
@@ -212,6 +212,14 @@ def age(seconds: float) -> str:
         if seconds >= size:
             return f"{int(seconds // size)} {unit} ago"
     return f"{max(0, int(seconds))} s ago"
+
+
+def left(seconds: float) -> str:
+    """Rounded to one unit, as in the editor: 7 days just begun are `7 d`."""
+    for unit, size in (("d", 86_400), ("h", 3_600), ("min", 60)):
+        if seconds >= size * 1.5:
+            return f"{round(seconds / size)} {unit}"
+    return f"{max(0, round(seconds))} s"
 
 
 def short(value: Any) -> str:

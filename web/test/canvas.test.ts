@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { containerAt, freeHandle, targetAt } from '../src/canvas/connect'
-import { fitted } from '../src/canvas/fitting'
+import { fitted, zoomFor } from '../src/canvas/fitting'
 import { deriver } from '../src/canvas/flow'
 import { along } from '../src/canvas/path'
 import { presetOf } from '../src/canvas/presets'
@@ -137,4 +137,12 @@ test('what waits for a run it started knows which', () => {
     { ...base, seq: 3, type: 'wait.closed', data: { outcome: 'fired' } },
   ])
   assert.equal(view.nodes.get('sub')!.wait!.child, 'c1')
+})
+
+test('two blocks are shown together by moving, then by a smaller zoom, and not at all when that would be too small', () => {
+  const room = { width: 1000, height: 600 }
+  assert.equal(zoomFor(room, { x: 0, y: 0, width: 900, height: 100 }, 1, 0.75), 1)
+  assert.equal(zoomFor(room, { x: 0, y: 0, width: 1154, height: 100 }, 1, 0.75), 0.8)
+  assert.equal(zoomFor(room, { x: 0, y: 0, width: 4000, height: 100 }, 1, 0.75), null)
+  assert.equal(zoomFor(room, { x: 0, y: 0, width: 900, height: 100 }, 0.5, 0.75), 0.5)
 })

@@ -1,8 +1,9 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { describe, placeOf } from '../src/panels/events/describe'
+import { describe, nodeText, placeOf } from '../src/panels/events/describe'
 import { BIN_ABOVE, heightOf, PAD_X, seqAt, tapeLayout, xOf } from '../src/panels/tape/layout'
 import { readMoment } from '../src/panels/tape/moment'
+import { paint, type Colours } from '../src/panels/tape/paint'
 import { clockText, durationText, IDLE_MS, roughly, timeScale } from '../src/panels/tape/time'
 import type { Document, WireEvent } from '../src/net/types'
 import { random, recorded, RUNS } from './help'
@@ -102,9 +103,17 @@ test('an event names branches by their titles, iterations by their number', () =
   assert.equal(said('run.parked', 'which', {}), 'Run paused')
 })
 
+test('a node key in words', () => {
+  const doc = { format: 'weft/1', edges: [], blocks: { send: { type: 'email', name: 'Send' }, review: { type: 'loop', name: 'Review' }, fan: { type: 'parallel', name: 'Fan' } } } as Document
+  assert.equal(nodeText('send@review#5/fan[2]', doc), 'Send in branch 3 of Fan, iteration 6 of Review')
+  assert.equal(nodeText('review:end', doc), 'Review')
+})
+
 test('times in words', () => {
   assert.deepEqual([0, 999, 1000, 41_230, 60_000, 200_000, 7_500_000, 100_000_000].map(durationText), ['0 ms', '999 ms', '1.0 s', '41.2 s', '1 min', '3 min 20 s', '2 h 5 min', '1 d 3 h'])
-  assert.deepEqual([3000, 185_000, 7_300_000, 300_000_000].map(roughly), ['3 s', '3 min', '2 h', '3 d'])
+  assert.deepEqual([3000, 85_000, 185_000, 7_300_000, 300_000_000].map(roughly), ['3 s', '85 s', '3 min', '2 h', '3 d'])
+  const week = 7 * 86_400_000
+  assert.deepEqual([week, week - 1, week - 5000, week - 3_600_000].map(roughly), ['7 d', '7 d', '7 d', '7 d'])
   assert.deepEqual([41_208, 3_723_000].map(clockText), ['00:41.208', '1:02:03'])
 })
 
@@ -127,4 +136,22 @@ test('places are counted from 1, inner ones first', () => {
 test('a moment is read from an address, and nonsense is ignored', () => {
   assert.deepEqual(readMoment(new URLSearchParams('seq=79&block=score&iter=review:6,teams:1')), { seq: 79, block: 'score', iter: { review: 6, teams: 1 } })
   assert.deepEqual(readMoment(new URLSearchParams('seq=x&iter=a:-1,:3,b')), { seq: null, block: null, iter: {} })
+})
+
+/** What is written below the line of a Tape. */
+function writtenBelow(times: readonly number[]): string[] {
+  const events = log(times)
+  const layout = tapeLayout(events, 1400, 'order', 0)
+  const texts: string[] = []
+  const ctx = new Proxy({}, {
+    get: (_, name) => (name === 'measureText' ? (text: string) => ({ width: text.length * 6 }) : (text: unknown, _x: number, y: number) => void (name === 'fillText' && y > 50 && texts.push(String(text)))),
+    set: () => true,
+  }) as CanvasRenderingContext2D
+  paint(ctx, { layout, log: events, seq: 0, live: true, hover: null, block: null, strip: false, idleMs: 0 }, {} as Colours)
+  return texts
+}
+
+test('a moment that events share is written once below the Tape', () => {
+  const texts = writtenBelow([797, 804, 804, 804, 804, 804, 807, 807, 809].map((ms) => 1_700_000_000_000 + ms))
+  assert.deepEqual(texts.map((text) => text.slice(-3)).sort(), ['797', '804', '807', '809'])
 })

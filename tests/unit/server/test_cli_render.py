@@ -15,6 +15,7 @@ from server.cli.render import (
     event_detail,
     event_line,
     inbox_lines,
+    left,
     run_lines,
     short,
     signal_lines,
@@ -121,6 +122,19 @@ def test_signals_say_what_took_them() -> None:
     assert signal_lines([signal, kept]) == [
         '   1  paid of o-1  received by go!1  {"eur": 5}',
         "  12  paid  kept  null",
+    ]
+
+
+def test_what_is_left_is_rounded() -> None:
+    week = 7 * 86_400
+    assert [left(each) for each in (week, week - 5, 7_300, 185, 85, 0.2, -3)] == [
+        "7 d",
+        "7 d",
+        "2 h",
+        "3 min",
+        "85 s",
+        "0 s",
+        "0 s",
     ]
 
 

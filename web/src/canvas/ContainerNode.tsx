@@ -107,7 +107,7 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
     { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has started.' : null, onSelect: () => setIter(id, slow) },
     'line',
     ...near.map((at): MenuEntry => ({
-      label: [`${word === 'branch' ? 'Branch' : 'Iteration'} ${at + 1}`, textOf(at)].filter(Boolean).join(': '), icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued', onSelect: () => setIter(id, at),
+      label: [`${capital(word)} ${at + 1}`, textOf(at)].filter(Boolean).join(': '), icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued', onSelect: () => setIter(id, at),
     })),
     ...(opened > LISTED ? ['line' as const, { label: `Go to ${word}`, icon: 'search' as const, onSelect: () => setTyping(true) }] : []),
   ]
@@ -120,7 +120,7 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
         </button>
       ) : null}
       <button
-        type="button" className="stepper__turn" data-testid={`iter-${id}-prev`} aria-label={`Previous ${word}`} title={`Previous ${word}`} aria-disabled={index <= 0 || undefined}
+        type="button" className="stepper__turn" data-testid={`iter-${id}-prev`} aria-label={`Previous ${word}`} title={index > 0 ? `Previous ${word}` : `This is the first ${word}`} aria-disabled={index <= 0 || undefined}
         onClick={() => index > 0 && stepIteration(id, -1)}
       >
         <Icon name="back" size={14} />
@@ -150,7 +150,7 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
         <Bar rounds={rounds} />
       </button>
       <button
-        type="button" className="stepper__turn" data-testid={`iter-${id}-next`} aria-label={`Next ${word}`} title={`Next ${word}`} aria-disabled={index >= opened - 1 || undefined}
+        type="button" className="stepper__turn" data-testid={`iter-${id}-next`} aria-label={`Next ${word}`} title={index < opened - 1 ? `Next ${word}` : opened < count ? `${capital(word)} ${opened + 1} has not started` : `This is the last ${word}`} aria-disabled={index >= opened - 1 || undefined}
         onClick={() => index < opened - 1 && stepIteration(id, 1)}
       >
         <Icon name="chevron" size={14} />
@@ -159,6 +159,8 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
     </div>
   )
 }
+
+const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)
 
 /** How many have ended well, failed, are running. */
 function Bar({ rounds }: { rounds: Rounds }): ReactElement {

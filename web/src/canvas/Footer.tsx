@@ -4,6 +4,7 @@
 import type { ReactElement } from 'react'
 import type { Block, BlockSpec } from '../net/types'
 import { shortId } from '../panels/tape/Drawer'
+import { roughly } from '../panels/tape/time'
 import { useClock } from '../panels/tape/useClock'
 import { Link } from '../routes'
 import type { OpenWait } from '../state/run'
@@ -71,7 +72,7 @@ function Waiting({ wait }: { wait: OpenWait }): ReactElement {
   const what = { approval: 'an answer', form: 'an answer', timer: 'its due time', signal: `signal “${wait.title}”`, webhook: 'a request', child: 'another run', attention: 'your decision' }[wait.kind]
   return (
     <p className="foot foot--wait">
-      {timed ? <>Continues <In at={wait.dueAt!} /></> : <>Waiting for {what} · {spanText(now - wait.openedAt)}</>}
+      {timed ? <>Continues <In at={wait.dueAt!} /></> : <>Waiting for {what} · {roughly(now - wait.openedAt)}</>}
       {!timed && wait.dueAt !== null ? <>, expires <In at={wait.dueAt} /></> : null}
     </p>
   )
@@ -80,15 +81,7 @@ function Waiting({ wait }: { wait: OpenWait }): ReactElement {
 /** "in 4 s"; counts down. */
 function In({ at }: { at: number }): ReactElement {
   const now = useClock(500)
-  return <>in {spanText(Math.max(0, at - now))}</>
-}
-
-function spanText(ms: number): string {
-  const s = Math.max(0, Math.round(ms / 1000))
-  if (s < 90) return `${s} s`
-  if (s < 90 * 60) return `${Math.round(s / 60)} min`
-  if (s < 36 * 3600) return `${Math.round(s / 3600)} h`
-  return `${Math.round(s / 86_400)} d`
+  return <>in {roughly(Math.max(0, at - now))}</>
 }
 
 const TICKER_CHARS = 88

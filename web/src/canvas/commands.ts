@@ -227,13 +227,25 @@ function selectReach(mode: CanvasMode, reach: typeof upstreamOf, word: string): 
 
 /** The iteration of the selected container, or of the one around the selected block. */
 function turn(mode: CanvasMode, by: 1 | -1): boolean {
-  const doc = runStore.get().doc ?? shownDoc(mode)
-  const id = onlyBlock()
-  const { view } = runStore.get()
-  const container = id === null ? undefined : [id, ...chainOf(doc, id)].find((each) => view.shape.kinds.has(each))
+  const container = turned(mode)
   if (container === undefined) return false
   stepIteration(container, by)
   return true
+}
+
+function turned(mode: CanvasMode): string | undefined {
+  const { view, doc } = runStore.get()
+  const id = onlyBlock()
+  return id === null ? undefined : [id, ...chainOf(doc ?? shownDoc(mode), id)].find((each) => view.shape.kinds.has(each))
+}
+
+/** Has that iteration started? */
+export function canTurn(mode: CanvasMode, by: 1 | -1): boolean {
+  const { view, doc } = runStore.get()
+  const container = turned(mode)
+  if (container === undefined || !doc) return false
+  const { scopes, index } = scopesAt(view, doc, container, uiStore.get().iter)
+  return !!scopes[index + by]
 }
 
 export function stepIteration(container: string, by: 1 | -1): void {

@@ -17,7 +17,7 @@ import { labelWidth, titleOf } from './layout/routes'
 import { presetOf } from './presets'
 import { freePlace, roomAround, type Box } from './room'
 import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from './size'
-import { focusNode, herePoint, pointerOnScreen, reveal, toCanvas } from './view'
+import { focusNode, herePoint, pointerOnScreen, reveal, revealAdded, toCanvas } from './view'
 
 /** What is being changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */
 export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>({ rename: null, note: null, tidying: false })
@@ -71,10 +71,21 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   }
   dispatch({ type: 'batch', label: `add “${name}”`, commands })
   select({ blocks: [id] })
-  reveal(absoluteAt(docStore.get().doc, id), size)
+  showAdded(id, size, from?.source)
   focusNode(id)
   announce(from ? `${name} added after ${nameOf(doc, from.source)}` : `${name} added`)
   return id
+}
+
+/** Bring a new block into view, beside the block it follows. */
+function showAdded(id: string, size: Point, before: string | undefined): void {
+  const { doc } = docStore.get()
+  const at = absoluteAt(doc, id)
+  const block = before === undefined ? undefined : doc.blocks[before]
+  if (!block) return reveal(at, size)
+  const [x, y] = absoluteAt(doc, before!)
+  const [width, height] = sizeOf(block, specsOf().get(block.type))
+  revealAdded(at, size, { x, y, width, height })
 }
 
 /** What a new block follows when nothing else is said: the one selected block, by its first free handle (an empty container is

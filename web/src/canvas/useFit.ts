@@ -10,7 +10,7 @@ import { fitted, type Viewport } from './fitting'
 import type { FlowLine, FlowNode } from './flow'
 import { READABLE, WHOLE, ZOOM_MIN } from './lod'
 import { sizeOf } from './size'
-import { reveal } from './view'
+import { forgetAdded, reveal } from './view'
 
 const SETTLE_MS = 60
 
@@ -80,7 +80,10 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
         if (block && (smaller || still.current)) reveal(absoluteAt(shown.current.doc, selected!), sizeOf(block, shown.current.specs.get(block.type)))
       }, SETTLE_MS)
     })
-    const pressed = (): void => fit.current?.moved()
+    const pressed = (): void => {
+      forgetAdded()
+      fit.current?.moved()
+    }
     seen.observe(canvas)
     canvas.addEventListener('pointerdown', pressed)
     return () => {

@@ -5,6 +5,8 @@ import type { Point } from '../net/types'
 import { reducedMotion } from '../a11y'
 import { isTextField } from '../keys'
 import { pickerStore } from '../panels/palette/picker'
+import { MARGIN, zoomFor, type Box } from './fitting'
+import { WHOLE } from './lod'
 
 export interface Eye {
   toCanvas(screen: { x: number; y: number }): Point
@@ -61,8 +63,39 @@ export function zoomBy(factor: number): void {
   if (eye) zoomTo(eye.zoom() * factor)
 }
 
+/** A block that was just added and what stands before it, until something else is looked at. */
+let added: { at: Point; size: Point; before: Box } | null = null
+
+/** The same for a block that was just added: what stands before it stays whole. The view is moved if that is enough, and zoomed out
+ * only as far as names can still be read; without room for both, the new block alone is shown. */
+export function revealAdded(at: Point, size: Point, before: Box): void {
+  if (!eye) return
+  added = { at, size, before }
+  const [x, y] = [Math.min(at[0], before.x), Math.min(at[1], before.y)]
+  const [width, height] = [Math.max(at[0] + size[0], before.x + before.width) - x, Math.max(at[1] + size[1], before.y + before.height) - y]
+  const zoom = zoomFor(eye.box(), { x, y, width, height }, eye.zoom(), WHOLE)
+  if (zoom === null) show(at, size)
+  else if (zoom === eye.zoom()) show([x, y], [width, height])
+  else eye.center([x + width / 2, y + height / 2], zoom, reducedMotion() ? 0 : 180)
+}
+
+/** The view was moved by hand. */
+export function forgetAdded(): void {
+  added = null
+}
+
 /** Move the view just so far that a box is seen; nothing moves when it is seen already. `at` and `size` in canvas pixels. */
 export function reveal(at: Point, size: Point): void {
+  // A panel opens for what was just added and takes some of its room.
+  const again = added
+  added = null
+  if (again && same(again.at, at) && same(again.size, size)) revealAdded(at, size, again.before)
+  else show(at, size)
+}
+
+const same = (a: Point, b: Point): boolean => a[0] === b[0] && a[1] === b[1]
+
+function show(at: Point, size: Point): void {
   if (!eye) return
   const box = eye.box()
   const [left, top] = eye.toCanvas({ x: box.left, y: box.top })
@@ -71,8 +104,6 @@ export function reveal(at: Point, size: Point): void {
   const dy = shift(at[1], size[1], top, bottom)
   if (dx || dy) eye.center([(left + right) / 2 + dx, (top + bottom) / 2 + dy], eye.zoom(), reducedMotion() ? 0 : 180)
 }
-
-const MARGIN = 48
 
 function shift(at: number, size: number, from: number, to: number): number {
   const margin = Math.min(MARGIN, (to - from) / 8)

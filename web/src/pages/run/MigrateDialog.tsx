@@ -1,8 +1,11 @@
-// An open run goes on with another version of its workflow, when what it has done fits that version.
+// Moves an open run to another version of its workflow, when what it has done fits that version.
 
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { RunView } from '../../net/types'
+import { nodeText } from '../../panels/events/describe'
+import { runStore } from '../../state/live'
+import { useSelect } from '../../state/store'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
@@ -19,8 +22,9 @@ interface Misfit {
 export function MigrateDialog({ run, version, onClose }: { run: RunView; version: number; onClose: () => void }): ReactElement {
   const newest = useData(async () => (await api.workflow(run.workflow)).newest, [run.workflow])
   const [chosen, setChosen] = useState<number | null>(null)
-  const [trouble, setTrouble] = useState<{ message: string; hint: string; misfits: readonly Misfit[] } | null>(null)
+  const [trouble, setTrouble] = useState<{ version: number; message: string; hint: string; misfits: readonly Misfit[] } | null>(null)
   const [busy, setBusy] = useState(false)
+  const doc = useSelect(runStore, (s) => s.doc)
   const to = chosen ?? newest.value
   const others = Array.from({ length: Math.min(newest.value ?? 0, LISTED) }, (_, i) => newest.value! - i).filter((each) => each !== version)
   const go = async (): Promise<void> => {
@@ -32,7 +36,7 @@ export function MigrateDialog({ run, version, onClose }: { run: RunView; version
       toast(moved ? `The run now uses version ${to}.` : `The run moves to version ${to} when its worker confirms it.`, moved ? 'ok' : 'wait')
       onClose()
     } catch (error) {
-      setTrouble({ message: messageOf(error), hint: error instanceof ApiError ? error.hint : '', misfits: error instanceof ApiError ? misfitsOf(error.problem.conflicts) : [] })
+      setTrouble({ version: to, message: messageOf(error), hint: error instanceof ApiError ? error.hint : '', misfits: error instanceof ApiError ? misfitsOf(error.problem.conflicts) : [] })
     } finally {
       setBusy(false)
     }
@@ -57,8 +61,8 @@ export function MigrateDialog({ run, version, onClose }: { run: RunView; version
         {newest.error ? <p className="notice" data-tone="err" role="alert">{newest.error.message}</p> : null}
         {trouble ? (
           <div className="notice" data-tone="err" role="alert">
-            <span>{trouble.message} {trouble.hint}</span>
-            {trouble.misfits.length > 1 ? <ul>{trouble.misfits.map((each, i) => <li key={i}>{each.node ? <code>{each.node}</code> : null} {each.why}</li>)}</ul> : null}
+            <span>{trouble.misfits.length ? `This run does not fit version ${trouble.version}.` : trouble.message} {trouble.hint}</span>
+            {trouble.misfits.length ? <ul>{trouble.misfits.map((each, i) => <li key={i}>{each.node ? <><b>{nodeText(each.node, doc)}</b>: </> : null}{each.why}</li>)}</ul> : null}
           </div>
         ) : null}
       </div>

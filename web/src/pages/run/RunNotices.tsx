@@ -10,7 +10,7 @@ import { nameOf } from '../../state/document'
 import { shallow, useSelect } from '../../state/store'
 import { goToFirstError, selectNode } from '../../panels/trace/jump'
 import { placeOf } from '../../panels/events/describe'
-import { durationText, timeOfDay } from '../../panels/tape/time'
+import { roughly, timeOfDay } from '../../panels/tape/time'
 import { useClock } from '../../panels/tape/useClock'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
@@ -85,7 +85,7 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
   const now = useClock(1000)
   const left = wait.dueAt === null ? null : Math.max(0, wait.dueAt - now)
   const asks = view ? titleOf(view) : wait.title
-  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${leftText(left)}` : `, expires in ${leftText(left)}`
+  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${roughly(left)}` : `, expires in ${roughly(left)}`
   return (
     <div className="runnote" data-tone="wait" data-testid={`runwait-${wait.key}`}>
       <Icon name="waiting" />
@@ -150,9 +150,6 @@ function useWaitViews(): ReadonlyMap<string, WaitView> {
   }, [id, keys, over])
   return views
 }
-
-/** Whole seconds: they are counted down. */
-const leftText = (ms: number): string => (ms < 60_000 ? `${Math.ceil(ms / 1000)} s` : durationText(Math.ceil(ms / 1000) * 1000))
 
 const pathOf = (key: string): string => (key.includes('@') ? key.slice(key.indexOf('@') + 1) : '')
 

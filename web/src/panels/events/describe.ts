@@ -58,6 +58,14 @@ export function placeOf(path: string, doc: Document | null): string {
     .join(', ')
 }
 
+/** A node key in words: "Send in iteration 6 of Review". */
+export function nodeText(key: string, doc: Document | null): string {
+  const [node = '', path = ''] = key.split('@', 2)
+  const block = node.replace(/:(start|end)$/, '')
+  const where = placeOf(path, doc)
+  return `${doc ? nameOf(doc, block) : block}${where ? ` in ${where}` : ''}`
+}
+
 function happened(event: WireEvent, doc: Document | null): string {
   const { data, type } = event
   const name = event.block === null ? '' : doc ? nameOf(doc, event.block) : event.block

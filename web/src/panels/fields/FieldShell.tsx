@@ -1,6 +1,6 @@
 // What stands around every control: its name, whether it is required, what it is for, and what is wrong with it.
 
-import { useId, type ReactElement, type ReactNode } from 'react'
+import { useId, useLayoutEffect, useRef, type ReactElement, type ReactNode } from 'react'
 import type { Diagnostic } from '../../net/types'
 import { Icon } from '../../ui/icons'
 import { findingsAt, useFieldScope } from './scope'
@@ -34,6 +34,13 @@ export function FieldShell({ label, description, required, pointer, below = true
   const findings = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
   const isWrong = !!error || findings.some((each) => each.severity === 'error')
   const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : ''].filter(Boolean).join(' ')
+  // What was found has the place of the description, or a line that is kept free for it. Where it needed more, that room stays: what
+  // stands below does not move during typing.
+  const under = useRef<HTMLDivElement>(null)
+  const tallest = useRef(0)
+  useLayoutEffect(() => {
+    if (under.current) tallest.current = Math.max(tallest.current, under.current.offsetHeight)
+  })
   const ids: FieldIds = { control: `${id}-control`, label: `${id}-label`, describedBy: described || undefined, invalid: isWrong }
   return (
     <div className="fld" data-invalid={isWrong || undefined} role={group ? 'group' : undefined} aria-labelledby={group ? ids.label : undefined}>
@@ -43,13 +50,15 @@ export function FieldShell({ label, description, required, pointer, below = true
         {tools ? <span className="fld__tools">{tools}</span> : null}
       </div>
       {children(ids)}
-      {error || findings.length ? (
-        <div id={`${id}-found`}>
-          {error ? <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{error}</span></p> : null}
-          <Findings findings={findings} />
-        </div>
-      ) : null}
-      {description ? <p className="fld__about" id={`${id}-about`}>{description}</p> : null}
+      <div ref={under} className="fld__below" style={{ minHeight: tallest.current || undefined }}>
+        {description ? <p className="fld__about" id={`${id}-about`}>{description}</p> : null}
+        {error || findings.length ? (
+          <div className="fld__found" id={`${id}-found`}>
+            {error ? <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{error}</span></p> : null}
+            <Findings findings={findings} />
+          </div>
+        ) : null}
+      </div>
     </div>
   )
 }

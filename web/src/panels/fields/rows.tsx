@@ -1,6 +1,7 @@
 // What lists of rows share: buttons to move and take away a row, a text that is committed when it is left, an add button.
 
 import { useState, type ReactElement } from 'react'
+import { flushSync } from 'react-dom'
 import { Button } from '../../ui/Button'
 import { useFieldScope } from './scope'
 
@@ -22,13 +23,13 @@ export function RowTools({ at, count, name, onMove, onRemove }: {
   )
 }
 
-/** Put the keyboard into a field that is about to be drawn, with its text selected: what is typed replaces it. */
+/** Put the keyboard into a field that was just added, with its text selected: what is typed replaces it. Drawn and focused before
+ * the next event, so that no letter is lost. */
 export function focusField(testId: string): void {
-  requestAnimationFrame(() => requestAnimationFrame(() => {
-    const field = document.querySelector<HTMLElement>(`[data-testid="${CSS.escape(testId)}"]`)
-    field?.focus()
-    if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) field.select()
-  }))
+  flushSync(() => undefined)
+  const field = document.querySelector<HTMLElement>(`[data-testid="${CSS.escape(testId)}"]`)
+  field?.focus()
+  if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) field.select()
 }
 
 export function AddRow({ children, onClick, testId }: { children: string; onClick: () => void; testId?: string }): ReactElement | null {

@@ -14,7 +14,7 @@ import { Icon, iconOf } from '../../ui/icons'
 import { Status } from '../../ui/status'
 import { CommitInput } from '../fields/rows'
 import { useFieldScope } from '../fields/scope'
-import { durationText } from '../tape/time'
+import { durationText, roughly } from '../tape/time'
 import { useClock } from '../tape/useClock'
 
 export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | undefined; hasRun: boolean }): ReactElement {
@@ -55,7 +55,7 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
   const path = parsePath(pathFor(view, doc, id, iter))
   const attempts = node ? Math.max(node.attempt, 1) : 0
   const most = doc.blocks[id]?.policy?.retry?.max_attempts
-  const due = node?.dueAt && node.dueAt > now ? durationText(node.dueAt - now) : null
+  const due = node?.dueAt && node.dueAt > now ? roughly(node.dueAt - now) : null
   const took = node?.startedAt ? (node.finishedAt ?? now) - node.startedAt : null
   const region = node?.region
   return (

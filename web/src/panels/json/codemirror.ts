@@ -108,7 +108,7 @@ export function changeBetween(before: string, after: string): { from: number; to
 function extensionsOf(options: CodeOptions, writable: Compartment, spoken: Compartment, redraw: ReturnType<typeof Annotation.define<boolean>>): Extension[] {
   const { language, refs, complete, gutters } = options
   const list: Extension[] = [
-    history(), drawSelection(), indentUnit.of('  '), indentOnInput(), bracketMatching(), closeBrackets(),
+    history(), drawSelection(), typeOverSelection, indentUnit.of('  '), indentOnInput(), bracketMatching(), closeBrackets(),
     spoken.of(language === 'json' ? json() : []), syntaxHighlighting(HIGHLIGHT), THEME, tooltips({ position: 'fixed' }),
     EditorView.contentAttributes.of({ 'aria-label': options.label, tabindex: '0' }), writable.of(locked(options.readonly)),
     EditorView.updateListener.of((update) => {
@@ -129,6 +129,20 @@ function extensionsOf(options: CodeOptions, writable: Compartment, spoken: Compa
   ]))
   return list
 }
+
+/** A browser that replaces styled text puts its style on what is typed, as a `style` attribute, which the content security policy
+ * reports as an error. So the text is replaced here, in the document. */
+const typeOverSelection = EditorView.domEventHandlers({
+  beforeinput(event, view) {
+    const { main, ranges } = view.state.selection
+    const text = event.data
+    if (event.inputType !== 'insertText' || !text || event.isComposing || ranges.length > 1 || main.empty || view.state.readOnly) return false
+    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true })
+    event.preventDefault()
+    if (!view.state.facet(EditorView.inputHandler).some((handler) => handler(view, main.from, main.to, text, insert))) view.dispatch(insert())
+    return true
+  },
+})
 
 function locked(readonly: boolean): Extension {
   return [EditorState.readOnly.of(readonly), EditorView.editable.of(!readonly)]

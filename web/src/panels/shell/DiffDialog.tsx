@@ -6,7 +6,7 @@ import { api } from '../../net/api'
 import type { Document, Json } from '../../net/types'
 import { docStore, specsOf } from '../../state/doc'
 import { diffDocuments, isSame, type BlockChange, type DocumentDiff, type FieldChange } from '../../state/diff'
-import { nameOf } from '../../state/document'
+import { nameOf, routeTitle } from '../../state/document'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Dialog } from '../../ui/Dialog'
@@ -26,7 +26,8 @@ function Opened(): ReactElement {
   const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
   const base = useSelect(docStore, (s) => s.baseVersion)
   const draft = useSelect(docStore, (s) => s.doc)
-  const newest = useData(async () => (await api.workflow(name)).newest, [name])
+  // Of a workflow that was never published there is nothing to ask for.
+  const newest = useData(async () => (base === null ? null : (await api.workflow(name)).newest), [name, base])
   const [left, setLeft] = useState<Side | null>(null)
   const [right, setRight] = useState<Side>('draft')
   const from: Side = left ?? base ?? newest.value ?? 'draft'
@@ -48,8 +49,8 @@ function Opened(): ReactElement {
       <div className="diff" data-testid="diff">
         <div className="diff__sides">{choice('From', from, setLeft)}{choice('To', right, setRight)}</div>
         {sides.error ? <p className="notice" data-tone="err" role="alert">{sides.error.message}</p> : null}
-        {newest.error && base === null ? <p className="quiet">No version of this workflow is stored yet. Save one, then edit: what you change is listed here.</p> : null}
-        {diff && sides.value ? <Changes diff={diff} before={sides.value[0]} after={sides.value[1]} onDraft={right === 'draft'} /> : sides.error ? null : <p className="quiet" role="status">Loading</p>}
+        {base === null ? <p className="quiet">This workflow is not published yet. Publish a version to compare the draft with it.</p> : null}
+        {base === null ? null : diff && sides.value ? <Changes diff={diff} before={sides.value[0]} after={sides.value[1]} onDraft={right === 'draft'} /> : sides.error ? null : <p className="quiet" role="status">Loading</p>}
       </div>
     </Dialog>
   )
@@ -68,7 +69,7 @@ function Changes({ diff, before, after, onDraft }: { diff: DocumentDiff; before:
           <ul className="diff__list">
             {diff.edges.map((edge) => {
               const doc = edge.how === 'added' ? after : before
-              return <li key={`${edge.how} ${edge.source} ${edge.handle} ${edge.target}`} data-how={edge.how}><How how={edge.how} />{nameOf(doc, edge.source)}<span className="quiet">{edge.handle === 'out' ? ' to ' : ` (${edge.handle}) to `}</span>{nameOf(doc, edge.target)}</li>
+              return <li key={`${edge.how} ${edge.source} ${edge.handle} ${edge.target}`} data-how={edge.how}><How how={edge.how} />{nameOf(doc, edge.source)}<span className="quiet">{edge.handle === 'out' ? ' to ' : ` (${routeTitle(doc, edge.source, edge.handle, specsOf())}) to `}</span>{nameOf(doc, edge.target)}</li>
             })}
           </ul>
         </>

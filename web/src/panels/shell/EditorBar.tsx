@@ -15,6 +15,7 @@ import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
 import type { IconName } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
+import { roughly } from '../tape/time'
 import TopBar from './TopBar'
 import { VersionMenu } from './VersionMenu'
 
@@ -126,7 +127,5 @@ function ago(ms: number): string {
   const s = Math.max(0, Math.round(ms / 1000))
   if (s < 10) return 'just now'
   if (s < 60) return `${Math.floor(s / 10) * 10} s ago`
-  if (s < 3600) return `${Math.floor(s / 60)} min ago`
-  if (s < 86_400) return `${Math.floor(s / 3600)} h ago`
-  return `${Math.floor(s / 86_400)} d ago`
+  return `${roughly(ms)} ago`
 }

@@ -1,6 +1,6 @@
 // Everything the command palette offers: what the canvas can do (with its key), blocks to go to, pages, themes.
 
-import { runCommand, type CanvasMode } from '../../canvas/commands'
+import { canTurn, runCommand, type CanvasMode } from '../../canvas/commands'
 import { focusNode, reveal } from '../../canvas/view'
 import { sizeOf } from '../../canvas/size'
 import { sentenceText } from '../../canvas/sentence'
@@ -36,7 +36,8 @@ export function commandsNow(): CommandItem[] {
 }
 
 function doing(mode: CanvasMode, running: boolean): CommandItem[] {
-  const rows = KEYS.filter((row) => !NOT_LISTED.has(row.id) && (mode === 'edit' || !EDITS.has(row.group)) && (running || row.group !== 'Tape'))
+  const turns: Partial<Record<KeyId, boolean>> = { previousIteration: canTurn(mode, -1), nextIteration: canTurn(mode, 1) }
+  const rows = KEYS.filter((row) => !NOT_LISTED.has(row.id) && turns[row.id] !== false && (mode === 'edit' || !EDITS.has(row.group)) && (running || row.group !== 'Tape'))
   const items = rows.map((row): CommandItem => ({ id: row.id, label: row.does, group: 'Commands', detail: keyText(row.id), run: () => void runCommand(row.id, mode) }))
   if (mode === 'edit') items.push({ id: 'diff', label: 'Compare versions', group: 'Commands', words: 'diff changes', run: () => uiStore.set({ overlay: 'diff' }) })
   if (mode === 'edit') items.push({ id: 'export', label: 'Export as JSON', group: 'Commands', icon: 'download', run: () => exportJson() })

@@ -1,6 +1,6 @@
 // The drawer below the canvas: the Tape, and under it one of Trace, Events and Problems.
 
-import { lazy, Suspense, useState, type ReactElement, type ReactNode } from 'react'
+import { lazy, Suspense, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import { docStore } from '../../state/doc'
 import { runStore, seek, stepBy } from '../../state/live'
 import { isEnded, type RunFold } from '../../state/run'
@@ -28,13 +28,19 @@ const Problems = lazy(() => import('../problems/Problems'))
 const ForkDialog = lazy(() => import('../../pages/run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
 
 const PANE_MIN = 120
+/** What a pane takes at most until its height is set by hand: as much as its content, up to this. */
 const PANE_FIRST = 260
+const TRACE_HEAD = 40
+const TRACE_ROW = 24
 
 export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): ReactElement {
   useRunKeys()
   const [axis, setAxis] = useState<Axis>('order')
   const open = useSelect(uiStore, (s) => s.drawer)
-  const height = useSelect(uiStore, (s) => (s.panels.drawer < PANE_MIN ? PANE_FIRST : s.panels.drawer))
+  const chosen = useSelect(uiStore, (s) => (s.panels.drawer < PANE_MIN ? null : s.panels.drawer))
+  const box = useRef<HTMLDivElement>(null)
+  // Rows that a run is going to have: room for them from the start, so that the canvas above stands still while they come.
+  const rows = useSelect(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
   const hasRun = useSelect(runStore, (s) => s.id !== null)
   const unfinished = useSelect(unfinishedStore, (s) => s.list)
   const problems = useSelect(docStore, (s) => s.diagnostics.length + unfinished.filter((each) => each.draft === s.id && s.doc.blocks[each.block]).length)
@@ -42,6 +48,8 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   // On phones the page itself shows the trace.
   const phone = useWidthBelow(600)
   const pane = phone ? null : open === 'problems' ? (hasProblems ? open : null) : hasRun && (open === 'trace' || open === 'events') ? open : null
+  const height = useHeight(box, pane, chosen)
+  const fits = pane === 'problems' || (pane === 'trace' && chosen === null)
   const tab = (id: Exclude<DrawerName, null>, label: ReactNode): ReactElement => (
     <button
       type="button" role="tab" id={`drawer-${id}`} aria-selected={pane === id} aria-controls="drawer-pane" className="drawer__tab"
@@ -72,12 +80,28 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       </div>
       {hasRun ? <Tape axis={axis} strip={!phone && open === null} /> : null}
       {pane ? (
-        <div className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} data-fits={pane === 'problems' || undefined} style={pane === 'problems' ? { maxHeight: height } : { height }}>
+        <div
+          ref={box} className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} data-fits={fits || undefined}
+          style={!fits ? { height: chosen ?? PANE_FIRST } : { maxHeight: chosen ?? PANE_FIRST, minHeight: pane === 'trace' ? Math.min(PANE_FIRST, TRACE_HEAD + rows * TRACE_ROW) : undefined }}
+        >
           <Suspense fallback={null}>{pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}</Suspense>
         </div>
       ) : null}
     </section>
   )
+}
+
+/** The height of the pane: as it was set, else as its content makes it. */
+function useHeight(box: React.RefObject<HTMLElement | null>, pane: DrawerName, chosen: number | null): number {
+  const [measured, setMeasured] = useState(PANE_FIRST)
+  useEffect(() => {
+    const element = box.current
+    if (!element) return
+    const watch = new ResizeObserver(() => setMeasured(element.offsetHeight))
+    watch.observe(element)
+    return () => watch.disconnect()
+  }, [box, pane])
+  return chosen ?? measured
 }
 
 function Title(): ReactElement {

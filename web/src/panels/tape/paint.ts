@@ -114,13 +114,14 @@ function marks(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): voi
 function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly WireEvent[], c: Colours): void {
   if (!log.length) return
   const taken: [number, number][] = []
-  const put = (text: string, x: number, align: CanvasTextAlign, font = c.font): void => {
+  const put = (text: string, x: number, align: CanvasTextAlign, font = c.font): boolean => {
     ctx.font = `11px ${font}`
     const w = ctx.measureText(text).width
     const from = align === 'left' ? x : align === 'right' ? x - w : x - w / 2
-    if (from < 0 || from + w > layout.width || taken.some(([a, b]) => from < b + 14 && from + w > a - 14)) return
+    if (from < 0 || from + w > layout.width || taken.some(([a, b]) => from < b + 14 && from + w > a - 14)) return false
     taken.push([from, from + w])
     label(ctx, text, x, TEXT_Y, c.ink2, font, align)
+    return true
   }
   ctx.font = `11px ${c.font}`
   ctx.textBaseline = 'middle'
@@ -137,11 +138,17 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
   // All are times of day. Within a few seconds those are told apart by their milliseconds.
   const began = log[0]!.at
   const text = log.at(-1)!.at - began < 20_000 ? exactTime : timeOfDay
-  put(text(began), Math.max(first - 2, PAD_X), 'left')
-  if (last > first + 80) put(text(log.at(-1)!.at), last, last > layout.width - 40 ? 'right' : 'center')
+  // Neighbours may share a moment: it is written once.
+  const written = new Set<string>()
+  const putTime = (at: number, x: number, align: CanvasTextAlign): void => {
+    const time = text(at)
+    if (!written.has(time) && put(time, x, align)) written.add(time)
+  }
+  putTime(began, Math.max(first - 2, PAD_X), 'left')
+  if (last > first + 80) putTime(log.at(-1)!.at, last, last > layout.width - 40 ? 'right' : 'center')
   for (let x = first + 220; x < last - 100; x += 220) {
     const i = firstFrom(layout.xs, x)
-    put(text(log[i]!.at), layout.xs[i]!, 'center')
+    putTime(log[i]!.at, layout.xs[i]!, 'center')
   }
 }
 

@@ -16,12 +16,12 @@ export function durationText(ms: number): string {
   return s % 60 ? `${m} min ${s % 60} s` : `${m} min`
 }
 
-/** The same without the smaller part: 3 min, 2 h, 4 d. */
+/** Rounded to one unit: 85 s, 3 min, 2 h, 4 d. For what is left and what is long ago: 7 days just begun are 7 d, not 6 d 23 h. */
 export function roughly(ms: number): string {
   const s = Math.max(0, Math.round(ms / 1000))
-  if (s < 60) return `${s} s`
-  if (s < 3600) return `${Math.round(s / 60)} min`
-  if (s < 86_400 * 2) return `${Math.round(s / 3600)} h`
+  if (s < 90) return `${s} s`
+  if (s < 90 * 60) return `${Math.round(s / 60)} min`
+  if (s < 36 * 3600) return `${Math.round(s / 3600)} h`
   return `${Math.round(s / 86_400)} d`
 }
 

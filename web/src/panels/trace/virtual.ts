@@ -29,7 +29,8 @@ export function useVirtual(ref: RefObject<HTMLElement | null>, count: number, ro
       watch.disconnect()
       box.removeEventListener('scroll', read)
     }
-  }, [ref])
+    // Without rows the list itself may not be there yet.
+  }, [ref, count === 0])
   return {
     from: Math.max(0, Math.min(count, Math.floor(top / rowHeight) - EXTRA)),
     to: Math.min(count, Math.ceil((top + height) / rowHeight) + EXTRA),

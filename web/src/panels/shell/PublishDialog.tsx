@@ -1,0 +1,67 @@
+// Publishing: the draft becomes a version, which does not change.
+
+import { useState, type ReactElement } from 'react'
+import { api, ApiError } from '../../net/api'
+import type { Diagnostic, SavedWorkflow } from '../../net/types'
+import { docStore, flush } from '../../state/doc'
+import { useSelect } from '../../state/store'
+import { uiStore } from '../../state/ui'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
+import { toast } from '../../ui/Toast'
+
+export default function PublishDialog(): ReactElement {
+  const name = useSelect(docStore, (s) => s.doc.name ?? '')
+  const [typed, setTyped] = useState<string | null>(null)
+  const [problems, setProblems] = useState<{ text: string; list: readonly Diagnostic[] } | null>(null)
+  const [busy, setBusy] = useState(false)
+  const close = (): void => uiStore.set({ overlay: null })
+  const save = async (): Promise<void> => {
+    setBusy(true)
+    try {
+      await flush()
+      const { id, rev } = docStore.get()
+      if (id === null) return
+      const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
+      if (docStore.get().id === id) docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev ?? rev })
+      toast(savedText(saved), 'ok')
+      close()
+    } catch (error) {
+      const list = error instanceof ApiError ? error.diagnostics.filter((found) => found.severity === 'error') : []
+      setProblems({ text: error instanceof Error ? error.message : String(error), list })
+    } finally {
+      setBusy(false)
+    }
+  }
+  return (
+    <Dialog
+      title="Publish version" open onClose={close}
+      foot={<><Button onClick={close}>Cancel</Button><Button kind="primary" data-testid="save-version" why={busy ? 'Publishing' : null} onClick={() => void save()}>Publish</Button></>}
+    >
+      <form
+        className="dialogform" onSubmit={(event) => {
+          event.preventDefault()
+          void save()
+        }}
+      >
+        <label>
+          <span className="label">Workflow name</span>
+          <input type="text" value={typed ?? name} onChange={(event) => setTyped(event.target.value)} autoFocus spellCheck={false} />
+        </label>
+        <p className="quiet">A published version cannot be changed. Webhooks, schedules and API calls use it from now on. You can keep editing the draft.</p>
+        {problems ? (
+          <div role="alert" className="dialogform__refused">
+            <p>{problems.text}</p>
+            <ul>{problems.list.slice(0, 8).map((found, i) => <li key={i}>{found.message}</li>)}</ul>
+          </div>
+        ) : null}
+      </form>
+    </Dialog>
+  )
+}
+
+function savedText({ name, version, created, activated, replaced }: SavedWorkflow): string {
+  if (created) return `Published version ${version} of ${name}.`
+  if (!activated) return `No changes: version ${version} of ${name} is active.`
+  return replaced === null ? `Version ${version} of ${name} is active again.` : `Version ${version} of ${name} is active again instead of version ${replaced}.`
+}
