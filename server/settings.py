@@ -77,15 +77,12 @@ class Limits(Struct, frozen=True):
     json_containers: int = 200_000  # arrays and objects
     body_s: float = 30.0
     write_s: float = 4.0  # for a lock of another process; the answer comes within a second of it
-    wait_s_max: float = 60.0
     streams: int = 2000
     streams_per_run: int = 100
     stream_send_s: float = 15.0
     stream_ping_s: float = 15.0
     stream_chunk_bytes: int = 64 * 1024
     frame_cache_bytes: int = 8 * 1024 * 1024
-    page_size_max: int = 1000
-    events_page_max: int = 10_000
     drain_s: float = 10.0
 
 

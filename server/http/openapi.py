@@ -9,25 +9,13 @@ from typing import Any
 
 import msgspec
 import orjson
+from msgspec import Struct
 
 from server.http.errors import PROBLEM_JSON, phrase
-from server.http.params import INTEGER_MAX
+from server.http.query import INTEGER_MAX, Parameter, parameters_of
 from server.http.table import Link, Param, RouteSpec
+from server.wire.about import Problem
 
-_PROBLEM = {
-    "type": "object",
-    "required": ["type", "title", "status", "code", "detail"],
-    "properties": {
-        "type": {"type": "string"},
-        "title": {"type": "string"},
-        "status": {"type": "integer"},
-        "code": {"type": "string", "description": "Stable code for programs."},
-        "detail": {"type": "string", "description": "Description for people."},
-        "pointer": {"type": "string", "description": "RFC 6901 pointer into the request body."},
-        "hint": {"type": "string"},
-        "diagnostics": {"type": "array", "items": {"$ref": "#/components/schemas/Diagnostic"}},
-    },
-}
 _OTHER = {"text/event-stream": {"description": "Server-sent events; `data` of each is an EventOnWire."}}
 _VARIABLE = re.compile(r"\{(\w+)\}")
 
@@ -35,12 +23,11 @@ _VARIABLE = re.compile(r"\{(\w+)\}")
 def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
     """`locked`: the server has a token, so that what is not public is refused without it."""
     shown = [spec for spec in table if spec.documented]
-    named = [
-        t for spec in shown for t in (spec.body, *(spec.answer if isinstance(spec.answer, tuple) else (spec.answer,)))
-    ]
-    structs = list({id(t): t for t in named if isinstance(t, type)}.values())
-    schemas, components = msgspec.json.schema_components(structs, ref_template="#/components/schemas/{name}")
-    schema_of = {id(struct): schema for struct, schema in zip(structs, schemas, strict=True)}
+    answers = (spec.answer if isinstance(spec.answer, tuple) else (spec.answer,) for spec in shown)
+    named = [Problem, *(t for spec, answer in zip(shown, answers, strict=True) for t in (spec.body, *answer))]
+    types = list({id(t): t for t in named if t is not None}.values())
+    schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    schema_of = {id(type): schema for type, schema in zip(types, schemas, strict=True)}
     ids = {(spec.method, spec.path): _operation_id(spec) for spec in shown}
     paths: dict[str, Any] = {}
     for spec in shown:
@@ -56,7 +43,7 @@ def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
         },
         "paths": paths,
         "components": {
-            "schemas": {**components, "Problem": _PROBLEM},
+            "schemas": components,
             "securitySchemes": {
                 "token": {"type": "http", "scheme": "bearer", "description": "Required unless WEFT_TOKEN is off."}
             },
@@ -83,12 +70,14 @@ def _operation(spec: RouteSpec, schema_of: dict[int, Any], locked: bool) -> dict
         {"name": name, "in": "path", "required": True, "schema": {"type": "string"}}
         for name in _VARIABLE.findall(spec.path)
         if name not in described
-    ] + [_parameter(param) for param in spec.params]
+    ]
+    parameters += [_parameter(param) for param in spec.params]
+    parameters += [_query_parameter(parameter) for parameter in _queried(spec)]
     if parameters:
         operation["parameters"] = parameters
     if spec.body is not None:
         operation["requestBody"] = {
-            "required": _needs_body(spec.body),
+            "required": _needs_body(spec.body, schema_of),
             "content": {"application/json": {"schema": _schema(spec.body, schema_of)}},
         }
     return operation
@@ -122,7 +111,7 @@ def _refusals(spec: RouteSpec) -> set[int]:
     found = {status for status in spec.statuses if status >= 400}
     if not spec.public:
         found.add(401)
-    if spec.params:
+    if spec.params or spec.query is not None:
         found.add(400)
     if spec.method != "GET":
         found.add(415)
@@ -131,11 +120,11 @@ def _refusals(spec: RouteSpec) -> set[int]:
     return found
 
 
-def _needs_body(body: Any) -> bool:
+def _needs_body(body: Any, schema_of: dict[int, Any]) -> bool:
     """Without one it is `{}`, which will do where no member is required. Other shapes want JSON, or take anything."""
-    if isinstance(body, type):
+    if isinstance(body, type) and issubclass(body, Struct):
         return any(field.required for field in msgspec.structs.fields(body))
-    return "type" in body
+    return "type" in schema_of[id(body)]
 
 
 def _link(link: Link, ids: dict[tuple[str, str], str]) -> tuple[str, dict[str, Any]]:
@@ -144,25 +133,38 @@ def _link(link: Link, ids: dict[tuple[str, str], str]) -> tuple[str, dict[str, A
 
 
 def _parameter(param: Param) -> dict[str, Any]:
-    """Numbers without bounds have those of server/http/params.py."""
+    """Numbers without bounds have those of server/http/query.py."""
     number = param.schema.get("type") == "integer"
-    schema = {"minimum": 0, "maximum": INTEGER_MAX, **param.schema} if number else param.schema
-    described: dict[str, Any] = {
+    return {
         "name": param.name,
         "in": param.where,
         "description": param.summary,
         "required": param.required,
-        "schema": schema,
+        "schema": {"minimum": 0, "maximum": INTEGER_MAX, **param.schema} if number else param.schema,
     }
-    if param.where == "query" and not param.required:
+
+
+def _query_parameter(parameter: Parameter) -> dict[str, Any]:
+    described: dict[str, Any] = {
+        "name": parameter.name,
+        "in": "query",
+        "description": parameter.description,
+        "required": parameter.required,
+        "schema": parameter.schema,
+    }
+    if not parameter.required:
         described["allowEmptyValue"] = True  # which counts as absent
     return described
 
 
-def _schema(given: Any, schema_of: dict[int, Any]) -> Any:
-    if isinstance(given, tuple):
-        return {"anyOf": [_schema(one, schema_of) for one in given]}
-    return schema_of[id(given)] if isinstance(given, type) else given
+def _queried(spec: RouteSpec) -> tuple[Parameter, ...]:
+    return () if spec.query is None else parameters_of(spec.query)
+
+
+def _schema(answer: Any, schema_of: dict[int, Any]) -> Any:
+    if isinstance(answer, tuple):
+        return {"anyOf": [schema_of[id(one)] for one in answer]}
+    return schema_of[id(answer)]
 
 
 def _operation_id(spec: RouteSpec) -> str:

@@ -1,13 +1,13 @@
 """The route table: what each route is, who may call it, and what OpenAPI says about it. `routes()` turns it into
 Starlette.
 
-Every route asks for the token unless it is declared public here, so that a new route is closed until somebody opens it.
+Every route asks for the token unless it is declared public here: a new route is closed by default.
 """
 
 from __future__ import annotations
 
 from collections.abc import Awaitable, Callable, Sequence
-from typing import Any, cast
+from typing import Any, Literal
 
 from msgspec import Struct, field
 from msgspec.structs import replace
@@ -17,55 +17,20 @@ from starlette.responses import Response
 from starlette.routing import Route
 from starlette.types import Receive, Scope, Send
 
-from executor.engine import Engine
 from executor.store.patience import patience
-from server.http.auth import Auth
-from server.http.sse import Streams
-from server.settings import Limits, Settings
+from server.http.call import Call
+from server.settings import Limits
 
-Handler = Callable[["Call"], Awaitable[Response]]
-
-
-class Call:
-    """One request as a handler sees it: the request, and the parts of the server it may use."""
-
-    __slots__ = ("auth", "engine", "limits", "request", "session", "settings", "streams")
-
-    def __init__(self, request: Request, limits: Limits) -> None:
-        state = request.app.state
-        self.request = request
-        self.limits = limits
-        self.engine: Engine = state.engine
-        self.settings: Settings = state.settings
-        self.auth: Auth = state.auth
-        self.streams: Streams = state.streams
-        self.session: str | None = None  # that lets the request in, if it needs one
-
-    def path(self, name: str) -> str:
-        return cast(str, self.request.path_params[name])
-
-    def query(self, name: str) -> str | None:
-        """A query parameter; an empty one counts as absent."""
-        return self.request.query_params.get(name) or None
-
-    @property
-    def address(self) -> str:
-        """The other end of the connection; behind a proxy the proxy's."""
-        return self.request.client.host if self.request.client else ""
-
-    def accepts(self, media: str) -> bool:
-        """True when the Accept header names this media type."""
-        accept = self.request.headers.get("accept", "").lower()
-        return any(part.partition(";")[0].strip() == media for part in accept.split(","))
+Handler = Callable[[Call], Awaitable[Response]]
 
 
 class Param(Struct, frozen=True):
-    """A query or header parameter, or what may stand in a path, for OpenAPI."""
+    """A header, or what may stand in a path, for OpenAPI. Query parameters are a struct."""
 
     name: str
     summary: str
     schema: dict[str, Any] = field(default_factory=lambda: {"type": "string"})
-    where: str = "query"
+    where: Literal["header", "path"] = "header"
     required: bool = False
 
 
@@ -82,10 +47,10 @@ class RouteSpec(Struct, frozen=True):
     """One method of one path.
 
     public    needs no token
-    body      struct of the request body, or None
+    body      type of the request body, or None
     body_bytes  bound of the body; None is that of the settings
-    answer    struct of the 2xx body, a tuple of structs of which it is one, a JSON Schema, or None for bodies that are
-              not JSON
+    answer    type of the 2xx body, a tuple of types of which it is one, or None for bodies that are not JSON
+    query     struct of the query parameters, see server/http/query.py
     status    the usual code; 405 for a method that is there only to be refused with a hint of its own
     statuses  the codes besides the first that the route answers on purpose; those that go with a token, a body or
               parameters are known to server/http/openapi.py
@@ -105,6 +70,7 @@ class RouteSpec(Struct, frozen=True):
     answer: Any = None
     status: int = 200
     statuses: tuple[int, ...] = ()
+    query: type[Struct] | None = None
     params: tuple[Param, ...] = ()
     media: tuple[str, ...] = ("application/json",)
     documented: bool = True
@@ -142,7 +108,8 @@ def _endpoint(specs: dict[str, RouteSpec]) -> Callable[[Request], Awaitable[Resp
     async def endpoint(request: Request) -> Response:
         spec = specs["GET" if request.method == "HEAD" else request.method]
         limits: Limits = request.app.state.settings.limits
-        call = Call(request, limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes))
+        bounds = limits if spec.body_bytes is None else replace(limits, request_bytes=spec.body_bytes)
+        call = Call(request, bounds, spec.query)
         with patience(limits.write_s):
             if not spec.public:
                 call.session = await call.auth.require(request)

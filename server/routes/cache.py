@@ -4,14 +4,15 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, Param, RouteSpec
-from server.wire.upkeep import CacheCleared
+from server.http.table import RouteSpec
+from server.wire.upkeep import CacheCleared, CacheQuery
 
 
 async def clear(call: Call) -> Response:
     """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
-    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query("workflow"))))
+    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query(CacheQuery).workflow)))
 
 
 TABLE = (
@@ -21,6 +22,6 @@ TABLE = (
         clear,
         "Delete cached results",
         answer=CacheCleared,
-        params=(Param("workflow", "Only results of this workflow."),),
+        query=CacheQuery,
     ),
 )

@@ -12,10 +12,11 @@ from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, NotFound
 from server.http.body import parse_json, read_bytes
+from server.http.call import Call
 from server.http.errors import UnsupportedMedia, problem
 from server.http.rates import LinkRates
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
 from server.routes.resume import too_late
 from server.settings import Limits
 from server.wire.waits import CallbackTaken
@@ -82,7 +83,7 @@ TABLE = (
         "Answer a callback block, once",
         "waits",
         public=True,
-        body={},
+        body=Any,
         body_bytes=BODY_BYTES_MAX,
         answer=CallbackTaken,
         status=202,

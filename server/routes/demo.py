@@ -12,15 +12,15 @@ from collections import OrderedDict
 from starlette.responses import Response
 
 from server.http.body import read_json
+from server.http.call import Call
 from server.http.errors import problem
-from server.http.params import integer
 from server.http.response import json_response
-from server.http.table import Call, Param, RouteSpec
+from server.http.table import RouteSpec
+from server.wire.demo import Echo, EchoQuery
+from server.wire.encode import AnyJson
 
 BODY_BYTES_MAX = 64 * 1024
 KEYS_MAX = 1000
-FAIL_MAX = 1000
-DELAY_MS_MAX = 30_000
 _HEADERS = ("accept", "content-type", "idempotency-key", "user-agent")
 
 
@@ -40,10 +40,10 @@ class Calls:
 
 
 async def echo(call: Call) -> Response:
-    fail = integer(call, "fail", maximum=FAIL_MAX, default=0) or 0
-    delay_ms = integer(call, "delay_ms", maximum=DELAY_MS_MAX, default=0) or 0
+    query = call.query(EchoQuery)
+    fail, delay_ms = query.fail, query.delay_ms
     body = await read_json(call.request, call.limits)
-    key = call.query("key") or call.request.headers.get("idempotency-key", "")
+    key = query.key or call.request.headers.get("idempotency-key", "")
     number = call.request.app.state.demo_calls.count(key) if key else 1
     if delay_ms:
         await asyncio.sleep(delay_ms / 1000)
@@ -52,21 +52,15 @@ async def echo(call: Call) -> Response:
         return problem(503, "demo_failure", f"Call {number} of {fail} that fail as requested.")
     headers = call.request.headers
     return json_response(
-        {
-            "method": call.request.method,
-            "query": dict(call.request.query_params),
-            "headers": {name: headers[name] for name in _HEADERS if name in headers},
-            "body": body,
-            "call": number,
-        }
+        Echo(
+            method=call.request.method,
+            query=dict(call.request.query_params),
+            headers={name: headers[name] for name in _HEADERS if name in headers},
+            body=body,
+            call=number,
+        )
     )
 
-
-_PARAMS = (
-    Param("fail", "Number of 503 responses for one key.", {"type": "integer", "minimum": 0, "maximum": FAIL_MAX}),
-    Param("key", "The key to count by. Default: the Idempotency-Key header."),
-    Param("delay_ms", "Delay of the response.", {"type": "integer", "minimum": 0, "maximum": DELAY_MS_MAX}),
-)
 
 TABLE = (
     RouteSpec(
@@ -76,9 +70,9 @@ TABLE = (
         "Echo, for examples",
         "demo",
         public=True,
-        answer={"type": "object"},
+        answer=Echo,
         statuses=(503,),
-        params=_PARAMS,
+        query=EchoQuery,
     ),
     RouteSpec(
         "POST",
@@ -87,10 +81,10 @@ TABLE = (
         "Echo, for examples",
         "demo",
         public=True,
-        body={"description": "Any JSON."},
+        body=AnyJson,
         body_bytes=BODY_BYTES_MAX,
-        answer={"type": "object"},
+        answer=Echo,
         statuses=(503,),
-        params=_PARAMS,
+        query=EchoQuery,
     ),
 )

@@ -11,12 +11,11 @@ from starlette.responses import Response
 from executor.errors import BadRequest
 from executor.topics.drafts import DraftView
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.errors import PreconditionRequired
-from server.http.params import integer
 from server.http.response import json_response
-from server.http.table import Call, Link, Param, RouteSpec
-from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, WAIT, asked_wait_s, idempotency_key, started
-from server.routes.workflows import INPUTS
+from server.http.table import Link, Param, RouteSpec
+from server.routes.runs import KEY, LINKS, MEDIA, REFUSALS, idempotency_key, started
 from server.wire.drafts import (
     DraftChange,
     DraftDeleted,
@@ -24,12 +23,13 @@ from server.wire.drafts import (
     DraftRequest,
     DraftRunAccepted,
     DraftSaved,
+    DraftsQuery,
     DraftVersion,
     RunDraftRequest,
     VersionRequest,
     draft_summary,
 )
-from server.wire.runs import RunResult
+from server.wire.runs import InputList, RunResult, StartQuery
 from server.wire.workflows import workflow_url
 
 _ETAG = re.compile(r'(W/)?"([1-9][0-9]{0,15})"')  # weak too: a proxy that compresses makes it so
@@ -45,9 +45,9 @@ async def create(call: Call) -> Response:
 
 async def list_all(call: Call) -> Response:
     """Most recently changed first."""
-    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
-    heads = await call.engine.drafts.list(call.query("before"), limit)
-    following = heads[-1].id if len(heads) == limit else None
+    query = call.query(DraftsQuery)
+    heads = await call.engine.drafts.list(query.before, query.limit)
+    following = heads[-1].id if len(heads) == query.limit else None
     last = await call.engine.drafts.last_runs([head.id for head in heads])
     return json_response(DraftPage([draft_summary(head, last.get(head.id)) for head in heads], following))
 
@@ -78,7 +78,7 @@ async def delete(call: Call) -> Response:
 
 async def run(call: Call) -> Response:
     """Run the stored draft. With If-Match, 409 unless the draft has that revision. The run keeps this document."""
-    rev, wait_s = _if_match(call), asked_wait_s(call)
+    rev, start = _if_match(call), call.query(StartQuery)
     body = await read_as(call.request, call.limits, RunDraftRequest)
     submitted, rev = await call.engine.drafts.run(
         call.path("id"),
@@ -88,7 +88,7 @@ async def run(call: Call) -> Response:
         stop_after=body.stop_after,
         idempotency_key=idempotency_key(call),
     )
-    return await started(call, submitted, wait_s, (call.path("id"), rev))
+    return await started(call, submitted, start, (call.path("id"), rev))
 
 
 async def save_version(call: Call) -> Response:
@@ -104,7 +104,7 @@ async def save_version(call: Call) -> Response:
 async def inputs(call: Call) -> Response:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     draft = await call.engine.drafts.get(call.path("id"))
-    return json_response({"inputs": await call.engine.runs.last_inputs(draft=draft.id)})
+    return json_response(InputList(await call.engine.runs.last_inputs(draft=draft.id)))
 
 
 def _if_match(call: Call) -> int | None:
@@ -123,17 +123,13 @@ def _etag(rev: int) -> dict[str, str]:
 
 
 _REV = {"type": "string", "pattern": f"^{_ETAG.pattern}$", "examples": ['"3"']}
-_AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV, "header")
+_AT_REV = Param("If-Match", 'Only if the draft has this revision, such as "3".', _REV)
 _NEXT = (
     ("GET", "/api/drafts/{id}"),
     ("PUT", "/api/drafts/{id}"),
     ("POST", "/api/drafts/{id}/run"),
     ("POST", "/api/drafts/{id}/versions"),
     ("DELETE", "/api/drafts/{id}"),
-)
-_PAGE = (
-    Param("before", "Id of the last draft of the previous page."),
-    Param("limit", "Drafts per page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
 )
 
 TABLE = (
@@ -149,7 +145,9 @@ TABLE = (
         statuses=(413, 415, 422),
         links=tuple(Link(method, path, {"id": "$response.body#/id"}) for method, path in _NEXT),
     ),
-    RouteSpec("GET", "/api/drafts", list_all, "Drafts, without documents", "drafts", answer=DraftPage, params=_PAGE),
+    RouteSpec(
+        "GET", "/api/drafts", list_all, "Drafts, without documents", "drafts", answer=DraftPage, query=DraftsQuery
+    ),
     RouteSpec("GET", "/api/drafts/{id}", read, "A draft", "drafts", answer=DraftView, statuses=(404,)),
     RouteSpec(
         "PUT",
@@ -160,7 +158,7 @@ TABLE = (
         body=DraftChange,
         answer=DraftSaved,
         statuses=(404, 409, 413, 415, 422, 428),
-        params=(Param("If-Match", 'The revision to change, such as "3".', _REV, "header", required=True),),
+        params=(Param("If-Match", 'The revision to change, such as "3".', _REV, required=True),),
     ),
     RouteSpec(
         "DELETE",
@@ -182,7 +180,8 @@ TABLE = (
         answer=(DraftRunAccepted, RunResult),
         status=202,
         statuses=(200, 404, *REFUSALS),
-        params=(_AT_REV, KEY, WAIT),
+        query=StartQuery,
+        params=(_AT_REV, KEY),
         media=MEDIA,
         links=LINKS,
     ),
@@ -199,6 +198,6 @@ TABLE = (
         params=(_AT_REV,),
     ),
     RouteSpec(
-        "GET", "/api/drafts/{id}/inputs", inputs, "Inputs of the last runs", "drafts", answer=INPUTS, statuses=(404,)
+        "GET", "/api/drafts/{id}/inputs", inputs, "Inputs of the last runs", "drafts", answer=InputList, statuses=(404,)
     ),
 )

@@ -2,16 +2,12 @@
 
 from __future__ import annotations
 
-from msgspec import Struct
 from starlette.responses import Response
 
-from executor.topics.environment import EnvName
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
-
-
-class EnvNames(Struct, frozen=True):
-    env: list[EnvName]
+from server.http.table import RouteSpec
+from server.wire.about import EnvNames
 
 
 async def env(call: Call) -> Response:

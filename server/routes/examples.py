@@ -6,14 +6,14 @@ from __future__ import annotations
 
 from functools import cache
 from pathlib import Path
-from typing import Any
 
 import orjson
-from msgspec import Struct
 from starlette.responses import Response
 
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
+from server.wire.about import Example, Examples
 
 PACKAGE = Path(__file__).parents[1]
 # What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by
@@ -29,17 +29,6 @@ ORDER = (
     "daily-report",
     "signed-orders",
 )
-
-
-class Example(Struct, frozen=True):
-    name: str
-    title: str
-    description: str
-    document: dict[str, Any]
-
-
-class Examples(Struct, frozen=True):
-    examples: list[Example]
 
 
 async def examples(call: Call) -> Response:

@@ -6,17 +6,16 @@ from starlette.responses import Response
 
 from executor.views.diff import RunDiff
 from executor.views.state import RunState
-from server.http.params import integer
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, Param, RouteSpec
-
-AT = Param("seq", "The state after this event. Default: now.", {"type": "integer", "minimum": 1})
+from server.http.table import RouteSpec
+from server.wire.runs import StateQuery
 
 
 async def state(call: Call) -> Response:
     """The state of the run after an event: succeeded, running, open and due nodes, and the variables. A `seq` after the
     last event means the last event. Outputs are at /api/runs/{id}/nodes/{key}?seq=."""
-    return json_response(await call.engine.history.state(call.path("id"), integer(call, "seq", minimum=1)))
+    return json_response(await call.engine.history.state(call.path("id"), call.query(StateQuery).seq))
 
 
 async def diff(call: Call) -> Response:
@@ -33,7 +32,7 @@ TABLE = (
         "State of a run after an event",
         answer=RunState,
         statuses=(400, 404),
-        params=(AT,),
+        query=StateQuery,
     ),
     RouteSpec(
         "GET",

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from typing import cast
+from typing import Any, cast
 
 from starlette.responses import Response
 
@@ -16,10 +16,11 @@ from executor.store.rows import Auth
 from executor.triggers.requests import Received
 from executor.triggers.webhooks import Delivered
 from server.http.body import parse_json, read_bytes
+from server.http.call import Call
 from server.http.errors import problem
 from server.http.rates import Buckets, LinkRates, refuse_after
 from server.http.response import block_response, json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
 from server.routes.runs import wait_for
 from server.settings import Limits
 from server.wire.triggers import HookResult, HookStarted
@@ -134,7 +135,7 @@ TABLE = (
         "Receive a webhook request",
         "triggers",
         public=True,
-        body={},
+        body=Any,
         body_bytes=BODY_BYTES_MAX,
         answer=HookStarted,
         status=202,

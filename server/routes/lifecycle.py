@@ -6,8 +6,9 @@ from msgspec.structs import asdict
 from starlette.responses import Response
 
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
 from server.routes.runs import KEY, LINKS, REFUSALS, idempotency_key
 from server.wire.lifecycle import (
     ForkAccepted,

@@ -7,7 +7,8 @@ from starlette.responses import Response
 
 from executor.errors import NotFound
 from server import ui
-from server.http.table import Call, RouteSpec
+from server.http.call import Call
+from server.http.table import RouteSpec
 from server.pages import index
 from server.pages.run import run_page
 

@@ -6,23 +6,22 @@ who ask for it; `/api/resume/{token}` speaks JSON.
 
 from __future__ import annotations
 
-from typing import Any
 from urllib.parse import parse_qsl
 
-from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound
 from executor.views import WaitView
 from server import ui
 from server.http.body import read_as, read_bytes
+from server.http.call import Call
 from server.http.errors import BodyInvalid
 from server.http.rates import LinkRates
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
 from server.pages import resume as pages
 from server.pages.forms import read_form, schema_fields
-from server.wire.waits import AnswerRequest
+from server.wire.waits import AnswerRequest, PublicWait, wait_shown_to_holder
 
 FORM_FIELDS_MAX = 1000
 FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
@@ -40,7 +39,7 @@ async def show(call: Call) -> Response:
 
 
 async def show_json(call: Call) -> Response:
-    return json_response(_public(await _find(call)))
+    return json_response(wait_shown_to_holder(await _find(call)))
 
 
 async def answer(call: Call) -> Response:
@@ -59,7 +58,7 @@ async def answer_json(call: Call) -> Response:
         taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
     except AlreadyAnswered as error:
         raise too_late(error) from None
-    return json_response(_public(taken))
+    return json_response(wait_shown_to_holder(taken))
 
 
 async def _answer_form(call: Call) -> Response:
@@ -139,13 +138,6 @@ def too_late(error: AlreadyAnswered) -> Conflict:
     )
 
 
-def _public(wait: WaitView) -> dict[str, Any]:
-    """Everything but the link, which the caller has, and who else was told."""
-    shown = asdict(wait)
-    del shown["link"], shown["notifications"]
-    return shown
-
-
 def _wants_json(call: Call) -> bool:
     return call.accepts("application/json") and not call.accepts("text/html")
 
@@ -156,7 +148,7 @@ _ANSWER = "Answer a wait, once"
 
 TABLE = (
     RouteSpec(
-        "GET", "/resume/{token}", show, _SHOW, "waits", public=True, answer=WaitView, statuses=(404, 429), media=_BOTH
+        "GET", "/resume/{token}", show, _SHOW, "waits", public=True, answer=PublicWait, statuses=(404, 429), media=_BOTH
     ),
     RouteSpec(
         "POST",
@@ -166,12 +158,12 @@ TABLE = (
         "waits",
         public=True,
         body=AnswerRequest,
-        answer=WaitView,
+        answer=PublicWait,
         statuses=(404, 409, 422, 429),
         media=_BOTH,
     ),
     RouteSpec(
-        "GET", "/api/resume/{token}", show_json, _SHOW, "waits", public=True, answer=WaitView, statuses=(404, 429)
+        "GET", "/api/resume/{token}", show_json, _SHOW, "waits", public=True, answer=PublicWait, statuses=(404, 429)
     ),
     RouteSpec(
         "POST",
@@ -181,7 +173,7 @@ TABLE = (
         "waits",
         public=True,
         body=AnswerRequest,
-        answer=WaitView,
+        answer=PublicWait,
         statuses=(404, 409, 422, 429),
     ),
 )

@@ -12,20 +12,27 @@ from executor.errors import BadRequest, Conflict
 from executor.store.rows import TERMINAL
 from executor.views import RunDocument, RunGraph, RunView, Submitted
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.errors import TooManyStreams
-from server.http.params import choice, integer, seconds
 from server.http.response import block_response, json_response
-from server.http.table import Call, Link, Param, RouteSpec
-from server.routes.events import open_stream, preview_bytes, stored_run
+from server.http.table import Link, Param, RouteSpec
+from server.routes.events import open_stream, stored_run
 from server.wire.drafts import DraftRunAccepted
 from server.wire.runs import (
     Cancelled,
     CancelRequest,
     RunAccepted,
+    RunCounts,
     RunDeleted,
+    RunDetail,
     RunDocumentRequest,
+    RunPage,
     RunRequest,
     RunResult,
+    RunsQuery,
+    RunWhy,
+    StartQuery,
+    WhyQuery,
     accepted,
     run_summary,
     run_urls,
@@ -33,12 +40,11 @@ from server.wire.runs import (
 from server.wire.waits import SignalAccepted, SignalRequest
 
 IDEMPOTENCY_KEY_MAX = 255
-STATUSES = ("queued", "running", "waiting", "succeeded", "failed", "cancelled")
 
 
 async def start_stored(call: Call) -> Response:
     """Run a stored workflow."""
-    wait_s = asked_wait_s(call)
+    start = call.query(StartQuery)
     body = await read_as(call.request, call.limits, RunRequest)
     submitted = await call.engine.submit(
         call.path("name"),
@@ -48,12 +54,12 @@ async def start_stored(call: Call) -> Response:
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
     )
-    return await started(call, submitted, wait_s)
+    return await started(call, submitted, start)
 
 
 async def start_document(call: Call) -> Response:
     """Run a document as it is."""
-    wait_s = asked_wait_s(call)
+    start = call.query(StartQuery)
     body = await read_as(call.request, call.limits, RunDocumentRequest)
     submitted = await call.engine.submit(
         body.document,
@@ -62,29 +68,23 @@ async def start_document(call: Call) -> Response:
         idempotency_key=idempotency_key(call),
         stop_after=body.stop_after,
     )
-    return await started(call, submitted, wait_s)
+    return await started(call, submitted, start)
 
 
 async def list_runs(call: Call) -> Response:
     """`counts`: runs by status, for the same workflow and draft, with any status and parent."""
-    status = choice(call, "status", STATUSES, STATUSES[0]) if call.query("status") else None
-    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=50) or 50
-    workflow, draft = call.query("workflow"), call.query("draft")
+    query = call.query(RunsQuery)
     rows = await call.engine.runs.list(
-        workflow, status, call.query("before"), limit, draft, parent=call.query("parent")
+        query.workflow, query.status, query.before, query.limit, query.draft, parent=query.parent
     )
-    return json_response(
-        {
-            "runs": [run_summary(row) for row in rows],
-            "next": rows[-1].id if len(rows) == limit else None,
-            "counts": await call.engine.runs.count(workflow, draft),
-        }
-    )
+    counts = await call.engine.runs.count(query.workflow, query.draft)
+    following = rows[-1].id if len(rows) == query.limit else None
+    return json_response(RunPage([run_summary(row) for row in rows], following, RunCounts(**counts)))
 
 
 async def read(call: Call) -> Response:
     run = await call.engine.runs.view(call.path("id"))
-    return json_response({**asdict(run), "urls": run_urls(run.id)})
+    return json_response(RunDetail(**asdict(run), urls=run_urls(run.id)))
 
 
 async def delete(call: Call) -> Response:
@@ -106,8 +106,8 @@ async def graph(call: Call) -> Response:
 
 async def why(call: Call) -> Response:
     """With `seq`: the state after that event."""
-    run, seq = call.path("id"), integer(call, "seq", minimum=1)
-    return json_response({"run": run, "why": await call.engine.history.why(run, call.query("node"), seq)})
+    run, query = call.path("id"), call.query(WhyQuery)
+    return json_response(RunWhy(run, await call.engine.history.why(run, query.node, query.seq)))
 
 
 async def cancel(call: Call) -> Response:
@@ -151,15 +151,8 @@ def idempotency_key(call: Call) -> str | None:
     return key
 
 
-def asked_wait_s(call: Call) -> float | None:
-    """What `?wait=` says; None: not to wait. To be asked before anything starts, with all else that can be wrong with
-    the answer a caller wants: a start that is refused has started nothing. Raises BadRequest."""
-    preview_bytes(call)  # of a stream
-    return seconds(call, "wait", call.settings.limits.wait_s_max)
-
-
 async def started(
-    call: Call, submitted: Submitted, wait_s: float | None, draft: tuple[str, int] | None = None
+    call: Call, submitted: Submitted, query: StartQuery, draft: tuple[str, int] | None = None
 ) -> Response:
     """The new run as the caller wants it: a stream of its events, its result, or where to look for them. `draft`: whose
     run it is, and which revision's."""
@@ -171,11 +164,11 @@ async def started(
     if call.accepts("text/event-stream"):
         row = await stored_run(call, submitted.run)
         try:
-            return open_stream(call, row, after=0, headers=headers)
+            return open_stream(call, row, 0, query.preview, headers)
         except TooManyStreams:
             pass  # the run is stored: better to name it than to answer with an error
-    elif wait_s is not None:
-        return await _result(call, submitted, wait_s, headers)
+    elif query.wait is not None:
+        return await _result(call, submitted, query.wait, headers)
     body = accepted(submitted)
     if draft is not None:
         body = DraftRunAccepted(**asdict(body), draft=draft[0], rev=draft[1])
@@ -214,9 +207,7 @@ KEY = Param(
     "Idempotency-Key",
     "The same key with the same body returns the same run; with another body, 409.",
     {"type": "string", "minLength": 1, "maxLength": IDEMPOTENCY_KEY_MAX},
-    "header",
 )
-WAIT = Param("wait", "Seconds to wait for the result, at most 60.", {"type": "number", "minimum": 0})
 REFUSALS = (409, 413, 415, 422)
 STARTED = (RunAccepted, RunResult)  # the second with ?wait=
 _RUN = {"id": "$response.body#/run"}
@@ -229,56 +220,6 @@ LINKS = (
     Link("POST", "/api/runs/{id}/rerun", _RUN),
 )
 MEDIA = ("application/json", "text/event-stream")
-_SUMMARY = {
-    "type": "object",
-    "required": ["id", "workflow", "status", "seq", "created_at_ms"],
-    "properties": {
-        "id": {"type": "string"},
-        "workflow": {"type": "string"},
-        "version": {"type": ["integer", "null"]},
-        "status": {"enum": list(STATUSES)},
-        "error": {"type": ["object", "null"]},
-        "seq": {"type": "integer"},
-        "created_at_ms": {"type": "integer"},
-        "started_at_ms": {"type": ["integer", "null"]},
-        "finished_at_ms": {"type": ["integer", "null"]},
-        "parent_run_id": {"type": ["string", "null"]},
-        "input_summary": {"type": "string", "description": "The beginning of the input, as JSON text."},
-        "duration_ms": {"type": ["integer", "null"], "description": "From its start to its end."},
-        "draft_id": {"type": ["string", "null"]},
-        "draft_rev": {"type": ["integer", "null"]},
-    },
-}
-_LIST = {
-    "type": "object",
-    "required": ["runs", "next", "counts"],
-    "properties": {
-        "runs": {"type": "array", "items": _SUMMARY},
-        "next": {"type": ["string", "null"]},
-        "counts": {
-            "type": "object",
-            "required": list(STATUSES),
-            "properties": {status: {"type": "integer"} for status in STATUSES},
-        },
-    },
-}
-_WHY = {
-    "type": "object",
-    "required": ["key", "state", "reasons"],
-    "properties": {
-        "key": {"type": "string"},
-        "state": {"type": "string"},
-        "reasons": {"type": "array", "items": {"type": "string"}},
-    },
-}
-_LIST_PARAMS = (
-    Param("workflow", "Only runs of this workflow."),
-    Param("draft", "Only runs of this draft."),
-    Param("parent", "Only runs started by this run."),
-    Param("status", "Only runs with this status.", {"enum": list(STATUSES)}),
-    Param("before", "Id of the last run of the previous page."),
-    Param("limit", "Runs per page.", {"type": "integer", "minimum": 1, "maximum": 1000}),
-)
 
 TABLE = (
     RouteSpec(
@@ -290,7 +231,8 @@ TABLE = (
         answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),
-        params=(KEY, WAIT),
+        query=StartQuery,
+        params=(KEY,),
         media=MEDIA,
         links=LINKS,
     ),
@@ -303,13 +245,14 @@ TABLE = (
         answer=STARTED,
         status=202,
         statuses=(200, 404, *REFUSALS),
-        params=(KEY, WAIT),
+        query=StartQuery,
+        params=(KEY,),
         media=MEDIA,
         links=LINKS,
     ),
-    RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=_LIST, params=_LIST_PARAMS),
+    RouteSpec("GET", "/api/runs", list_runs, "Runs, newest first", answer=RunPage, query=RunsQuery),
     RouteSpec(
-        "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunView, statuses=(404,)
+        "GET", "/api/runs/{id}", read, "A run with its nodes, waits and variables", answer=RunDetail, statuses=(404,)
     ),
     RouteSpec(
         "DELETE", "/api/runs/{id}", delete, "Delete a run that has ended", answer=RunDeleted, statuses=(404, 409)
@@ -336,15 +279,8 @@ TABLE = (
         why,
         "Why nodes have their state",
         statuses=(404,),
-        answer={
-            "type": "object",
-            "required": ["run", "why"],
-            "properties": {"run": {"type": "string"}, "why": {"type": "array", "items": _WHY}},
-        },
-        params=(
-            Param("node", "A block, a node, or a node key such as send@review#5."),
-            Param("seq", "State after this event.", {"type": "integer", "minimum": 1}),
-        ),
+        answer=RunWhy,
+        query=WhyQuery,
     ),
     RouteSpec(
         "POST",

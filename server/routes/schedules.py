@@ -2,23 +2,28 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import asdict
 from starlette.responses import Response
 
-from executor.errors import BadRequest
-from executor.triggers.cron import EXPRESSION_SCHEMA
 from executor.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, Link, Param, RouteSpec
+from server.http.table import Link, Param, RouteSpec
 from server.wire.runs import RunAccepted, run_urls
-from server.wire.triggers import CronPreview, FireView, ScheduleDetail, ScheduleList, TriggerDeleted
+from server.wire.triggers import (
+    CronPreview,
+    CronQuery,
+    FireView,
+    ScheduleDetail,
+    ScheduleList,
+    TriggerDeleted,
+    TriggersQuery,
+)
 
 
 async def list_all(call: Call) -> Response:
-    return json_response(ScheduleList(await call.engine.schedules.all(call.query("workflow"))))
+    return json_response(ScheduleList(await call.engine.schedules.all(call.query(TriggersQuery).workflow)))
 
 
 async def read(call: Call) -> Response:
@@ -58,32 +63,23 @@ async def run_now(call: Call) -> Response:
 
 async def preview(call: Call) -> Response:
     """The next five times of an expression."""
-    expression, zone = call.query("expr"), call.query("tz") or "UTC"
-    if expression is None:
-        raise BadRequest("The query parameter expr is missing.", hint="GET /api/cron?expr=0+9+*+*+MON-FRI&tz=UTC")
-    return json_response(CronPreview(expression, zone, call.engine.schedules.preview(expression, zone)))
+    query = call.query(CronQuery)
+    return json_response(CronPreview(query.expr, query.tz, call.engine.schedules.preview(query.expr, query.tz)))
 
 
-async def _detail(call: Call, view: ScheduleView) -> dict[str, Any]:
+async def _detail(call: Call, view: ScheduleView) -> ScheduleDetail:
     fires = await call.engine.schedules.fires(view.id)
-    return {**asdict(view), "fires": [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]}
+    shown = [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]
+    return ScheduleDetail(**asdict(view), fires=shown)
 
 
-WORKFLOW = Param("workflow", "Only for this workflow.")
 # What is made by this API is named so; those that documents declare have a colon in them.
 OWN_ID = Param("id", "A name for it.", {"type": "string", "pattern": f"^{API_ID.pattern}$"}, "path", required=True)
-_EXPR = Param(
-    "expr",
-    "Minute, hour, day of the month, month, day of the week.",
-    {"type": "string", **EXPRESSION_SCHEMA},
-    required=True,
-)
-_TZ = Param("tz", "A time zone such as Europe/Berlin. Default: UTC.")
 _ONE = "/api/schedules/{id}"
 _SAME = {"id": "$response.body#/id"}
 
 TABLE = (
-    RouteSpec("GET", "/api/schedules", list_all, "All schedules", "triggers", answer=ScheduleList, params=(WORKFLOW,)),
+    RouteSpec("GET", "/api/schedules", list_all, "All schedules", "triggers", answer=ScheduleList, query=TriggersQuery),
     RouteSpec("GET", _ONE, read, "A schedule and its last times", "triggers", answer=ScheduleDetail, statuses=(404,)),
     RouteSpec(
         "PUT",
@@ -128,6 +124,6 @@ TABLE = (
         "triggers",
         answer=CronPreview,
         statuses=(400, 422),
-        params=(_EXPR, _TZ),
+        query=CronQuery,
     ),
 )

@@ -7,11 +7,12 @@ from starlette.responses import Response
 from executor.errors import Conflict
 from server.http.auth import CODE_S
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.errors import BodyInvalid
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
 from server.pages import index
-from server.wire.sign_in import LoginRequest, SessionsEnded, SignInLink
+from server.wire.sign_in import LoginRequest, SessionsEnded, SignedIn, SignInLink
 
 LOGIN_BYTES_MAX = 4 * 1024
 
@@ -29,7 +30,7 @@ async def log_in(call: Call) -> Response:
     body = await read_as(call.request, call.limits, LoginRequest)
     if (body.token is None) == (body.code is None):
         raise BodyInvalid("Send either `token` or `code`.", pointer="")
-    response = json_response({"signed_in": True})
+    response = json_response(SignedIn(True))
     before = await call.auth.session(call.request)
     await call.auth.sign_in(call.engine, body.token, body.code, response)
     if before is not None:
@@ -42,7 +43,7 @@ async def log_out(call: Call) -> Response:
     session = await call.auth.session(call.request)
     if session is not None:
         await _end(call, session)
-    response = json_response({"signed_in": False})
+    response = json_response(SignedIn(False))
     call.auth.sign_out(response)
     return response
 

@@ -6,8 +6,9 @@ from starlette.responses import Response
 
 from executor.upkeep.gc import Collected
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, RouteSpec
+from server.http.table import RouteSpec
 from server.wire.upkeep import GcRequest
 
 

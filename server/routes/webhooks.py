@@ -2,22 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.triggers.webhooks import WebhookSpec, WebhookView
 from server.http.body import read_as
+from server.http.call import Call
 from server.http.response import json_response
-from server.http.table import Call, Link, RouteSpec
-from server.routes.schedules import OWN_ID, WORKFLOW
-from server.wire.triggers import TriggerDeleted, WebhookDetail, WebhookList, WebhookRotated
+from server.http.table import Link, RouteSpec
+from server.routes.schedules import OWN_ID
+from server.wire.triggers import TriggerDeleted, TriggersQuery, WebhookDetail, WebhookList, WebhookRotated
 
 
 async def list_all(call: Call) -> Response:
     """Without their secrets."""
-    return json_response(WebhookList(await call.engine.webhooks.all(call.query("workflow"))))
+    return json_response(WebhookList(await call.engine.webhooks.all(call.query(TriggersQuery).workflow)))
 
 
 async def read(call: Call) -> Response:
@@ -52,21 +51,21 @@ async def rotate(call: Call) -> Response:
     return json_response(WebhookRotated(call.path("id"), await call.engine.webhooks.rotate(call.path("id"))))
 
 
-async def _detail(call: Call, view: WebhookView) -> dict[str, Any]:
+async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
     webhooks = call.engine.webhooks
-    return {
+    return WebhookDetail(
         **asdict(view),
-        "secret": await webhooks.secret(view.id),
-        "deliveries": await webhooks.deliveries(view.id),
-        "refused": await webhooks.refused(view.id),
-    }
+        secret=await webhooks.secret(view.id),
+        deliveries=await webhooks.deliveries(view.id),
+        refused=await webhooks.refused(view.id),
+    )
 
 
 _ONE = "/api/webhooks/{id}"
 _SAME = {"id": "$response.body#/id"}
 
 TABLE = (
-    RouteSpec("GET", "/api/webhooks", list_all, "All webhooks", "triggers", answer=WebhookList, params=(WORKFLOW,)),
+    RouteSpec("GET", "/api/webhooks", list_all, "All webhooks", "triggers", answer=WebhookList, query=TriggersQuery),
     RouteSpec(
         "GET",
         _ONE,

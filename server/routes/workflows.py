@@ -8,31 +8,33 @@ from starlette.responses import Response
 
 from executor.views import SavedWorkflow
 from server.http.body import read_as, read_json
+from server.http.call import Call
 from server.http.errors import BodyInvalid
-from server.http.params import integer
 from server.http.response import json_response
-from server.http.table import Call, Link, Param, RouteSpec
+from server.http.table import Link, RouteSpec
+from server.wire.runs import InputList
 from server.wire.workflows import (
     ActivateRequest,
+    BlockList,
+    DocumentBody,
+    SaveQuery,
+    ValidateQuery,
     Validation,
     VersionPage,
+    VersionsQuery,
     WorkflowDeleted,
     WorkflowPage,
+    WorkflowQuery,
     WorkflowVersion,
     workflow_url,
     workflow_version,
 )
 
-DOCUMENT_BODY = {
-    "description": "A workflow document, or an object {document, name?, trigger?}.",
-    "type": "object",
-}
-
 
 async def validate(call: Call) -> Response:
     """200 with all findings, even if there are errors."""
     document, envelope = await _document(call)
-    trigger = envelope.get("trigger") or call.query("trigger")
+    trigger = envelope.get("trigger") or call.query(ValidateQuery).trigger
     found = await call.engine.workflows.validate(document, trigger)
     return json_response(Validation(not any(d.severity == "error" for d in found), found))
 
@@ -42,7 +44,7 @@ async def save(call: Call) -> Response:
     the workflow. 201 for a new version; 200 when the same document is already a version, which becomes active if it was
     not (`activated`). 422: the document has errors."""
     document, envelope = await _document(call)
-    saved = await call.engine.workflows.save(document, envelope.get("name") or call.query("name"))
+    saved = await call.engine.workflows.save(document, envelope.get("name") or call.query(SaveQuery).name)
     return json_response(saved, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 
@@ -53,17 +55,16 @@ async def list_all(call: Call) -> Response:
 
 async def read(call: Call) -> Response:
     name = call.path("name")
-    row = await call.engine.workflows.version(name, integer(call, "version", minimum=1))
+    row = await call.engine.workflows.version(name, call.query(WorkflowQuery).version)
     body = workflow_version(await call.engine.workflows.get(name), row)
     return json_response(body, headers={"ETag": f'"{row.hash}"'})
 
 
 async def versions(call: Call) -> Response:
-    name, before = call.path("name"), integer(call, "before", minimum=1)
-    limit = integer(call, "limit", minimum=1, maximum=call.settings.limits.page_size_max, default=200) or 200
+    name, query = call.path("name"), call.query(VersionsQuery)
     head = await call.engine.workflows.get(name)
-    rows = await call.engine.workflows.versions(name, before, limit)
-    return json_response(VersionPage(name, head.version, rows, rows[-1].version if len(rows) == limit else None))
+    rows = await call.engine.workflows.versions(name, query.before, query.limit)
+    return json_response(VersionPage(name, head.version, rows, rows[-1].version if len(rows) == query.limit else None))
 
 
 async def activate(call: Call) -> Response:
@@ -83,11 +84,11 @@ async def delete(call: Call) -> Response:
 async def inputs(call: Call) -> Response:
     """The last 10 different inputs of its runs, newest first. Inputs over 64 KiB are omitted."""
     row = await call.engine.workflows.version(call.path("name"))
-    return json_response({"inputs": await call.engine.runs.last_inputs(row.name)})
+    return json_response(InputList(await call.engine.runs.last_inputs(row.name)))
 
 
 async def blocks(call: Call) -> Response:
-    return json_response({"blocks": call.engine.parts.registry.catalogue()})
+    return json_response(BlockList(call.engine.parts.registry.catalogue()))
 
 
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
@@ -107,20 +108,6 @@ async def _document(call: Call) -> tuple[Any, dict[str, Any]]:
     return body["document"], body
 
 
-_TRIGGER = Param("trigger", "Id of the trigger block. A `trigger` in the body comes first.")
-_NAME = Param(
-    "name",
-    "Name of the workflow. A `name` in the body next to the document comes first. Default: the name in the document.",
-)
-_VERSION = Param("version", "A stored version. Default: the active one.", {"type": "integer", "minimum": 1})
-INPUTS = {
-    "type": "object",
-    "required": ["inputs"],
-    "properties": {"inputs": {"type": "array", "maxItems": 10, "items": {}}},
-}
-_BEFORE = Param("before", "The `next` of the previous page.", {"type": "integer", "minimum": 1})
-_LIMIT = Param("limit", "Versions per page.", {"type": "integer", "minimum": 1, "maximum": 1000})
-
 TABLE = (
     RouteSpec(
         "POST",
@@ -128,9 +115,9 @@ TABLE = (
         validate,
         "Check a document without running it",
         "workflows",
-        body=DOCUMENT_BODY,
+        body=DocumentBody,
         answer=Validation,
-        params=(_TRIGGER,),
+        query=ValidateQuery,
     ),
     RouteSpec(
         "POST",
@@ -138,11 +125,11 @@ TABLE = (
         save,
         "Store a document as a version, and activate it",
         "workflows",
-        body=DOCUMENT_BODY,
+        body=DocumentBody,
         answer=SavedWorkflow,
         status=201,
         statuses=(200, 422),
-        params=(_NAME,),
+        query=SaveQuery,
         links=(
             Link("GET", "/api/workflows/{name}", {"name": "$response.body#/name"}),
             Link("POST", "/api/workflows/{name}/runs", {"name": "$response.body#/name"}),
@@ -157,7 +144,7 @@ TABLE = (
         "workflows",
         answer=WorkflowVersion,
         statuses=(404,),
-        params=(_VERSION,),
+        query=WorkflowQuery,
     ),
     RouteSpec(
         "DELETE",
@@ -176,7 +163,7 @@ TABLE = (
         "workflows",
         answer=VersionPage,
         statuses=(404,),
-        params=(_BEFORE, _LIMIT),
+        query=VersionsQuery,
     ),
     RouteSpec(
         "PUT",
@@ -194,7 +181,7 @@ TABLE = (
         inputs,
         "Inputs of the last runs",
         "workflows",
-        answer=INPUTS,
+        answer=InputList,
         statuses=(404,),
     ),
     RouteSpec(
@@ -203,10 +190,6 @@ TABLE = (
         blocks,
         "The block types, with the JSON Schema of their parameters",
         "workflows",
-        answer={
-            "type": "object",
-            "required": ["blocks"],
-            "properties": {"blocks": {"type": "array", "items": {"type": "object"}}},
-        },
+        answer=BlockList,
     ),
 )

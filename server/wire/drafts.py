@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.store.rows import DraftHead, LastRun
 from executor.views import SavedWorkflow
-from server.wire.bounds import DraftName, Version
+from server.wire.bounds import PAGE_MAX, DraftName, Version
 from server.wire.runs import RunAccepted
 
 
@@ -87,6 +87,11 @@ class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
 
     draft: str
     rev: int
+
+
+class DraftsQuery(Struct, frozen=True):
+    before: Annotated[str, Meta(description="Id of the last draft of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Drafts per page.")] = 200
 
 
 def draft_summary(head: DraftHead, last_run: LastRun | None) -> DraftSummary:

@@ -3,10 +3,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
 import msgspec
 import orjson
+from msgspec import UNSET, Meta, Struct
+
+AnyJson = Annotated[Any, Meta(description="Any JSON.")]
 
 
 def fragment(data: bytes | None) -> Any:
@@ -18,20 +21,6 @@ def to_json(value: Any) -> bytes:
     return orjson.dumps(value, default=_plain, option=orjson.OPT_NON_STR_KEYS)
 
 
-def previewed(name: str, data: bytes | None, preview: int | None) -> dict[str, Any]:
-    """A stored JSON value as members of a response: `name`, `name_size` in bytes, `name_truncated`; over `preview`
-    bytes the value is null and `name_preview` the beginning of its JSON."""
-    size = None if data is None else len(data)
-    if data is None or preview is None or len(data) <= preview:
-        return {name: fragment(data), f"{name}_size": size, f"{name}_truncated": False}
-    return {
-        name: None,
-        f"{name}_size": size,
-        f"{name}_truncated": True,
-        f"{name}_preview": beginning(data, preview),
-    }
-
-
 def beginning(data: bytes, length: int) -> str:
     """The first `length` characters of JSON bytes; with `...` behind them when there are more."""
     text = data[: 4 * (length + 1)].decode(errors="ignore")  # no character takes more than four bytes
@@ -39,4 +28,11 @@ def beginning(data: bytes, length: int) -> str:
 
 
 def _plain(value: Any) -> Any:
-    return msgspec.to_builtins(value)
+    """One level of a struct: large values in it are encoded where they are, not copied first."""
+    if isinstance(value, Struct):
+        config = value.__struct_config__
+        if not config.omit_defaults and config.tag is None and not config.array_like:
+            names = zip(value.__struct_encode_fields__, value.__struct_fields__, strict=True)
+            members = ((name, getattr(value, field)) for name, field in names)
+            return {name: member for name, member in members if member is not UNSET}
+    return msgspec.to_builtins(value, builtin_types=(orjson.Fragment,))

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-from typing import Any
+from collections.abc import Sequence
+from typing import Annotated, Any
 
 import orjson
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from executor.journal.codec import key_of
 from executor.store.rows import Record
+from server.wire.bounds import EVENTS_PAGE_MAX, Preview
 from server.wire.encode import beginning
 
 
@@ -38,6 +39,19 @@ class EventPage(Struct, frozen=True):
     next: int | None
 
 
+class EventsQuery(Struct, frozen=True):
+    """A stream uses `after` and `preview` alone."""
+
+    after: Annotated[int, Meta(description="Continue after this `seq`.")] = 0
+    limit: Annotated[int, Meta(ge=1, le=EVENTS_PAGE_MAX, description="JSON: events per page.")] = 1000
+    node: (
+        Annotated[str, Meta(description="JSON: only events of this node, in all its iterations and branches.")] | None
+    ) = None
+    type: Annotated[str, Meta(description="JSON: only these types, separated by commas.")] | None = None
+    since: Annotated[int, Meta(description="JSON: only events at or after this time, Unix milliseconds.")] | None = None
+    preview: Preview | None = None
+
+
 def encode_record(run: str, record: Record, preview: int | None = None) -> bytes:
     """One record as the JSON of EventOnWire, on one line. With `preview` an output over so many bytes is cut: in its
     place `data` has "output": null, "truncated": true, "size": its bytes, and "preview": the beginning of its JSON (not
@@ -62,8 +76,10 @@ def encode_record(run: str, record: Record, preview: int | None = None) -> bytes
     )
 
 
-def join_events(run: str, records: Iterable[Record], preview: int | None = None) -> list[orjson.Fragment]:
-    return [orjson.Fragment(encode_record(run, record, preview)) for record in records]
+def event_page(run: str, records: Sequence[Record], count: int, next: int | None, preview: int | None) -> EventPage:
+    """The events are spliced in as JSON."""
+    events: list[Any] = [orjson.Fragment(encode_record(run, record, preview)) for record in records]
+    return EventPage(events, count, next)
 
 
 def _spliced(data: bytes | None, output: bytes | None) -> bytes:

@@ -8,9 +8,10 @@ import msgspec
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.store.rows import RunRow
-from executor.views import Submitted, WaitView
-from server.wire.bounds import Version
+from compiler.render import Format
+from executor.store.rows import RunRow, RunStatus
+from executor.views import RunView, Submitted, WaitView, Why
+from server.wire.bounds import PAGE_MAX, WAIT_S_MAX, Preview, Version
 from server.wire.encode import beginning, fragment
 
 SUMMARY_CHARS = 160
@@ -110,6 +111,107 @@ class Cancelled(Struct, frozen=True):
     status: str
 
 
+class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
+    """`status`: queued, running, waiting, succeeded, failed, cancelled. `output`, `response`: after it has finished.
+    `failed_nodes`: keys of those in `nodes` that failed; in a run that succeeded, their errors were handled.
+    `children`: newest first. `child_waits`: open waits of runs below it, each with the id of its run;
+    `children_active`: runs below it that are running or due. `unread`: answers, signals, results of child runs and
+    requests that a waiting run has received but not processed."""
+
+    urls: RunUrls
+
+
+class RunSummary(Struct, frozen=True):
+    """A run in a list, without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
+    `duration_ms`: from its first start to its end, null before that."""
+
+    id: str
+    workflow: str
+    version: int | None
+    status: RunStatus
+    error: dict[str, Any] | None
+    seq: int
+    created_at_ms: int
+    started_at_ms: int | None
+    finished_at_ms: int | None
+    parent_run_id: str | None
+    input_summary: str
+    duration_ms: int | None
+    draft_id: str | None
+    draft_rev: int | None
+
+
+class RunCounts(Struct, frozen=True):
+    """The number of runs by status."""
+
+    queued: int
+    running: int
+    waiting: int
+    succeeded: int
+    failed: int
+    cancelled: int
+
+
+class RunPage(Struct, frozen=True):
+    """`next`: pass it as `before` for the following page; null at the end."""
+
+    runs: list[RunSummary]
+    next: str | None
+    counts: RunCounts
+
+
+class RunWhy(Struct, frozen=True):
+    run: str
+    why: list[Why]
+
+
+class InputList(Struct, frozen=True):
+    """Inputs of runs, newest first."""
+
+    inputs: Annotated[list[Any], Meta(max_length=10)]
+
+
+class RunsQuery(Struct, frozen=True):
+    workflow: Annotated[str, Meta(description="Only runs of this workflow.")] | None = None
+    draft: Annotated[str, Meta(description="Only runs of this draft.")] | None = None
+    parent: Annotated[str, Meta(description="Only runs started by this run.")] | None = None
+    status: Annotated[RunStatus, Meta(description="Only runs with this status.")] | None = None
+    before: Annotated[str, Meta(description="Id of the last run of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
+
+
+class WhyQuery(Struct, frozen=True):
+    node: Annotated[str, Meta(description="A block, a node, or a node key such as send@review#5.")] | None = None
+    seq: Annotated[int, Meta(ge=1, description="State after this event.")] | None = None
+
+
+class StartQuery(Struct, frozen=True):
+    """Of requests that start a run. `preview` counts for a stream of its events."""
+
+    wait: (
+        Annotated[
+            float, Meta(ge=0, extra={"cut_at": WAIT_S_MAX}, description="Seconds to wait for the result, at most 60.")
+        ]
+        | None
+    ) = None
+    preview: Preview | None = None
+
+
+class RerunQuery(Struct, frozen=True):
+    start: Annotated[str, Meta(description="Id of the block to start from. Default: everything runs again.")] | None = (
+        msgspec.field(default=None, name="from")
+    )
+
+
+class StateQuery(Struct, frozen=True):
+    seq: Annotated[int, Meta(ge=1, description="The state after this event. Default: now.")] | None = None
+
+
+class PlanQuery(Struct, frozen=True):
+    format: Annotated[Format, Meta(description="json, text, dot or mermaid.")] = "json"
+    expanded: Annotated[bool, Meta(description="1: show branches and iterations as separate nodes.")] = False
+
+
 def run_urls(run: str) -> RunUrls:
     base = f"/api/runs/{run}"
     return RunUrls(
@@ -138,23 +240,21 @@ def accepted(submitted: Submitted) -> RunAccepted:
     )
 
 
-def run_summary(row: RunRow) -> dict[str, Any]:
-    """A run in a list: without its nodes and variables. `input_summary`: the beginning of the input as JSON text;
-    `duration_ms`: from its first start to its end, null before that."""
+def run_summary(row: RunRow) -> RunSummary:
     began_ms = row.started_at_ms or row.created_at_ms
-    return {
-        "id": row.id,
-        "workflow": row.workflow,
-        "version": row.version,
-        "status": row.status,
-        "error": fragment(row.error),
-        "seq": row.seq,
-        "created_at_ms": row.created_at_ms,
-        "started_at_ms": row.started_at_ms,
-        "finished_at_ms": row.finished_at_ms,
-        "parent_run_id": row.parent_run_id,
-        "input_summary": beginning(row.input, SUMMARY_CHARS),
-        "duration_ms": None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
-        "draft_id": row.draft_id,
-        "draft_rev": row.draft_rev,
-    }
+    return RunSummary(
+        id=row.id,
+        workflow=row.workflow,
+        version=row.version,
+        status=row.status,
+        error=fragment(row.error),
+        seq=row.seq,
+        created_at_ms=row.created_at_ms,
+        started_at_ms=row.started_at_ms,
+        finished_at_ms=row.finished_at_ms,
+        parent_run_id=row.parent_run_id,
+        input_summary=beginning(row.input, SUMMARY_CHARS),
+        duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
+        draft_id=row.draft_id,
+        draft_rev=row.draft_rev,
+    )

@@ -19,5 +19,9 @@ class SignInLink(Struct, frozen=True):
     expires_in_s: int
 
 
+class SignedIn(Struct, frozen=True):
+    signed_in: bool
+
+
 class SessionsEnded(Struct, frozen=True):
     ended: int

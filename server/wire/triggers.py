@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from executor.store.rows import FireOutcome
+from executor.triggers.cron import EXPRESSION_SCHEMA
 from executor.triggers.schedules import ScheduleView
 from executor.triggers.webhooks import DeliveryView, RefusalView, WebhookView
 
@@ -81,3 +82,19 @@ class HookResult(Struct, frozen=True):
     status: str
     delivery: str
     output: Any
+
+
+class TriggersQuery(Struct, frozen=True):
+    workflow: Annotated[str, Meta(description="Only for this workflow.")] | None = None
+
+
+class CronQuery(Struct, frozen=True):
+    expr: Annotated[
+        str,
+        Meta(
+            description="Minute, hour, day of the month, month, day of the week.",
+            extra_json_schema=EXPRESSION_SCHEMA,
+            extra={"hint": "GET /api/cron?expr=0+9+*+*+MON-FRI&tz=UTC"},
+        ),
+    ]
+    tz: Annotated[str, Meta(description="A time zone such as Europe/Berlin. Default: UTC.")] = "UTC"

@@ -13,6 +13,10 @@ class CacheCleared(Struct, frozen=True):
     cleared: int
 
 
+class CacheQuery(Struct, frozen=True):
+    workflow: Annotated[str, Meta(description="Only results of this workflow.")] | None = None
+
+
 class GcRequest(Struct, forbid_unknown_fields=True):
     """POST /api/upkeep/gc. Deletes runs that ended more than `older_than_s` ago, except the `keep` newest of each
     workflow. With `keep` alone, all other ended runs are deleted; with neither, none."""

@@ -2,12 +2,91 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
+from msgspec.structs import asdict
 
-from executor.views import SignalView
-from server.wire.bounds import PersonName, ShortText
+from executor.core.events import WaitKind
+from executor.store.rows import WaitStatus
+from executor.views import NotificationView, SignalView, WaitView
+from server.wire.bounds import PAGE_MAX, PersonName, ShortText
+
+
+class PublicWait(Struct, frozen=True):
+    """A wait as it is shown to the holder of its link. `label` is the name of the block; `age_s` is in seconds since it
+    opened."""
+
+    run: str
+    workflow: str
+    id: str
+    key: str
+    block: str
+    label: str
+    kind: str
+    status: str
+    request: Any
+    schema: Any
+    actions: tuple[str, ...]
+    opened_at_ms: int
+    expires_at_ms: int | None
+    age_s: float
+    name: str | None
+    correlation: str | None
+    response: Any
+    answered_by: str | None
+    answered_at_ms: int | None
+    title: str
+    run_status: str
+
+
+class Wait(PublicWait, frozen=True, kw_only=True):
+    """`link` answers it while it is pending; for a callback it is the URL to post to."""
+
+    link: str | None
+    notifications: tuple[NotificationView, ...]
+
+
+class WaitCounts(Struct, frozen=True):
+    """The number of waits by status."""
+
+    pending: int
+    answered: int
+    cancelled: int
+    expired: int
+
+
+class WaitPage(Struct, frozen=True):
+    """`next`: pass it as `before` for the following page; null at the end."""
+
+    waits: list[Wait]
+    next: str | None
+    counts: WaitCounts
+
+
+class WaitsQuery(Struct, frozen=True):
+    status: Annotated[
+        Literal[WaitStatus, "all"], Meta(description="pending (default), answered, cancelled, expired or all.")
+    ] = "pending"
+    kind: (
+        Annotated[
+            WaitKind, Meta(description="Only waits of this kind. Waits of callback blocks have the kind webhook.")
+        ]
+        | None
+    ) = None
+    workflow: Annotated[str, Meta(description="Only waits of runs of this workflow.")] | None = None
+    run: Annotated[str, Meta(description="Only waits of this run.")] | None = None
+    before: Annotated[str, Meta(description="`next` of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Waits per page.")] = 200
+
+
+class SignalsQuery(Struct, frozen=True):
+    name: Annotated[str, Meta(description="Only signals of this name.")] | None = None
+    correlation: Annotated[str, Meta(description="Only signals with this correlation.")] | None = None
+    received_after: (
+        Annotated[int, Meta(description="Only signals at or after this time, Unix milliseconds.")] | None
+    ) = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Maximum number of signals, oldest first.")] = 200
 
 
 class SignalRequest(Struct, forbid_unknown_fields=True):
@@ -54,3 +133,14 @@ class SignalList(Struct, frozen=True):
     """In order of arrival, including signals that were received by a wait."""
 
     signals: list[SignalView]
+
+
+def wait_shown(view: WaitView) -> Wait:
+    return Wait(**asdict(view))
+
+
+def wait_shown_to_holder(view: WaitView) -> PublicWait:
+    """Without the link, which the caller has, and without who else was notified."""
+    shown = asdict(view)
+    del shown["link"], shown["notifications"]
+    return PublicWait(**shown)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import quote
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.store.rows import VersionRow, WorkflowHead, WorkflowRow
-from server.wire.bounds import Version
+from server.wire.bounds import PAGE_MAX, StoredVersion, Version
 from server.wire.encode import fragment
+from server.wire.runs import PlanQuery
 
 
 class ActivateRequest(Struct, forbid_unknown_fields=True):
@@ -61,18 +62,61 @@ class WorkflowDeleted(Struct, frozen=True):
     webhooks: int
 
 
+class BlockList(Struct, frozen=True):
+    """The block types, with the JSON Schema of their parameters."""
+
+    blocks: list[dict[str, Any]]
+
+
+DocumentBody = Annotated[
+    dict[str, Any], Meta(description="A workflow document, or an object {document, name?, trigger?}.")
+]
+
+
+class ValidateQuery(Struct, frozen=True):
+    trigger: (
+        Annotated[str, Meta(description="Id of the trigger block. A `trigger` in the body comes first.")] | None
+    ) = None
+
+
+class SaveQuery(Struct, frozen=True):
+    name: (
+        Annotated[
+            str,
+            Meta(
+                description="Name of the workflow. A `name` in the body next to the document comes first. Default: the "
+                "name in the document."
+            ),
+        ]
+        | None
+    ) = None
+
+
+class WorkflowQuery(Struct, frozen=True):
+    version: StoredVersion | None = None
+
+
+class VersionsQuery(Struct, frozen=True):
+    before: Annotated[int, Meta(ge=1, description="The `next` of the previous page.")] | None = None
+    limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Versions per page.")] = 200
+
+
+class WorkflowPlanQuery(PlanQuery, frozen=True):
+    version: StoredVersion | None = None
+    trigger: Annotated[str, Meta(description="Id of the trigger block, if there are several.")] | None = None
+
+
 def workflow_url(name: str) -> str:
     return f"/api/workflows/{quote(name, safe='')}"
 
 
-def workflow_version(head: WorkflowHead, row: WorkflowRow) -> dict[str, Any]:
-    """A WorkflowVersion."""
-    return {
-        "name": row.name,
-        "version": row.version,
-        "hash": row.hash,
-        "created_at_ms": row.created_at_ms,
-        "active": head.version,
-        "newest": head.newest,
-        "document": fragment(row.document),
-    }
+def workflow_version(head: WorkflowHead, row: WorkflowRow) -> WorkflowVersion:
+    return WorkflowVersion(
+        name=row.name,
+        version=row.version,
+        hash=row.hash,
+        created_at_ms=row.created_at_ms,
+        active=head.version,
+        newest=head.newest,
+        document=fragment(row.document),
+    )
