@@ -19,13 +19,18 @@ Beside "x-ui" stand "x-titles" and "x-when", labels of choices and conditions of
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, Literal, Protocol
+from typing import Any, Final, Literal, Protocol
 
 from msgspec import Struct, field
 
 from compiler.plan import Effect
 
 Params = Mapping[str, Any]
+
+LOOP_MAX_DEFAULT: Final = 1_000  # iterations of a loop without a maximum; docs/reference/limits.md
+# Far more than a run executes (10,000 unless set): larger numbers are refused before anything is counted.
+ITERATIONS_MAX: Final = 1_000_000
+BRANCHES_MAX: Final = 100_000
 
 
 class Case(Struct, frozen=True):
@@ -36,12 +41,22 @@ class Case(Struct, frozen=True):
 
 
 class Finding(Struct, frozen=True):
-    """What a block type finds in its params: `code` is one of compiler.diagnostics, `pointer` leads into the params."""
+    """What a block type finds in its params: `code` is one of compiler.diagnostics, `pointer` leads into the params.
+    `of_block`: the message goes on after the name of the block (`has no else.`), and belongs to no field."""
 
     code: str
     pointer: str
     message: str
     hint: str = ""
+    of_block: bool = False
+
+
+class VariableWrite(Struct, frozen=True):
+    """A workflow variable that params write: its name or a path into it. `pointer` leads into the params."""
+
+    variable: str
+    op: str
+    pointer: str
 
 
 class BlockSpec(Struct, frozen=True):
@@ -56,10 +71,13 @@ class BlockSpec(Struct, frozen=True):
     ends_run    when it succeeds the run ends; of several that are ready one starts at a time
     inline      runs inside the run loop without a commit of its own (pure and quick)
     trigger     may start a run; has no in-edges
+    preferred   of several triggers, a run starts at this one if the caller names none
+    inside      the only kind of container that the block may be in, at any depth
     container   loop or parallel: has a body
     output      JSON Schema of the output; None when it depends on data (then unknown fields read as null)
     output_from params -> JSON Schema of the output, for blocks whose output follows from their params
     check       params -> what their schema cannot say, such as a time zone that does not exist. Pure; must not raise
+    writes      params -> the workflow variables that they write. Must not raise
     addresses   places of params (`/to`) that hold mail addresses: a comma separates them if the author wrote it
     attempts    default policy.retry.max_attempts
     sentence    what a card says the block does: text with `{path}` for params, `{cases[0].when}`; a param that is not
@@ -82,10 +100,13 @@ class BlockSpec(Struct, frozen=True):
     ends_run: bool = False
     inline: bool = False
     trigger: bool = False
+    preferred: bool = False
+    inside: Literal["loop"] | None = None
     container: Literal["loop", "parallel"] | None = None
     output: dict[str, Any] | None = None
     output_from: Callable[[Params], dict[str, Any] | None] | None = None
     check: Callable[[Params], tuple[Finding, ...]] | None = None
+    writes: Callable[[Params], tuple[VariableWrite, ...]] | None = None
     addresses: tuple[str, ...] = ()
     attempts: int = 1
     timeout_ms: int = 300_000

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from compiler.catalog import BlockSpec, Catalog
+from compiler.catalog import LOOP_MAX_DEFAULT, BlockSpec, Catalog
 from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc, Limits
 from compiler.flow import Flow
@@ -19,8 +19,6 @@ from compiler.schema import checker_of, is_open, schema_error
 from compiler.variables import parse_path
 from compiler.wiring import OUT, ROOT, Wiring, called
 from compiler.wording import is_blank, title_of
-
-LOOP_MAX_DEFAULT = 1000  # the bound of a loop that gives none; docs/reference/limits.md
 
 # What each mode of a container needs.
 _NEEDS = {
@@ -56,8 +54,8 @@ def check(wiring: Wiring, catalog: Catalog, limits: Limits, report: Report) -> N
             _unknown_type(block, catalog, report)
             continue
         _params(block, spec, wiring, report)
-        if block.type == "break":
-            _break(block, wiring, report)
+        if spec.inside is not None:
+            _inside(block, spec.inside, wiring, report)
         if spec.container:
             _body(block, spec.container, wiring, report)
             _size(block, spec, limits, wiring, report)
@@ -133,24 +131,25 @@ def _params(block: BlockDoc, spec: BlockSpec, wiring: Wiring, report: Report) ->
             field=problem.field,
         )
     for found in spec.check(block.params) if spec.check is not None else ():
+        named = "" if found.of_block else ":"
         report.add(
             found.code,
             pointer_to(block.id, "params") + found.pointer,
-            f"{wiring.called(block.id)}: {found.message}",
+            f"{wiring.called(block.id)}{named} {found.message}",
             hint=found.hint,
             block=block.id,
-            field=found.pointer.split("/")[1] if found.pointer else None,
+            field=found.pointer.split("/")[1] if found.pointer and not found.of_block else None,
         )
 
 
-def _break(block: BlockDoc, wiring: Wiring, report: Report) -> None:
+def _inside(block: BlockDoc, kind: str, wiring: Wiring, report: Report) -> None:
     around = wiring.parent[block.id]
     while around != ROOT:
         spec = wiring.specs[around]
-        if spec is not None and spec.container == "loop":
+        if spec is not None and spec.container == kind:
             return
         around = wiring.parent[around]
-    message = f"{wiring.called(block.id)} is not inside a loop."
+    message = f"{wiring.called(block.id)} is not inside a {kind}."
     report.add("break_outside_loop", pointer_to(block.id), message, block=block.id)
 
 
@@ -268,30 +267,6 @@ def _cases(block: BlockDoc, spec: BlockSpec, wired: set[str], wiring: Wiring, re
             message = f'{wiring.called(block.id)}: "{(case.title or case.id)[:80]}" is not connected.'
             report.add("case_unwired", pointer_to(block.id), message, block=block.id)
         seen.add(case.id)
-    if block.type == "condition":
-        _condition_else(block, wiring, report)
-    elif block.type == "router" and not block.params.get("default"):
-        message = f"{wiring.called(block.id)} has no default route. The run stops here when no route matches."
-        report.add("else_missing", pointer_to(block.id, "params"), message, hint="Set a default route.", block=block.id)
-
-
-def _condition_else(block: BlockDoc, wiring: Wiring, report: Report) -> None:
-    """A case whose expression is left out or empty matches everything."""
-    cases = block.params.get("cases")
-    if not isinstance(cases, list) or not cases:
-        return
-    catches = [i for i, case in enumerate(cases) if isinstance(case, dict) and case.get("when") in (None, "")]
-    if not catches:
-        message = f"{wiring.called(block.id)} has no else. The run stops here when no case matches."
-        hint = "Add a last case without a condition."
-        report.add("else_missing", pointer_to(block.id, "params", "cases"), message, hint=hint, block=block.id)
-    for at in catches:
-        if at == len(cases) - 1:
-            continue
-        title = str(cases[at].get("title") or cases[at].get("id") or at + 1)[:80]
-        message = f'{wiring.called(block.id)}: case "{title}" has no condition. Only the last case can be without one.'
-        pointer = pointer_to(block.id, "params", "cases", str(at), "when")
-        report.add("else_not_last", pointer, message, block=block.id, field="cases")
 
 
 def mode_of(kind: str, params: dict[str, Any]) -> Any:

@@ -14,6 +14,7 @@ import msgspec
 import orjson
 from msgspec import Meta, Struct, field
 
+from compiler.catalog import BRANCHES_MAX, ITERATIONS_MAX
 from compiler.diagnostics import Report, suggest
 from compiler.references import escape
 
@@ -28,8 +29,6 @@ EDGES_MAX: Final = 8_000
 # What a trigger starts is compiled for itself, so that triggers count times blocks: ten in the largest document.
 TRIGGER_BLOCKS_MAX: Final = 20_000
 NESTING_MAX: Final = 10
-BRANCHES_MAX: Final = 100_000
-ITERATIONS_MAX: Final = 1_000_000
 
 
 class Limits(Struct, frozen=True):

@@ -13,8 +13,8 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compiler.bind import Places
-from compiler.catalog import BlockSpec
-from compiler.check import LOOP_MAX_DEFAULT, literal_count, mode_of, whole_number
+from compiler.catalog import LOOP_MAX_DEFAULT, BlockSpec
+from compiler.check import literal_count, mode_of, whole_number
 from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
 from compiler.needs import Needs

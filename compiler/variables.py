@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterator, Mapping
-from typing import Any, Final
+from typing import Final
 
 import msgspec
 from msgspec import Struct
 
+from compiler.catalog import BlockSpec
 from compiler.diagnostics import Report, suggest
 from compiler.document import BlockDoc
 from compiler.flow import Flow
@@ -51,28 +52,16 @@ def parse_path(text: str) -> tuple[str | int, ...] | None:
     return tuple(parts) if parts and isinstance(parts[0], str) else None
 
 
-def writes_of(block: BlockDoc) -> Iterator[Write]:
-    """What a block writes: through `assign`, and through the params of a `variables` block."""
+def writes_of(block: BlockDoc, spec: BlockSpec | None) -> Iterator[Write]:
+    """What a block writes: through its `assign`, and through its params if its type writes variables."""
     if block.assign is not None:
         path = parse_path(block.assign)
         if path:
             yield Write(block.id, str(path[0]), "set", f"/blocks/{escape(block.id)}/assign")
-    if block.type != "variables":
-        return
-    given = block.params.get("assign")
-    pairs: list[tuple[str, Any]] = []
-    if isinstance(given, Mapping):
-        pairs = [(f"/{escape(str(name))}", {"name": name}) for name in given]
-    elif isinstance(given, list):
-        pairs = [(f"/{i}", item) for i, item in enumerate(given) if isinstance(item, dict)]
-    for place, item in pairs:
-        name = item.get("name")
-        if not isinstance(name, str):
-            continue
-        path = parse_path(name) if name.startswith("$") else (name,)
+    for write in spec.writes(block.params) if spec is not None and spec.writes is not None else ():
+        path = parse_path(write.variable) if write.variable.startswith("$") else (write.variable,)
         if path:
-            op = item.get("op", "set")
-            yield Write(block.id, str(path[0]), str(op), f"/blocks/{escape(block.id)}/params/assign{place}")
+            yield Write(block.id, str(path[0]), write.op, f"/blocks/{escape(block.id)}/params{write.pointer}")
 
 
 class Variables:
@@ -82,7 +71,7 @@ class Variables:
         self._wiring = wiring
         self._report = report
         self.declared = wiring.document.variables
-        self.writes = [write for block in wiring.blocks.values() for write in writes_of(block)]
+        self.writes = [write for block in wiring.blocks.values() for write in writes_of(block, wiring.specs[block.id])]
         self._names = {normalize(write.variable): write.variable for write in self.writes}
         self._names.update({normalize(name): name for name in self.declared})
 

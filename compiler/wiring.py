@@ -285,9 +285,9 @@ def _chosen(wiring: Wiring, triggers: list[str], wanted: str | None, report: Rep
     if not triggers:
         report.add("trigger_missing", "/blocks", "The workflow has no trigger.")
         return None
-    starts = [block_id for block_id in triggers if wiring.blocks[block_id].type == "start"]
-    chosen = (starts or triggers)[0]
-    if len(starts or triggers) > 1:
+    preferred = [id for id in triggers if (spec := wiring.specs[id]) is not None and spec.preferred]
+    chosen = (preferred or triggers)[0]
+    if len(preferred or triggers) > 1:
         others = ", ".join(wiring.called(other) for other in [other for other in triggers if other != chosen][:5])
         message = f"The workflow has several triggers. {wiring.called(chosen)} starts the run, not {others}."
         report.add("trigger_several", "", message, hint="Choose the trigger when you start the run.", block=chosen)

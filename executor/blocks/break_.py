@@ -13,6 +13,7 @@ class Break:
         description="Ends the loop after the current iteration. Place it after a condition.",
         category="flow",
         inline=True,
+        inside="loop",
         sentence="End the loop",
         icon="exit",
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BlockSpec, Case, Params
+from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Bound, Context, Done
 from executor.errors import BlockError
 from executor.values.coerce import truthy
@@ -68,6 +68,25 @@ def named_cases(params: Params, key: str) -> tuple[Case, ...]:
     return tuple(Case(i["id"], title if isinstance(title := i.get("title"), str) else "") for i in found)
 
 
+def _check(params: Params) -> tuple[Finding, ...]:
+    """A case whose expression is left out or empty matches everything."""
+    cases = params.get("cases")
+    if not isinstance(cases, list) or not cases:
+        return ()
+    catches = [i for i, case in enumerate(cases) if isinstance(case, dict) and case.get("when") in (None, "")]
+    if not catches:
+        message = "has no else. The run stops here when no case matches."
+        hint = "Add a last case without a condition."
+        return (Finding("else_missing", "/cases", message, hint, of_block=True),)
+    return tuple(_not_last(cases[at], at) for at in catches if at != len(cases) - 1)
+
+
+def _not_last(case: dict[str, Any], at: int) -> Finding:
+    title = str(case.get("title") or case.get("id") or at + 1)[:80]
+    message = f'case "{title}" has no condition. Only the last case can be without one.'
+    return Finding("else_not_last", f"/cases/{at}/when", message)
+
+
 def _output_schema(params: Params) -> dict[str, Any] | None:
     if "carry" in params:
         return None
@@ -90,6 +109,7 @@ class Condition:
         params=_PARAMS,
         handles=(),
         cases=lambda params: named_cases(params, "cases"),
+        check=_check,
         output_from=_output_schema,
         inline=True,
         sentence="If {cases[0].when} | {cases[].title} | First case that matches",

@@ -3,17 +3,13 @@ sentinel, after each of them, whether there is another one."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
 from executor.blocks.base import Bound, Context, Sized, Tested
 from executor.errors import BlockError
 from executor.values.coerce import to_count, truthy
 from executor.values.items import to_items
-
-MAX_DEFAULT: Final = 1000  # a loop without a maximum; docs/reference/limits.md
-# Whatever `max` says, for it may be read from data: no run gets this far, so it need not be tried.
-ITERATIONS_MAX: Final = 1_000_000
 
 _PARAMS: dict[str, Any] = {
     "type": "object",
@@ -56,7 +52,7 @@ _PARAMS: dict[str, Any] = {
         "max": {
             "title": "Max iterations",
             "description": "The loop stops here, whatever the setting above.",
-            "default": MAX_DEFAULT,
+            "default": LOOP_MAX_DEFAULT,
             "x-ui": {"order": 5, "widget": "number"},
         },
         "on_max": {
@@ -150,7 +146,7 @@ async def _holds(ctx: Context) -> bool:
 def _bounded(params: dict[str, Any], rounds: int) -> int:
     """`rounds`, at most `max`: beyond it the loop fails, or (on_max: exit) ends there."""
     bound = params.get("max")
-    most = MAX_DEFAULT if bound is None or bound == "" else to_count(bound, "max")
+    most = LOOP_MAX_DEFAULT if bound is None or bound == "" else to_count(bound, "max")
     if rounds > most and params.get("on_max") == "exit":
         rounds = most
     if rounds > ITERATIONS_MAX:

@@ -3,17 +3,13 @@ are."""
 
 from __future__ import annotations
 
-from typing import Any, Final
+from typing import Any
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BRANCHES_MAX, BlockSpec
 from executor.blocks.base import Context, Sized, Tested
 from executor.errors import BlockError
 from executor.values.coerce import to_count
 from executor.values.items import to_items
-
-# The run's own limit on executions (10,000 unless set) is reached long before; this one keeps a number that was read
-# from data from being taken for a count of branches.
-BRANCHES_MAX: Final = 100_000
 
 _PARAMS: dict[str, Any] = {
     "type": "object",

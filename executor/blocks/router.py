@@ -71,11 +71,15 @@ _PARAMS: dict[str, Any] = {
 
 
 def _check(params: Params) -> tuple[Finding, ...]:
+    found: list[Finding] = []
     routes = params.get("routes")
     compared = [route for route in routes if isinstance(route, dict) and not _has_rule(route)] if routes else []
     if compared and params.get("value") in (None, ""):
-        return (Finding("required", "/value", "Value is required.", "Routes without a condition compare it."),)
-    return ()
+        found.append(Finding("required", "/value", "Value is required.", "Routes without a condition compare it."))
+    if not params.get("default"):
+        message = "has no default route. The run stops here when no route matches."
+        found.append(Finding("else_missing", "", message, "Set a default route.", of_block=True))
+    return tuple(found)
 
 
 def _cases(params: Params) -> tuple[Case, ...]:

@@ -110,6 +110,7 @@ class Start:
         category="trigger",
         params=_PARAMS,
         trigger=True,
+        preferred=True,
         inline=True,
         sentence="Input: {fields[].name} | Starts the workflow",
         icon="play",

@@ -7,7 +7,8 @@ from typing import Any
 
 import orjson
 
-from compiler.catalog import BlockSpec
+from compiler.catalog import BlockSpec, Params, VariableWrite
+from compiler.references import escape
 from executor.blocks.base import Context, Done, Patch, PatchOp
 from executor.blocks.schema import FIELD_TITLES, FILLED
 from executor.errors import BlockError
@@ -77,6 +78,18 @@ _PARAMS: dict[str, Any] = {
 }
 
 
+def _writes(params: Params) -> tuple[VariableWrite, ...]:
+    assign = params.get("assign")
+    if isinstance(assign, dict):
+        return tuple(VariableWrite(str(name), "set", f"/assign/{escape(str(name))}") for name in assign)
+    items = enumerate(assign) if isinstance(assign, list) else ()
+    return tuple(
+        VariableWrite(item["name"], str(item.get("op", "set")), f"/assign/{i}")
+        for i, item in items
+        if isinstance(item, dict) and isinstance(item.get("name"), str)
+    )
+
+
 class Variables:
     spec = BlockSpec(
         type="variables",
@@ -85,6 +98,7 @@ class Variables:
         category="data",
         params=_PARAMS,
         inline=True,
+        writes=_writes,
         sentence="Change {assign[].name} | Change {assign} | Change variables",
         icon="variable",
     )

@@ -10,6 +10,8 @@ from typing import Final, Literal
 from msgspec import Struct
 from msgspec.structs import replace
 
+from compiler.plan import CacheScope
+
 # --- the journal
 
 
@@ -322,8 +324,6 @@ class NotificationRow(Struct, frozen=True):
 
 
 # --- cached results
-
-CacheScope = Literal["run", "workflow", "global"]
 
 
 class CacheRow(Struct, frozen=True):

@@ -22,6 +22,7 @@ import httpx
 import orjson
 from msgspec import Struct, convert
 
+from executor.store.rows import TERMINAL
 from server.client.sse_parser import Frame, SseParser
 
 DEFAULT_URL = "http://127.0.0.1:8765"
@@ -29,7 +30,6 @@ RECONNECT_FIRST_S = 0.25
 RECONNECT_MAX_S = 5.0
 PATIENCE_S = 60.0  # a restart of the server takes a few seconds; a minute without it is worth telling
 STREAM_SILENCE_S = 60.0  # the server pings every 15 s: silence of four pings is a dead connection
-TERMINAL = frozenset({"succeeded", "failed", "cancelled"})
 PASSING = frozenset({429, 502, 503, 504})  # refusals that the same request may not meet a moment later
 
 

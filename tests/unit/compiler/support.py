@@ -5,11 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any, Literal
 
-from compiler.catalog import BlockSpec, Case, Params
+from compiler.catalog import BlockSpec, Case, Finding, Params
 from compiler.compile import DEFAULT_LIMITS, Compiled, compile_document
 from compiler.diagnostics import Diagnostic
 from compiler.document import Limits
 from compiler.plan import Node, Plan, Ref
+from executor.blocks import condition, router, variables
 
 JS = {"type": "string", "x-weft": "expression"}
 
@@ -31,6 +32,12 @@ def _spec(type: str, category: Any = "action", properties: Mapping[str, Any] | N
     return BlockSpec(type=type, title=type, description="", category=category, params=params, **more)
 
 
+def _no_default(params: Params) -> tuple[Finding, ...]:
+    """What the router says, but for its value: recorded cases leave it out."""
+    assert router.block.spec.check is not None
+    return tuple(found for found in router.block.spec.check(params) if found.code == "else_missing")
+
+
 _CASE_LIST = {
     "type": "array",
     "items": {
@@ -42,12 +49,12 @@ _CASE_LIST = {
 _LITERAL = {"type": "object", "x-weft": "literal"}
 _SIZE = {"mode": {}, "count": {}, "items": {}, "results": {"enum": ["ends", "all"]}}
 SPECS = [
-    _spec("start", "trigger", {"fields": {"type": "array"}}, trigger=True, inline=True),
+    _spec("start", "trigger", {"fields": {"type": "array"}}, trigger=True, preferred=True, inline=True),
     _spec("webhook", "trigger", trigger=True),
     _spec("note", "annotation"),
     _spec("task", effect="write", attempts=3),
     _spec("set", "data", {"value": {}}, inline=True),
-    _spec("variables", "data", {"assign": {}}, inline=True),
+    _spec("variables", "data", {"assign": {}}, inline=True, writes=variables.block.spec.writes),
     _spec(
         "function",
         "data",
@@ -71,13 +78,22 @@ SPECS = [
         only_reads=lambda params: params.get("method") == "GET",
         attempts=3,
     ),
-    _spec("condition", "flow", {"cases": _CASE_LIST, "carry": {}}, handles=(), cases=_cases("cases"), inline=True),
+    _spec(
+        "condition",
+        "flow",
+        {"cases": _CASE_LIST, "carry": {}},
+        handles=(),
+        cases=_cases("cases"),
+        check=condition.block.spec.check,
+        inline=True,
+    ),
     _spec(
         "router",
         "flow",
         {"value": {}, "routes": _CASE_LIST, "default": {}},
         handles=(),
         cases=_cases("routes"),
+        check=_no_default,
         inline=True,
     ),
     _spec(
@@ -92,7 +108,7 @@ SPECS = [
     ),
     _spec("wait", "people", {"seconds": {}, "until": {}}),
     _spec("response", "action", {"status": {}, "headers": {}, "body": {}}),
-    _spec("break", "flow", inline=True),
+    _spec("break", "flow", inline=True, inside="loop"),
     _spec(
         "loop",
         "flow",

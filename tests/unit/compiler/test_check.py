@@ -1,5 +1,7 @@
 from __future__ import annotations
 
+import re
+from pathlib import Path
 from typing import Any
 
 import pytest
@@ -110,7 +112,10 @@ def test_cases() -> None:
     twice = compiled({"c": block("condition", cases=[{"id": "x", "when": "1"}, {"id": "x"}]), "a": block()}, "c.x a")
     assert only(twice, "case_duplicate").severity == "error"
     open_end = compiled({"c": block("condition", cases=[{"id": "x", "when": "1"}]), "a": block()}, "c.x a")
+    missing = only(open_end, "else_missing")
     assert codes(open_end) == ["else_missing"]
+    assert missing.message == 'condition "c" has no else. The run stops here when no case matches.'
+    assert (missing.pointer, missing.field) == ("/blocks/c/params/cases", None)
     early = compiled(
         {"c": block("condition", cases=[{"id": "x"}, {"id": "y", "when": "1"}]), "a": block()}, "c.x a; c.y a"
     )
@@ -182,3 +187,9 @@ def test_what_is_not_offered_yet_is_said_and_not_ignored() -> None:
     result = compiled({"a": block()}, "start a", settings={"durability": "ahead"})
     assert only(result, "not_available").pointer == "/settings/durability"
     assert result.plan is None
+
+
+def test_the_compiler_compares_no_block_type() -> None:
+    """What holds for one type is in its BlockSpec. (`imports` translates the types of other formats.)"""
+    for path in (Path(__file__).parents[3] / "compiler").glob("*.py"):
+        assert not re.search(r"\.type (==|!=|in|not in) ", path.read_text()), path.name

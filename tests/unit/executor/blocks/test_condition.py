@@ -81,3 +81,19 @@ def test_spec() -> None:
     assert schema is not None and set(schema["properties"]) == {"case", "title", "result"}
     assert block.spec.output_from({"carry": "<s>"}) is None
     assert block.spec.inline
+
+
+@pytest.mark.parametrize(
+    ("cases", "found"),
+    [
+        ([{"id": "a", "when": "1"}, {"id": "b"}], []),
+        ([{"id": "a", "when": "1"}], [("else_missing", "/cases", True)]),
+        ([{"id": "a", "when": ""}, {"id": "b", "when": "1"}], [("else_not_last", "/cases/0/when", False)]),
+        ([], []),
+        ("no list", []),
+        (["no case"], [("else_missing", "/cases", True)]),
+    ],
+)
+def test_only_the_last_case_matches_everything_else(cases: Any, found: list[tuple[str, str, bool]]) -> None:
+    assert block.spec.check is not None
+    assert [(one.code, one.pointer, one.of_block) for one in block.spec.check({"cases": cases})] == found

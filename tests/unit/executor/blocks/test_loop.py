@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 
+from compiler.catalog import LOOP_MAX_DEFAULT
 from executor.blocks import base
 from executor.blocks.base import Sized
-from executor.blocks.loop import MAX_DEFAULT, block
+from executor.blocks.loop import block
 from executor.errors import BlockError
 from tests.unit.executor.blocks.flow import Throws, context, js
 
@@ -64,11 +65,11 @@ async def test_break_leaves_without_a_test() -> None:
 async def test_the_bound_and_one_past_it() -> None:
     assert await start(mode="for", count=5, max=5) == Sized(5)
     assert await start(mode="each", items=[0] * 5, max="5") == Sized(5, [0] * 5)
-    assert await start(mode="for", count=MAX_DEFAULT) == Sized(MAX_DEFAULT)
+    assert await start(mode="for", count=LOOP_MAX_DEFAULT) == Sized(LOOP_MAX_DEFAULT)
     too_many: list[dict[str, Any]] = [
         {"mode": "for", "count": 6, "max": 5},
         {"mode": "each", "items": [0] * 6, "max": 5},
-        {"mode": "for", "count": MAX_DEFAULT + 1},
+        {"mode": "for", "count": LOOP_MAX_DEFAULT + 1},
     ]
     for given in too_many:
         with refused("loop_limit"):
@@ -78,7 +79,7 @@ async def test_the_bound_and_one_past_it() -> None:
     with refused("loop_limit"):
         await end(5, True, mode="while", condition=TEST, max=5)
     with refused("loop_limit"):
-        await end(MAX_DEFAULT, True, mode="until", condition=False)
+        await end(LOOP_MAX_DEFAULT, True, mode="until", condition=False)
     with refused("loop_limit"):
         await start(True, mode="while", condition=TEST, max=0)
 

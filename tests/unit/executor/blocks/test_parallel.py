@@ -2,9 +2,10 @@ from typing import Any
 
 import pytest
 
+from compiler.catalog import BRANCHES_MAX
 from executor.blocks import base
 from executor.blocks.base import Sized
-from executor.blocks.parallel import BRANCHES_MAX, block
+from executor.blocks.parallel import block
 from executor.errors import BlockError
 from tests.unit.executor.blocks.flow import context
 

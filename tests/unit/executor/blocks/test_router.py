@@ -53,3 +53,17 @@ def test_cases() -> None:
     )
     assert block.spec.cases({"routes": BY_VALUE[:1], "default": "de"}) == (Case("de", "German"),)
     assert block.spec.cases({"routes": {}, "default": 3}) == ()
+
+
+@pytest.mark.parametrize(
+    ("params", "found"),
+    [
+        ({"routes": BY_VALUE, "value": "de", "default": "other"}, []),
+        ({"routes": BY_VALUE, "value": "de"}, ["else_missing"]),
+        ({"routes": BY_VALUE, "default": ""}, ["required", "else_missing"]),
+        ({"routes": [{"id": "a", "when": "1"}], "default": "other"}, []),
+    ],
+)
+def test_a_value_and_a_default_are_asked_for(params: dict[str, Any], found: list[str]) -> None:
+    assert block.spec.check is not None
+    assert [one.code for one in block.spec.check(params)] == found

@@ -71,3 +71,17 @@ async def test_what_is_refused(assignments: Any, code: str) -> None:
     with pytest.raises(BlockError) as caught:
         await run(assignments)
     assert (caught.value.code, caught.value.retryable) == (code, False)
+
+
+@pytest.mark.parametrize(
+    ("assign", "writes"),
+    [
+        ({"a/b": 1}, [("a/b", "set", "/assign/a~1b")]),
+        ([{"name": "$.x.n", "op": "increment"}, {"op": "set"}, 3], [("$.x.n", "increment", "/assign/0")]),
+        ([{"name": "y"}], [("y", "set", "/assign/0")]),
+        (None, []),
+    ],
+)
+def test_the_variables_that_params_write(assign: Any, writes: list[tuple[str, str, str]]) -> None:
+    assert block.spec.writes is not None
+    assert [(one.variable, one.op, one.pointer) for one in block.spec.writes({"assign": assign})] == writes
