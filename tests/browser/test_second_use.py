@@ -87,6 +87,8 @@ def test_there_is_no_next_iteration_before_it_has_started(editor: Editor) -> Non
         expect(button).to_have_attribute("aria-disabled", "true")
         expect(button).to_have_attribute("title", why)
     editor.select("ask")
+    for name in ("Previous iteration", "Next iteration"):
+        expect(editor.at("inspector").get_by_role("button", name=name)).to_have_attribute("aria-disabled", "true")
     editor.press("Control+k")
     commands = editor.page.get_by_role("dialog", name="Commands")
     commands.get_by_role("combobox").fill("iteration")

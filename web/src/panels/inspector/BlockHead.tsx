@@ -69,8 +69,8 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
             {nameOf(doc, container)} <b>{scopes.length ? index + 1 : 0}</b> of {scopes.length}
             {scopes.length > 1 ? (
               <span className="facts__step">
-                <Button kind="bare" icon="back" iconOnly why={index === 0 ? 'Already first' : null} onClick={() => setIter(container, index - 1)}>{`Previous ${word}`}</Button>
-                <Button kind="bare" icon="chevron" iconOnly why={index >= scopes.length - 1 ? 'Already last' : null} onClick={() => setIter(container, index + 1)}>{`Next ${word}`}</Button>
+                <Button kind="bare" icon="back" iconOnly why={index === 0 ? `This is the first ${word}` : null} onClick={() => setIter(container, index - 1)}>{`Previous ${word}`}</Button>
+                <Button kind="bare" icon="chevron" iconOnly why={index >= scopes.length - 1 ? `This is the last ${word}` : scopes[index + 1] ? null : `The next ${word} has not started`} onClick={() => setIter(container, index + 1)}>{`Next ${word}`}</Button>
               </span>
             ) : null}
           </Fact>
