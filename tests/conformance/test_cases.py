@@ -21,13 +21,13 @@ from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import Conflict, InputInvalid
-from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import Record
 from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.compare import failure_matches, same
 from tests.conformance.scripted import PATIENCE_S, Script, registry_for
+from tests.support.clock import ManualClock
 from tests.support.model_store.store import ModelStore
 
 CASES = Path(__file__).parent / "cases"

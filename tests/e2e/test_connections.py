@@ -14,6 +14,7 @@ import pytest
 
 from tests.e2e.edge import connect, head, read_to_end, serving, with_descriptors
 from tests.support.server import ROOT
+from tests.support.until import until
 
 MIB = 1 << 20
 
@@ -99,9 +100,7 @@ async def test_used_up_descriptors_are_reported(tmp_path: Path) -> None:
 
     async with serving(tmp_path) as server:
         resource.prlimit(server.pid, resource.RLIMIT_NOFILE, (4, 4))
-        async with asyncio.timeout(60):
-            while "no file descriptors are left" not in (tmp_path / "log").read_text():
-                await asyncio.sleep(0.1)
+        await until(lambda: not ("no file descriptors are left" not in (tmp_path / "log").read_text()))
         await asyncio.sleep(2)
         assert (tmp_path / "log").read_text().count("no file descriptors are left") == 1
 

@@ -19,6 +19,7 @@ import pytest
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.support.server import ROOT, SyncServerProcess
+from tests.support.until import until
 
 Start = Callable[..., SyncServerProcess]
 pytestmark = pytest.mark.timeout(300)  # many processes, one after the other
@@ -72,6 +73,10 @@ async def weft(*arguments: str, code: int = 0) -> str:
     return out.decode()
 
 
+def still(task: asyncio.Task[None]) -> None:
+    assert not task.done(), task
+
+
 class Load:
     """Starts runs one after the other until it is told to stop, or nobody answers any more. `acknowledged`: (run, when
     the answer was here). `deleted`: how many are gone since."""
@@ -93,14 +98,6 @@ class Load:
             assert answer.status_code == 202, answer.text
             self.acknowledged.append((answer.json()["run"], time.monotonic()))
             i += 1
-
-
-async def until(condition: Callable[[], bool], loading: asyncio.Task[None]) -> None:
-    """Raises what the load has raised."""
-    async with asyncio.timeout(60):
-        while not condition():
-            assert not loading.done(), loading
-            await asyncio.sleep(0.05)
 
 
 def findings(db: Path, acknowledged: list[str]) -> list[Any]:
@@ -125,12 +122,11 @@ async def test_a_backup_made_under_load_goes_on_after_a_disaster(
     copy.parent.mkdir()
     load = Load(client, server.url)
     loading = asyncio.create_task(load.run())
-    await asyncio.sleep(1.5)
-    await until(lambda: len(load.acknowledged) > 5, loading)
+    await until(lambda: len(load.acknowledged) > 5, meanwhile=lambda: still(loading))
     began = time.monotonic()
     assert "open" in await weft("backup", str(copy), "--db", str(db))
     before = [run for run, at in load.acknowledged if at < began]
-    await until(lambda: len(load.acknowledged) > len(before), loading)  # it did not stand still
+    await until(lambda: len(load.acknowledged) > len(before), meanwhile=lambda: still(loading))
     await weft("doctor", "--db", str(db))  # a live database, under load, is sound
     refused = await weft("restore", str(copy), "--db", str(db), "--force", code=4)
     assert refused == ""  # a server has it open

@@ -13,6 +13,7 @@ from typing import Any
 import httpx
 import pytest
 
+from tests.support.api import ended
 from tests.support.server import SyncServerProcess
 
 PRESSES = 50
@@ -58,15 +59,6 @@ async def waits_of(client: httpx.AsyncClient, url: str, run: str, count: int) ->
             await asyncio.sleep(0.02)
 
 
-async def ended(client: httpx.AsyncClient, url: str, run: str) -> dict[str, Any]:
-    async with asyncio.timeout(60):
-        while True:
-            view = dict((await client.get(f"{url}/api/runs/{run}")).json())
-            if view["status"] in ("succeeded", "failed", "cancelled"):
-                return view
-            await asyncio.sleep(0.02)
-
-
 async def journal(client: httpx.AsyncClient, url: str, run: str) -> list[dict[str, Any]]:
     headers = {"accept": "application/json"}
     page = await client.get(f"{url}/api/runs/{run}/events?limit=10000", headers=headers)
@@ -88,7 +80,7 @@ async def test_of_fifty_answers_one_counts(start_server: Start, client: httpx.As
     taken = 202 if kind == "callback" else 200
     assert Counter(answer.status_code for answer in answers) == {taken: 1, 409: PRESSES - 1}
     winner = next(n for n, answer in enumerate(answers) if answer.status_code == taken)
-    view = await ended(client, url, run)
+    view = await ended(client, run, url)
     assert view["status"] == "succeeded", view
     told = {(answer.json()["code"], answer.json()["answered_at_ms"]) for answer in answers if answer.status_code == 409}
     if kind == "callback":
@@ -161,7 +153,7 @@ async def test_waits_are_answered_in_any_order_over_kills(
         done += 1
         if key.endswith("#0"):
             left.append(key.replace("#0", "#1"))
-    view = await ended(client, server.url, run)
+    view = await ended(client, run, server.url)
     assert view["status"] == "succeeded", view["error"]
     assert done == 6
     assert view["output"]["l"] == 1 and view["output"]["r"] == {"fields": {"n": 2}}
@@ -205,7 +197,7 @@ async def test_early_signals_are_kept_over_a_kill_and_a_key_counts_once(
     )
     assert (again.status_code, again.json()["seq"]) == (200, 1)
     assert (await client.post(server.url + httpx.URL(link).path, json={"fields": {}})).status_code == 200
-    view = await ended(client, server.url, run)
+    view = await ended(client, run, server.url)
     assert (view["status"], view["output"]) == ("succeeded", [winner, "b"])
     listed = (await client.get(f"{server.url}/api/runs/{run}/signals")).json()["signals"]
     assert [signal["taken_by"].partition("!")[0] for signal in listed] == ["one", "two"]

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import logging
 import threading
 import time
@@ -13,6 +12,7 @@ import pytest
 
 from server.watchdog import Watchdog
 from tests.e2e.edge import serving
+from tests.support.until import until
 
 FUNCTION = "tests.e2e.functions:stand_still"
 
@@ -28,9 +28,7 @@ async def test_the_log_names_the_function_that_holds_up_the_event_loop(tmp_path:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
             answer = await client.post("/api/runs?wait=60", json={"document": document})
             assert answer.json()["status"] == "succeeded", answer.text
-        async with asyncio.timeout(60):
-            while "moves again" not in (tmp_path / "log").read_text():
-                await asyncio.sleep(0.1)
+        await until(lambda: not ("moves again" not in (tmp_path / "log").read_text()))
         log = (tmp_path / "log").read_text()
     assert "the event loop has been standing still for" in log and "in stand_still (functions.py:" in log
     assert log.count("standing still") == 1

@@ -18,7 +18,6 @@ from executor.blocks.http import Answer
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import BlockError, WeftError
-from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import TERMINAL
@@ -28,6 +27,7 @@ from tests.fuzz.budget import examples, rounds
 from tests.fuzz.documents import documents, triggers
 from tests.fuzz.mutations import spoiled
 from tests.fuzz.params import BLOCKS, nested
+from tests.support.clock import ManualClock
 from tests.support.model_store.store import ModelStore
 
 pytestmark = pytest.mark.proof

@@ -15,7 +15,7 @@ import re
 import shutil
 import sqlite3
 import sys
-from collections.abc import AsyncIterator, Awaitable, Callable
+from collections.abc import AsyncIterator
 from contextlib import AsyncExitStack, asynccontextmanager, closing
 from pathlib import Path
 from typing import Any
@@ -26,7 +26,6 @@ import pytest
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.migrate import packaged_migrations
@@ -35,11 +34,13 @@ from executor.upkeep.backup import inspect
 from executor.upkeep.invariants import check, open_read_only
 from executor.views import WaitView
 from tests.golden.play import HOUR_S, LATER, NEWER, RUNS, SECRET, T0
+from tests.support.clock import ManualClock
 from tests.support.journal import Journal
 from tests.support.recorded import SCHEMAS, contents, restore, runs
 from tests.support.server import ServerProcess, free_port
 from tests.support.service import Service, serve
 from tests.support.size import WHOLE, size
+from tests.support.until import until
 
 ROOT = Path(__file__).parents[2]
 NEWEST = packaged_migrations()[-1].number
@@ -221,12 +222,6 @@ def readdress(db: Path, service: Service) -> None:
         for number, content in connection.execute("SELECT n, content FROM notifications").fetchall():
             moved = re.sub(rb"127\.0\.0\.1:\d+", service.place.encode(), content)
             connection.execute("UPDATE notifications SET content = ? WHERE n = ?", (moved, number))
-
-
-async def until(condition: Callable[[], Awaitable[bool]]) -> None:
-    async with asyncio.timeout(60):
-        while not await condition():
-            await asyncio.sleep(0.02)
 
 
 @pytest.mark.parametrize("left", ["in the log", "in one file"])

@@ -21,6 +21,7 @@ from tests.support.journal import Journal, data_of
 from tests.support.server import ServerProcess, free_port
 from tests.support.service import Service, chain, serve
 from tests.support.size import WHOLE, size
+from tests.support.until import until
 
 SERVERS, RUNS, STOPS = size(2, 4), size(80, 2_000), size(10, 200)
 STEPS, LEASE_S = 3, 1.0
@@ -53,9 +54,7 @@ async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, se
     freezing = [asyncio.create_task(_freeze(pair, chance, stops)) for pair in pairs]
     try:
         acknowledged = await _submit(servers, chain(service.url, STEPS), chance, stops)
-        async with asyncio.timeout(120 + RUNS * STEPS / 10):
-            while _over(db) < RUNS or len(stops) < STOPS:
-                await asyncio.sleep(0.5)
+        await until(lambda: not (_over(db) < RUNS or len(stops) < STOPS), within_s=120 + RUNS * STEPS / 10)
     finally:
         for task in freezing:
             task.cancel()

@@ -23,6 +23,7 @@ from tests.load.stream import open_stream
 from tests.load.world import ask, chain, sleep
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE
+from tests.support.until import until
 
 SECONDS = float(os.environ.get("WEFT_SOAK_SECONDS") or 6)
 WARM_S = min(1_800.0, SECONDS / 2)  # caches, connections and thread stacks are there by then
@@ -123,15 +124,13 @@ async def test_nothing_grows_with_what_was_done(tmp_path: Path) -> None:
     async def go_on(seconds: float) -> None:
         nonlocal wal_max
         traffic.begin()
-        until = time.monotonic() + seconds
-        while time.monotonic() < until:
+        end = time.monotonic() + seconds
+        while time.monotonic() < end:
             traffic.check()
             wal_max = max(wal_max, db.with_name("weft.db-wal").stat().st_size)
             await asyncio.sleep(0.25)
         await traffic.end()
-        async with asyncio.timeout(60):  # until the server has noticed that its clients are gone
-            while fds_of(server.pid).count("socket") > sockets:
-                await asyncio.sleep(0.1)
+        await until(lambda: fds_of(server.pid).count("socket") <= sockets)
 
     try:
         await go_on(WARM_S)

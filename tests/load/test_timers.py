@@ -9,9 +9,10 @@ from pathlib import Path
 import pytest
 
 from executor.engine import Engine
-from executor.runtime.clock import ManualClock
 from tests.load.world import opened, sleep
+from tests.support.clock import ManualClock
 from tests.support.size import WHOLE, size
+from tests.support.until import until
 
 TIMERS = size(400, 10_000)
 HOUR_MS, DAY_MS = 3_600_000, 86_400_000
@@ -41,14 +42,16 @@ async def submitted(engine: Engine) -> None:
     """Timers of one to two hours, all parked."""
     for start in range(0, TIMERS, 100):
         await asyncio.gather(*(engine.submit(sleep(3600 + i % 3600)) for i in range(start, min(start + 100, TIMERS))))
-    await until(engine, "waiting")
+    await reached(engine, "waiting")
 
 
-async def until(engine: Engine, status: str) -> None:
+async def reached(engine: Engine, status: str) -> None:
     """All runs have this status, and none is in memory."""
-    async with asyncio.timeout(PATIENCE_S):
-        while (await engine.runs.count())[status] < TIMERS or len(engine.parts.owned):
-            await asyncio.sleep(0.05)
+
+    async def there() -> bool:
+        return (await engine.runs.count())[status] >= TIMERS and not len(engine.parts.owned)
+
+    await until(there, within_s=PATIENCE_S)
 
 
 @pytest.mark.parametrize("step_ms", [0, DAY_MS, -DAY_MS], ids=["steady", "a day forward", "a day back"])
@@ -63,7 +66,7 @@ async def test_each_timer_fires_once_and_not_early_over_a_restart(tmp_path: Path
             assert not Steps(db).fired(), "nothing is due yet"
             clock.advance(2 * HOUR_MS - step_ms)
         engine.parts.owned.wake()
-        await until(engine, "succeeded")
+        await reached(engine, "succeeded")
     fired = Steps(db).fired()
     assert len(fired) == TIMERS
     assert {times for times, _, _ in fired.values()} == {1}
@@ -88,7 +91,7 @@ async def test_a_clock_set_back_under_a_running_server_loses_nothing(tmp_path: P
         early = Steps(db).fired().keys() - ahead.keys()
         clock.advance(2 * HOUR_MS)
         engine.parts.owned.wake()
-        await until(engine, "succeeded")
+        await reached(engine, "succeeded")
     fired = Steps(db).fired()
     assert not early
     assert len(fired) == TIMERS

@@ -10,6 +10,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.errors import BlockError
 from tests.support.documents import Json
+from tests.support.until import until
 
 
 class Probe:
@@ -83,6 +84,4 @@ class Step:
 
     async def until_ran(self, key: str) -> None:
         """Until an attempt has begun: its start is on disk, and told, before it is made."""
-        async with asyncio.timeout(30):
-            while not self.ran[key]:
-                await asyncio.sleep(0.001)
+        await until(lambda: self.ran[key])

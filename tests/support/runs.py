@@ -18,6 +18,7 @@ from executor.store.contract import Store
 from executor.store.sqlite.store import SQLiteStore
 from executor.views import RunView
 from tests.support.documents import Json
+from tests.support.until import until
 
 SECRET = b"0123456789abcdef"
 
@@ -70,12 +71,14 @@ async def settled(engine: Engine, run: str) -> RunView:
 
 async def until_asked(engine: Engine, run: str, count: int = 1) -> RunView:
     """Until `count` people below `run` are asked."""
-    async with asyncio.timeout(30):
-        while True:
-            view = await engine.runs.view(run)
-            if len(view.child_waits) == count and view.status == "waiting" and not view.children_active:
-                return view
-            await asyncio.sleep(0.01)
+
+    async def asked() -> RunView | None:
+        view = await engine.runs.view(run)
+        return (
+            view if len(view.child_waits) == count and view.status == "waiting" and not view.children_active else None
+        )
+
+    return await until(asked)
 
 
 async def until_event(engine: Engine, run: str, type: str, node: str | None = None, count: int = 1) -> int:

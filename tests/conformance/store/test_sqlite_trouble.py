@@ -19,6 +19,7 @@ from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import Retry
 from tests.support.other_process import OtherProcess
 from tests.support.rows import T0, change, new_run, owned_run, record, row, wait
+from tests.support.until import until
 
 QUICK = Retry(attempts=6, base_ms=1, cap_ms=5)
 
@@ -86,9 +87,7 @@ async def test_who_gives_up_opening_does_not_wait_for_all_tries(tmp_path: Path) 
     other = OtherProcess(store.path)
     try:
         opening = asyncio.create_task(store.open())
-        async with asyncio.timeout(60):
-            while not store.stats.retries:
-                await asyncio.sleep(0.001)
+        await until(lambda: store.stats.retries)
         opening.cancel()
         with pytest.raises(asyncio.CancelledError):
             await opening

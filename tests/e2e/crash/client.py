@@ -13,9 +13,9 @@ import httpx
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.people import until
 from tests.support.journal import Journal
 from tests.support.service import Service, chain
+from tests.support.until import until
 
 EACH = 5  # runs of each kind
 OPEN = ("queued", "running", "waiting")
@@ -46,7 +46,7 @@ class Client:
         for n in range(EACH):
             for kind, document in documents.items():
                 (await self.start(f"{kind}-{n}", document)).raise_for_status()
-        await until(lambda: len(service.held()) == EACH, 60)
+        await until(lambda: len(service.held()) == EACH)
         async with asyncio.timeout(60):
             while len(links := await self.links()) < EACH or len(await self.those("queued", "running")) > EACH:
                 await asyncio.sleep(0.05)

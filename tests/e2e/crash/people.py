@@ -10,7 +10,6 @@ import asyncio
 import itertools
 import random
 from collections import Counter
-from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
@@ -20,6 +19,7 @@ import orjson
 
 from server.client.sse_parser import SseParser
 from tests.e2e.crash.workload import NOTE, Job
+from tests.support.until import until
 
 ASK_AGAIN_S = 0.2
 LOOK_FOR_WAITS_S = 0.2
@@ -98,7 +98,7 @@ class People:
     async def those_under_way(self, timeout_s: float) -> None:
         """Wait until the runs that are under way now have ended; others may begin meanwhile."""
         before = set(self._followers)
-        await until(lambda: all(task.done() for task in before), timeout_s, self)
+        await until(lambda: all(task.done() for task in before), within_s=timeout_s, meanwhile=self.check)
 
     async def finish(self, timeout_s: float) -> None:
         """Submit no more; wait for the end of every run. Raises TimeoutError with the runs that did not end."""
@@ -223,12 +223,3 @@ class People:
             except httpx.TransportError:
                 self.ledger.counts["requests lost"] += 1
             await asyncio.sleep(ASK_AGAIN_S)
-
-
-async def until(condition: Callable[[], bool], timeout_s: float, people: People | None = None) -> None:
-    """Look every 20 ms. Raises TimeoutError, and at once what any of `people` has raised."""
-    async with asyncio.timeout(timeout_s):
-        while not condition():
-            if people is not None:
-                people.check()
-            await asyncio.sleep(0.02)

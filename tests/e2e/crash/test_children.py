@@ -15,10 +15,10 @@ import httpx
 import pytest
 
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.people import until
 from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ServerProcess
 from tests.support.service import Service
+from tests.support.until import until
 
 pytestmark = pytest.mark.proof
 
@@ -100,11 +100,11 @@ async def test_killed_at_every_step_and_answered_days_later(servers: Servers, se
     async def killed_during(name: str) -> None:
         """The server dies in this call; the next one makes it again and gets its answer."""
         nonlocal server
-        await until(lambda: any(call.path == name for call in service.held()), 60)
+        await until(lambda: any(call.path == name for call in service.held()))
         await server.kill()
         before = len(service.calls)
         server = await servers.start()
-        await until(lambda: any(call.path == name for call in service.calls[before:]), 60)
+        await until(lambda: any(call.path == name for call in service.calls[before:]))
         service.release()
 
     await killed_during("/before")

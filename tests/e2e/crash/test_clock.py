@@ -17,11 +17,11 @@ import pytest
 from tests.e2e.crash.altered import Wall
 from tests.e2e.crash.client import EACH, Client, nap, sound
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.people import until
 from tests.support.journal import Journal, data_of
 from tests.support.server import free_port
 from tests.support.service import Service
 from tests.support.size import WHOLE
+from tests.support.until import until
 
 MINUTE_S, HOUR_S, DAY_S = 60, 3_600, 86_400
 NAP_S = HOUR_S / 2
@@ -111,7 +111,7 @@ async def test_a_clock_that_is_set_under_a_server(servers: Servers, service: Ser
             assert len([key for key in await client.those("waiting") if key.startswith("nap")]) == EACH, "it is early"
         wall.step(HOUR_S)
         await client.ended("nap", SOON_S)
-        await until(lambda: ticked(servers.db, 1), SOON_S)
+        await until(lambda: ticked(servers.db, 1), within_s=SOON_S)
     assert await server.stop(30) == 0
     journal, dues = judged(servers, client)
     assert len(service.calls) == EACH, "a call was made again, though its process lives"
@@ -133,7 +133,7 @@ async def test_a_clock_that_is_set_while_no_server_runs(
         wall.step(step_s)
 
         server = await servers.start()
-        await until(lambda: len(service.calls) >= 2 * EACH, SOON_S)
+        await until(lambda: len(service.calls) >= 2 * EACH, within_s=SOON_S)
         for link in links:
             assert (await client.answer(link)).is_success
         (await client.start("new", nap(0.1))).raise_for_status()
@@ -170,7 +170,7 @@ async def test_a_clock_that_runs_a_hundred_times_too_fast(servers: Servers, serv
         await client.ended("ask", SOON_S)
         minutes = (ended_ms - began_ms) // 60_000
         wall.run(0.0)  # no other minute begins between the last look and the stop
-        await until(lambda: ticked(servers.db, minutes), SOON_S)
+        await until(lambda: ticked(servers.db, minutes), within_s=SOON_S)
     assert await server.stop(30) == 0
     _, dues = judged(servers, client)
     assert {later - earlier for earlier, later in pairwise(dues)} == {60_000}, "a minute is missing"

@@ -15,12 +15,12 @@ from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered
-from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
-from executor.views import RunView
+from tests.support.clock import ManualClock
 from tests.support.journal import Journal
+from tests.support.runs import ended
 from tests.support.service import Service
 
 pytestmark = pytest.mark.proof
@@ -77,13 +77,6 @@ async def run_until_it_waits(db: Path, clock: ManualClock, workflow: dict[str, A
         assert (await engine.wait_finished(run, 60)).status == "waiting"
         (wait,) = await engine.waits.list("pending", run)
         return run, (wait.link or "").rpartition("/")[2]
-
-
-async def ended(engine: Engine, run: str) -> RunView:
-    async with asyncio.timeout(60):
-        async for _ in engine.follow(run):
-            pass
-    return await engine.runs.view(run)
 
 
 async def test_a_link_of_last_week_still_works(tmp_path: Path) -> None:

@@ -11,7 +11,6 @@ import resource
 import time
 from contextlib import closing
 from pathlib import Path
-from typing import Any
 
 import httpx
 import pytest
@@ -20,8 +19,10 @@ from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.disk import NoDisk, SmallDisk, small_disk
+from tests.support.api import ended
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE, size
+from tests.support.until import until
 
 pytestmark = pytest.mark.proof
 
@@ -59,15 +60,6 @@ async def submit(client: httpx.AsyncClient, n: int, pad: int = 20_000) -> httpx.
     return await client.post(
         "/api/workflows/steps/runs", json=body, headers={"Idempotency-Key": f"run-{n}"}, timeout=60
     )
-
-
-async def ended(client: httpx.AsyncClient, run: str) -> dict[str, Any]:
-    async with asyncio.timeout(90):
-        while True:
-            view: dict[str, Any] = (await client.get(f"/api/runs/{run}")).raise_for_status().json()
-            if view["status"] not in ("queued", "running", "waiting"):
-                return view
-            await asyncio.sleep(0.05)
 
 
 async def test_a_full_disk_is_told_and_survived(servers: Servers) -> None:
@@ -135,9 +127,7 @@ async def fill_and_free(disk: SmallDisk, folder: Path) -> None:
             while len(acknowledged) < MANY // 4:
                 await asyncio.sleep(0.01)
             disk.fill(LEFT_BYTES)
-            async with asyncio.timeout(60):
-                while not refused:
-                    await asyncio.sleep(0.01)
+            await until(lambda: refused)
             disk.fill()
             before = next(iter(acknowledged.values()))
             health: set[int] = set()

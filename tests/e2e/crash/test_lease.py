@@ -10,11 +10,12 @@ from pathlib import Path
 
 import pytest
 
-from executor.runtime.clock import ManualClock
-from tests.e2e.crash.people import until
-from tests.e2e.crash.test_days_later import ended, engine_on
+from tests.e2e.crash.test_days_later import engine_on
+from tests.support.clock import ManualClock
 from tests.support.journal import Journal
+from tests.support.runs import ended
 from tests.support.service import Service, chain
+from tests.support.until import until
 
 pytestmark = pytest.mark.proof
 
@@ -31,16 +32,16 @@ async def test_a_late_write_of_the_former_owner_is_refused(
     service.holds.add("/step/2")
     async with engine_on(db, first_clock, service, lease_ms=HOUR_MS) as first:
         run = (await first.submit(chain(service.url, 3))).run
-        await until(lambda: len(service.held()) == 1, 60)
+        await until(lambda: len(service.held()) == 1)
 
         second_clock.advance(2 * HOUR_MS)
         async with engine_on(db, second_clock, service, lease_ms=HOUR_MS) as second:
-            await until(lambda: len(service.held()) == 2, 60)
+            await until(lambda: len(service.held()) == 2)
             late, fresh = service.held()
             assert late.key == fresh.key == f"{run}:step2"
             with caplog.at_level(logging.WARNING, "weft.worker"):
                 late.gate.set()
-                await until(lambda: "lost the lease to another worker" in caplog.text, 60)
+                await until(lambda: "lost the lease to another worker" in caplog.text)
             assert (await first.runs.view(run)).status == "running"
             fresh.gate.set()
             assert (await ended(second, run)).status == "succeeded"
@@ -61,7 +62,7 @@ async def test_who_slept_and_was_not_missed_keeps_its_runs(tmp_path: Path, servi
     service.holds.add("/step/2")
     async with engine_on(db, clock, service) as engine:
         run = (await engine.submit(chain(service.url, 3))).run
-        await until(lambda: len(service.held()) == 1, 60)
+        await until(lambda: len(service.held()) == 1)
         clock.advance(HOUR_MS)
         await asyncio.sleep(0.1)  # time for a claim, if there were one
         service.release()
@@ -79,7 +80,7 @@ async def test_a_lease_of_a_time_to_come_holds_nothing_up_at_a_start(
     service.holds.add("/step/2")
     async with engine_on(db, clock, service) as engine:
         run = (await engine.submit(chain(service.url, 3))).run
-        await until(lambda: len(service.held()) == 1, 60)
+        await until(lambda: len(service.held()) == 1)
         with closing(sqlite3.connect(db)) as source, closing(sqlite3.connect(left)) as copy:
             source.backup(copy)  # as kill -9 would leave it
         service.holds.clear()
@@ -95,7 +96,7 @@ async def test_who_starts_leaves_the_longer_lease_of_another_alone(tmp_path: Pat
     service.holds.add("/step/2")
     async with engine_on(db, clock, service, lease_ms=MINUTE_MS) as first:
         run = (await first.submit(chain(service.url, 3))).run
-        await until(lambda: len(service.held()) == 1, 60)
+        await until(lambda: len(service.held()) == 1)
         async with engine_on(db, clock, service, lease_ms=1000):
             await asyncio.sleep(0.3)  # time for a claim, if there were one
         service.release()
@@ -111,7 +112,7 @@ async def test_a_clock_set_days_ahead_ends_no_run(tmp_path: Path, service: Servi
     service.holds.add("/step/2")
     async with engine_on(db, clock, service) as engine:
         run = (await engine.submit(chain(service.url, 3))).run
-        await until(lambda: len(service.held()) == 1, 60)
+        await until(lambda: len(service.held()) == 1)
         clock.advance(400 * DAY_MS)
         await asyncio.sleep(0.1)  # time to fail, if the limit went by the clock
         service.release()

@@ -19,6 +19,7 @@ from tests.e2e.crash.conftest import Servers
 from tests.support.other_process import OtherProcess
 from tests.support.service import Service
 from tests.support.size import WHOLE
+from tests.support.until import until
 
 pytestmark = pytest.mark.proof
 
@@ -98,9 +99,7 @@ async def test_one_that_can_not_even_start_may_be_stopped(servers: Servers) -> N
     servers.alter(ALTERED_BUSY_MS="2000", ALTERED_TRIES="7")  # with pauses between 15 s, then it ends with 1
     with locked(servers.db):
         server = await servers.spawn()
-        async with asyncio.timeout(60):
-            while not _listens(servers.port):
-                await asyncio.sleep(0.01)
+        await until(lambda: _listens(servers.port))
         code = await server.stop(60)
     assert code in (0, -signal.SIGTERM), "it listens a moment before it listens to signals"
     assert servers.log.read_text() == ""

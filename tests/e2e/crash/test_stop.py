@@ -9,11 +9,12 @@ import time
 import pytest
 
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.people import People, until
+from tests.e2e.crash.people import People
 from tests.e2e.crash.verify import holds
 from tests.e2e.crash.workload import Job, jobs
 from tests.support.journal import Journal, log_is_clean
 from tests.support.service import Service, chain
+from tests.support.until import until
 
 pytestmark = pytest.mark.proof
 
@@ -35,7 +36,7 @@ async def test_a_stop_under_load_loses_nothing(servers: Servers, service: Servic
         people.begin()
         for _ in range(STOPS):
             enough = len(people.ledger.runs) + 15
-            await until(lambda: len(people.ledger.runs) >= enough and bool(service.held()), 60, people)  # noqa: B023
+            await until(lambda: len(people.ledger.runs) >= enough and service.held(), meanwhile=people.check)  # noqa: B023
             began = time.monotonic()
             assert await server.stop(timeout_s=30) == 0
             took.append(time.monotonic() - began)

@@ -10,11 +10,12 @@ from pathlib import Path
 import pytest
 
 from tests.e2e.crash.conftest import Servers
-from tests.e2e.crash.people import People, until
+from tests.e2e.crash.people import People
 from tests.e2e.crash.workload import Job
 from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ServerProcess, free_port, freeze_outside_a_write
 from tests.support.service import Service, chain
+from tests.support.until import until
 
 pytestmark = pytest.mark.proof
 
@@ -42,19 +43,19 @@ async def test_a_frozen_server_loses_its_runs_and_can_not_write_to_them(
         for _ in range(RUNS // 2):
             await at_first.submit(job)
             await at_second.submit(job)
-        await until(lambda: len(service.held()) == RUNS, 60)
+        await until(lambda: len(service.held()) == RUNS)
         lost = {call.key for call in service.held(first.url)}
         assert lost, "the first server got nothing to do"
 
         await freeze_outside_a_write(first, servers.db)
         taken_over = await _wait_for_calls(service, second, lost)
         service.release(lambda call: call.server == second.url)
-        await until(lambda: _runs_over(servers.db) == RUNS, 60, at_second)
+        await until(lambda: _runs_over(servers.db) == RUNS, meanwhile=at_second.check)
         late = {call.serial for call in service.held(first.url)}
         service.holds.clear()
         service.release()
         first.thaw()
-        await until(lambda: "lost the lease to another worker" in first_log.read_text(), 60)
+        await until(lambda: "lost the lease to another worker" in first_log.read_text())
         after = await at_first.submit(job)  # it works on
         await at_first.finish(timeout_s=60)
         await at_second.finish(timeout_s=60)
@@ -121,7 +122,7 @@ async def test_runs_submitted_to_both_are_done_once(servers: Servers, service: S
 async def _wait_for_calls(service: Service, server: ServerProcess, keys: set[str]) -> float:
     """Until `server` has made each of these calls. Returns seconds."""
     began = time.monotonic()
-    await until(lambda: keys <= {call.key for call in service.held(server.url)}, 60)
+    await until(lambda: keys <= {call.key for call in service.held(server.url)})
     return time.monotonic() - began
 
 

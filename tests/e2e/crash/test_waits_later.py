@@ -10,9 +10,10 @@ import pytest
 
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered
-from executor.runtime.clock import ManualClock
-from tests.e2e.crash.test_days_later import DAY_MS, ended, engine_on
+from tests.e2e.crash.test_days_later import DAY_MS, engine_on
+from tests.support.clock import ManualClock
 from tests.support.journal import Journal
+from tests.support.runs import ended
 
 pytestmark = pytest.mark.proof
 

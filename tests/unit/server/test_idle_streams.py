@@ -18,6 +18,7 @@ from server.settings import Settings
 from tests.support.blocks import Hold
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
+from tests.support.until import until
 
 READERS = 50
 
@@ -65,9 +66,7 @@ async def test_nothing_looks_when_nothing_is_read(tmp_path: Path) -> None:
         reader = asyncio.create_task(read_to_end(front, run))
         hold.free.set()
         await reader
-        async with asyncio.timeout(60):
-            while any(task.get_name() == "lookout" for task in asyncio.all_tasks()):
-                await asyncio.sleep(0.01)
+        await until(lambda: not (any(task.get_name() == "lookout" for task in asyncio.all_tasks())))
 
 
 async def test_a_commit_of_another_process_is_signalled(tmp_path: Path) -> None:

@@ -18,6 +18,7 @@ from executor.store.rows import RunRow
 from server.http.errors import TooManyStreams, status_of
 from server.http.sse import RETRY_HINT, EventStream, Streams
 from server.settings import Limits, Settings
+from tests.support.until import until
 
 LIMITS = Limits()
 SCOPE = {"type": "http", "method": "GET", "headers": []}
@@ -113,9 +114,7 @@ async def test_tokens_are_live_joined_and_without_id(engine: Engine, streams: St
     reader = Reader()
     task = asyncio.create_task(stream(engine, streams, waiting, waiting.seq)(SCOPE, reader.receive, reader.send))
     await reader.until(lambda data: RETRY_HINT in data)
-    async with asyncio.timeout(60):
-        while waiting.id not in engine.parts.hub._deltas:
-            await asyncio.sleep(0)
+    await until(lambda: not (waiting.id not in engine.parts.hub._deltas))
     for text in ("Hel", "lo\n", "you"):
         engine.parts.hub.delta(waiting.id, "ask", text)
     data = await reader.until(lambda data: b"you" in data)

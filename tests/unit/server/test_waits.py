@@ -12,6 +12,7 @@ from starlette.applications import Starlette
 
 from executor.engine import Engine
 from server.http.rates import ANSWERS, MISSES, Buckets, LinkRates
+from tests.support.runs import ended
 
 
 def form(**params: Any) -> dict[str, Any]:
@@ -26,12 +27,6 @@ def form(**params: Any) -> dict[str, Any]:
         },
         "edges": [{"source": "start", "target": "size"}, {"source": "size", "handle": "error", "target": "oops"}],
     }
-
-
-async def ended(engine: Engine, run: str) -> Any:
-    async for _ in engine.follow(run):
-        pass
-    return await engine.runs.view(run)
 
 
 async def test_the_inbox_says_what_a_person_wants_to_know(

@@ -11,6 +11,7 @@ import pytest
 
 from executor.blocks.threads import FunctionThreads
 from executor.errors import BlockError
+from tests.support.until import until
 
 
 async def leave_behind(threads: FunctionThreads, free: threading.Event) -> None:
@@ -47,9 +48,7 @@ async def test_a_call_that_was_left_behind_gives_its_place_to_the_next() -> None
         assert await threads.call(lambda: "next", function="f", about="") == "next"
     finally:
         free.set()
-    async with asyncio.timeout(30):
-        while threads.held():
-            await asyncio.sleep(0.001)
+    await until(lambda: not (threads.held()))
 
 
 async def test_too_many_left_behind_is_an_error_until_one_returns() -> None:
@@ -62,9 +61,7 @@ async def test_too_many_left_behind_is_an_error_until_one_returns() -> None:
         assert (caught.value.code, caught.value.retryable) == ("functions_left_behind", True)
     finally:
         free.set()
-    async with asyncio.timeout(30):
-        while threads.held():
-            await asyncio.sleep(0.001)
+    await until(lambda: not (threads.held()))
     assert await threads.call(lambda: 1, function="f", about="") == 1
 
 

@@ -10,9 +10,9 @@ import orjson
 import pytest
 
 from executor.errors import BlockError
-from executor.runtime.clock import ManualClock
 from executor.values.cache import OUTPUT_MAX_BYTES
 from tests.support.blocks import Probe
+from tests.support.clock import ManualClock
 from tests.support.documents import document
 from tests.support.model_store.store import ModelStore
 from tests.support.runs import engine_on, events_of, ran

@@ -11,10 +11,10 @@ import pytest
 
 from executor.errors import AlreadyAnswered, BlockError, DatabaseWriteFailed
 from executor.runtime.children import DEPTH_MAX
-from executor.runtime.clock import ManualClock
 from executor.store.rows import Append, Appended
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.blocks import Hold, Probe
+from tests.support.clock import ManualClock
 from tests.support.documents import ASKING, call, caller, document, value
 from tests.support.runs import ended, engine_on, events_of, ran, token_of, until_asked
 

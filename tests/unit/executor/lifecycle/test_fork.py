@@ -9,9 +9,9 @@ from typing import Any
 import pytest
 
 from executor.errors import BadRequest, Conflict, NotFound
-from executor.runtime.clock import ManualClock
 from executor.views import rerun
 from tests.support.blocks import Step
+from tests.support.clock import ManualClock
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, journal, outputs, seq_of, settled, until_event
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 from executor.errors import Conflict, NotFound
-from executor.runtime.clock import ManualClock
 from tests.support.blocks import Step
+from tests.support.clock import ManualClock
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, outputs, settled, until_event
 

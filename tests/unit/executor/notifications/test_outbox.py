@@ -23,11 +23,11 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable
 from executor.notifications import outbox
-from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore
 from executor.views import NotificationView, WaitView
+from tests.support.clock import ManualClock
 from tests.support.endpoints import Request, Server, answer, http, smtp
 
 SECRET = b"0123456789abcdef"

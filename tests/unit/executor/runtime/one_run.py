@@ -15,7 +15,6 @@ from executor.core.events import Event
 from executor.core.evolve import evolve
 from executor.journal.reader import load_plan, read
 from executor.runtime.attempts import Attempts
-from executor.runtime.clock import ManualClock
 from executor.runtime.launch import Launcher
 from executor.runtime.links import Links
 from executor.runtime.loaded import LoadedRun
@@ -28,6 +27,7 @@ from executor.sandbox import Sandbox
 from executor.services import RunLimits, Services
 from executor.store.rows import Append, RunRow
 from tests.support.blocks import Step
+from tests.support.clock import ManualClock
 from tests.support.documents import document
 from tests.support.model_store.store import ModelStore
 

@@ -14,6 +14,7 @@ from executor.errors import BlockError
 from executor.runtime import attempts
 from tests.support.documents import chain, document
 from tests.support.runs import ended, engine_on, until_event
+from tests.support.until import until
 
 
 class Gate:
@@ -40,9 +41,7 @@ class Gate:
         return Done(None)
 
     async def until_began(self, count: int) -> None:
-        async with asyncio.timeout(30):
-            while len(self.began) < count:
-                await asyncio.sleep(0.001)
+        await until(lambda: len(self.began) >= count)
 
 
 def cancelling(*edges: str) -> dict[str, Any]:

@@ -18,6 +18,7 @@ from executor.runtime import checkpoints
 from executor.store.rows import CheckpointRow
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, outputs, settled, until_event
+from tests.support.until import until
 
 Json = dict[str, Any]
 RETRY: Json = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}, "on_lost": "retry"}
@@ -168,9 +169,7 @@ async def test_who_has_lost_the_run_is_told_and_records_nothing(tmp_path: Path) 
         (taken,) = await engine.store.claim("another", far_ms, 60_000, run_id=run)
         await engine.store.put_checkpoint(taken.epoch, CheckpointRow(run, "a", 2, far_ms, b'"the other one"'))
         go_on.set()
-        async with asyncio.timeout(30):
-            while len(engine.parts.owned):
-                await asyncio.sleep(0.01)
+        await until(lambda: not (len(engine.parts.owned)))
         assert said == ["fenced"]
         kept = await engine.store.get_checkpoint(run, "a")
         assert kept is not None and kept.data == b'"the other one"'

@@ -10,9 +10,9 @@ import pytest
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.runtime.clock import ManualClock
 from executor.topics import runs
 from tests.support.blocks import Hold
+from tests.support.clock import ManualClock
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
 

@@ -7,12 +7,13 @@ from pathlib import Path
 from typing import Any
 
 from executor.engine import Engine
-from executor.runtime.clock import ManualClock
 from executor.services import RunLimits
 from executor.store.rows import TERMINAL
 from tests.support.blocks import Hold, Probe, Step
+from tests.support.clock import ManualClock
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
+from tests.support.until import until
 
 LEASE_MS = 15_000
 SIZE = 200_000
@@ -37,9 +38,7 @@ async def test_runs_are_taken_into_memory_by_their_bytes(tmp_path: Path) -> None
         runs = [(await engine.submit(resting())).run for _ in range(30)]
         for run in runs:
             await until_event(engine, run, "run.parked")
-        async with asyncio.timeout(30):
-            while len(engine.parts.owned):
-                await asyncio.sleep(0.01)
+        await until(lambda: not (len(engine.parts.owned)))
         most = 0
         clock.advance(3_600_000)
         async with asyncio.timeout(60):
@@ -54,9 +53,7 @@ async def test_runs_are_taken_into_memory_by_their_bytes(tmp_path: Path) -> None
 
 
 async def one_is_in(engine: Engine) -> None:
-    async with asyncio.timeout(30):
-        while not (len(engine.parts.owned) == 1 and engine._worker._admission.waiting):
-            await asyncio.sleep(0.005)
+    await until(lambda: len(engine.parts.owned) == 1 and engine._worker._admission.waiting)
 
 
 async def test_small_runs_pass_by_large_ones(tmp_path: Path) -> None:

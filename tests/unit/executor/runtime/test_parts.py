@@ -9,13 +9,13 @@ import pytest
 
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
-from executor.runtime.clock import ManualClock
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
 from executor.runtime.parts import Parts
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
+from tests.support.clock import ManualClock
 
 
 async def test_parts_cannot_be_exchanged_and_wake_readers_and_owner(tmp_path: Path) -> None:

@@ -9,11 +9,11 @@ from typing import Any
 import pytest
 
 from executor.engine import Engine
-from executor.runtime.clock import ManualClock
 from executor.store.rows import SignalRow
 from executor.upkeep.doctor import examine
 from executor.upkeep.findings import Evidence
 from executor.views import RunView
+from tests.support.clock import ManualClock
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
 

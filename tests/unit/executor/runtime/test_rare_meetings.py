@@ -13,12 +13,13 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done, Suspend
 from executor.errors import BlockError, CorruptJournal, DatabaseUnavailable, Fenced
 from executor.runtime import launch, worker
-from executor.runtime.clock import ManualClock
 from executor.runtime.recover import recover
 from executor.store.rows import RunRow
 from tests.support.blocks import Hold
+from tests.support.clock import ManualClock
 from tests.support.documents import chain
 from tests.support.runs import engine_on, until_event
+from tests.support.until import until
 
 HOUR_MS = 3_600_000
 
@@ -233,9 +234,7 @@ async def test_who_waits_for_a_run_does_so_though_the_clock_is_set_meanwhile(
 
         monkeypatch.setattr(engine.store, "get_run", looked)
         waiter = asyncio.create_task(engine.wait_finished(run, 60))
-        async with asyncio.timeout(30):
-            while looks < 10 and not waiter.done():
-                await asyncio.sleep(0.001)
+        await until(lambda: not (looks < 10 and not waiter.done()))
         assert not waiter.done()
         clock.advance(30_000)
         assert (await waiter).status == "succeeded"

@@ -13,6 +13,7 @@ from tests.support.blocks import Step
 from tests.support.documents import Json, chain
 from tests.support.other_process import OtherProcess
 from tests.support.runs import engine_on, journal, outputs, until_event
+from tests.support.until import until
 
 
 async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
@@ -22,9 +23,7 @@ async def stopped_while_it_held(path: Path, step: Step, document: Json) -> str:
         run = (await engine.submit(document)).run
         await until_event(engine, run, "node.started", "a")
         stop = asyncio.create_task(engine.stop_working(grace_s=30))
-        async with asyncio.timeout(30):
-            while not engine._worker._stopping:
-                await asyncio.sleep(0.001)
+        await until(lambda: engine._worker._stopping)
         free.set()
         await stop
         row = await engine.runs.row(run)

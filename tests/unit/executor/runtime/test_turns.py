@@ -15,6 +15,7 @@ from executor.store.rows import Append, Appended
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.documents import document
 from tests.support.runs import engine_on
+from tests.support.until import until
 
 LARGE = 300_000
 
@@ -84,9 +85,7 @@ async def test_a_run_that_left_memory_leaves_nothing_to_the_collector(tmp_path: 
         gc.disable()
         try:
             assert (await engine.run(looped)).status == "succeeded"
-            async with asyncio.timeout(60):
-                while any(found not in others for found in _run_loops()):
-                    await asyncio.sleep(0.01)
+            await until(lambda: not (any(found not in others for found in _run_loops())))
         finally:
             gc.enable()
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
 from pathlib import Path
 from typing import Any
@@ -12,10 +11,10 @@ import pytest
 from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.runtime.clock import ManualClock
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
+from tests.support.clock import ManualClock
 
 SECRET = b"a secret for tests of triggers!!"
 MONDAY = 1_800_000_000_000 - 1_800_000_000_000 % 86_400_000  # a midnight in UTC, 2027-01-15
@@ -50,13 +49,3 @@ async def open_engine(tmp_path: Path, clock: ManualClock) -> AsyncIterator[Open]
     yield open
     for engine in opened:
         await engine.close()
-
-
-async def eventually(condition: Callable[[], Awaitable[Any]], seconds: float = 60) -> Any:
-    """What `condition` gives once it is true; fails when that takes too long."""
-    async with asyncio.timeout(seconds):
-        while True:
-            found = await condition()
-            if found:
-                return found
-            await asyncio.sleep(0.01)

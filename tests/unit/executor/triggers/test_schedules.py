@@ -10,11 +10,12 @@ import pytest
 from compiler.diagnostics import CompileError
 from executor.engine import Engine
 from executor.errors import BadRequest, Conflict, CronInvalid, DatabaseUnavailable, InputInvalid, NotFound, ZoneUnknown
-from executor.runtime.clock import ManualClock
 from executor.triggers import cron, scheduler
 from executor.triggers.declared import trigger_id
 from executor.triggers.schedules import ScheduleSpec
-from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually
+from tests.support.clock import ManualClock
+from tests.support.until import until
+from tests.unit.executor.triggers.conftest import MONDAY, Open
 
 HOUR, DAY = 3_600_000, 86_400_000
 Json = dict[str, Any]
@@ -46,7 +47,7 @@ async def ended(engine: Engine, count: int) -> list[Any]:
     async def look() -> bool:
         return (await engine.runs.count())["succeeded"] == count
 
-    await eventually(look)
+    await until(look)
     runs = [await engine.runs.view(row.id) for row in await engine.runs.list()]
     assert len(runs) == count
     return [run.output for run in reversed(runs)]
@@ -61,7 +62,7 @@ async def dealt_with(engine: Engine, count: int, id: str = "nightly:night") -> l
         found = await outcomes(engine, id)
         return found if len(found) >= count else None
 
-    found: list[str] = await eventually(look)
+    found: list[str] = await until(look)
     return found
 
 
@@ -253,7 +254,7 @@ async def cancelled(engine: Engine, run: str) -> None:
     async def look() -> bool:
         return (await engine.runs.row(run)).status == "cancelled"
 
-    await eventually(look)
+    await until(look)
 
 
 # --- what goes wrong ---

@@ -22,11 +22,12 @@ from executor.errors import (
     WebhookDisabled,
     WebhookNotReady,
 )
-from executor.runtime.clock import ManualClock
 from executor.triggers import refusals
 from executor.triggers.requests import Received, sign
 from executor.triggers.webhooks import WebhookSpec
-from tests.unit.executor.triggers.conftest import MONDAY, Open, eventually
+from tests.support.clock import ManualClock
+from tests.support.until import until
+from tests.unit.executor.triggers.conftest import MONDAY, Open
 
 HOUR = 3_600_000
 Json = dict[str, Any]
@@ -66,7 +67,7 @@ async def output_of(engine: Engine, run: str) -> Any:
         view = await engine.runs.view(run)
         return view if view.status == "succeeded" else None
 
-    return (await eventually(look)).output
+    return (await until(look)).output
 
 
 async def test_a_stored_version_brings_its_webhook(open_engine: Open) -> None:
@@ -455,7 +456,7 @@ async def test_each_trigger_starts_only_what_it_reaches(open_engine: Open, clock
     async def third() -> str | None:
         return (await engine.schedules.get("three:clock")).last_run_id
 
-    by_clock = await eventually(third)
+    by_clock = await until(third)
     assert await output_of(engine, by_clock) == "met"
     for run, way in ((by_hand, "by-hand"), (by_hook, "by-hook"), (by_clock, "by-clock")):
         trigger = {"by-hand": "start", "by-hook": "hook", "by-clock": "clock"}[way]

@@ -11,10 +11,10 @@ from pathlib import Path
 
 import pytest
 
-from executor.runtime.clock import ManualClock
 from executor.store.rows import ClockRepair
 from executor.store.sqlite.store import SQLiteStore
 from executor.upkeep.backup import PART_KEPT_S, backup
+from tests.support.clock import ManualClock
 from tests.support.rows import new_run
 from tests.support.runs import engine_on
 
