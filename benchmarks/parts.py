@@ -15,9 +15,9 @@ from benchmarks.workloads import LIMITS, Noop
 from compiler import plan as plans
 from compiler.compile import compile_document
 from executor.blocks.base import Bound
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.core import events as e
+from executor.http.client import GuardedClient
 from executor.journal.codec import Codec
 from executor.runtime.clock import SystemClock
 from executor.runtime.links import Links

@@ -16,9 +16,9 @@ from typing import Any
 from compiler.catalog import BlockSpec
 from compiler.document import Limits
 from executor.blocks.base import Context, Done
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.contract import Store

@@ -16,10 +16,10 @@ from tempfile import TemporaryDirectory
 from typing import Any
 
 from executor.blocks.base import Block
-from executor.blocks.http import GuardedClient
 from executor.blocks.python import Python
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, Services
 from executor.store.sqlite.store import SQLiteStore

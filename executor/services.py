@@ -12,7 +12,7 @@ from executor.blocks.threads import FunctionThreads
 from executor.store.rows import FamilyMax
 
 if TYPE_CHECKING:
-    from executor.blocks.http import GuardedClient
+    from executor.http.client import GuardedClient
     from executor.sandbox import Sandbox
 
 

@@ -13,11 +13,11 @@ from starlette.routing import Mount
 from starlette.staticfiles import StaticFiles
 
 from executor.blocks.base import Block
-from executor.blocks.http import GuardedClient
-from executor.blocks.own import Own
 from executor.blocks.python import python_blocks
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
+from executor.http.own import Own
 from executor.sandbox import Sandbox
 from executor.services import NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore

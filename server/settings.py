@@ -35,7 +35,7 @@ import msgspec
 from msgspec import Struct, field
 from msgspec.structs import replace
 
-from executor.blocks.addresses import Allowed
+from executor.http.addresses import Allowed
 from executor.services import MailSettings
 from server.tokens import CHARS_MIN, CHARS_MIN_PUBLIC, MADE_BY, OFF, is_token, read_or_make, write_once
 from server.variables import (

@@ -15,14 +15,12 @@ import orjson
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.outbound import Answer, GuardedClient
 from executor.blocks.response import header_texts
 from executor.blocks.schema import FILLED, invalid, seconds, text
 from executor.errors import BlockError
+from executor.http.client import Answer
 from executor.values.coerce import coerce, truthy
 from executor.values.payload import render
-
-__all__ = ["Answer", "GuardedClient", "block"]
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _RETRYABLE = frozenset({408, 425, 429})

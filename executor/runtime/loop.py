@@ -73,6 +73,7 @@ class RunLoop:
         self._plan = run.plan
         self._deciding = run.plan  # by this; when the process stops it is one that lets nothing more start
         self._state = run.state
+        self._limits = parts.services.limits
         self._store = parts.store
         self._recorder = recorder
         self._launcher = Launcher(run, parts)
@@ -187,7 +188,7 @@ class RunLoop:
             self._recorder.log(*turn.logs[-1])
 
     def _decide(self, result: Result, turn: _Turn) -> None:
-        limits, fold = self._parts.services.limits, self._run.fold
+        limits, fold = self._limits, self._run.fold
         output = result.payload.output
         if output is not None and fold.bytes + len(output) > limits.run_bytes:
             error = bounds.run_error(limits)
@@ -240,7 +241,7 @@ class RunLoop:
         """What others have committed before this commit: read now, so that what it made ready does not start any more
         if it was a cancel."""
         await self._inbox.read_upto(appended.inbox_n)
-        family, limits = appended.family, self._parts.services.limits
+        family, limits = appended.family, self._limits
         if family is not None and family.over:
             self.end_with_family()
         elif family is not None and family.bytes > limits.family_bytes and self._state.phase is not RunPhase.CANCELLING:

@@ -17,10 +17,10 @@ from typing import Any
 import pytest
 
 from compiler.imports.sim import import_workflow
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import Conflict, InputInvalid
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import Record

@@ -26,9 +26,9 @@ import pytest
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.triggers.requests import sign

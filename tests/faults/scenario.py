@@ -19,11 +19,11 @@ from typing import Any, TypeVar
 import orjson
 
 from executor.blocks.base import Context
-from executor.blocks.http import GuardedClient
 from executor.blocks.python import Python
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.contract import Store

@@ -14,10 +14,10 @@ import pytest
 from hypothesis import given, seed, settings
 
 from compiler.diagnostics import CompileError
-from executor.blocks.http import Answer
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import BlockError, WeftError
+from executor.http.client import Answer
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import TERMINAL

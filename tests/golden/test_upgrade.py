@@ -23,9 +23,9 @@ from typing import Any
 import orjson
 import pytest
 
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.migrate import packaged_migrations

@@ -8,9 +8,9 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
 from executor.runtime.clock import Clock
 from executor.sandbox import Sandbox
 from executor.services import Services

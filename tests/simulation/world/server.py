@@ -6,9 +6,9 @@ import asyncio
 from collections.abc import Awaitable, Callable
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from executor.blocks.outbound import GuardedClient
 from executor.engine import Engine
 from executor.errors import StoreError
+from executor.http.client import GuardedClient
 from executor.journal import reader
 from executor.runtime import pages
 from executor.services import Services

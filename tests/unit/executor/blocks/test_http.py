@@ -7,8 +7,9 @@ from typing import Any, cast
 import pytest
 
 from executor.blocks.base import Done
-from executor.blocks.http import GuardedClient, block
+from executor.blocks.http import block
 from executor.errors import BlockError
+from executor.http.client import GuardedClient
 from executor.services import Services
 from tests.support.endpoints import answer, http
 from tests.unit.executor.blocks.flow import context

@@ -18,10 +18,10 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import DatabaseUnavailable
+from executor.http.client import GuardedClient
 from executor.notifications import outbox
 from executor.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services

@@ -7,12 +7,12 @@ from typing import Any
 import orjson
 
 from executor.blocks.base import Suspend
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.core import facts as f
 from executor.core import messages as m
 from executor.core.events import Event
 from executor.core.evolve import evolve
+from executor.http.client import GuardedClient
 from executor.journal.reader import load_plan, read
 from executor.runtime.attempts import Attempts
 from executor.runtime.launch import Launcher

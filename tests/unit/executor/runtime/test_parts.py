@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
+from executor.http.client import GuardedClient
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
 from executor.runtime.parts import Parts

@@ -2,7 +2,7 @@ import ipaddress
 
 import pytest
 
-from executor.blocks.addresses import Allowed, is_public, unwrapped
+from executor.http.addresses import Allowed, is_public, unwrapped
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ from collections import Counter
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.http import GuardedClient
 from executor.blocks.registry import Registry
 from executor.engine import Engine
+from executor.http.client import GuardedClient
 from executor.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore

@@ -10,8 +10,8 @@ from contextlib import asynccontextmanager
 
 import pytest
 
-from executor.blocks.outbound import GuardedClient
 from executor.errors import BlockError
+from executor.http.client import GuardedClient
 
 MIB = 1024 * 1024
 PACKED_HEAD = b"HTTP/1.1 200 OK\r\ncontent-encoding: gzip\r\n\r\n"

@@ -9,9 +9,9 @@ from typing import Any, cast
 
 import pytest
 
-from executor.blocks import outbound
-from executor.blocks.outbound import GuardedClient
 from executor.errors import BlockError
+from executor.http import client as client_module
+from executor.http.client import GuardedClient
 from tests.support.endpoints import Request, Server, answer, http
 
 
@@ -296,7 +296,7 @@ async def test_a_request_waits_for_a_connection_and_its_time_begins_with_it(monk
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
     first = asyncio.create_task(client.request("GET", url))
     await asked.wait()
-    monkeypatch.setattr(outbound, "_CONNECT_S", 0.0)  # the second takes over the connection of the first
+    monkeypatch.setattr(client_module, "_CONNECT_S", 0.0)  # the second takes over the connection of the first
     second = asyncio.create_task(client.request("GET", url, timeout_s=1, waiting=waiting))
     await asyncio.sleep(1.1)
     assert waits == ["begun"]

@@ -17,12 +17,12 @@ import anyio
 import httpcore
 import httpx
 
-from executor.blocks import addresses
-from executor.blocks.addresses import Allowed, GuardedBackend, Resolve, resolve
-from executor.blocks.bounded import BoundedHead
-from executor.blocks.exhausted import is_exhausted, not_begun
-from executor.blocks.own import Own
 from executor.errors import BlockError
+from executor.exhausted import is_exhausted, not_begun
+from executor.http import addresses
+from executor.http.addresses import Allowed, GuardedBackend, Resolve, resolve
+from executor.http.bounded import BoundedHead
+from executor.http.own import Own
 
 T = TypeVar("T")
 Waiting = Callable[[], AbstractContextManager[Any]]
