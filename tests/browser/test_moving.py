@@ -7,6 +7,7 @@ from collections.abc import Callable
 from datetime import datetime, timedelta
 from typing import Any
 
+import pytest
 from playwright.sync_api import Page, Route, expect
 
 from tests.browser.conftest import Contexts, Servers, Watched
@@ -19,6 +20,7 @@ ASKS = document(
     {"ask": {"type": "approval", "at": [288, 0], "params": {"title": "Pay it?", "actions": ["approve", "reject"]}}},
     [("start", "ask")],
 )
+pytestmark = pytest.mark.proof
 ROUND_MS = 5000  # how often lists are asked for
 
 

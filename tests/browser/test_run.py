@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
@@ -231,6 +232,7 @@ def _is_painted(editor: Editor, events: list[dict[str, Any]], seq: int, blocks: 
             expect(editor.block(each)).to_have_attribute("data-status", re.compile("^(idle|queued)$"))
 
 
+@pytest.mark.proof
 def test_check_27_eight_tabs_follow_one_run(contexts: Contexts, servers: Servers, tmp_path: Path) -> None:
     """HTTP/1.1 gives a host six connections: with a stream for each tab the last ones would not even load. The server's
     log has every stream that was opened."""

@@ -15,7 +15,7 @@ from tests.support.size import size
 
 SLACK = size(sample=20, whole=1)
 
-pytestmark = pytest.mark.soak
+pytestmark = [pytest.mark.proof, pytest.mark.soak]
 
 
 def test_check_28_a_thousand_blocks(editor: Editor) -> None:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from urllib.parse import urlsplit
 
+import pytest
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
 from tests.browser.editor import Editor
 
 
+@pytest.mark.proof
 def test_the_first_run(contexts: Contexts, servers: Servers) -> None:
     server = servers(WEFT_LEASE_MS="1000")
     watched = contexts(server.url)

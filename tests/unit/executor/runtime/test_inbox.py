@@ -63,7 +63,7 @@ async def test_an_answer_that_the_block_fails_on_is_a_failure() -> None:
         m.ChildEnded("a!2", "c", "succeeded"),
         m.Retry("a"),
     ],
-    ids=repr,
+    ids=lambda message: type(message).__name__,
 )
 async def test_what_is_about_a_wait_that_is_not_open_is_consumed_and_nothing_else(message: m.Known) -> None:
     one, inbox = await asking()
