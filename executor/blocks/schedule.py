@@ -8,7 +8,7 @@ from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
 from executor.blocks.schema import FILLED
 from executor.errors import WeftError
-from executor.triggers import cron
+from executor.values import cron
 
 _OUTPUT: dict[str, Any] = {
     "type": "object",

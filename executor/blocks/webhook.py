@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from typing import Any
+import re
+from typing import Any, Final
 
 import orjson
 
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.schema import schema_error
 from executor.blocks.base import Context, Done
-from executor.triggers.requests import header_problem
+
+HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
+# The input of a run is stored and shown: no credential may be in it.
+_SECRETIVE: Final = re.compile(r"authorization|cookie|signature|secret|token|password|api-?key|credential")
 
 _PROPERTIES: dict[str, Any] = {
     "body": {"description": "The body as JSON, or as text if it is not JSON"},
@@ -45,6 +49,15 @@ def _check(params: Params) -> tuple[Finding, ...]:
     if problem is not None:
         found.append(Finding("param_invalid", "/body_schema", f"Body schema is not a JSON Schema: {problem[:300]}."))
     return tuple(found)
+
+
+def header_problem(name: str) -> str | None:
+    """Why runs cannot see this header; None when they can."""
+    if not HEADER_NAME.fullmatch(name):
+        return f"{name[:80]!r} is not a valid header name"
+    if _SECRETIVE.search(name.lower()):
+        return f"header {name!r} contains a credential, so it is not passed to runs: their input is stored and shown"
+    return None
 
 
 class Webhook:

@@ -1,5 +1,5 @@
-"""Telling people and programs that a run waits for them: messages, the outbox they lie in, and how they get out.
+"""Telling people and programs that a run waits for them.
 
-`messages.py` makes them, in the append that opens the wait; `outbox.py` sends them; `seal.py` keeps secrets out of the
-database meanwhile.
+The append that opens the wait writes a row for each message (`executor.runtime.notify`), sealed so that no secret is in
+the database (`executor.values.seal`). `outbox.py` sends them; `messages.py` has their texts.
 """

@@ -1,39 +1,14 @@
-"""Messages as they are written: whom a wait is told to, and what the mail or the request says.
-
-A message is stored without its wording and without the link, which is a credential: both are made when it is sent.
-"""
+"""What a mail or a request about a wait says. It is made when it is sent: the link is a credential."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from datetime import UTC, datetime
-from typing import Any, Final, Literal
+from typing import Any, Final
 
-import orjson
-
-from executor.answers import ASK_PEOPLE
-from executor.services import NotifySettings
-from executor.store.rows import NotificationRow, WaitRow
 from executor.values.payload import render
 from executor.views import WaitView
 
-Channel = Literal["email", "webhook", "request"]
-
-# Sealed JSON: the addresses are those of the server, as they are when the message goes out.
-SERVER_WIDE: Final = orjson.dumps(['{"server":true}'])
 SHOWN_CHARS_MAX: Final = 20_000  # of what a mail shows; the page behind the link has the rest
-
-
-def rows(wait: WaitRow, own: Sequence[tuple[str, bytes]], server: NotifySettings) -> list[NotificationRow]:
-    """The outbox of a wait that opens: (channel, sealed target) of its block, then the server's own addresses."""
-    asked = list(own)
-    if wait.kind in ASK_PEOPLE:
-        asked += [("email", SERVER_WIDE)] if server.email else []
-        asked += [("webhook", SERVER_WIDE)] if server.webhook else []
-    return [
-        NotificationRow(wait.run_id, wait.id, n, channel, content, "pending", 0, wait.opened_at_ms, wait.opened_at_ms)
-        for n, (channel, content) in enumerate(asked, 1)
-    ]
 
 
 def webhook_body(wait: WaitView) -> dict[str, Any]:

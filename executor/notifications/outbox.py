@@ -21,11 +21,11 @@ import orjson
 from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
-from executor.notifications.seal import unseal
 from executor.runtime.parts import Parts
 from executor.store.rows import NotificationRow
 from executor.topics.waits import Waits
 from executor.values.redact import Redactor
+from executor.values.seal import unseal
 from executor.views import WaitView
 
 log = logging.getLogger("weft.notifications")

@@ -16,12 +16,12 @@ from msgspec import Raw
 
 from compiler.compile import Compiled
 from compiler.plan import Plan
-from executor.answers import check_input
 from executor.blocks.base import ChildRequest
 from executor.core import facts as f
 from executor.core.events import ErrorInfo, RunEnd
 from executor.core.messages import Cancel, ChildEnded, encode
 from executor.errors import BadRequest, BlockError
+from executor.runtime.answers import check_input
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, origin_of
 from executor.runtime.shared_reads import SharedReads

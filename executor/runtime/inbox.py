@@ -8,13 +8,13 @@ from typing import Any
 import orjson
 
 from compiler.keys import NodeKey, parse_key
-from executor.answers import answer_output, refusal_error, withdrawal_error
 from executor.core import facts as f
 from executor.core import messages as m
 from executor.core.decide import route_of_action
 from executor.core.events import ErrorInfo
 from executor.core.state import Wait
 from executor.runtime import attention
+from executor.runtime.answers import answer_output, refusal_error, withdrawal_error
 from executor.runtime.children import error_of_end
 from executor.runtime.launch import Launcher
 from executor.runtime.loaded import LoadedRun

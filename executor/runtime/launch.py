@@ -22,7 +22,6 @@ from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Si
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced, StoreError
-from executor.notifications.seal import seal
 from executor.runtime.attempt_log import AttemptLog, Stream, unicode
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
@@ -36,6 +35,7 @@ from executor.values.output import ASIDE_BYTES, check_output
 from executor.values.payload import check, dump
 from executor.values.payload import encode as encode_payload
 from executor.values.resolve import Template, compile_template
+from executor.values.seal import seal
 
 log = logging.getLogger("weft.launch")
 

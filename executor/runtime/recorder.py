@@ -34,11 +34,11 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
-from executor.notifications import messages
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
 from executor.runtime.loaded import LoadedRun
+from executor.runtime.notify import notifications_of
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result
 from executor.store.rows import (
@@ -272,7 +272,7 @@ class Recorder:
             correlation=suspend.correlation,
         )
         self._pending.waits.append(row)
-        self._pending.notifications += messages.rows(row, suspend.messages, self._parts.services.notify)
+        self._pending.notifications += notifications_of(row, suspend.messages, self._parts.services.notify)
         extra: dict[str, Any] = {"wait": wait_id}
         if suspend.child is not None:
             extra["child"] = suspend.child.id

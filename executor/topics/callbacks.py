@@ -7,9 +7,9 @@ from typing import Any, Final
 
 import orjson
 
-from executor.answers import BOUNDS_HINT
 from executor.core.messages import Answer
 from executor.errors import AnswerInvalid, BlockError
+from executor.runtime.answers import BOUNDS_HINT
 from executor.runtime.parts import Parts
 from executor.topics.waits import Waits, answered_before
 from executor.values.payload import encode

@@ -15,12 +15,12 @@ from msgspec import Struct
 
 from compiler.keys import NodeKey, format_key, join_key, parse_key, split_key
 from compiler.plan import Plan
-from executor.answers import check_input
 from executor.core import facts as f
 from executor.core.messages import Migrate, Retry, encode
 from executor.core.state import State, Status
 from executor.errors import Conflict, NotFound
 from executor.journal.reader import load_plan
+from executor.runtime.answers import check_input
 from executor.runtime.find import existing_run, find_version
 from executor.runtime.move import Misfit, fit
 from executor.runtime.new_run import Origin, new_run, request_hash

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any, Final
 
 from compiler.diagnostics import Diagnostic
-from executor.documents import as_ours
+from compiler.imports.ours import as_ours
 from executor.errors import CorruptJournal
 from executor.journal.reader import load_plan
 from executor.store.contract import Store

@@ -12,11 +12,11 @@ import orjson
 from msgspec.structs import replace
 
 from compiler.plan import Plan
-from executor.answers import check_input
 from executor.core import facts as f
 from executor.core.messages import Cancel, encode
 from executor.errors import Conflict, NotFound
 from executor.journal.reader import keep_plan, load_plan
+from executor.runtime.answers import check_input
 from executor.runtime.compiler import plan_of
 from executor.runtime.find import existing_run, find_run, find_version
 from executor.runtime.new_run import Origin, new_run, origin_of, request_hash

@@ -6,9 +6,9 @@ from typing import Any
 
 import orjson
 
-from executor.answers import check_payload
 from executor.core.messages import SignalSent, encode
 from executor.errors import Conflict
+from executor.runtime.answers import check_payload
 from executor.runtime.find import existing_run, find_run
 from executor.runtime.parts import Parts
 from executor.store.rows import SignalRow

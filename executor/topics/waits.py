@@ -14,10 +14,10 @@ from msgspec import Struct
 
 from compiler.keys import parse_wait
 from compiler.plan import Plan
-from executor.answers import ASK_PEOPLE, CANCELLABLE, answer_message, check_answer
 from executor.core.messages import Answer, Withdrawn, encode
 from executor.errors import AlreadyAnswered, Conflict, CorruptJournal, NotFound
 from executor.journal.reader import load_plan
+from executor.runtime.answers import ASK_PEOPLE, CANCELLABLE, answer_message, check_answer
 from executor.runtime.find import find_run
 from executor.runtime.links import Purpose, purpose_of, token_of
 from executor.runtime.parts import Parts

@@ -11,15 +11,15 @@ from typing import Annotated, Any, Final, NamedTuple
 import orjson
 from msgspec import Meta
 
+from compiler.imports.ours import as_ours
 from compiler.plan import Node, Plan
 from compiler.references import escape
-from executor.answers import check_input
-from executor.documents import as_ours
 from executor.errors import InputInvalid
+from executor.runtime.answers import check_input
 from executor.runtime.find import find_version
 from executor.runtime.parts import Parts
 from executor.store.rows import VERSION_MAX, Declared, ScheduleRow, WebhookRow
-from executor.triggers import cron
+from executor.values import cron
 
 TYPES: Final = frozenset({"schedule", "webhook"})
 # As it is, a name may be part of an address: no percent signs in what people copy.

@@ -23,6 +23,7 @@ from typing import Any, Final
 import orjson
 from msgspec import Struct
 
+from executor.blocks.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
 from executor.store.rows import Auth
 
@@ -37,9 +38,6 @@ PASSED: Final = frozenset(
         "x-weft-delivery", "x-weft-timestamp",
     ]
 )  # fmt: skip
-# Inputs of runs are stored and shown: what lets somebody in must not be among them.
-_SECRETIVE: Final = re.compile(r"authorization|cookie|signature|secret|token|password|api-?key|credential")
-HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 
 
 class Received(Struct, frozen=True):
@@ -125,15 +123,6 @@ def body_of(request: Received) -> Any:
     except UnicodeDecodeError:
         hint = "send JSON or UTF-8 text; for a file, send a URL from which a block can fetch it"
         raise BadRequest("the body is not UTF-8 text", code="body_not_text", hint=hint) from None
-
-
-def header_problem(name: str) -> str | None:
-    """Why runs cannot see this header; None when they can."""
-    if not HEADER_NAME.fullmatch(name):
-        return f"{name[:80]!r} is not a valid header name"
-    if _SECRETIVE.search(name.lower()):
-        return f"header {name!r} contains a credential, so it is not passed to runs: their input is stored and shown"
-    return None
 
 
 def _fields(query: Sequence[tuple[str, str]]) -> dict[str, Any]:

@@ -16,7 +16,7 @@ from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.runtime.parts import Parts
 from executor.store.contract import ScheduleStore
 from executor.store.rows import Fire, Fired, ScheduleRow
-from executor.triggers import cron
+from executor.values import cron
 
 log = logging.getLogger("weft.triggers")
 

@@ -14,16 +14,16 @@ from msgspec import Meta, Struct
 from msgspec.structs import replace
 
 from compiler.diagnostics import CompileError
-from executor.answers import check_input
 from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.journal.reader import keep_plan
+from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run
 from executor.runtime.parts import Parts
 from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
-from executor.triggers import cron
 from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler
+from executor.values import cron
 
 log = logging.getLogger("weft.triggers")
 

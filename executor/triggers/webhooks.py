@@ -16,7 +16,7 @@ import orjson
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import CompileError
-from executor.answers import check_input
+from executor.blocks.webhook import HEADER_NAME, header_problem
 from executor.core import facts as f
 from executor.errors import (
     BadRequest,
@@ -30,12 +30,13 @@ from executor.errors import (
     WeftError,
 )
 from executor.journal.reader import keep_plan
+from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run
 from executor.runtime.parts import Parts
 from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
 from executor.triggers.refusals import Refusals
-from executor.triggers.requests import HEADER_NAME, Received, body_of, envelope, header_problem, prove
+from executor.triggers.requests import Received, body_of, envelope, prove
 from executor.triggers.schedules import API_ID
 from executor.views import Submitted
 

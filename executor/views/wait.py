@@ -10,9 +10,9 @@ import orjson
 
 from compiler.keys import join_key
 from compiler.plan import Plan
-from executor.notifications.seal import unsealed_names
 from executor.services import NotifySettings
 from executor.store.rows import NotificationRow, RunRow, WaitRow
+from executor.values.seal import unsealed_names
 from executor.views import NotificationView, WaitView
 
 

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 
 from starlette.responses import Response
 
-from executor.answers import ASK_PEOPLE
+from executor.runtime.answers import ASK_PEOPLE
 from executor.store.rows import RunRow, WorkflowRow
 from executor.views import WaitView
 from server.pages.html import Html, el, join, moment, page, status_mark

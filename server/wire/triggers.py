@@ -7,9 +7,9 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from executor.store.rows import FireOutcome
-from executor.triggers.cron import EXPRESSION_SCHEMA
 from executor.triggers.schedules import ScheduleView
 from executor.triggers.webhooks import DeliveryView, RefusalView, WebhookView
+from executor.values.cron import EXPRESSION_SCHEMA
 
 
 class ScheduleList(Struct, frozen=True):

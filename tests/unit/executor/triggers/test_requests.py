@@ -8,9 +8,10 @@ from typing import Any
 
 import pytest
 
+from executor.blocks.webhook import header_problem
 from executor.errors import BadRequest, DeliveryRefused
 from executor.store.rows import Auth
-from executor.triggers.requests import PASSED, Proof, Received, envelope, header_problem, prove, sign
+from executor.triggers.requests import PASSED, Proof, Received, envelope, prove, sign
 from server.http.errors import status_of
 
 NOW_S = 1_800_000_000

@@ -10,9 +10,10 @@ import pytest
 from compiler.diagnostics import CompileError
 from executor.engine import Engine
 from executor.errors import BadRequest, Conflict, CronInvalid, DatabaseUnavailable, InputInvalid, NotFound, ZoneUnknown
-from executor.triggers import cron, scheduler
+from executor.triggers import scheduler
 from executor.triggers.declared import trigger_id
 from executor.triggers.schedules import ScheduleSpec
+from executor.values import cron
 from tests.support.clock import ManualClock
 from tests.support.until import until
 from tests.unit.executor.triggers.conftest import MONDAY, Open

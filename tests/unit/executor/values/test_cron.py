@@ -13,8 +13,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from executor.errors import CronInvalid, ZoneUnknown
-from executor.triggers import cron
-from executor.triggers.cron import parse, zones
+from executor.values import cron
+from executor.values.cron import parse, zones
 
 FIRST, LAST = (int(datetime(year, 1, 1, tzinfo=UTC).timestamp()) for year in (2020, 2040))
 HOUR_MS = 3_600_000
