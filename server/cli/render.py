@@ -103,8 +103,8 @@ def _detail(event: Event) -> str:
         case "node.log":
             first = str(data.get("message", "")).partition("\n")[0]
             return f"text: {first}" if data.get("stream") == "text" else first
-        case _:
-            return ""
+        case _:  # a type that this program does not know may say something all the same
+            return str(data.get("message", ""))
 
 
 def inbox_lines(waits: Sequence[Json]) -> list[str]:
