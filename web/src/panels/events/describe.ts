@@ -100,7 +100,7 @@ function happened(event: WireEvent, doc: Document | null): string {
     case 'wait.closed': return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
     case 'variables.patched': return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
     case 'node.log': return data.stream === 'text' ? `${name} streamed: ${data.message ?? ''}` : `${name}: ${data.message ?? ''}`
-    default: return name ? `${name} ${type}` : type
+    default: return data.message ? `${name || 'Run'}: ${data.message}` : name ? `${name} ${type}` : type
   }
 }
 

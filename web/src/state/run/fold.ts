@@ -88,9 +88,8 @@ function apply(view: Draft, event: WireEvent): void {
       return decided(view, event, route)
     }
     case 'retry.scheduled': {
-      const lost = node.lost + (data.error?.code === 'attempt_lost' ? 1 : 0)
       const { attempts } = ended(node, event, data.error)
-      return put(view, node, event, { status: 'retrying', attempts, error: data.error ?? null, dueAt: data.due_ms ?? null, lost })
+      return put(view, node, event, { status: 'retrying', attempts, error: data.error ?? null, dueAt: data.due_ms ?? null, lost: lostAfter(node, event) })
     }
     case 'retry.hastened':
       return put(view, node, event, { dueAt: data.due_ms ?? event.at })
@@ -100,7 +99,7 @@ function apply(view: Draft, event: WireEvent): void {
         dueAt: data.due_ms ?? null, outcome: null, by: null, ...(data.child === undefined ? {} : { child: data.child }),
       }
       view.waits.set(node.key, wait)
-      return put(view, node, event, { status: 'waiting', wait, dueAt: wait.dueAt })
+      return put(view, node, event, { status: 'waiting', wait, dueAt: wait.dueAt, lost: node.lost + (wait.kind === 'attention' ? 1 : 0) })
     }
     case 'wait.closed': {
       view.waits.delete(node.key)
@@ -120,9 +119,10 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   if (end) closeScopes(view, node, event.at, 'cancelled')
   const now = view.nodes.get(node.key) ?? node
   // The journal has one word for both; an attempt that was stopped with its run has not failed.
-  const stopped = data.error?.code === 'cancelled'
+  const stopped = data.error?.code === 'cancelled' && route === null
   put(view, now, event, {
     status: stopped ? 'cancelled' : 'failed', ...ended(now, event, data.error), route, error: data.error ?? null, handled: route !== null || !!caught, dueAt: null,
+    lost: lostAfter(now, event),
   })
   if (route === null && !caught && !stopped) view.failures = [...view.failures, node.key]
   if (!stopped) bumpScopes(view, event.path, { failed: 1, uncaught: route === null && !caught ? 1 : 0 })
@@ -132,6 +132,12 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   }
   if (end === 'start') countDecided(view, event.path, 1, event.at)
   decided(view, event, route)
+}
+
+/** Attempts lost so far. One that a person was asked about was counted when the question was put. */
+function lostAfter(node: NodeState, event: WireEvent): number {
+  const asked = node.wait?.kind === 'attention' && node.wait.id.endsWith(`!${event.attempt}`)
+  return node.lost + (event.data.error?.code === 'attempt_lost' && !asked ? 1 : 0)
 }
 
 /** A node has its final state: its edges resolve, and its scope is one nearer to its end. */
