@@ -252,3 +252,6 @@ class CorruptJournal(WeftError):
     """The journal does not fold."""
 
     code = "corrupt_journal"
+
+
+RESTORE = "restore a backup: `weft restore FILE`"  # the hint of what is damaged

@@ -12,10 +12,9 @@ from typing import Protocol
 
 from compiler import plan as plans
 from compiler.plan import Plan
-from executor.errors import CorruptJournal
+from executor.errors import RESTORE, CorruptJournal
 from executor.journal.codec import data_of
 from executor.store.rows import EventFilter, Record
-from executor.store.sqlite.event_rows import RESTORE
 
 # A page is folded without letting other tasks run. The first one is small: outputs of up to 256 KiB lie in the rows,
 # and how large they are is known only then.

@@ -27,10 +27,11 @@ from compiler import plan as plans
 from compiler.keys import format_wait, join_key
 from compiler.plan import Plan
 from executor.core.state import State
+from executor.errors import RESTORE
 from executor.store.rows import TERMINAL, Record
 from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import check_log
-from executor.store.sqlite.event_rows import EVENT, RESTORE, checksum
+from executor.store.sqlite.event_rows import EVENT, checksum
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.journal import OUR_BUG, SEE_JOURNAL, JournalCheck
 from executor.upkeep.secrets_scan import scan

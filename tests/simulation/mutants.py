@@ -33,7 +33,7 @@ def main() -> int:
     mutants, survivors = read(LIST.read_text()), 0
     with tempfile.TemporaryDirectory() as name:
         copy = Path(name)
-        for package in ("compiler", "executor", "tests/simulation"):
+        for package in ("compiler", "executor", "tests/simulation", "tests/support"):
             shutil.copytree(ROOT / package, copy / package, ignore=shutil.ignore_patterns("__pycache__"))
         (copy / "tests" / "__init__.py").touch()  # the copy comes before an installed one
         for mutant in mutants:

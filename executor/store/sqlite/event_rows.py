@@ -12,14 +12,12 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 from zlib import crc32
 
-from executor.errors import CorruptJournal
+from executor.errors import RESTORE, CorruptJournal
 from executor.store.rows import Record
 
 EVENT = "seq, at_ms, type, node, path, attempt, data, output"  # in the order of the fields of Record
 ADD_EVENT = f"INSERT INTO events (run_id, {EVENT}, checksum) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?, ?)"
 EVENT_BY_SEQ = f"SELECT run_id, {EVENT}, checksum FROM events WHERE run_id = ? AND seq = ?"
-
-RESTORE = "restore a backup: `weft restore FILE`"
 
 
 def rows_of(run: str, after: int, records: Sequence[Record]) -> list[tuple[Any, ...]]:

@@ -82,22 +82,29 @@ def append(tx: Tx, change: Append) -> Appended:
         if finished and db.execute(IS_CURRENT, (run, change.epoch, change.expected_seq)).fetchall():
             raise Unheard(f"run {run} has not processed its cancel request", run=run)
         raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
+    # Most appends have events only, and there are many of them.
     tx.events += rows_of(run, change.expected_seq, change.records)
-    add_waits(tx, change.waits)
-    close_waits(tx, run, change.closed_waits)
-    delete_facts(tx, run, change.consumed_inbox)
-    consume_signals(tx, run, change.consumed_signals)
+    if change.waits:
+        add_waits(tx, change.waits)
+    if change.closed_waits:
+        close_waits(tx, run, change.closed_waits)
+    if change.consumed_inbox:
+        delete_facts(tx, run, change.consumed_inbox)
+    if change.consumed_signals:
+        consume_signals(tx, run, change.consumed_signals)
     for blob in change.blobs:
         add_blob(tx, *blob)
         add_blob_ref(tx, run, blob[0])
-    add_notifications(tx, change.notifications)
+    if change.notifications:
+        add_notifications(tx, change.notifications)
     for child in change.children:
         create_run(tx, child)
     for target, fact in change.posts:
         post_fact(tx, target, fact, change.now_ms)
     for target, fact in change.cancels:
         cancel_run(tx, target, fact, change.now_ms)
-    put_cached(tx, change.cached)
+    if change.cached:
+        put_cached(tx, change.cached)
     move_run(tx, run, change.move)
     if finished:
         cancel_waits(tx, run, change.now_ms)

@@ -40,7 +40,7 @@ def main() -> int:
     began, survivors = time.monotonic(), 0
     with tempfile.TemporaryDirectory() as name, ThreadPoolExecutor(options.jobs) as pool:
         healthy = Path(name)  # others may be at work in the tree meanwhile
-        for package in ("compiler", "executor", "tests/simulation"):
+        for package in ("compiler", "executor", "tests/simulation", "tests/support"):
             shutil.copytree(ROOT / package, healthy / package, ignore=shutil.ignore_patterns("__pycache__"))
         (healthy / "tests" / "__init__.py").touch()  # the copy comes before an installed one
         if (ill := _first_failure(healthy, HEALTHY_SEEDS))[0] != SURVIVED:
