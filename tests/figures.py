@@ -1,0 +1,241 @@
+"""Figures of the product's Python: how long files and functions are, what imports what in a circle, how large objects
+are.
+
+    python -m tests.figures [FOLDER]        of a checkout; of this one without FOLDER
+"""
+
+from __future__ import annotations
+
+import ast
+import io
+import statistics
+import sys
+import tokenize
+from collections.abc import Iterator
+from pathlib import Path
+
+import networkx as nx
+from msgspec import Struct
+
+PACKAGES = ("compiler", "executor", "server")
+SHORT = 60  # lines
+FUNCTIONS = (ast.FunctionDef, ast.AsyncFunctionDef)
+Function = ast.FunctionDef | ast.AsyncFunctionDef
+BLOCKS = (ast.If, ast.For, ast.AsyncFor, ast.While, ast.With, ast.AsyncWith, ast.Try, ast.Match)
+RECORDS = ("Struct", "NamedTuple", "Protocol", "TypedDict", "Enum", "Exception")  # what they hold is their purpose
+# What one reads to follow a submission from its route to the first call of a block.
+MAIN_PATH = """
+    server/http/table.py
+    server/http/call.py
+    server/http/body.py
+    server/routes/runs.py
+    executor/topics/runs.py
+    executor/runtime/compiler.py
+    compiler/compile.py
+    executor/runtime/new_run.py
+    executor/core/decide.py
+    executor/core/evolve.py
+    executor/journal/codec.py
+    executor/store/sqlite/runs.py
+    executor/store/sqlite/writer.py
+    executor/runtime/worker.py
+    executor/runtime/recover.py
+    executor/runtime/loop.py
+    executor/runtime/recorder.py
+    executor/values/fold.py
+    executor/runtime/attempts.py
+    executor/runtime/launch.py
+    executor/values/resolve.py
+    executor/blocks/registry.py
+"""
+
+
+class Module(Struct):
+    name: str
+    text: str
+    tree: ast.Module
+
+    @property
+    def lines(self) -> int:
+        return self.text.count("\n")
+
+
+class Graphs(Struct):
+    """What modules import when they are loaded, and in all: for types and inside functions as well."""
+
+    loaded: nx.DiGraph
+    whole: nx.DiGraph
+
+
+def modules(root: Path, packages: tuple[str, ...] = PACKAGES) -> list[Module]:
+    """Those that are not empty."""
+    found = []
+    for package in packages:
+        for path in sorted((root / package).rglob("*.py")):
+            text = path.read_text(encoding="utf-8")
+            if text.strip():
+                parts = path.relative_to(root).with_suffix("").parts
+                name = ".".join(parts[:-1] if parts[-1] == "__init__" else parts)
+                found.append(Module(name, text, ast.parse(text)))
+    return found
+
+
+def imports(found: list[Module]) -> Graphs:
+    names = {module.name for module in found}
+    graphs = Graphs(nx.DiGraph(), nx.DiGraph())
+    graphs.loaded.add_nodes_from(names)
+    graphs.whole.add_nodes_from(names)
+    for module in found:
+        for target, at_load in _targets(module.tree, names):
+            if target != module.name:
+                graphs.whole.add_edge(module.name, target)
+                if at_load:
+                    graphs.loaded.add_edge(module.name, target)
+    return graphs
+
+
+def _targets(node: ast.AST, names: set[str], at_load: bool = True) -> Iterator[tuple[str, bool]]:
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Import):
+            yield from ((alias.name, at_load) for alias in child.names if alias.name in names)
+        elif isinstance(child, ast.ImportFrom) and child.module:
+            for alias in child.names:
+                inner = f"{child.module}.{alias.name}"
+                if inner in names or child.module in names:
+                    yield (inner if inner in names else child.module), at_load
+        else:
+            lazy = isinstance(child, Function) or (
+                isinstance(child, ast.If) and "TYPE_CHECKING" in ast.dump(child.test)
+            )
+            yield from _targets(child, names, at_load and not lazy)
+
+
+def circles(graph: nx.DiGraph) -> str:
+    """How many, and of how many modules each is."""
+    sizes = sorted((len(circle) for circle in nx.strongly_connected_components(graph) if len(circle) > 1), reverse=True)
+    return f"{len(sizes)} ({', '.join(map(str, sizes))})" if sizes else "0"
+
+
+def rooms(graph: nx.DiGraph, package: str) -> nx.DiGraph:
+    """Between the folders of a package; a module that lies in none is a room of its own."""
+    inside = [name for name in graph if name.startswith(f"{package}.")]
+    edges = ((a.split(".")[1], b.split(".")[1]) for a, b in graph.subgraph(inside).edges)
+    return nx.DiGraph((a, b) for a, b in edges if a != b)
+
+
+def functions(tree: ast.AST) -> Iterator[Function]:
+    return (node for node in ast.walk(tree) if isinstance(node, FUNCTIONS))
+
+
+def classes(found: list[Module]) -> Iterator[tuple[str, ast.ClassDef]]:
+    for module in found:
+        yield from ((f"{module.name}.{n.name}", n) for n in ast.walk(module.tree) if isinstance(n, ast.ClassDef))
+
+
+def attributes(node: ast.ClassDef) -> set[str]:
+    """What methods set on `self`, and what the class declares."""
+    declared = {n.target.id for n in node.body if isinstance(n, ast.AnnAssign) and isinstance(n.target, ast.Name)}
+    stored = {
+        n.attr
+        for n in ast.walk(node)
+        if isinstance(n, ast.Attribute) and isinstance(n.ctx, ast.Store) and ast.unparse(n.value) == "self"
+    }
+    return declared | stored
+
+
+def is_record(node: ast.ClassDef) -> bool:
+    named = [ast.unparse(base) for base in (*node.bases, *node.decorator_list)]
+    return any(word in name for name in named for word in (*RECORDS, "dataclass"))
+
+
+def parameters(node: Function) -> int:
+    named = [*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs]
+    return len([one for one in named if one.arg not in ("self", "cls")])
+
+
+def depth(node: ast.AST) -> int:
+    """Of blocks inside each other; `elif` is none."""
+    inner = 0
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, (ast.ClassDef, ast.Lambda, *FUNCTIONS)):
+            continue
+        chained = isinstance(node, ast.If) and isinstance(child, ast.If) and node.orelse == [child]
+        inner = max(inner, depth(child) + (isinstance(child, BLOCKS) and not chained))
+    return inner
+
+
+def public(found: list[Module]) -> Iterator[tuple[str, bool]]:
+    """Classes, functions and methods by name, and whether each has a docstring."""
+    for module in found:
+        owners: list[ast.Module | ast.ClassDef] = [module.tree]
+        owners += [node for node in module.tree.body if isinstance(node, ast.ClassDef)]
+        for owner in owners:
+            if isinstance(owner, ast.ClassDef) and owner.name.startswith("_"):
+                continue
+            for node in owner.body:
+                if isinstance(node, (ast.ClassDef, *FUNCTIONS)) and not node.name.startswith("_"):
+                    yield f"{module.name}.{node.name}", ast.get_docstring(node) is not None
+
+
+def comments(module: Module) -> int:
+    tokens = tokenize.generate_tokens(io.StringIO(module.text).readline)
+    return len([token for token in tokens if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#")])
+
+
+def table(root: Path) -> list[tuple[str, str]]:
+    found = modules(root)
+    graphs = imports(found)
+    lines = [module.lines for module in found]
+    short = len([count for count in lines if count < SHORT])
+    every = [(f"{module.name}.{node.name}", node) for module in found for node in functions(module.tree)]
+    lengths = {name: (node.end_lineno or 0) - node.lineno + 1 for name, node in every}
+    longest = max(lengths, key=lengths.__getitem__)
+    widest = max(every, key=lambda one: parameters(one[1]))
+    objects = {name: node for name, node in classes(found) if not is_record(node)}
+    records = {name: node for name, node in classes(found) if is_record(node)}
+    methods = {name: len([n for n in node.body if isinstance(n, FUNCTIONS)]) for name, node in objects.items()}
+    held = {name: len(attributes(node)) for name, node in objects.items()}
+    fields = {name: len(attributes(node)) for name, node in records.items()}
+    described = [has for _, has in public(found)]
+    path = MAIN_PATH.split()
+    on_path = sum((root / name).read_text(encoding="utf-8").count("\n") for name in path)
+    tests = sum(module.lines for module in modules(root, ("tests",)))
+    return [
+        ("files, lines", f"{len(found)}, {sum(lines):,}"),
+        ("file median / max", f"{statistics.median(lines):g} / {max(lines)} ({found[lines.index(max(lines))].name})"),
+        (f"files under {SHORT} lines", f"{short} ({short / len(found):.0%})"),
+        (f"functions over {SHORT} lines", str(len([count for count in lengths.values() if count > SHORT]))),
+        ("longest function", f"{lengths[longest]} ({longest})"),
+        ("deepest nesting", _largest({name: depth(node) for name, node in every}, 1)),
+        ("most parameters", f"{parameters(widest[1])} ({widest[0]})"),
+        ("circles at load time", circles(graphs.loaded)),
+        ("circles with typing and lazy imports", circles(graphs.whole)),
+        *((f"circles of {p}", circles(graphs.whole.subgraph(_of(graphs.whole, p)))) for p in PACKAGES),
+        *((f"circles of the rooms of {p}", circles(rooms(graphs.whole, p))) for p in ("executor", "server")),
+        ("public names without docstring", f"{1 - sum(described) / len(described):.0%} of {len(described)}"),
+        ("comment lines", f"{sum(map(comments, found)) / sum(lines):.1%}"),
+        ("most attributes of a class", _largest(held)),
+        ("most methods of a class", _largest(methods)),
+        ("most fields of a record", _largest(fields)),
+        ("main path: files, lines", f"{len(path)}, {on_path:,}"),
+        ("tests : src", f"{tests / sum(lines):.2f}"),
+    ]
+
+
+def _of(graph: nx.DiGraph, package: str) -> list[str]:
+    return [name for name in graph if name.partition(".")[0] == package]
+
+
+def _largest(numbers: dict[str, int], count: int = 3) -> str:
+    first = sorted(numbers, key=numbers.__getitem__, reverse=True)[:count]
+    return ", ".join(f"{numbers[name]} ({name.rpartition('.')[2]})" for name in first)
+
+
+def main() -> None:
+    root = Path(sys.argv[1]) if len(sys.argv) > 1 else Path(__file__).parents[1]
+    for name, value in table(root):
+        print(f"{name:38} {value}")
+
+
+if __name__ == "__main__":
+    main()
