@@ -14,7 +14,6 @@ from benchmarks.measure import Figure, best, cpu_of, folder, on_loop
 from benchmarks.workloads import LIMITS, Noop
 from compiler import plan as plans
 from compiler.compile import compile_document
-from executor.blocks.base import Bound
 from executor.blocks.registry import Registry
 from executor.core import events as e
 from executor.http.client import GuardedClient
@@ -23,7 +22,8 @@ from executor.runtime.clock import SystemClock
 from executor.runtime.links import Links
 from executor.runtime.parts import Parts
 from executor.runtime.recover import recover
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import Append, NewRun, Record
 from executor.store.sqlite.store import SQLiteStore

@@ -20,7 +20,7 @@ from executor.blocks.python import Python
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, Services
 from executor.store.sqlite.store import SQLiteStore
 

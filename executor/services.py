@@ -8,12 +8,12 @@ from typing import TYPE_CHECKING
 
 from msgspec import Struct
 
-from executor.blocks.threads import FunctionThreads
 from executor.store.rows import FamilyMax
+from executor.threads import FunctionThreads
 
 if TYPE_CHECKING:
     from executor.http.client import GuardedClient
-    from executor.sandbox import Sandbox
+    from executor.sandbox.sandbox import Sandbox
 
 
 @dataclass(slots=True)

@@ -18,7 +18,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
 from executor.http.own import Own
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore
 from server import ui

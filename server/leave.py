@@ -14,7 +14,7 @@ import time
 from types import FrameType
 from typing import Final
 
-from executor.blocks.threads import FunctionThreads
+from executor.threads import FunctionThreads
 
 log = logging.getLogger("weft")
 

@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, Protocol
 
 from compiler.catalog import BlockSpec
 from executor.core.events import WaitKind
+from executor.sandbox.bound import Bound
 
 if TYPE_CHECKING:
     from executor.services import Services
@@ -29,16 +30,6 @@ class Patch:
     op: PatchOp
     path: str
     value: Any = None
-
-
-@dataclass(frozen=True, slots=True)
-class Bound:
-    """JavaScript with its references taken out: `source` reads them as `__v["..."]` (typed) or `__t["..."]` (rendered
-    text)."""
-
-    source: str
-    values: Mapping[str, Any]
-    texts: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
-from executor.blocks.base import Bound, Context, Done
+from executor.blocks.base import Context, Done
 from executor.errors import BlockError
+from executor.sandbox.bound import Bound
 from executor.values.coerce import truthy
 
 _PARAMS: dict[str, Any] = {

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from compiler.catalog import BlockSpec
-from executor.blocks.base import Bound, Context, Done
+from executor.blocks.base import Context, Done
 from executor.blocks.schema import FILLED, invalid, seconds
 from executor.errors import BlockError
+from executor.sandbox.bound import Bound
 
 _DEFAULT_S = 5
 _STDOUT_SHOWN = 500

@@ -6,8 +6,9 @@ from __future__ import annotations
 from typing import Any
 
 from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
-from executor.blocks.base import Bound, Context, Sized, Tested
+from executor.blocks.base import Context, Sized, Tested
 from executor.errors import BlockError
+from executor.sandbox.bound import Bound
 from executor.values.coerce import to_count, truthy
 from executor.values.items import to_items
 

@@ -18,7 +18,7 @@ import orjson
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Node
-from executor.blocks.base import Bound, ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
+from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
 from executor.errors import BlockError, Fenced, StoreError
@@ -29,6 +29,7 @@ from executor.runtime.loaded import LoadedRun
 from executor.runtime.parts import Parts
 from executor.runtime.results import Payload, Result, assigned
 from executor.runtime.time_limit import OutOfTime, TimeLimit
+from executor.sandbox.bound import Bound
 from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
 from executor.values.output import ASIDE_BYTES, check_output

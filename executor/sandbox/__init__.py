@@ -1,6 +1,7 @@
 """The one boundary for everything a user can type: JavaScript in QuickJS, compiled to WebAssembly, run by wasmtime.
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
+    bound.py      what is evaluated: a source and the values of its references
     limits.py     the bounds
     guest.py      one call: restore, deadlines, run, classify what stopped it
     prelude.py    the JavaScript side: wrapping, seeded random, console
@@ -12,8 +13,3 @@
 Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
 is no weaker fallback: when wasmtime does not run, nothing does.
 """
-
-from executor.sandbox.limits import Limits
-from executor.sandbox.sandbox import Sandbox
-
-__all__ = ["Limits", "Sandbox"]

@@ -9,17 +9,15 @@ import os
 import struct
 import threading
 from collections.abc import Collection, Sequence
-from typing import TYPE_CHECKING, Any, Literal
+from typing import Any, Literal
 
 import orjson
 
 from executor.errors import SandboxError
+from executor.sandbox.bound import Bound
 from executor.sandbox.guest import Guest, GuestStopped
 from executor.sandbox.limits import Limits
 from executor.sandbox.workers import Waiting, Workers
-
-if TYPE_CHECKING:
-    from executor.blocks.base import Bound
 
 _PARSED_MAX = 4096
 CODE_THREADS_MAX = 16  # each may hold the memory of a program

@@ -15,6 +15,7 @@ from typing import Any, TypeVar
 
 from executor.sandbox.fair import FairQueue
 from executor.sandbox.guest import Guest
+from executor.threads import deliver
 
 T = TypeVar("T")
 Waiting = Callable[[], AbstractContextManager[Any]]
@@ -88,24 +89,15 @@ class Workers:
             if not job.future.cancelled():
                 try:
                     if job.begun is not None:
-                        job.loop.call_soon_threadsafe(_deliver, job.begun, None, None)
+                        job.loop.call_soon_threadsafe(deliver, job.begun, None, None)
                     if guest is None:
                         guest = Guest(memory_bytes=self._memory_bytes, output_bytes=self._output_bytes)
                     result = job.work(guest)
                 except Exception as error:
                     failure = error
                 with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: the caller is gone
-                    job.loop.call_soon_threadsafe(_deliver, job.future, result, failure)
+                    job.loop.call_soon_threadsafe(deliver, job.future, result, failure)
             self._jobs.done(owner)
             del taken, owner, job, result, failure  # an idle worker keeps no values alive
         if guest is not None:
             guest.close()
-
-
-def _deliver(future: asyncio.Future[Any], result: Any, failure: Exception | None) -> None:
-    if future.done():
-        return
-    if failure is not None:
-        future.set_exception(failure)
-    else:
-        future.set_result(result)

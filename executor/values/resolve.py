@@ -17,8 +17,8 @@ from compiler.javascript import rewrite
 from compiler.keys import Path
 from compiler.plan import Node, Ref
 from compiler.references import escape, find
-from executor.blocks.base import Bound
 from executor.errors import BlockError
+from executor.sandbox.bound import Bound
 from executor.values import variables as paths
 from executor.values.coerce import literal
 from executor.values.filled import Filled

@@ -15,12 +15,12 @@ from msgspec.structs import astuple
 
 from compiler.keys import NodeKey, Path, join_key, parse_key, split_key
 from compiler.plan import Plan
-from executor.blocks.base import Bound
 from executor.core.events import ScopesOpened
 from executor.errors import BlockError, NotFound
 from executor.journal.codec import Codec, data_of
 from executor.journal.projection import Entry, NodeState, decision
 from executor.journal.reader import output_of, read
+from executor.sandbox.bound import Bound
 from executor.services import Services
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow

@@ -72,7 +72,7 @@ def _compile(document: Any, trigger: str | None) -> tuple[Plan | None, list[dict
     from compiler.compile import compile_document
     from executor.blocks.python import python_blocks
     from executor.blocks.registry import Registry
-    from executor.sandbox import Sandbox
+    from executor.sandbox.sandbox import Sandbox
 
     check_variables()
     named = [part.strip() for part in os.environ.get("WEFT_FUNCTIONS", "").split(",") if part.strip()]

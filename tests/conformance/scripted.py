@@ -17,7 +17,7 @@ from compiler.catalog import BlockSpec
 from executor.blocks.base import Block, Context, Done, Outcome
 from executor.blocks.registry import Registry
 from executor.errors import BlockError
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.store.rows import InboxRow
 
 PATIENCE_S = 60.0  # of real time, for what takes milliseconds

@@ -29,7 +29,7 @@ from executor.blocks.base import Context, Done
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.triggers.requests import sign
 from server.http.table import RouteSpec

@@ -13,7 +13,7 @@ import pytest
 
 from compiler.compile import compile_document
 from executor.blocks.registry import Registry
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 
 FOLDER = Path(__file__).parents[2] / "examples"
 EXAMPLES = sorted(FOLDER.glob("*.json"))

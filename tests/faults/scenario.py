@@ -24,7 +24,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered, Conflict, NotFound, StoreError
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.contract import Store
 from executor.triggers.requests import Received

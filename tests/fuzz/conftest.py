@@ -9,7 +9,7 @@ import pytest
 from hypothesis import HealthCheck, settings
 
 from executor.blocks.registry import Registry
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from tests.fuzz.params import BLOCKS
 
 QUIET = [HealthCheck.too_slow, HealthCheck.function_scoped_fixture, HealthCheck.data_too_large]

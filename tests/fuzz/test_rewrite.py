@@ -13,8 +13,8 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from compiler.javascript import rewrite
-from executor.blocks.base import Bound
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 from executor.values.payload import render
 from tests.fuzz.budget import examples
 

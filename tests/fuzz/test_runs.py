@@ -18,7 +18,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import BlockError, WeftError
 from executor.http.client import Answer
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import TERMINAL
 from executor.views import RunView

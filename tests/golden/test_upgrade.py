@@ -26,7 +26,7 @@ import pytest
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.migrate import packaged_migrations
 from executor.store.sqlite.store import SQLiteStore

@@ -12,7 +12,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
 from executor.runtime.clock import Clock
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import RunLimits, Services
 from executor.store.contract import Store
 from executor.store.sqlite.store import SQLiteStore

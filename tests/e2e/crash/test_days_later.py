@@ -15,7 +15,7 @@ from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import AlreadyAnswered
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.clock import ManualClock

@@ -10,7 +10,7 @@ import pytest
 from compiler.compile import compile_document
 from compiler.diagnostics import Diagnostic
 from executor.blocks.registry import Registry
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")

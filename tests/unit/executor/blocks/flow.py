@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any, cast
 
-from executor.blocks.base import Bound, Context
+from executor.blocks.base import Context
 from executor.errors import BlockError
+from executor.sandbox.bound import Bound
 from executor.services import Services
 
 

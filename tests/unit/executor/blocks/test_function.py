@@ -5,10 +5,11 @@ from typing import Any, cast
 
 import pytest
 
-from executor.blocks.base import Bound, Done
+from executor.blocks.base import Done
 from executor.blocks.function import block
 from executor.errors import BlockError
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from tests.unit.executor.blocks.flow import context
 

@@ -14,14 +14,14 @@ import httpcore
 import pytest
 
 from executor.blocks.registry import Registry
-from executor.blocks.threads import FunctionThreads
 from executor.engine import Engine
 from executor.errors import BlockError
 from executor.exhausted import is_exhausted
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
+from executor.threads import FunctionThreads
 from tests.support.endpoints import answer, http
 
 

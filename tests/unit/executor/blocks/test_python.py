@@ -14,8 +14,8 @@ from compiler.compile import compile_document
 from executor.blocks.base import Context
 from executor.blocks.python import Python, import_functions, python_blocks
 from executor.blocks.registry import Registry
-from executor.blocks.threads import FunctionThreads
 from executor.errors import BlockError
+from executor.threads import FunctionThreads
 from tests.unit.executor.blocks.flow import context
 
 

@@ -11,7 +11,7 @@ import pytest
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, Services
 from tests.support.endpoints import smtp
 from tests.support.model_store.store import ModelStore

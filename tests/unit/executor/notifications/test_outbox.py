@@ -23,7 +23,7 @@ from executor.engine import Engine
 from executor.errors import DatabaseUnavailable
 from executor.http.client import GuardedClient
 from executor.notifications import outbox
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import MailSettings, NotifySettings, Services
 from executor.store.sqlite.store import SQLiteStore
 from executor.views import NotificationView, WaitView

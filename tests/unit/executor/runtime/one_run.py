@@ -23,7 +23,7 @@ from executor.runtime.new_run import new_run, origin_of
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
 from executor.runtime.results import Arrivals, Payload, Result
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import RunLimits, Services
 from executor.store.rows import Append, RunRow
 from tests.support.blocks import Step

@@ -11,7 +11,7 @@ from compiler.diagnostics import CompileError
 from executor.blocks.registry import Registry
 from executor.runtime import compiler as module
 from executor.runtime.compiler import Compiler
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 
 DOCUMENT = {
     "format": "weft/1",

@@ -12,7 +12,7 @@ from executor.http.client import GuardedClient
 from executor.runtime.hub import Hub
 from executor.runtime.links import Links
 from executor.runtime.parts import Parts
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.clock import ManualClock

@@ -2,7 +2,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import PATIENT
 
 

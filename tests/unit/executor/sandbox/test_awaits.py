@@ -6,9 +6,9 @@ from collections.abc import Iterator
 
 import pytest
 
-from executor.blocks.base import Bound
 from executor.errors import SandboxError
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 
 
 @pytest.fixture(scope="module")

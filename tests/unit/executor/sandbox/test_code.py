@@ -5,9 +5,9 @@ from typing import Any
 
 import pytest
 
-from executor.blocks.base import Bound
 from executor.errors import SandboxError
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import PATIENT, evaluate, program
 
 # Stopped means stopped by a deadline of 0.3 s; the rest is room for a busy machine.

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from executor.blocks.base import Bound
 from executor.errors import SandboxError
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import NOW_MS, PATIENT, evaluate
 
 # Numbers as JavaScript has them; texts with everything a text can hold, lone surrogates included.

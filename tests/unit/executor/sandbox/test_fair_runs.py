@@ -6,11 +6,11 @@ import asyncio
 from pathlib import Path
 from typing import Any
 
-from executor.blocks.base import Bound
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
-from executor.sandbox import Sandbox
+from executor.sandbox.bound import Bound
+from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
 

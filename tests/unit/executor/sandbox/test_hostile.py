@@ -7,8 +7,8 @@ from collections.abc import Iterator
 import pytest
 
 from executor.errors import SandboxError
-from executor.sandbox import Sandbox
 from executor.sandbox.guest import Guest
+from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import evaluate, program
 
 # Stopped means stopped by a deadline of 0.3 s; the rest is room for a busy machine.

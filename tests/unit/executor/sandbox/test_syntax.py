@@ -3,7 +3,7 @@ from typing import Literal
 import pytest
 
 from executor.errors import SandboxError
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from tests.unit.executor.sandbox.run import evaluate, program
 
 Kind = Literal["expression", "code"]

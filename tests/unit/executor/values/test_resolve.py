@@ -8,8 +8,8 @@ from hypothesis import strategies as st
 from msgspec import Raw
 
 from compiler.plan import Node, Plan, Policy, Ref, Region
-from executor.blocks.base import Bound
 from executor.errors import BlockError
+from executor.sandbox.bound import Bound
 from executor.values.payload import SIZE_MAX_BYTES, encode, render
 from executor.values.resolve import compile_template
 from executor.values.scope import Values

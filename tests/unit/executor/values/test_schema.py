@@ -8,7 +8,7 @@ import pytest
 from jsonschema import Draft202012Validator
 
 from executor.errors import BadRequest
-from executor.sandbox import Sandbox
+from executor.sandbox.sandbox import Sandbox
 from executor.values.schema import CHECK_S_MAX, ERRORS_SHOWN_MAX, violations
 
 

@@ -9,8 +9,8 @@ from contextlib import contextmanager
 
 import pytest
 
-from executor.blocks.threads import FunctionThreads
 from executor.errors import BlockError
+from executor.threads import FunctionThreads
 from tests.support.until import until
 
 

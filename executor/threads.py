@@ -89,7 +89,7 @@ class FunctionThreads:
                 failure = error
             self._held.discard(call)
             with contextlib.suppress(RuntimeError):  # the loop was closed meanwhile: the call was left behind
-                loop.call_soon_threadsafe(_deliver, future, result, failure)
+                loop.call_soon_threadsafe(deliver, future, result, failure)
 
         self._held.add(call)
         try:
@@ -104,7 +104,8 @@ class FunctionThreads:
             raise
 
 
-def _deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+def deliver(future: asyncio.Future[Any], result: Any, failure: BaseException | None) -> None:
+    """What a thread has brought, on the loop of its caller. Nothing when the caller has gone."""
     if future.done():
         return
     if failure is not None:
