@@ -29,6 +29,9 @@ OPEN: frozenset[str] = frozenset({"running", "retrying", "waiting", "needs_atten
 # They say nothing about where a run went: how often it slept, what was logged, where it came from.
 ASIDE = frozenset({"run.parked", "retry.hastened"} | {str(cls.__struct_config__.tag) for cls in TELLS_ONLY})
 
+# The events that have what was put out: of a block, and of the end of a container.
+BLOCK_OUTPUT, CONTAINER_OUTPUT = "node.succeeded", "region.exited"
+
 Data = Mapping[str, Any]
 
 

@@ -34,6 +34,7 @@ from executor.core.events import (
 from executor.core.evolve import evolve
 from executor.core.state import RunPhase, State
 from executor.errors import BlockError
+from executor.journal.codec import data_of
 from executor.runtime.attempt_log import Stream
 from executor.runtime.attention import question
 from executor.runtime.children import cancel_message, end_message
@@ -109,10 +110,10 @@ class Recorder:
         self._at_ms = max(self._at_ms, record.at_ms)
         match event:
             case WaitOpened() if event.kind == "signal":
-                data = orjson.loads(record.data or b"{}")
+                data = data_of(record)
                 self._signal_names[event.key] = (data["name"], data.get("correlation"))
             case WaitOpened() if event.kind == "child":
-                self._children[event.key] = orjson.loads(record.data or b"{}")["child"]
+                self._children[event.key] = data_of(record)["child"]
                 self._root = self._root or self._run.id
             case WaitClosed():
                 self._children.pop(event.key, None)

@@ -12,6 +12,7 @@ from executor.core.events import RunStarted
 from executor.core.evolve import evolve
 from executor.errors import CorruptJournal, Fenced
 from executor.journal.codec import data_of
+from executor.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.journal.reader import load_plan, output_of, read
 from executor.runtime.attempts import Attempts
 from executor.runtime.loaded import LoadedRun
@@ -76,7 +77,7 @@ async def _reused_outputs(store: Store, plan: Plan, event: RunStarted) -> dict[i
         if number not in event.reuse:
             continue
         output = None
-        if record.type in ("node.succeeded", "region.exited"):
+        if record.type in (BLOCK_OUTPUT, CONTAINER_OUTPUT):
             output = await output_of(store, record)
         elif record.type == "node.failed":
             failed = data_of(record)

@@ -24,6 +24,7 @@ from msgspec import Struct
 from compiler.catalog import BlockSpec, Catalog
 from compiler.imports.ours import as_ours
 from executor.errors import QueryRefused
+from executor.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.upkeep.invariants import open_read_only
 
 VIEWS_MAX = 500
@@ -173,7 +174,7 @@ def _view(name: str, workflow: str, block: str, spec: BlockSpec, properties: Map
             column += "_"
         columns.append(column)
         parts.append(f"{_extract(key, properties[key])} AS {quoted(column)}")
-    node, type = (f"{block}:end", "region.exited") if spec.container else (block, "node.succeeded")
+    node, type = (f"{block}:end", CONTAINER_OUTPUT) if spec.container else (block, BLOCK_OUTPUT)
     return View(name, workflow, block, tuple(columns), select(workflow, node, type, parts))
 
 

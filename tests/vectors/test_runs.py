@@ -11,9 +11,10 @@ import orjson
 import pytest
 
 from executor.core.events import Event
-from executor.journal.projection import ASIDE, NodeState, Projection, meaning
+from executor.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, NodeState, Projection, meaning
 from executor.store.migrate import packaged_migrations
 from executor.store.rows import TERMINAL
+from executor.upkeep.sql import select
 from tests.vectors.streams import Json, entry, expected, load
 
 STREAMS = load()
@@ -56,6 +57,27 @@ def test_the_views_in_sql_agree_after_each_event(db: sqlite3.Connection, stream:
         assert keys == {key: node_row(state, over) for key, state in run.nodes.items()}, event["seq"]
         tries = {(node, path, attempt): row for node, path, attempt, *row in db.execute(ATTEMPTS)}
         assert tries == dict(attempt_rows(run)), event["seq"]
+
+
+@STREAM
+def test_what_is_exported_is_what_the_projection_calls_an_output(db: sqlite3.Connection, stream: Json) -> None:
+    run = Projection()
+    add_run(db)
+    for event in stream["events"]:
+        add_event(db, event)
+        run.apply(entry(event))
+    found = set()
+    for node in {event["node"] for event in stream["events"] if event["node"]}:
+        type = CONTAINER_OUTPUT if node.endswith(":end") else BLOCK_OUTPUT
+        found |= {(node, row["path"], row["seq"]) for row in rows(db, select("w", node, type))}
+    outputs = {(*key, state.output_seq) for key, state in run.nodes.items() if state.output_seq is not None}
+    assert found == outputs
+
+
+def rows(db: sqlite3.Connection, sql: str) -> list[sqlite3.Row]:
+    cursor = db.execute(sql)
+    cursor.row_factory = sqlite3.Row
+    return cursor.fetchall()
 
 
 NODES = "SELECT node, path, status, attempts, started_at_ms FROM nodes"
