@@ -80,7 +80,7 @@ class Deadlines:
             if by_row:
                 await self._store.expire_wait(self._run.id, wait_id, expired, now_ms)
             else:
-                await self._store.post_fact(self._run.id, expired, now_ms)
+                await self._store.post_message(self._run.id, expired, now_ms)
         except StoreError as error:
             log.error("run %s: %s could not be expired (%s); trying again", self._run.id, wait_id, error)
             self._set(now_ms + RETRY_EXPIRY_MS, lambda: self._due(command))

@@ -94,7 +94,7 @@ class Inbox:
                 continue
             self.consumed.append(row.n)
             self._newest_n = max(self._newest_n, row.n)
-            match m.decode(row.fact):
+            match m.decode(row.message):
                 case m.Answer() as answer:
                     await self._answered(answer)
                 case m.ChildEnded() as ended:

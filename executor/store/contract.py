@@ -12,7 +12,7 @@ Every store
     different processes may differ, and rows may have equal times: each order of a list is completed by ids, or is the
     order of numbers that the store gives out (`seq`, `n`). Ids, names and paths are ordered by code point.
  6. Bytes that go in come out unchanged. The store looks into them for three names only: `blob` in a record's `data`,
-    `source_run` in that of a run's first record, and `plan` in a fact of type `migrate`.
+    `source_run` in that of a run's first record, and `plan` in a message of type `migrate`.
 
 The journal
 
@@ -31,7 +31,7 @@ The journal
 
 Waits, and messages about them
 
-14. A wait is closed once. Its row and the fact in the inbox are one transaction; later callers get the row of the
+14. A wait is closed once. Its row and the message in the inbox are one transaction; later callers get the row of the
     first.
 15. A message exists if and only if its wait does: both are written in one transaction.
 16. `claim_notifications` gives a message to one caller, and to no other before `lease_ms` have passed. Each claim is
@@ -85,7 +85,7 @@ Deletion
     takes over results of it.
 31. A child is deleted after its parent, never before it, so a reader of a parent finds its children.
 32. `delete_orphans` deletes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
-    plan that a fact in an inbox asks a run to move to is referred to.
+    plan that a message in an inbox asks a run to move to is referred to.
 
 Sessions: one row for each browser that is signed in, by the hash of what it holds; the server decides how long it lasts
 
@@ -265,7 +265,7 @@ class LeaseStore(Protocol):
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         """Free the lease. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
-        inbox is not empty. next_run_at None: only a fact wakes it. `running`: it continues as soon as it is
+        inbox is not empty. next_run_at None: only a message wakes it. `running`: it continues as soon as it is
         claimed."""
 
     async def next_due(self) -> int | None:
@@ -293,11 +293,11 @@ class InboxStore(Protocol):
 
     async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
 
-    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+    async def post_message(self, run_id: str, message: bytes, now_ms: int) -> bool:
         """Append to the inbox and make the run due now. False: no such run, or it has ended."""
 
-    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
-        """As `post_fact`, with a fact that must be consumed before the run can end. A root's family is then over."""
+    async def cancel_run(self, run_id: str, message: bytes, now_ms: int) -> bool:
+        """As `post_message`; the run cannot end before it has consumed this one. A root's family is then over."""
 
     async def post_signal(
         self,
@@ -307,7 +307,7 @@ class InboxStore(Protocol):
         payload: bytes,
         dedupe_key: str | None,
         by: str | None,
-        fact: bytes,
+        message: bytes,
         now_ms: int,
     ) -> tuple[SignalRow, bool] | None:
         """Store the signal (seq = 1.. per run) and wake the run. A repeated dedupe_key returns the first row and False.
@@ -353,15 +353,17 @@ class WaitStore(Protocol):
         """By status; a status without waits is not there."""
 
     async def answer_wait(
-        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+        self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
     ) -> Answered | None:
-        """pending -> answered once, the fact into the inbox, the run due now; one transaction. None: no such wait."""
+        """pending -> answered once, message into the inbox, run due now; one transaction. None: no such wait."""
 
-    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+    async def cancel_wait(
+        self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int
+    ) -> Answered | None:
         """pending -> cancelled once, as `answer_wait` answers. None: no such wait."""
 
-    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
-        """pending -> expired once, the fact into the inbox, the run due now; one transaction. False: it was not
+    async def expire_wait(self, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
+        """pending -> expired once, the message into the inbox, the run due now; one transaction. False: it was not
         pending."""
 
 

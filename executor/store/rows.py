@@ -236,7 +236,7 @@ class ChildRow(Struct, frozen=True):
     finished_at_ms: int | None
 
 
-# --- waits, facts and signals
+# --- waits, messages and signals
 
 WaitStatus = Literal["pending", "answered", "cancelled", "expired"]
 
@@ -282,11 +282,11 @@ class Answered(Struct, frozen=True):
 
 
 class InboxRow(Struct, frozen=True):
-    """A fact waiting for the run's owner. `n` is unique per run and growing."""
+    """A message for the run's owner. `n` is unique per run and growing."""
 
     run_id: str
     n: int
-    fact: bytes
+    message: bytes
 
 
 class SignalRow(Struct, frozen=True):
@@ -362,7 +362,7 @@ class CheckpointRow(Struct, frozen=True):
 
 class Append(Struct, frozen=True):
     """Everything one transaction of a run's owner writes. Nothing else ever writes a run's events. `children`: runs
-    that waits opened here wait for; `posts`: (run id, fact) for the inboxes of other runs; `cancels`: the same, as
+    that waits opened here wait for; `posts`: (run id, message) for the inboxes of other runs; `cancels`: the same, as
     `cancel_run` posts it; `move`: its new plan. `root`: of the family that it is in, or begins with its first child:
     its row is changed, and `output_bytes` are added to it."""
 
@@ -392,7 +392,7 @@ class Append(Struct, frozen=True):
 
 
 class Appended(Struct, frozen=True):
-    """`seq`: the new one. `inbox_n`: of the newest fact in its inbox, 0: it is empty. `family`: as it is now, with
+    """`seq`: the new one. `inbox_n`: of the newest message in its inbox, 0: it is empty. `family`: as it is now, with
     `Append.root`."""
 
     seq: int

@@ -175,7 +175,7 @@ class Lifecycle:
                 hint=_instead(plan, state, key),
             )
         message = encode(Retry(format_key(plan, key)))
-        if not await self._store.post_fact(row.id, message, self._parts.clock.now_ms()):
+        if not await self._store.post_message(row.id, message, self._parts.clock.now_ms()):
             raise Conflict(f"run {row.id} has ended", code="run_ended", hint="retry again: this starts a new run")
         self._parts.wake(row.id)
         block = plan.nodes[key[1]].block
@@ -203,7 +203,7 @@ class Lifecycle:
         await self._check(row, old, new, version)
         await self._store.put_plan(new.hash, new.encoded)
         message = encode(Migrate(version, new.hash, request=secrets.token_hex(8)))
-        if not await self._store.post_fact(run, message, self._parts.clock.now_ms()):
+        if not await self._store.post_message(run, message, self._parts.clock.now_ms()):
             raise _ended(row)
         self._parts.wake(run)
         return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
@@ -215,7 +215,7 @@ class Lifecycle:
         while True:
             signal = self._parts.hub.watch(run)
             try:
-                waiting = any(row.fact == message for row in await self._store.read_inbox(run))
+                waiting = any(row.message == message for row in await self._store.read_inbox(run))
                 row, plan = await self._run(run)
                 if (row.plan_hash, row.version) == (new.hash, version):
                     return True

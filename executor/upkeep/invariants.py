@@ -343,19 +343,19 @@ class _Checker:
 
     def _folded(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
         state = journal.state
-        inbox = [_object(fact) for (fact,) in self._db.execute(_INBOX, (run.id,))]
-        facts = [fact for fact in inbox if fact is not None]
-        if len(facts) < len(inbox):
-            yield Finding("I12", "a fact in its inbox cannot be read", RESTORE, run.id)
+        inbox = [_object(message) for (message,) in self._db.execute(_INBOX, (run.id,))]
+        messages = [message for message in inbox if message is not None]
+        if len(messages) < len(inbox):
+            yield Finding("I12", "a message in its inbox cannot be read", RESTORE, run.id)
         if run.status == "waiting" and not state.parked:
             yield Finding("I4", "its row says waiting, but its journal does not end with run.parked", OUR_BUG, run.id)
-        if run.status in TERMINAL and facts:
-            what = f"it has ended, but its inbox still has {len(facts)} facts"
+        if run.status in TERMINAL and messages:
+            what = f"it has ended, but its inbox still has {len(messages)} messages"
             yield Finding("I1", what, "they arrived when it ended; `weft gc` deletes them with the run", run.id)
         yield from self._cancelled(run, journal)
-        yield from self._alarm(run, state, bool(facts))
-        yield from self._waits(run, journal, facts)
-        yield from self._children(run, journal, facts)
+        yield from self._alarm(run, state, bool(messages))
+        yield from self._waits(run, journal, messages)
+        yield from self._children(run, journal, messages)
 
     def _cancelled(self, run: _Run, journal: JournalCheck) -> Iterator[Finding]:
         """A cancel that was acknowledged is in the inbox, or the run has heard of it."""
@@ -368,15 +368,15 @@ class _Checker:
             mend = f"`weft cancel {run.id}`"
             yield Finding("I1", "its cancel request was accepted, but it has not processed it", mend, run.id)
 
-    def _alarm(self, run: _Run, state: State, facts: bool) -> Iterator[Finding]:
+    def _alarm(self, run: _Run, state: State, messages: bool) -> Iterator[Finding]:
         """Somebody will come back to an open run: its owner, or the next claim."""
         if run.status in TERMINAL:
             return
         wake = f"wake it, for example with `weft signal {run.id} wake`"
         due_ms = state.due_ms()
         if run.next_run_at_ms is None:
-            if facts:
-                yield Finding("I1", "its inbox has facts, but not scheduled to wake", wake, run.id)
+            if messages:
+                yield Finding("I1", "its inbox has messages, but not scheduled to wake", wake, run.id)
             elif run.status != "waiting" or due_ms is not None:
                 until = "" if due_ms is None else f"; it is due at {due_ms} ms"
                 yield Finding("I8", f"it is {run.status}, but not scheduled to wake{until}", wake, run.id)
@@ -384,12 +384,12 @@ class _Checker:
             late_ms = run.next_run_at_ms - due_ms
             yield Finding("I8", f"its timer is due {late_ms} ms before the run", wake, run.id)
 
-    def _waits(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
+    def _waits(self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
         open_ids = {
             journal.codec.wait_id(key, wait.attempt): journal.codec.key_text(key)
             for key, wait in journal.state.waits.items()
         }
-        on_the_way = {fact.get("wait") for fact in facts}
+        on_the_way = {message.get("wait") for message in messages}
         for id, node, path, status in self._db.execute(_WAITS, (run.id,)):
             key = _key(node, path)
             is_open = open_ids.pop(id, None) is not None
@@ -406,9 +406,9 @@ class _Checker:
                 what = f"event {seq} closes its wait as {outcome}, but the row of the wait says {status or 'nothing'}"
                 yield Finding("I9", what, OUR_BUG, run.id, _key(node, path))
 
-    def _children(self, run: _Run, journal: JournalCheck, facts: list[dict[str, Any]]) -> Iterator[Finding]:
+    def _children(self, run: _Run, journal: JournalCheck, messages: list[dict[str, Any]]) -> Iterator[Finding]:
         """Only the end of a child closes the wait for it."""
-        on_the_way = {fact.get("wait") for fact in facts}
+        on_the_way = {message.get("wait") for message in messages}
         for node, wait in journal.state.waits.items():
             key = journal.codec.key_text(node)
             id = format_wait(key, wait.attempt)

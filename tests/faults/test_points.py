@@ -37,7 +37,7 @@ ELSEWHERE = {
     "delete_runs": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
     "delete_orphans": "tests/unit/executor/upkeep: old runs, deleted while the process is killed",
     "add_refusals": "a killed process takes with it what it has counted since it wrote last",
-    "post_fact": "of retries and migrations, one transaction as that of a cancel: tests/unit/executor/lifecycle",
+    "post_message": "of retries and migrations, one transaction as that of a cancel: tests/unit/executor/lifecycle",
     "activate_workflow": "one transaction, the same as that of put_workflow, which the scenario has",
     "delete_workflow": "one transaction: tests/conformance/store/test_contract_workflows.py",
     "renew": "a lease that is not renewed lapses: tests/e2e/crash/test_lease.py",

@@ -40,15 +40,15 @@ class CommitUncertain(Exception):
 
 
 class Tx:
-    """An open transaction. `events` collects journal rows, which go in together just before the commit. `facts`:
+    """An open transaction. `events` collects journal rows, which go in together just before the commit. `messages`:
     whether there are any in any inbox, None: not yet looked up."""
 
-    __slots__ = ("db", "events", "facts")
+    __slots__ = ("db", "events", "messages")
 
     def __init__(self, db: sqlite3.Connection) -> None:
         self.db = db
         self.events: list[tuple[Any, ...]] = []
-        self.facts: bool | None = None
+        self.messages: bool | None = None
 
 
 class Database:

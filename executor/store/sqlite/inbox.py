@@ -1,4 +1,4 @@
-"""What reaches a run from outside: facts in its inbox, and signals."""
+"""What reaches a run from outside: messages in its inbox, and signals."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
@@ -15,60 +15,60 @@ from executor.store.sqlite.families import end_family
 from executor.store.sqlite.readers import Readers
 
 # The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
-# for it, and its owner finds the fact because RELEASE_LEASE looks into the inbox.
+# for it, and its owner finds the message because RELEASE_LEASE looks into the inbox.
 WAKE = f"""
 UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now)
  WHERE id = :id AND {OPEN} RETURNING inbox_n"""
 WAKE_TO_CANCEL = WAKE.replace("inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1")
-ADD_FACT = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
+ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
 INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
-ANY_FACT = "SELECT EXISTS (SELECT 1 FROM inbox)"
-NEWEST_FACT = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = ?"
-DELETE_FACT = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
+ANY_MESSAGE = "SELECT EXISTS (SELECT 1 FROM inbox)"
+NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = ?"
+DELETE_MESSAGE = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
 # Those that came too late: an ended run processes none.
-DELETE_FACTS = "DELETE FROM inbox WHERE run_id = ?"
+DELETE_MESSAGES = "DELETE FROM inbox WHERE run_id = ?"
 
 
 async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
     return [InboxRow(*row) for row in await readers.all(INBOX, (run_id,))]
 
 
-def post_fact(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
-    return _post(tx, run_id, fact, now_ms, WAKE)
+def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
+    return _post(tx, run_id, message, now_ms, WAKE)
 
 
-def cancel_run(tx: Tx, run_id: str, fact: bytes, now_ms: int) -> bool:
+def cancel_run(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
     end_family(tx, run_id)
-    return _post(tx, run_id, fact, now_ms, WAKE_TO_CANCEL)
+    return _post(tx, run_id, message, now_ms, WAKE_TO_CANCEL)
 
 
-def _post(tx: Tx, run_id: str, fact: bytes, now_ms: int, wake: str) -> bool:
+def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str) -> bool:
     woken = tx.db.execute(wake, {"id": run_id, "now": now_ms}).fetchall()
     if not woken:
         return False
-    tx.db.execute(ADD_FACT, (run_id, woken[0][0], fact))
-    tx.facts = True
+    tx.db.execute(ADD_MESSAGE, (run_id, woken[0][0], message))
+    tx.messages = True
     return True
 
 
 def delete_facts(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
     """Part of an append: these are in the journal now."""
     for n in numbers:
-        tx.db.execute(DELETE_FACT, (run_id, n))
+        tx.db.execute(DELETE_MESSAGE, (run_id, n))
 
 
 def delete_all_facts(tx: Tx, run_id: str) -> None:
     """Part of the append that ends the run."""
-    tx.db.execute(DELETE_FACTS, (run_id,))
+    tx.db.execute(DELETE_MESSAGES, (run_id,))
 
 
 def newest_fact(tx: Tx, run: str) -> int:
     """One look for the whole group says that there is none: that is nearly always so."""
-    if tx.facts is None:
-        tx.facts = bool(tx.db.execute(ANY_FACT).fetchone()[0])
-    if not tx.facts:
+    if tx.messages is None:
+        tx.messages = bool(tx.db.execute(ANY_MESSAGE).fetchone()[0])
+    if not tx.messages:
         return 0
-    (n,) = tx.db.execute(NEWEST_FACT, (run,)).fetchone()
+    (n,) = tx.db.execute(NEWEST_MESSAGE, (run,)).fetchone()
     assert isinstance(n, int)
     return n
 
@@ -118,14 +118,14 @@ def post_signal(
     payload: bytes,
     dedupe_key: str | None,
     by: str | None,
-    fact: bytes,
+    message: bytes,
     now_ms: int,
 ) -> tuple[SignalRow, bool] | None:
     if dedupe_key is not None:
         found = tx.db.execute(SIGNAL_BY_DEDUPE_KEY, (run_id, dedupe_key)).fetchall()
         if found:
             return SignalRow(*found[0]), False
-    if not post_fact(tx, run_id, fact, now_ms):
+    if not post_message(tx, run_id, message, now_ms):
         return None
     (last,) = tx.db.execute(SIGNAL_LAST_SEQ, (run_id,)).fetchone()
     row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)

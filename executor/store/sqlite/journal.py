@@ -20,7 +20,7 @@ from executor.store.sqlite.inbox import (
     delete_all_facts,
     delete_facts,
     newest_fact,
-    post_fact,
+    post_message,
 )
 from executor.store.sqlite.outbox import add_notifications
 from executor.store.sqlite.readers import Readers
@@ -99,10 +99,10 @@ def append(tx: Tx, change: Append) -> Appended:
         add_notifications(tx, change.notifications)
     for child in change.children:
         create_run(tx, child)
-    for target, fact in change.posts:
-        post_fact(tx, target, fact, change.now_ms)
-    for target, fact in change.cancels:
-        cancel_run(tx, target, fact, change.now_ms)
+    for target, message in change.posts:
+        post_message(tx, target, message, change.now_ms)
+    for target, message in change.cancels:
+        cancel_run(tx, target, message, change.now_ms)
     if change.cached:
         put_cached(tx, change.cached)
     move_run(tx, run, change.move)

@@ -167,9 +167,9 @@ class SQLiteStore:
     read_events = read(journal.read_events)
     find_events = read(journal.find_events)
 
-    # facts and signals
+    # messages and signals
     read_inbox = read(inbox.read_inbox)
-    post_fact = write(inbox.post_fact)
+    post_message = write(inbox.post_message)
     cancel_run = write(inbox.cancel_run)
     post_signal = write(inbox.post_signal)
     unconsumed_signals = read(inbox.unconsumed_signals)

@@ -12,7 +12,7 @@ from executor.store.rows import Answered, WaitRow, WaitStatus, WaitUpdate
 from executor.store.sqlite.conditions import BY_STATUS, narrowed
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import BELOW
-from executor.store.sqlite.inbox import post_fact
+from executor.store.sqlite.inbox import post_message
 from executor.store.sqlite.readers import Readers
 
 WAIT = (
@@ -93,7 +93,9 @@ async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> l
     return [WaitRow(*row) for row in await readers.all(WAITS_BELOW, (run_id, limit))]
 
 
-def answer_wait(tx: Tx, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+def answer_wait(
+    tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
+) -> Answered | None:
     found = tx.db.execute(WAIT_BY_TOKEN, (token_hash,)).fetchall()
     if not found:
         return None
@@ -101,7 +103,7 @@ def answer_wait(tx: Tx, token_hash: str, response: bytes, by: str | None, fact: 
     if wait.status != "pending":
         return Answered(False, wait)
     # Ending a run cancels its waits, so a pending one has an open run.
-    posted = post_fact(tx, wait.run_id, fact, now_ms)
+    posted = post_message(tx, wait.run_id, message, now_ms)
     assert posted, f"wait {wait.id} of run {wait.run_id} is pending, but the run has ended"
     tx.db.execute(CLOSE_WAIT, ("answered", response, by, now_ms, wait.run_id, wait.id))
     return Answered(
@@ -110,23 +112,23 @@ def answer_wait(tx: Tx, token_hash: str, response: bytes, by: str | None, fact: 
     )
 
 
-def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int) -> Answered | None:
     found = tx.db.execute(WAIT_BY_ID, (run_id, wait_id)).fetchall()
     if not found:
         return None
     wait = WaitRow(*found[0])
     if wait.status != "pending":
         return Answered(False, wait)
-    posted = post_fact(tx, run_id, fact, now_ms)
+    posted = post_message(tx, run_id, message, now_ms)
     assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
     tx.db.execute(CLOSE_WAIT, ("cancelled", None, by, now_ms, run_id, wait_id))
     return Answered(True, msgspec.structs.replace(wait, status="cancelled", answered_by=by, answered_at_ms=now_ms))
 
 
-def expire_wait(tx: Tx, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
     if tx.db.execute(CLOSE_WAIT, ("expired", None, None, now_ms, run_id, wait_id)).rowcount != 1:
         return False
-    posted = post_fact(tx, run_id, fact, now_ms)
+    posted = post_message(tx, run_id, message, now_ms)
     assert posted, f"wait {wait_id} of run {run_id} was pending, but the run has ended"
     return True
 

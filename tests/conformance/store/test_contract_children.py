@@ -67,7 +67,7 @@ async def test_the_end_of_a_child_is_in_the_inbox_of_its_parent(store: Store) ->
     assert await store.claim("w3", T0 + 9, LEASE_MS, run_id=parent.id) == []
     end = change(owned, record(), status="succeeded", finished=True, posts=((parent.id, b"over"),), now_ms=T0 + 9)
     await store.append(end)
-    assert [fact.fact for fact in await store.read_inbox(parent.id)] == [b"over"]
+    assert [row.message for row in await store.read_inbox(parent.id)] == [b"over"]
     assert (await row(store, parent.id)).next_run_at_ms == T0 + 9
     assert [run.id for run in await store.claim("w3", T0 + 9, LEASE_MS)] == [parent.id]
 
@@ -139,7 +139,7 @@ async def test_what_is_open_below(store: Store) -> None:
         assert await store.release(run, current.epoch, current.seq, due_ms, "waiting")
     assert await store.count_active_below("top", T0) == 0
     assert await store.count_active_below("top", T0 + 60) == 1  # its timer is due
-    await store.post_fact("low", b"answer", T0)
+    await store.post_message("low", b"answer", T0)
     assert await store.count_active_below("top", T0) == 1
     (claimed,) = await store.claim("w", T0, LEASE_MS, run_id="low")
     await finish(store, claimed)

@@ -114,7 +114,7 @@ async def test_cancelling_a_run_orphans_what_is_below_it_and_nothing_else(store:
     assert not (await claimed(store, "b")).orphaned
     family = await store.get_family(root.id)
     assert family is not None and not family.over
-    assert [fact.fact for fact in await store.read_inbox("a")] == [b"stop"]
+    assert [row.message for row in await store.read_inbox("a")] == [b"stop"]
 
 
 async def test_the_end_of_the_root_marks_all_below(store: Store) -> None:
@@ -145,7 +145,7 @@ async def test_a_cancel_that_was_taken_before_holds_nothing_up(store: Store) -> 
     await store.cancel_run(run.id, b"stop", T0)
     (fact,) = await store.read_inbox(run.id)
     await store.append(change(run, record("run.cancelling", None), consumed_inbox=(fact.n,)))
-    await store.post_fact(run.id, b"a signal", T0)  # ends with the run, as before
+    await store.post_message(run.id, b"a signal", T0)  # ends with the run, as before
     await finish(store, run, "cancelled")
 
 
@@ -161,13 +161,13 @@ async def test_what_one_run_tells_another_to_cancel_is_heard_as_well(store: Stor
 async def test_an_append_says_what_is_in_the_inbox(store: Store) -> None:
     run = await owned_run(store)
     assert (await store.append(change(run, record()))).inbox_n == 0
-    await store.post_fact(run.id, b"fact", T0)
+    await store.post_message(run.id, b"fact", T0)
     await store.cancel_run(run.id, b"stop", T0)
     assert (await store.append(change(run, record(), expected_seq=2))).inbox_n == 2
     assert (await store.append(change(run, record(), expected_seq=3, consumed_inbox=(2,)))).inbox_n == 1
     assert (await store.append(change(run, record(), expected_seq=4, consumed_inbox=(1,)))).inbox_n == 0
     other = await owned_run(store, "run-2")
-    await store.post_fact(other.id, b"fact", T0)
+    await store.post_message(other.id, b"fact", T0)
     assert (await store.append(change(run, record(), expected_seq=5))).inbox_n == 0
 
 

@@ -72,7 +72,7 @@ async def test_a_wait_is_cancelled_once(store: Store) -> None:
     assert (first.wait.status, first.wait.answered_by, first.wait.answered_at_ms) == ("cancelled", "ada", T0 + 5)
     assert first.wait.response is None
     assert await store.get_wait(run.id, "ask!1") == first.wait
-    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"fact-1"]
+    assert [row.message for row in await store.read_inbox(run.id)] == [b"fact-1"]
     assert (await row(store, run.id)).next_run_at_ms == T0 + 5
 
     again = await store.cancel_wait(run.id, "ask!1", "bob", b"fact-2", T0 + 6)

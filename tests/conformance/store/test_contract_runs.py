@@ -165,7 +165,7 @@ async def test_without_a_due_time_only_a_fact_wakes_a_run(store: Store) -> None:
     assert await store.release(run.id, run.epoch, run.seq, None, "waiting")
     assert await store.claim("w2", T0 + 10**10, LEASE_MS) == []
     assert await store.next_due() is None
-    assert await store.post_fact(run.id, b"{}", T0 + 7)
+    assert await store.post_message(run.id, b"{}", T0 + 7)
     assert await store.next_due() == T0 + 7
     assert len(await store.claim("w2", T0 + 7, LEASE_MS)) == 1
 
@@ -177,7 +177,7 @@ async def test_release_is_refused_when_anything_moved(store: Store) -> None:
     assert not await store.release("no such run", 1, 1, None, "waiting")
     assert await row(store, run.id) == run
 
-    await store.post_fact(run.id, b"answer", T0 + 1)
+    await store.post_message(run.id, b"answer", T0 + 1)
     assert not await store.release(run.id, run.epoch, run.seq, None, "waiting")
     assert (await row(store, run.id)).lease_owner == "w1"
     (fact,) = await store.read_inbox(run.id)
@@ -188,10 +188,10 @@ async def test_release_is_refused_when_anything_moved(store: Store) -> None:
 async def test_a_run_that_is_given_away_takes_its_inbox_along(store: Store) -> None:
     """Its owner ends: the next one must not have to wait until the lease lapses."""
     run = await owned_run(store)
-    await store.post_fact(run.id, b"answer", T0 + 1)
+    await store.post_message(run.id, b"answer", T0 + 1)
     assert await store.release(run.id, run.epoch, run.seq, T0 + 2, "running")
     assert len(await store.claim("w2", T0 + 2, LEASE_MS)) == 1
-    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"answer"]
+    assert [row.message for row in await store.read_inbox(run.id)] == [b"answer"]
 
 
 async def test_release_does_not_revive_an_ended_run(store: Store) -> None:
@@ -207,7 +207,7 @@ async def test_a_fact_is_never_lost_to_a_release(store: Store, fact_first: bool)
     """Whichever comes first: either the owner keeps the run, or the run is due again."""
     for i in range(20):
         run = await owned_run(store, f"run-{i}")
-        post = store.post_fact(run.id, b"answer", T0 + 1)
+        post = store.post_message(run.id, b"answer", T0 + 1)
         release = store.release(run.id, run.epoch, run.seq, None, "waiting")
         await asyncio.gather(*([post, release] if fact_first else [release, post]))
         now = await row(store, run.id)
@@ -216,7 +216,7 @@ async def test_a_fact_is_never_lost_to_a_release(store: Store, fact_first: bool)
             assert len(await store.claim("w2", T0 + 1, LEASE_MS, run_id=run.id)) == 1
         else:
             assert now == run
-        assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"answer"]
+        assert [row.message for row in await store.read_inbox(run.id)] == [b"answer"]
 
 
 async def test_next_due_is_the_first_time_claim_finds_something(store: Store) -> None:
@@ -243,7 +243,7 @@ async def test_a_clock_set_back_keeps_no_run_from_being_claimed(store: Store) ->
     assert await store.release(parked.id, parked.epoch, parked.seq, ahead, "waiting")
     answered = await owned_run(store, "answered")
     assert await store.release(answered.id, answered.epoch, answered.seq, None, "waiting")
-    assert await store.post_fact(answered.id, b"answer", ahead)
+    assert await store.post_message(answered.id, b"answer", ahead)
     await store.create_run(new_run("queued", ahead))
     held = await owned_run(store, "held")
     assert await store.claim("w2", T0, LEASE_MS, limit=9) == []

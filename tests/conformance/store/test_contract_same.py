@@ -94,7 +94,7 @@ async def act(store: Store, action: int, run_id: str, n: list[int], now: int, st
                 )
             )
         case 8:
-            return await store.post_fact(run_id, b"%d" % step, now)
+            return await store.post_message(run_id, b"%d" % step, now)
         case 9:
             token = wait(run_id, f"ask!{step % 40 - n[0]}").token_hash
             return await store.answer_wait(token, b"%d" % step, f"p{n[1]}", b"fact", now)

@@ -126,7 +126,7 @@ async def test_a_plan_that_a_run_is_still_to_move_to_stays(store: Store) -> None
     await store.create_run(new_run("moves"))
     await store.put_plan("next", b"a plan")
     for fact in (b'{"type":"signal","name":"migrate"}', b'{"type":"migrate","version":2,"plan":"next"}'):
-        assert await store.post_fact("moves", fact, T0)
+        assert await store.post_message("moves", fact, T0)
     assert (await store.count_orphans(), await store.delete_orphans()) == (Orphans(), Orphans())
     assert await store.get_plan("next") == b"a plan"
     (run,) = await store.claim("w", T0, LEASE_MS)
@@ -183,7 +183,7 @@ async def test_a_run_stays_for_one_that_is_created_in_the_same_group_of_writes(s
 async def test_a_run_that_ends_takes_nothing_more(store: Store) -> None:
     await store.create_run(new_run("run"))
     (run,) = await store.claim("w", T0, LEASE_MS, run_id="run")
-    assert await store.post_fact("run", b'{"type":"cancel"}', T0)
+    assert await store.post_message("run", b'{"type":"cancel"}', T0)
     await finish(store, run)
     assert await store.read_inbox("run") == []
 

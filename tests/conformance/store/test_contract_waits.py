@@ -12,14 +12,14 @@ from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run,
 async def test_facts_keep_their_order_and_their_numbers(store: Store) -> None:
     run = await owned_run(store)
     for fact in (b"a", b"\x00\xff", b""):
-        assert await store.post_fact(run.id, fact, T0)
+        assert await store.post_message(run.id, fact, T0)
     inbox = await store.read_inbox(run.id)
-    assert [fact.fact for fact in inbox] == [b"a", b"\x00\xff", b""]
+    assert [row.message for row in inbox] == [b"a", b"\x00\xff", b""]
     assert [fact.run_id for fact in inbox] == [run.id] * 3
 
     await store.append(change(run, record(), consumed_inbox=tuple(fact.n for fact in inbox)))
     assert await store.read_inbox(run.id) == []
-    await store.post_fact(run.id, b"b", T0)
+    await store.post_message(run.id, b"b", T0)
     (next_fact,) = await store.read_inbox(run.id)
     assert next_fact.n > inbox[-1].n  # never used twice, also once the inbox was empty
     assert await store.read_inbox("no such run") == []
@@ -27,7 +27,7 @@ async def test_facts_keep_their_order_and_their_numbers(store: Store) -> None:
 
 async def test_a_consumed_fact_goes_with_its_events_or_not_at_all(store: Store) -> None:
     run = await owned_run(store)
-    await store.post_fact(run.id, b"a", T0)
+    await store.post_message(run.id, b"a", T0)
     (fact,) = await store.read_inbox(run.id)
     (result,) = await asyncio.gather(
         store.append(change(run, record(), expected_seq=9, consumed_inbox=(fact.n,))), return_exceptions=True
@@ -38,7 +38,7 @@ async def test_a_consumed_fact_goes_with_its_events_or_not_at_all(store: Store) 
 
 async def test_a_fact_leaves_a_live_lease_alone(store: Store) -> None:
     run = await owned_run(store)
-    await store.post_fact(run.id, b"a", T0 + 1)
+    await store.post_message(run.id, b"a", T0 + 1)
     assert await row(store, run.id) == run
     assert await store.claim("w2", T0 + 2, LEASE_MS) == []
     assert len(await store.claim("w2", T0 + LEASE_MS, LEASE_MS)) == 1
@@ -47,7 +47,7 @@ async def test_a_fact_leaves_a_live_lease_alone(store: Store) -> None:
 async def test_a_fact_makes_a_sleeping_run_due(store: Store) -> None:
     run = await owned_run(store)
     await store.release(run.id, run.epoch, run.seq, T0 + 10**9, "waiting")
-    await store.post_fact(run.id, b"a", T0 + 5)
+    await store.post_message(run.id, b"a", T0 + 5)
     now = await row(store, run.id)
     assert (now.status, now.next_run_at_ms) == ("waiting", T0 + 5)
 
@@ -55,8 +55,8 @@ async def test_a_fact_makes_a_sleeping_run_due(store: Store) -> None:
 async def test_no_fact_for_a_run_that_ended_or_never_was(store: Store) -> None:
     run = await owned_run(store)
     await finish(store, run)
-    assert not await store.post_fact(run.id, b"a", T0)
-    assert not await store.post_fact("no such run", b"a", T0)
+    assert not await store.post_message(run.id, b"a", T0)
+    assert not await store.post_message("no such run", b"a", T0)
     assert await store.read_inbox(run.id) == []
     assert (await row(store, run.id)).next_run_at_ms is None
 
@@ -104,7 +104,7 @@ async def test_an_answer_wakes_the_run(store: Store) -> None:
     assert (first.wait.status, first.wait.response) == ("answered", b'{"action":"approve"}')
     assert (first.wait.answered_by, first.wait.answered_at_ms) == ("ada", T0 + 5)
     assert await store.get_wait(run.id, "ask!1") == first.wait
-    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"fact-1"]
+    assert [row.message for row in await store.read_inbox(run.id)] == [b"fact-1"]
     assert (await row(store, run.id)).next_run_at_ms == T0 + 5
 
     second = await store.answer_wait(token, b"{}", "bob", b"fact-2", T0 + 6)
@@ -127,7 +127,7 @@ async def test_of_fifty_answers_one_wins_and_all_see_it(store: Store) -> None:
         assert result is not None
         assert (result.wait.answered_by, result.wait.response) == (f"person-{winner}", b"%d" % winner)
         assert result.wait.answered_at_ms == T0 + winner
-    assert [fact.fact for fact in await store.read_inbox(run.id)] == [b"fact-%d" % winner]
+    assert [row.message for row in await store.read_inbox(run.id)] == [b"fact-%d" % winner]
 
 
 async def test_closing_a_wait_needs_it_pending(store: Store) -> None:
@@ -179,7 +179,7 @@ async def test_early_signals_are_kept_until_consumed(store: Store) -> None:
     assert (signal.seq, signal.name, signal.correlation, signal.payload) == (1, "paid", "order-7", b'{"eur":5}')
     assert (signal.received_at_ms, signal.received_by, signal.consumed_by) == (T0 + 1, "shop", None)
     assert await store.unconsumed_signals("run-1") == [signal, second[0]]
-    assert [fact.fact for fact in await store.read_inbox("run-1")] == [b"fact-1", b"fact-2"]
+    assert [row.message for row in await store.read_inbox("run-1")] == [b"fact-1", b"fact-2"]
 
     (run,) = await store.claim("w1", T0 + 3, LEASE_MS)
     await store.append(change(run, record(), consumed_signals=((1, "go!1"),)))

@@ -27,7 +27,7 @@ async def test_everything_is_there_after_a_restart(tmp_path: Path) -> None:
     workflow = (await first.put_workflow("expense", b"{}", "h", T0)).row
     run = await owned_run(first)
     await first.append(change(run, record(), waits=(wait(run.id),), blobs=(("sha", b"big"),)))
-    await first.post_fact(run.id, b"fact", T0)
+    await first.post_message(run.id, b"fact", T0)
     signal = await first.post_signal(run.id, "paid", None, b"1", None, None, b"fact", T0)
     found = await row(first, run.id)
     await first.close()

@@ -170,7 +170,7 @@ async def test_a_commit_that_raised_but_happened_is_not_done_twice(tmp_path: Pat
     assert len(await store.read_events(run.id)) == 2
 
     trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
-    assert await store.post_fact(run.id, b"fact", T0)
+    assert await store.post_message(run.id, b"fact", T0)
     assert len(await store.read_inbox(run.id)) == 1
 
     trouble("COMMIT", sqlite3.SQLITE_IOERR, commit_first=True)
@@ -190,7 +190,7 @@ async def test_a_commit_that_raised_and_did_not_happen_is_done_again(tmp_path: P
     assert (await store.append(change(run, record()))).seq == 2
     assert store.stats.retries == 3
     trouble("COMMIT", sqlite3.SQLITE_BUSY)
-    assert await store.post_fact(run.id, b"fact", T0)
+    assert await store.post_message(run.id, b"fact", T0)
     assert len(await store.read_inbox(run.id)) == 1
     await store.close()
 

@@ -61,7 +61,7 @@ class _Run(Struct):
 
     @property
     def claimable_at_ms(self) -> int | None:
-        """When it is due and its lease, if any, has lapsed. None: not before a fact arrives, or never."""
+        """When it is due and its lease, if any, has lapsed. None: not before a message arrives, or never."""
         if self.row.status in TERMINAL or self.row.next_run_at_ms is None:
             return None
         return max(self.row.next_run_at_ms, self.row.lease_until_ms or 0)
@@ -364,10 +364,10 @@ class ModelStore(
         self._add_notifications(change.notifications)
         for child in change.children:
             await self.create_run(child)
-        for target, fact in change.posts:
-            await self.post_fact(target, fact, change.now_ms)
-        for target, fact in change.cancels:
-            await self.cancel_run(target, fact, change.now_ms)
+        for target, message in change.posts:
+            await self.post_message(target, message, change.now_ms)
+        for target, message in change.cancels:
+            await self.cancel_run(target, message, change.now_ms)
         self._put_cached(change.cached)
         run.row = replace(
             run.row,
@@ -406,25 +406,25 @@ class ModelStore(
         ]
         return [record for record in found if record.seq > where.after][: where.limit], len(found)
 
-    # --- facts from outside
+    # --- messages from outside
 
     async def read_inbox(self, run_id: str) -> list[InboxRow]:
         run = self._runs.get(run_id)
-        return [InboxRow(run_id, n, fact) for n, fact in run.inbox.items()] if run is not None else []
+        return [InboxRow(run_id, n, message) for n, message in run.inbox.items()] if run is not None else []
 
-    async def post_fact(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+    async def post_message(self, run_id: str, message: bytes, now_ms: int) -> bool:
         run = self._open.get(run_id)
         if run is None:
             return False
         run.inbox_n += 1
-        run.inbox[run.inbox_n] = fact
+        run.inbox[run.inbox_n] = message
         due = run.row.next_run_at_ms
         run.row = replace(run.row, next_run_at_ms=now_ms if due is None else min(due, now_ms))
         return True
 
-    async def cancel_run(self, run_id: str, fact: bytes, now_ms: int) -> bool:
+    async def cancel_run(self, run_id: str, message: bytes, now_ms: int) -> bool:
         self._end_family(run_id)
-        posted = await self.post_fact(run_id, fact, now_ms)
+        posted = await self.post_message(run_id, message, now_ms)
         if posted:
             self._open[run_id].cancel_n = self._open[run_id].inbox_n
         return posted
@@ -467,36 +467,38 @@ class ModelStore(
                 yield from (wait for wait in run.waits.values() if kind in (None, wait.kind))
 
     async def answer_wait(
-        self, token_hash: str, response: bytes, by: str | None, fact: bytes, now_ms: int
+        self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
     ) -> Answered | None:
         wait = await self.find_wait(token_hash)
         if wait is None:
             return None
         if wait.status != "pending":
             return Answered(False, wait)
-        posted = await self.post_fact(wait.run_id, fact, now_ms)
+        posted = await self.post_message(wait.run_id, message, now_ms)
         assert posted, f"wait {wait.id} of run {wait.run_id} is pending, but the run has ended"
         wait = replace(wait, status="answered", response=response, answered_by=by, answered_at_ms=now_ms)
         self._runs[wait.run_id].waits[wait.id] = wait
         return Answered(True, wait)
 
-    async def cancel_wait(self, run_id: str, wait_id: str, by: str | None, fact: bytes, now_ms: int) -> Answered | None:
+    async def cancel_wait(
+        self, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int
+    ) -> Answered | None:
         wait = await self.get_wait(run_id, wait_id)
         if wait is None:
             return None
         if wait.status != "pending":
             return Answered(False, wait)
-        posted = await self.post_fact(run_id, fact, now_ms)
+        posted = await self.post_message(run_id, message, now_ms)
         assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
         wait = replace(wait, status="cancelled", answered_by=by, answered_at_ms=now_ms)
         self._runs[run_id].waits[wait_id] = wait
         return Answered(True, wait)
 
-    async def expire_wait(self, run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+    async def expire_wait(self, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
         wait = await self.get_wait(run_id, wait_id)
         if wait is None or wait.status != "pending":
             return False
-        posted = await self.post_fact(run_id, fact, now_ms)
+        posted = await self.post_message(run_id, message, now_ms)
         assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
         self._runs[run_id].waits[wait_id] = replace(wait, status="expired", answered_at_ms=now_ms)
         return True
@@ -509,7 +511,7 @@ class ModelStore(
         payload: bytes,
         dedupe_key: str | None,
         by: str | None,
-        fact: bytes,
+        message: bytes,
         now_ms: int,
     ) -> tuple[SignalRow, bool] | None:
         run = self._runs.get(run_id)
@@ -518,7 +520,7 @@ class ModelStore(
         for known in run.signals:
             if dedupe_key is not None and known.dedupe_key == dedupe_key:
                 return known, False
-        if not await self.post_fact(run_id, fact, now_ms):
+        if not await self.post_message(run_id, message, now_ms):
             return None
         row = SignalRow(run_id, len(run.signals) + 1, name, correlation, payload, dedupe_key, now_ms, by)
         run.signals.append(row)

@@ -120,8 +120,8 @@ class ModelUpkeep:
         rows = [run.row for run in self._runs.values()]
         blobs = {hash for run in self._runs.values() for hash in blobs_of(run.events)}
         documents = {row.document_hash for row in rows if row.document_hash is not None}
-        facts = (fact for run in self._open.values() for fact in run.inbox.values())
-        moves = {orjson.loads(fact).get("plan") for fact in facts if b'"migrate"' in fact}
+        messages = (message for run in self._open.values() for message in run.inbox.values())
+        moves = {orjson.loads(message).get("plan") for message in messages if b'"migrate"' in message}
         return [
             (self._plans, {row.plan_hash for row in rows} | moves),
             (self._documents, documents),

@@ -114,15 +114,15 @@ async def test_a_run_that_ends_before_it_hears_of_a_retry_is_not_said_to_retry(
     async with engine_on(tmp_path / "weft.db", step, clock=ManualClock()) as engine:
         run = (await engine.submit(chain("a", a=slow))).run
         await until_event(engine, run, "run.parked")
-        post_fact = engine.store.post_fact
+        post_message = engine.store.post_message
 
         async def too_late(*args: Any) -> bool:
             monkeypatch.undo()
             await engine.cancel(run)
             await until_event(engine, run, "run.finished")
-            return await post_fact(*args)
+            return await post_message(*args)
 
-        monkeypatch.setattr(engine.store, "post_fact", too_late)
+        monkeypatch.setattr(engine.store, "post_message", too_late)
         with pytest.raises(Conflict) as refused:
             await engine.lifecycle.retry(run, "a")
         assert refused.value.code == "run_ended"

@@ -117,7 +117,7 @@ class OneRun:
         return append
 
     async def post(self, message: m.Known) -> None:
-        assert await self.store.post_fact(self.run.id, m.encode(message), self.clock.now_ms())
+        assert await self.store.post_message(self.run.id, m.encode(message), self.clock.now_ms())
 
     def facts(self) -> list[f.Fact]:
         return [result.fact for result in self.arrivals.results]

@@ -63,7 +63,7 @@ async def test_the_row_of_a_wait_expires_and_a_message_says_so() -> None:
     await asyncio.wait_for(one.arrivals.changed.wait(), 30)
     assert one.facts() == [], "the message decides"
     [row] = await one.store.read_inbox(one.run.id)
-    assert m.decode(row.fact) == m.Expired("a!1", one.clock.now_ms())
+    assert m.decode(row.message) == m.Expired("a!1", one.clock.now_ms())
     wait = await one.store.get_wait(one.run.id, "a!1")
     assert wait is not None
     assert wait.status == "expired"
@@ -78,7 +78,7 @@ async def test_a_wait_that_was_answered_in_time_does_not_expire() -> None:
     await one.store.answer_wait(wait.token_hash, b"{}", None, answer, one.clock.now_ms())
     one.clock.advance(1000)
     await asyncio.wait_for(one.arrivals.changed.wait(), 30)
-    assert [m.decode(row.fact) for row in await one.store.read_inbox(one.run.id)] == [m.Answer("a!1", 5, {}, "yes")]
+    assert [m.decode(row.message) for row in await one.store.read_inbox(one.run.id)] == [m.Answer("a!1", 5, {}, "yes")]
 
 
 async def test_the_row_of_a_wait_for_a_signal_stays_open() -> None:
@@ -105,7 +105,7 @@ async def test_an_expiry_that_could_not_be_stored_is_tried_again() -> None:
     one, deadlines, timer = await waiting(APPROVAL)
     expire_wait = one.store.expire_wait
 
-    async def refuse(run_id: str, wait_id: str, fact: bytes, now_ms: int) -> bool:
+    async def refuse(run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
         raise StoreError("the disk is full")
 
     one.store.expire_wait = refuse  # type: ignore[method-assign]

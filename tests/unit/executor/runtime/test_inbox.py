@@ -146,7 +146,7 @@ async def test_a_migration_waits_until_everything_else_is_done() -> None:
 
 async def test_a_message_of_a_later_version_is_consumed(caplog: pytest.LogCaptureFixture) -> None:
     one, inbox = await asking()
-    assert await one.store.post_fact(one.run.id, b'{"type":"teleport"}', 0)
+    assert await one.store.post_message(one.run.id, b'{"type":"teleport"}', 0)
     await inbox.read_if_changed()
     assert inbox.pop_consumed() == (1,)
     assert "'teleport'" in caplog.text

@@ -98,7 +98,7 @@ async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -
     async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, run, "node.started", "a")
-        await engine.store.post_fact(
+        await engine.store.post_message(
             run, b'{"type": "signal", "name": "of another process"}', engine.parts.clock.now_ms()
         )
         await engine.stop_working(grace_s=0)

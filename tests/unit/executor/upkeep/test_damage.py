@@ -80,7 +80,7 @@ def test_the_output_of_a_run_is_that_of_its_journal(copy: Copy) -> None:
 
 def test_a_fact_that_does_not_decode(copy: Copy) -> None:
     damage(copy, "INSERT INTO inbox VALUES (?, 1, x'7b')", copy.run["asking"])
-    assert ("I12", "a fact in its inbox cannot be read") in findings(copy)
+    assert ("I12", "a message in its inbox cannot be read") in findings(copy)
 
 
 async def test_a_plan_and_a_blob_are_what_their_hash_says(copy: Copy) -> None:

@@ -72,12 +72,12 @@ def test_i1_an_answer_on_its_way_is_fine(copy: Copy) -> None:
     run = copy.run["asking"]
     copy.spoil("UPDATE waits SET status = 'answered' WHERE run_id = ?", run)
     copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST(? AS BLOB))", run, '{"type":"answer","wait":"ask!1"}')
-    assert {f.what for f in findings(copy)} == {"its inbox has facts, but not scheduled to wake"}
+    assert {f.what for f in findings(copy)} == {"its inbox has messages, but not scheduled to wake"}
     copy.spoil("UPDATE runs SET next_run_at_ms = 1 WHERE id = ?", run)
     assert findings(copy) == []
 
 
-def test_i1_facts_are_left_behind(copy: Copy) -> None:
+def test_i1_messages_are_left_behind(copy: Copy) -> None:
     copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST('{}' AS BLOB))", copy.run["hello"])
     assert kinds(copy) == {"I1"}
 
