@@ -38,12 +38,12 @@ async def open_engine(
     base_url: str = "http://127.0.0.1:8765",
     secret: bytes | None = None,
 ) -> AsyncIterator[Engine]:
-    """Open `database` and work until the block is left; runs that are open then go on at the next time.
+    """Open `database` and work until the block is left. Runs that are open then continue when the file is opened again.
 
     database       a SQLite file, made when it is not there; None: one in a temporary folder, removed at the end
     functions      what blocks of type `python` may call, by name
     blocks         more block types, beside those of installed packages
-    env, secrets   what `${NAME}` reads, and which of the names are kept out of everything recorded
+    env, secrets   what `${NAME}` reads, and which of the names are secrets: they are in nothing that is recorded
     allow_private  networks and `host:port` that `http` blocks may reach although they are private
     base_url       where resume links lead: the server on the same file, if there is one
     secret         keys those links, 16 bytes or more; without it they end with this program

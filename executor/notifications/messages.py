@@ -12,7 +12,7 @@ SHOWN_CHARS_MAX: Final = 20_000  # of what a mail shows; the page behind the lin
 
 
 def webhook_body(wait: WaitView) -> dict[str, Any]:
-    """What a webhook is told; documented in docs/howto/approve-by-link.md."""
+    """The JSON that a webhook gets; documented in docs/howto/approve-by-link.md."""
     return {
         "event": "wait.opened",
         "run": wait.run,
@@ -28,11 +28,11 @@ def webhook_body(wait: WaitView) -> dict[str, Any]:
     }
 
 
-def request_body(wait: WaitView, given: Any) -> dict[str, Any]:
-    """What the `send` of a callback block posts: the object it was given and the callback's address with it."""
-    if isinstance(given, dict):
-        return {**given, "callback_url": wait.link}
-    return {"callback_url": wait.link, "run": wait.run, "wait": wait.id, "data": given}
+def request_body(wait: WaitView, body: Any) -> dict[str, Any]:
+    """What the `send` of a callback block posts: the `body` of its params, with the address of the callback."""
+    if isinstance(body, dict):
+        return {**body, "callback_url": wait.link}
+    return {"callback_url": wait.link, "run": wait.run, "wait": wait.id, "data": body}
 
 
 def mail_subject(wait: WaitView) -> str:

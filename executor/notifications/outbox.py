@@ -33,7 +33,7 @@ log = logging.getLogger("weft.notifications")
 SENDING_MAX: Final = 16  # at the same time
 REQUEST_S: Final = 15.0
 LEASE_MS: Final = 90_000  # longer than any try takes: a mail server has 30 s for each step
-# 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours nobody is there.
+# 5 s, 20 s, 80 s, 5 min, 21 min, 1 h, 1 h: after two and a half hours the receiver is gone.
 ATTEMPTS_MAX: Final = 8
 BACK_OFF_MS: Final = 5_000
 BACK_OFF_FACTOR: Final = 4
@@ -41,7 +41,7 @@ BACK_OFF_MAX_MS: Final = 3_600_000
 JITTER: Final = 0.1
 IDLE_MAX_S: Final = 5.0  # another process may have written a message
 ERROR_CHARS_MAX: Final = 500
-# Since the message was claimed: nobody is told of it, and nothing went wrong.
+# The wait has ended since the message was claimed: it is not sent, and nothing went wrong.
 OVER: Final = BlockError("the wait has ended", retryable=False)
 _RETRYABLE: Final = frozenset({408, 425, 429})
 
@@ -61,7 +61,7 @@ class Notifications:
         self._task = asyncio.create_task(self._send_for_ever(), name="notifications")
 
     async def stop(self) -> None:
-        """What is being sent is given up; it is tried again when its lease is over."""
+        """Sends under way are cancelled; they are tried again when their leases are over."""
         tasks = [*([self._task] if self._task else []), *self._sending]
         self._task = None
         for task in tasks:
@@ -80,7 +80,7 @@ class Notifications:
             except StoreError as error:
                 log.error("the outbox cannot be read: %s", error)
                 rows, due_ms = [], None
-            except Exception:  # a bug of ours; without this task nobody would be told anything any more
+            except Exception:  # a bug of ours; without this task no message would be sent any more
                 log.exception("the outbox cannot be read; trying again")
                 rows, due_ms = [], None
             for row in rows:
@@ -112,21 +112,21 @@ class Notifications:
             error = await self._attempt(row)
             now_ms = self._clock.now_ms()
             if error is None:
-                await self._settle(row, "sent", now_ms)
+                await self._record(row, "sent", now_ms)
                 return
             if error is OVER:
-                await self._settle(row, "cancelled", now_ms)
+                await self._record(row, "cancelled", now_ms)
                 return
             shown = self._parts.redactor.redact_cut(error.message)[:ERROR_CHARS_MAX]
             if error.retryable and row.attempts < ATTEMPTS_MAX:
-                await self._settle(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
+                await self._record(row, "pending", now_ms, now_ms + back_off_ms(row.attempts, random.random()), shown)
             else:
                 log.warning("a message about %s of run %s was abandoned: %s", row.wait_id, row.run_id, shown)
-                await self._settle(row, "failed", now_ms, None, shown)
+                await self._record(row, "failed", now_ms, None, shown)
         except StoreError as failure:
             log.error("a message about %s of run %s is not settled: %s", row.wait_id, row.run_id, failure)
 
-    async def _settle(
+    async def _record(
         self, row: NotificationRow, status: Any, now_ms: int, due_ms: int | None = None, error: str | None = None
     ) -> None:
         await self._store.settle_notification(
@@ -191,12 +191,12 @@ class Notifications:
             "X-Weft-Timestamp": str(at_s),
             "X-Weft-Signature": sign(key, at_s, content),
         }
-        given = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
+        custom = {name: value for name, value in headers.items() if name.lower() not in {one.lower() for one in own}}
         try:
             answer = await self._parts.services.http.request(
                 method,
                 url,
-                headers={**given, **own},
+                headers={**custom, **own},
                 content=content,
                 timeout_s=REQUEST_S,
                 max_bytes=64 * 1024,
@@ -204,7 +204,7 @@ class Notifications:
             )
         except BlockError as error:
             if error.code == "response_too_large":
-                return  # it was taken; what it says does not matter
+                return  # it was accepted; what the answer says does not matter
             raise BlockError(_without_path(error.message, url), code=error.code, retryable=error.retryable) from None
         if answer.status >= 400:
             raise BlockError(
@@ -231,7 +231,7 @@ def _place(url: str) -> str:
 
 
 def _without_path(text: str, url: str) -> str:
-    """Whoever has the address of a webhook may post to it: errors name its server alone."""
+    """The address of a webhook is a credential: errors name its server alone."""
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):

@@ -109,7 +109,7 @@ def cancel_message(parent: str) -> bytes:
 
 
 def cancel_of_orphan(now_ms: int) -> f.CancelRequested:
-    """What a run hears when a run above was cancelled, or has ended, and the runs between have not told it yet."""
+    """A run above was cancelled, or has ended, and the runs between have not passed it on yet."""
     return f.CancelRequested(now_ms, "a run above this one no longer needs it")
 
 

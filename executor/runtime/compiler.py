@@ -32,7 +32,7 @@ class Compiler:
 
     async def compile(self, document: Any, trigger: str | None = None) -> Compiled:
         """Plan and diagnostics; never raises for what is wrong with the document. A large one is compiled in a thread:
-        runs and other requests go on meanwhile."""
+        other tasks run meanwhile."""
         data = document if isinstance(document, bytes) else orjson.dumps(document)
         key = (hashlib.sha256(data).hexdigest(), trigger)
         compiled = self._results.get(key)

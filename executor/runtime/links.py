@@ -48,7 +48,7 @@ class Links:
         return hmac.new(self._secret, what.encode(), hashlib.sha256).digest()
 
     def webhook_secret(self, id: str, generation: int) -> str:
-        """What senders sign with. Another generation has another one, and nobody has to store any."""
+        """What senders sign with. Each generation has its own, and none is stored."""
         digest = hmac.new(self._secret, f"webhook\0{id}\0{generation}".encode(), hashlib.sha256).digest()
         return "whsec_" + base64.urlsafe_b64encode(digest).rstrip(b"=").decode()
 

@@ -1,7 +1,7 @@
 """Reads of the journal that readers of one run share. A hundred readers of a run cost one read of each page.
 
-Events are never changed, so a full page can be kept; a page that may still grow is shared only by those who ask while
-it is being read. Pages end at multiples of their size: wherever readers began, they soon ask for the same ones.
+Events are never changed, so a full page stays in memory; a page that may still grow is shared only by readers who ask
+while it is being read. Pages end at multiples of their size: wherever readers began, they soon ask for the same ones.
 """
 
 from __future__ import annotations
@@ -58,7 +58,7 @@ class Pages:
         if self._reading.get(key, (0, None))[1] is task:
             del self._reading[key]
         if not task.cancelled():
-            task.exception()  # whoever waited has it; if nobody is left, asyncio must not report it as lost
+            task.exception()  # readers who waited have it; if all have left, asyncio must not report it as lost
 
     def _keep(self, key: Key, records: list[Record]) -> None:
         size = sum(200 + len(record.data or b"") + len(record.output or b"") for record in records)

@@ -1,4 +1,4 @@
-"""Answers of programs: a `callback` block waits until somebody posts to its address, once; `engine.callbacks`."""
+"""Answers of programs: a `callback` block waits for one request to its address; `engine.callbacks`."""
 
 from __future__ import annotations
 
@@ -45,14 +45,14 @@ class Callbacks:
                     errors=found,
                 )
         now_ms = parts.clock.now_ms()
-        kept = {name: value for name, value in headers.items() if name in HEADERS}
-        output = parts.redactor.redact_value({"body": body, "headers": kept, "received_at": now_ms})
+        shown = {name: value for name, value in headers.items() if name in HEADERS}
+        output = parts.redactor.redact_value({"body": body, "headers": shown, "received_at": now_ms})
         try:
             response = encode(output)
         except BlockError as error:
             raise AnswerInvalid(error.message, code=error.code, pointer="", hint=BOUNDS_HINT) from None
         by = parts.redactor.redact(headers.get("user-agent", ""))[:BY_CHARS_MAX] or None
-        return await self._waits.settle(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
+        return await self._waits.record_answer(row, response, by, Answer(row.id, now_ms, output=output, by=by), now_ms)
 
 
 def _at(pointer: str) -> str:

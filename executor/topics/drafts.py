@@ -1,7 +1,7 @@
 """Drafts: documents while they are edited. They may be wrong in any way; a version of a workflow may not.
 
-A draft is replaced as a whole by whoever names the revision it has. Whoever comes late gets a Conflict that carries the
-draft as it stands, so neither text is lost.
+A draft is replaced as a whole, by a caller who names its newest revision. Any other revision is a Conflict, which has
+the stored draft in it, so neither text is lost.
 """
 
 from __future__ import annotations
@@ -161,10 +161,10 @@ class Drafts:
         )
 
 
-def _name(given: str | None, document: Mapping[str, Any]) -> str:
+def _name(name: str | None, document: Mapping[str, Any]) -> str:
     """The name asked for, else the document's own, cut to what a list can show."""
     own = document.get("name")
-    return (given or (own if isinstance(own, str) else ""))[:NAME_LENGTH_MAX]
+    return (name or (own if isinstance(own, str) else ""))[:NAME_LENGTH_MAX]
 
 
 def _not_found(id: str) -> NotFound:

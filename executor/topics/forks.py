@@ -1,12 +1,13 @@
-"""Forks: a run that goes on from the beginning of another run's journal, with other outputs if wanted.
+"""Forks: a run that continues the beginning of another run's journal, with other outputs if wanted.
 
 What is copied: the records up to the fork point as they are, times included, and the rows of the waits among them, each
-with a token of its own. What was under way there starts anew here; what waited waits on, until the same time. Outputs
-are shared with the other run unless they are edited: then whatever a container around them put out is made anew. Blocks
-that had used an edited output keep what they made of it, as do variables; what runs from here on sees the new one.
+with a token of its own. What was under way there starts again here; what waited still waits, until the same time.
+Outputs are shared with the other run unless they are edited: then the outputs of the containers around them are
+computed again. Blocks that had used an edited output keep what they made of it, as do variables; what runs from here on
+sees the new one.
 
-Signals that had come by then and were not taken are here, too: in both runs a wait of their name takes them. Nobody is
-told again about a wait that was open there.
+Signals that had come by then and were not consumed are here, too: in both runs a wait of their name consumes them. No
+notification is sent again for a wait that was open there.
 """
 
 from __future__ import annotations
@@ -67,7 +68,7 @@ async def beginning(store: Store, plan: Plan, row: RunRow, seq: int) -> Copied:
     async for record in read(store, row.id, upto=row.seq):
         records.append(record)
         events.append(codec.to_event(record))
-        if record.seq > seq and fork_point(events, seq) < len(events):  # else what belongs to it may go on
+        if record.seq > seq and fork_point(events, seq) < len(events):  # else what belongs to it may continue
             break
     cut = fork_point(events, seq)
     return Copied(records[:cut], events[:cut], records[cut].at_ms if cut < len(records) else None)
@@ -94,7 +95,7 @@ async def fork(
     records, blobs = await _edited(store, plan, row, copied, edits)
     started = copied.events[0]
     assert isinstance(started, RunStarted)
-    # What it was told to take over from a third run is found there; it goes on where the other one was told to stop.
+    # What it takes over from a third run is found there; it continues where the other run was to stop.
     source = started.source_run if started.reuse and started.source_run is not None else row.id
     started = replace(started, run=id, source_run=source, stop_after=None)
     records[0] = codec.to_record(1, records[0].at_ms, started)
@@ -189,10 +190,10 @@ async def _edited(
     blobs: dict[str, bytes] = {}
     for index, (record, event) in enumerate(zip(copied.records, copied.events, strict=True)):
         edit = edits.get(event.key) if isinstance(event, NodeSucceeded | RegionExited) else None
-        anew = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
-        output = edit if edit is not None else None if anew else await output_of(store, record)
+        again = edit is None and isinstance(event, RegionExited) and _holds(plan, event, edits)
+        output = edit if edit is not None else None if again else await output_of(store, record)
         made = fold.apply(event, output)
-        if edit is not None or anew:
+        if edit is not None or again:
             final = edit if edit is not None else made
             assert final is not None
             records[index] = _with_output(record, final, blobs)
@@ -258,8 +259,8 @@ async def _signals(store: Store, source: str, opened: Mapping[str, bool], copied
     for row in await store.list_signals(source, limit=SIGNALS_MAX):
         consumed = row.consumed_by is not None and opened.get(row.consumed_by) is False
         early = row.received_at_ms <= last_ms
-        kept = (copied.next_ms is None or row.received_at_ms < copied.next_ms) and row.consumed_by not in opened
-        if consumed or early or kept:
+        unconsumed = (copied.next_ms is None or row.received_at_ms < copied.next_ms) and row.consumed_by not in opened
+        if consumed or early or unconsumed:
             by = row.consumed_by if consumed else None
             found.append(replace(row, run_id=run, seq=len(found) + 1, consumed_by=by))
     return found

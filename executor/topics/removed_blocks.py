@@ -23,7 +23,7 @@ LOOKS_MAX: Final = 1_000
 
 async def removed_blocks(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
     """A warning for each block, in the order of their ids."""
-    kept = as_ours(document).document.get("blocks") or {}
+    present = as_ours(document).document.get("blocks") or {}
     holders: dict[str, int] = {}
     looks = 0
     for status in ("running", "waiting"):
@@ -32,7 +32,7 @@ async def removed_blocks(store: Store, workflow: str, document: Mapping[str, Any
                 plan = await load_plan(store, run.plan_hash)
             except CorruptJournal:
                 continue  # the version is stored: damage to a run, which the doctor names, is no reason to deny it
-            gone = {node.block: node.id for node in plan.nodes if node.block not in kept and node.sentinel != "end"}
+            gone = {node.block: node.id for node in plan.nodes if node.block not in present and node.sentinel != "end"}
             for block, node in gone.items():
                 looks += 1
                 if looks > LOOKS_MAX:

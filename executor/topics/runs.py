@@ -34,7 +34,7 @@ from executor.views import run as run_view
 # Without a local signal look again: another process may own the run.
 WAIT_POLL_S = 1.0
 FOR_EVER_S = 1e9  # thirty years
-# How often a view of a waiting run is built anew because the run moved on meanwhile.
+# How often a view of a waiting run is built again because the run has changed meanwhile.
 SAME_MOMENT_TRIES = 5
 
 
@@ -96,7 +96,7 @@ class Runs:
         timeout_s: float | None = None,
     ) -> RunView:
         """Start a run and wait until it has ended. After `timeout_s` (None: never) the view shows it as it is then: the
-        run goes on, and may wait for a person for a long time. Raises as `submit`."""
+        run continues, and may wait for a person for a long time. Raises as `submit`."""
         submitted = await self.submit(
             workflow, input=input, trigger=trigger, version=version, idempotency_key=idempotency_key
         )
@@ -125,7 +125,7 @@ class Runs:
 
     async def view(self, run: str) -> RunView:
         """The run as it stands. All that is shown of a waiting run is of one time, so that a reader can tell whether it
-        goes on without a person or a signal. Raises NotFound."""
+        continues without a person or a signal. Raises NotFound."""
         async with existing_run(self._store, run) as row:
             for _ in range(SAME_MOMENT_TRIES):
                 view = await self._view(row)

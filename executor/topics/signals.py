@@ -1,4 +1,4 @@
-"""Signals to runs: sent, kept until a wait of their name opens, listed; `engine.signals`."""
+"""Signals to runs: sent, stored until a wait of their name opens, listed; `engine.signals`."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ class Signals:
         dedupe_key: str | None = None,
         by: str | None = None,
     ) -> tuple[int, bool]:
-        """Send a signal; kept until a wait of its name opens. Returns (its number, whether it is new).
+        """Send a signal. It is stored until a wait of its name opens. Returns (its number, whether it is new).
         Raises NotFound, Conflict (the run has ended)."""
         parts = self._parts
         await find_run(self._store, run)
@@ -59,7 +59,7 @@ class Signals:
         received_after_ms: int | None = None,
         limit: int = 200,
     ) -> list[SignalView]:
-        """In order of arrival, those that were taken too. Raises NotFound."""
+        """In order of arrival, those that were consumed too. Raises NotFound."""
         label = self._parts.redactor.label
         name, correlation = name and label(name), correlation and label(correlation)
         async with existing_run(self._store, run):

@@ -1,4 +1,4 @@
-"""What runs wait for: the inbox over all runs, answers by link, questions taken back; `engine.waits`.
+"""What runs wait for: the inbox over all runs, answers by link, questions withdrawn; `engine.waits`.
 
 The row of a wait decides which was first: an answer, an expiry or a withdrawal; the run then reads a message about it.
 For a wait for a signal, the run itself decides.
@@ -91,9 +91,11 @@ class Waits:
         cleaned = check_answer(row, fields, action, parts.services.sandbox.matches)
         cleaned, by = parts.redactor.redact_value(cleaned), by and parts.redactor.redact(by)
         response = orjson.dumps({**cleaned, **({"action": action} if action is not None else {})})
-        return await self.settle(row, response, by, answer_message(row, cleaned, action, by, now_ms), now_ms)
+        return await self.record_answer(row, response, by, answer_message(row, cleaned, action, by, now_ms), now_ms)
 
-    async def settle(self, row: WaitRow, response: bytes, by: str | None, answer: Answer, now_ms: int) -> WaitView:
+    async def record_answer(
+        self, row: WaitRow, response: bytes, by: str | None, answer: Answer, now_ms: int
+    ) -> WaitView:
         """The first answer to a pending wait wins; raises AlreadyAnswered for all others, NotFound when its run
         ended and was deleted meanwhile."""
         answered = await self._store.answer_wait(row.token_hash, response, by, encode(answer), now_ms)
@@ -101,7 +103,7 @@ class Waits:
             raise _no_such_link()
         if not answered.won:
             raise answered_before(await self.view(answered.wait))
-        self._parts.wake(row.run_id)  # the run goes on while the reply is being made
+        self._parts.wake(row.run_id)  # the run continues while the reply is made
         return await self.view(answered.wait)
 
     async def cancel(self, run: str, wait: str, by: str | None = None, reason: str = "") -> WaitView:
@@ -163,7 +165,7 @@ class Waits:
                     if await self._store.get_run(run_id) is not None:
                         raise
         rows = [row for row in rows if row.run_id in runs]
-        told = await self._notifications(rows)
+        notifications = await self._notifications(rows)
         now_ms = self._parts.clock.now_ms()
         return [
             wait_view.build(
@@ -172,7 +174,7 @@ class Waits:
                 row,
                 now_ms,
                 self.link(row),
-                told.get((row.run_id, row.id), ()),
+                notifications.get((row.run_id, row.id), ()),
             )
             for row in rows
         ]
@@ -184,12 +186,12 @@ class Waits:
         return self._links.url(row.run_id, row.id, purpose_of(row.kind))
 
     async def _notifications(self, rows: Sequence[WaitRow]) -> Mapping[tuple[str, str], Sequence[NotificationView]]:
-        told: dict[tuple[str, str], list[NotificationView]] = {}
+        notifications: dict[tuple[str, str], list[NotificationView]] = {}
         keys = [(row.run_id, row.id) for row in rows if row.kind in CANCELLABLE]
         server = self._parts.services.notify
         for row in await self._store.list_notifications(keys) if keys else ():
-            told.setdefault((row.run_id, row.wait_id), []).append(wait_view.notification(row, server))
-        return told
+            notifications.setdefault((row.run_id, row.wait_id), []).append(wait_view.notification(row, server))
+        return notifications
 
     async def list(
         self, status: WaitStatus | None = "pending", run: str | None = None, limit: int = 200

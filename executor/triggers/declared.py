@@ -85,16 +85,16 @@ def _blocks(document: Any) -> list[tuple[str, str, dict[str, Any]]]:
 
 
 def new_generation() -> int:
-    """Random: a webhook that is made anew under an old id must not get a secret back that was given up."""
+    """Random: a webhook that is created again under an old id must not have its old secret."""
     return secrets.randbits(62)
 
 
 def _schedule(
     parts: Parts, plan: Plan, id: str, workflow: str, block: str, params: Mapping[str, Any], now_ms: int
 ) -> ScheduleRow:
-    given = params.get("input") or {}
+    input = params.get("input") or {}
     try:
-        check_input(plan, given, parts.services.sandbox.matches)
+        check_input(plan, input, parts.services.sandbox.matches)
     except InputInvalid as error:
         inside = (error.pointer or "").removeprefix("/input")
         raise InputInvalid(
@@ -113,7 +113,7 @@ def _schedule(
         trigger=block,
         cron=expression,
         tz=zone,
-        input=orjson.dumps(given),
+        input=orjson.dumps(input),
         enabled=enabled,
         declared=enabled,
         overlap=params.get("overlap", "skip"),

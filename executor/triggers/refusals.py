@@ -1,4 +1,4 @@
-"""Requests to webhooks that were refused, for whoever looks why nothing comes in.
+"""Requests to webhooks that were refused, for operators who look why no run starts.
 
 Strangers send these, so what they can make us write is bounded: the database has one row for each webhook and reason,
 with a count and the last request, and all of them are written at most every few seconds, in one transaction. The last

@@ -64,8 +64,8 @@ def prove(auth: Auth, secret: str | None, request: Received, now_ms: int) -> Pro
         case "none":
             return Proof(_delivery(headers, "x-weft-delivery"), None)
         case "token":
-            scheme, _, given = headers.get("authorization", "").partition(" ")
-            if secret is None or scheme.lower() != "bearer" or not _same(given.strip(), secret):
+            scheme, _, value = headers.get("authorization", "").partition(" ")
+            if secret is None or scheme.lower() != "bearer" or not _same(value.strip(), secret):
                 raise DeliveryRefused("the bearer token is missing or wrong", code="token_invalid")
             return Proof(_delivery(headers, "x-weft-delivery"), None)
         case "hmac":
@@ -140,19 +140,19 @@ def _fields(query: Sequence[tuple[str, str]]) -> dict[str, Any]:
 
 
 def _delivery(headers: Mapping[str, str], name: str) -> str | None:
-    given = headers.get(name)
-    if given is not None and not DELIVERY_NAME.fullmatch(given):
+    value = headers.get(name)
+    if value is not None and not DELIVERY_NAME.fullmatch(value):
         raise BadRequest(f"the header {name} must have 1 to 200 visible characters", code="delivery_invalid")
-    return given
+    return value
 
 
 def _signature(headers: Mapping[str, str], name: str, prefix: str) -> str:
-    given = headers.get(name, "")
-    if not given.startswith(prefix):
+    value = headers.get(name, "")
+    if not value.startswith(prefix):
         raise DeliveryRefused(
             f"the header {name} is missing or does not start with {prefix!r}", code="signature_missing"
         )
-    return given.removeprefix(prefix).strip().lower()
+    return value.removeprefix(prefix).strip().lower()
 
 
 def _compare(signature: str, secret: str | None, signed: bytes) -> None:
@@ -160,9 +160,9 @@ def _compare(signature: str, secret: str | None, signed: bytes) -> None:
         raise DeliveryRefused("the signature does not match the body and the secret of this webhook")
 
 
-def _same(given: str, wanted: str) -> bool:
+def _same(value: str, wanted: str) -> bool:
     """Constant time over both, whatever their lengths."""
-    return hmac.compare_digest(hashlib.sha256(given.encode()).digest(), hashlib.sha256(wanted.encode()).digest())
+    return hmac.compare_digest(hashlib.sha256(value.encode()).digest(), hashlib.sha256(wanted.encode()).digest())
 
 
 def _digest(auth: str, signature: str) -> str:

@@ -1,8 +1,8 @@
-"""When schedules are due: one task of the engine that sleeps until the earliest moment and deals with what has come.
+"""When schedules are due: one task of the engine that sleeps until the next fire time and fires what is due.
 
-Any number of processes may do so on one database: a moment is dealt with by whoever takes it first (store rule 27). The
-database is looked at every 5 seconds at least, as other processes write schedules, too. Times come from the engine's
-clock. If that is put back, what was started is not started again: the next moment stays where it is.
+Any number of processes may do so on one database: a fire time belongs to the process that records it first (store rule
+27). The database is looked at every 5 seconds at least, as other processes write schedules, too. Times come from the
+engine's clock. If that is set back, what was started is not started again: the next fire time stays where it is.
 """
 
 from __future__ import annotations
@@ -21,18 +21,18 @@ from executor.values import cron
 log = logging.getLogger("weft.triggers")
 
 IDLE_MAX_S: Final = 5.0
-QUEUED_POLL_S: Final = 1.0  # a moment waits for the end of a run, which may be another process's
-QUEUED_PAUSE_S: Final = 0.02  # between two looks at queued moments, however many runs end meanwhile
+QUEUED_POLL_S: Final = 1.0  # a fire time waits for the end of a run, which may be another process's
+QUEUED_PAUSE_S: Final = 0.02  # between two looks at queued fire times, however many runs end meanwhile
 RETRY_AFTER_ERROR_S: Final = 1.0
 BATCH: Final = 100
-# A moment that is dealt with later than this was missed: nobody was there.
+# A fire time that is later than this was missed: no process was there.
 LATE_MS: Final = 60_000
 CATCH_UP_MAX: Final = 100
 
 
 class Starter(Protocol):
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
-        """Make the run of a moment and take the moment. None: somebody else has. Raises StoreError."""
+        """Create the run of a fire time and record the fire. None: another process has. Raises StoreError."""
 
 
 class Scheduler:
@@ -62,7 +62,7 @@ class Scheduler:
         self._wake.set()
 
     def _run_left(self) -> None:
-        """A run of this process has ended, or waits: it may be the one that a queued moment waits for."""
+        """A run of this process has ended, or waits: it may be the one that a queued fire time waits for."""
         if self._queued:
             self._wake.set()
 
@@ -81,7 +81,7 @@ class Scheduler:
                 log.exception("schedules could not be checked; trying again")
                 idle_s = RETRY_AFTER_ERROR_S
             try:
-                # jitter keeps several processes from looking at the same moment
+                # jitter keeps several processes from looking at the same time
                 async with asyncio.timeout(idle_s * random.uniform(1.0, 1.05)):
                     await self._wake.wait()
             except TimeoutError:
@@ -101,7 +101,7 @@ class Scheduler:
             if isinstance(result, StoreError):
                 raise result
             if isinstance(result, BaseException):
-                log.error("schedule %s was skipped", row.id, exc_info=result)  # the others go on
+                log.error("schedule %s was skipped", row.id, exc_info=result)  # the others continue
             else:
                 done += result
         return len(rows), done
@@ -120,9 +120,9 @@ class Scheduler:
             lost = Fire(row.id, "due", expected_ms, None, expected_ms, now_ms, row.overlap, error=error.message)
             return await self._store.fire(lost) is not None or done
         last_ms = max(expected_ms, times.previous(now_ms) or 0)
-        moments = _before(times, last_ms, expected_ms) if row.catch_up == "all" else [last_ms]
-        after = [*moments[1:], times.next(now_ms)]
-        for due_ms, next_ms in zip(moments, after, strict=True):
+        times_due = _before(times, last_ms, expected_ms) if row.catch_up == "all" else [last_ms]
+        after = [*times_due[1:], times.next(now_ms)]
+        for due_ms, next_ms in zip(times_due, after, strict=True):
             fire = Fire(row.id, "due", expected_ms, next_ms, due_ms, now_ms, row.overlap)
             if row.catch_up == "none" and now_ms - due_ms > LATE_MS:
                 fired = await self._store.fire(fire)
@@ -145,7 +145,7 @@ class Scheduler:
 
 
 def _before(times: cron.Cron, last_ms: int, first_ms: int) -> list[int]:
-    """The moments from `first_ms` to `last_ms`, oldest first; of more than 100 the last 100."""
+    """The fire times from `first_ms` to `last_ms`, oldest first; of more than 100 the last 100."""
     found = [last_ms]
     while len(found) < CATCH_UP_MAX:
         earlier = times.previous(found[-1] - 1)

@@ -1,4 +1,4 @@
-"""Schedules as people see them, and how one of their moments becomes a run; `engine.schedules`. When they are due is
+"""Schedules as people see them, and how one of their fire times becomes a run; `engine.schedules`. When they are due is
 the business of `scheduler.py`."""
 
 from __future__ import annotations
@@ -89,7 +89,7 @@ class Schedules:
         return _view(await self._row(id))
 
     async def fires(self, id: str) -> list[FireRow]:
-        """What became of its last moments, newest first."""
+        """What became of its last fire times, newest first."""
         return await self._store.list_fires((await self._row(id)).id, FIRES_SHOWN)
 
     async def put(self, id: str, spec: ScheduleSpec) -> tuple[ScheduleView, bool]:
@@ -132,8 +132,8 @@ class Schedules:
         await self._store.delete_schedule(id)
 
     async def switch(self, id: str, enabled: bool) -> ScheduleView:
-        """On: the next moment is the first from now. Switching on what is on changes nothing, unless it has no next
-        moment: its time zone was not known. Raises NotFound, ZoneUnknown."""
+        """On: the next fire time is the first from now. Switching on what is on changes nothing, unless it has no next
+        fire time: its time zone was not known. Raises NotFound, ZoneUnknown."""
         row = await self._row(id)
         while row.enabled != enabled or (enabled and row.next_run_at_ms is None):
             now_ms, times = self._parts.clock.now_ms(), (row.cron, row.tz)
@@ -148,7 +148,7 @@ class Schedules:
         return _view(row)
 
     async def run_now(self, id: str) -> str:
-        """A run beside the moments of the schedule, whether it is switched on or not, and whatever else is open.
+        """A run beside the fire times of the schedule, whether it is switched on or not, and whatever else is open.
         Returns the run's id. Raises NotFound, CompileError, InputInvalid."""
         row = await self._row(id)
         now_ms = self._parts.clock.now_ms()
@@ -160,11 +160,11 @@ class Schedules:
         return fired.run.id
 
     def preview(self, expression: str, zone: str) -> tuple[int, ...]:
-        """Its next five moments. Raises CronInvalid, ZoneUnknown."""
+        """Its next five fire times. Raises CronInvalid, ZoneUnknown."""
         return tuple(cron.parse(expression, zone).upcoming(self._parts.clock.now_ms(), UPCOMING))
 
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
-        """Deal with a moment, for the scheduler: the run is made here, and why there is none is noted. None: another
+        """Fire once, for the scheduler: the run is created here, or why there is none is recorded. None: another
         process has dealt with it. Raises StoreError."""
         key = f"cron:{row.id}:{fire.due_ms}"
         try:
@@ -189,7 +189,7 @@ class Schedules:
         return fired
 
     def _run_of(self, row: ScheduleRow, start: StartOf, due_ms: int, key: str | None) -> NewRun:
-        """The input is the schedule's; a `schedule` block is also told the times. Raises InputInvalid."""
+        """The input is the schedule's; a `schedule` block also gets the times. Raises InputInvalid."""
         now_ms = self._parts.clock.now_ms()
         checked = check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
         if start.node.type == "schedule":

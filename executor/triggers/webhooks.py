@@ -1,7 +1,7 @@
 """Webhooks as people see them, and how a request to one becomes a run; `engine.webhooks`. What proves a request is in
 `requests.py`.
 
-A request names a webhook and brings data, nothing else: what runs was stored by somebody who may.
+A request names a webhook and brings data, nothing else: what runs was stored before, by an authorized client.
 """
 
 from __future__ import annotations
@@ -132,7 +132,7 @@ class Webhooks:
         return self._view(await self._row(id))
 
     async def secret(self, id: str) -> str | None:
-        """What senders sign with, or send as token; None when the environment has it, or nobody needs one."""
+        """What senders sign with, or send as token; None when the environment has it, or none is needed."""
         row = await self._row(id)
         made_here = row.auth != "none" and row.secret_env is None
         return self._parts.links.webhook_secret(row.id, row.generation) if made_here else None
@@ -222,10 +222,10 @@ class Webhooks:
         except StoreError:
             raise
         except WeftError as error:
-            self.note_refused(id, error)
+            self.record_refused(id, error)
             raise
 
-    def note_refused(self, id: str, error: WeftError) -> None:
+    def record_refused(self, id: str, error: WeftError) -> None:
         """A request was turned away, here or before it came here; of ids that no webhook is known to have nothing is
         noted."""
         if id in self._seen:
@@ -256,8 +256,8 @@ class Webhooks:
         requested = f.StartRequested(now_ms, secrets.token_hex(16))
         run = new_run(start.plan, requested, Origin(start.workflow, start.version), checked)
         try:
-            taken = DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id)
-            first, stored = await self._store.deliver(row, taken, run)
+            delivered = DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id)
+            first, stored = await self._store.deliver(row, delivered, run)
         except Fenced:  # switched off, deleted or changed meanwhile: judged as things are now
             return await self._receive(await self._row(row.id), request, admit)
         if stored is None:
@@ -276,9 +276,9 @@ class Webhooks:
     def _input_of(self, row: WebhookRow, start: StartOf, request: Received, delivery: str, now_ms: int) -> Any:
         """Raises BadRequest, and InputInvalid with a pointer into the body."""
         whole = start.node.type == "webhook"
-        given = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
+        input = envelope(request, orjson.loads(row.headers), delivery, now_ms) if whole else body_of(request)
         try:
-            return check_input(start.plan, given, self._parts.services.sandbox.matches)
+            return check_input(start.plan, input, self._parts.services.sandbox.matches)
         except InputInvalid as error:
             inside = "/body" if whole else ""
             pointer = (error.pointer or "").removeprefix("/input").removeprefix(inside)

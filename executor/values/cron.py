@@ -1,12 +1,12 @@
-"""Cron expressions with five fields, or a nickname such as @daily, in a time zone, as a function from moment to
-moment. Pure: no clock in here.
+"""Cron expressions with five fields, or a nickname such as @daily, in a time zone, as a function from time to
+time. Pure: no clock in here.
 
 When the clocks change, wall-clock time has a gap or an overlap. The rules:
- 1. An expression that names hours goes by the wall clock: a time in the gap is taken at the gap's end, a time in the
+ 1. An expression that names hours goes by the wall clock: a time in the gap becomes the gap's end, a time in the
     overlap once, the first time it comes. `30 2 * * *` runs once on each day of the year.
  2. An expression for every hour (`*/15 * * * *`) goes by elapsed time: it keeps its rhythm through both.
-Moments strictly increase in either case. Fields, names and `L`, `LW`, `MON#2` are those of cronsim; a day of the month
-and a day of the week that are both given count as either-or, as in cron.
+Fire times strictly increase in either case. Fields, names and `L`, `LW`, `MON#2` are those of cronsim; a day of the
+month and a day of the week that are both set count as either-or, as in cron.
 """
 
 from __future__ import annotations
@@ -38,21 +38,21 @@ NICKNAMES: Final = {
     "@MIDNIGHT": "0 0 * * *",
     "@HOURLY": "0 * * * *",
 }
-# The longest stretch that any zone's clocks were put back by since they are kept in hours: for looking backwards.
+# The longest stretch that any zone's clocks were set back by since they are counted in hours: for looking backwards.
 OVERLAP_MAX: Final = timedelta(hours=3)
 # A schedule is for years to come; the calendar of Python ends in 9999, and arithmetic near its ends overflows.
 YEAR_MAX: Final = 9000
 
 
 class Cron(Struct, frozen=True):
-    """Made by `parse`. Moments are Unix milliseconds, whole minutes."""
+    """Made by `parse`. Fire times are Unix milliseconds, whole minutes."""
 
     expression: str
     zone: tzinfo
     rhythm: bool  # every hour: by elapsed time
 
     def next(self, after_ms: int) -> int | None:
-        """The first moment later than `after_ms`; None: none within fifty years."""
+        """The first fire time later than `after_ms`; None: none within fifty years."""
         local = self._local(after_ms)
         for found in self._moments(local):
             if found > after_ms:
@@ -60,26 +60,26 @@ class Cron(Struct, frozen=True):
         return None
 
     def previous(self, at_ms: int) -> int | None:
-        """The last moment that is not later than `at_ms`; None: none within fifty years."""
-        # Moments in an overlap come before the wall clock says so: begin to look behind it.
+        """The last fire time that is not later than `at_ms`; None: none within fifty years."""
+        # Times in an overlap come before the wall clock says so: begin to look behind it.
         for found in self._moments(self._local(at_ms) + OVERLAP_MAX, reverse=True):
             if found <= at_ms:
                 return found
         return None
 
     def upcoming(self, after_ms: int, count: int) -> list[int]:
-        """The next `count` moments."""
+        """The next `count` fire times."""
         found: list[int] = []
         while len(found) < count:
-            moment = self.next(found[-1] if found else after_ms)
-            if moment is None:
+            at = self.next(found[-1] if found else after_ms)
+            if at is None:
                 break
-            found.append(moment)
+            found.append(at)
         return found
 
     def _local(self, at_ms: int) -> datetime:
-        moment = datetime.fromtimestamp(at_ms // 1000, self.zone)
-        return moment if self.rhythm else moment.replace(tzinfo=None)
+        at = datetime.fromtimestamp(at_ms // 1000, self.zone)
+        return at if self.rhythm else at.replace(tzinfo=None)
 
     def _moments(self, start: datetime, reverse: bool = False) -> Iterator[int]:
         for found in CronSim(self.expression, start, reverse=reverse):
@@ -132,13 +132,13 @@ def zones() -> frozenset[str]:
 
 
 def _on_the_clock(wall: datetime, zone: tzinfo) -> datetime:
-    """The moment at which clocks in `zone` show `wall` for the first time, or jump over it."""
+    """The time at which clocks in `zone` show `wall` for the first time, or jump over it."""
     early = wall.replace(tzinfo=zone, fold=0)
-    moment = early.astimezone(UTC)
-    if moment.astimezone(zone).replace(tzinfo=None) == wall:
-        return moment
+    at = early.astimezone(UTC)
+    if at.astimezone(zone).replace(tzinfo=None) == wall:
+        return at
     # In a gap: the two readings lie on both sides of the jump, which is found by halving.
-    before, after = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), moment
+    before, after = wall.replace(tzinfo=zone, fold=1).astimezone(UTC), at
     offset = after.astimezone(zone).utcoffset()
     while after - before > timedelta(seconds=1):
         middle = before + timedelta(seconds=(after - before) // timedelta(seconds=2))
@@ -149,5 +149,5 @@ def _on_the_clock(wall: datetime, zone: tzinfo) -> datetime:
     return after
 
 
-def _instant_ms(moment: datetime) -> int:
-    return round(moment.timestamp()) * 1000
+def _instant_ms(at: datetime) -> int:
+    return round(at.timestamp()) * 1000

@@ -1,7 +1,7 @@
 """A message on disk must not hold secrets, and must hold them when it goes out. Sealed, it names them instead.
 
 Sealed JSON is a list of texts: even places are JSON as it is, odd places are names of environment values that stood
-there. Nothing in a text can be taken for a name, whatever people write, so nobody can ask for a secret by naming it.
+there. No text is read as a name, whatever people write, so no one can get a secret by writing its name.
 """
 
 from __future__ import annotations

@@ -85,7 +85,7 @@ async def _read(call: Call) -> Received:
     try:
         body = await read_bytes(request, call.limits)
     except WeftError as error:
-        call.engine.webhooks.note_refused(call.path("id"), error)
+        call.engine.webhooks.record_refused(call.path("id"), error)
         raise
     headers = {name.lower(): value for name, value in request.headers.items()}
     return Received(request.method, headers, request.query_params.multi_items(), body)
