@@ -16,8 +16,12 @@ INSTALLED := $(VENV)/.weft-installed
 INSTALLED_DEV := $(VENV)/.weft-installed-dev
 # What the interface is built from: an edit there builds it again.
 WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' 2>/dev/null)
+# An installation with WEFT_WEB=skip left it out: without that it is installed again.
+ifneq ($(WEFT_WEB),skip)
+NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
+endif
 
-.PHONY: help serve install test check browser lint format lock soak mutants clean
+.PHONY: not-built help serve install test check browser lint format lock soak mutants clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
@@ -93,7 +97,7 @@ $(REQUIRED): requirements.lock | $(BIN)/python
 	@touch $@
 
 # Without build isolation: pip would fetch the build tools, and a Node where there is none, in whatever version is newest.
-$(INSTALLED): pyproject.toml requirements-build.lock requirements-node.lock $(WEB) $(REQUIRED)
+$(INSTALLED): pyproject.toml requirements-build.lock requirements-node.lock $(WEB) $(REQUIRED) $(NOT_BUILT)
 	$(PIP) install -q --require-hashes -r requirements-build.lock
 	@if $(BIN)/python hatch_build.py needs-node; then \
 		echo "$(PIP) install -q --require-hashes -r requirements-node.lock"; \

@@ -4,7 +4,7 @@ pip calls hatchling twice, for metadata and for the wheel, so what was built is 
 sources in web/. Node comes from the machine if it is new enough and has npm, else from a wheel on PyPI, which is asked
 for only then. Without web/ (an sdist that brings the built interface) there is nothing to do.
 
-WEFT_WEB=skip     leave the interface out; the server then shows its plain pages
+WEFT_WEB=skip     leave the editor out; the server then shows a page that says how to build it
 WEFT_WEB=wheel    take Node from the wheel even if the machine has one
 
 As a script it answers the Makefile, which installs what a build needs from locks:
@@ -105,7 +105,7 @@ def _sources(web: Path) -> list[Path]:
 
 def _system_node() -> Tools | None:
     """Node and npm of this machine, if both are there and Node is new enough. Asked for by running them: a name on the
-    PATH may be a shim that leads nowhere."""
+    PATH may be a shim without a program behind it."""
     if os.environ.get("WEFT_WEB") == "wheel":
         return None
     node, npm = shutil.which("node"), shutil.which("npm")
@@ -149,7 +149,7 @@ def _run(command: tuple[str, ...], cwd: Path, env: dict[str, str]) -> None:
         tail = "\n".join((done.stdout + done.stderr).splitlines()[-TAIL_LINES:])
         raise RuntimeError(
             f"weft: building the interface failed at `{' '.join(command[:3])} ...` (exit {done.returncode}):\n{tail}\n"
-            "It needs an npm registry once. WEFT_WEB=skip installs without the interface: there are plain pages then."
+            "It needs an npm registry once. WEFT_WEB=skip installs without the editor: the API and resume pages work."
         )
 
 

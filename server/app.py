@@ -40,7 +40,7 @@ STATIC = Path(__file__).parent / "static"
 
 def create_app(settings: Settings, engine: Engine | None = None, interface: Path | None = None) -> Starlette:
     """The ASGI application. With an `engine` the caller owns it; without one the lifespan builds and closes its own.
-    `interface`: folder of the built interface (ui.built()); without one there are the plain pages."""
+    `interface`: folder of the built editor (ui.built()); without one a page says how to build it."""
     secret = read_secret(settings)
     table = table_of(settings)
 

@@ -1,1 +1,1 @@
-"""The plain pages: HTML made on the server, readable without JavaScript. `html.el` escapes whatever is not Html."""
+"""Pages made on the server: behind resume links, for signing in, and where the editor was not built."""

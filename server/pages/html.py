@@ -53,11 +53,16 @@ def join(*children: Any) -> Html:
 
 
 def page(
-    title: str, *main: Any, status: int = 200, chrome: bool = True, live: bool = True, extras: Extras | None = None
+    title: str,
+    *main: Any,
+    status: int = 200,
+    chrome: bool = True,
+    script: str | None = None,
+    extras: Extras | None = None,
 ) -> Response:
     """A whole document. `chrome`: with the header that leads home, else a sheet of its own, for people who come by a
-    link; `live`: with the script that keeps it fresh; `extras`: what the interface adds."""
-    script, fonts = extras or Extras()
+    link; `script`: address of its own script; `extras`: what the interface adds."""
+    added, fonts = extras or Extras()
     head = el(
         "head",
         el("meta", charset="utf-8"),
@@ -67,8 +72,8 @@ def page(
         el("link", rel="icon", href="/static/favicon.svg", type="image/svg+xml"),
         el("link", rel="stylesheet", href=fonts) if fonts else None,
         el("link", rel="stylesheet", href="/static/weft.css"),
-        el("script", src="/static/live.js", defer=True) if live else None,
-        el("script", src=script, type="module") if script else None,
+        el("script", src=script, defer=True) if script else None,
+        el("script", src=added, type="module") if added else None,
     )
     banner = el("header", el("a", "weft", href="/", class_="mark"), class_="banner") if chrome else _letterhead()
     body = el(
@@ -90,11 +95,6 @@ def moment(at_ms: int | None) -> Html:
         return el("span", "not yet", class_="quiet")
     at = datetime.fromtimestamp(at_ms / 1000, UTC)
     return el("time", at.strftime("%d %b %Y, %H:%M:%S UTC"), datetime=at.isoformat(timespec="milliseconds"))
-
-
-def status_mark(status: str) -> Html:
-    """Colour is never alone: the word is always there."""
-    return el("span", status, class_=f"status {status}")
 
 
 def value_view(value: Any, depth: int = 0) -> Html:
@@ -144,7 +144,3 @@ def _table(columns: list[str], rows: list[Any]) -> Html:
 
 def as_json(value: Any) -> str:
     return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()
-
-
-def json_block(value: Any) -> Html:
-    return el("pre", as_json(value), class_="json", tabindex="0")

@@ -55,7 +55,6 @@ def ask(
         el("p", "This link accepts one answer. Opening it changes nothing.", class_="quiet once"),
         status=422 if wrong else 200,
         chrome=False,
-        live=False,
         extras=extras,
     )
 
@@ -84,7 +83,6 @@ def unknown() -> Response:
         el("p", "The link may be incomplete or belong to another server. Ask the sender for a new one."),
         status=404,
         chrome=False,
-        live=False,
     )
 
 
@@ -105,7 +103,6 @@ def _closed(wait: WaitView, said: str, status: int, extras: Extras | None) -> Re
         details,
         status=status,
         chrome=False,
-        live=False,
         extras=extras,
     )
 

@@ -11,7 +11,7 @@ from server.http.call import Call
 from server.http.errors import BodyInvalid
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.pages import index
+from server.pages import entry
 from server.wire.sign_in import LoginRequest, SessionsEnded, SignedIn, SignInLink
 
 LOGIN_BYTES_MAX = 4 * 1024
@@ -19,7 +19,7 @@ LOGIN_BYTES_MAX = 4 * 1024
 
 async def page(call: Call) -> Response:
     """The page of a sign-in link. The code in the link stays in the browser until its script sends it."""
-    return index.login(status=200)
+    return entry.sign_in(status=200)
 
 
 async def log_in(call: Call) -> Response:

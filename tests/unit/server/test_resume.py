@@ -187,11 +187,6 @@ async def test_links_work_without_the_servers_token(
     assert (await locked.post(link, data={"field.amount": "1", "action": "approve"})).status_code == 200
 
 
-async def test_the_front_page_lists_open_questions(client: httpx.AsyncClient, link: str) -> None:
-    front = await client.get("/")
-    assert link in front.text and "Pay &lt;b&gt;now&lt;/b&gt;?" in front.text
-
-
 def test_rows_with_the_same_names_are_a_table() -> None:
     shown = value_view([{"what": "Flight", "amount": 640}, {"amount": 600, "what": "<Hotel>"}])
     assert '<th scope="col">what</th><th scope="col">amount</th>' in shown

@@ -78,15 +78,6 @@ async def test_signing_out_ends_the_session_on_the_server(browser: httpx.AsyncCl
     assert (await browser.post("/logout")).status_code == 200  # nothing to end is fine
 
 
-async def test_the_plain_page_can_sign_out(browser: httpx.AsyncClient) -> None:
-    bearer = {"authorization": "Bearer the-token"}
-    assert "Sign out" not in (await browser.get("/", headers=bearer)).text
-    await sign_in(browser)
-    assert "data-logout" in (await browser.get("/")).text
-    assert (await browser.post("/logout", json={})).json() == {"signed_in": False}
-    assert (await browser.get("/")).status_code == 401
-
-
 async def test_all_sessions_can_be_ended(browser: httpx.AsyncClient, other: httpx.AsyncClient) -> None:
     await sign_in(browser)
     await sign_in(other)

@@ -1,4 +1,5 @@
-"""The interface: one page for all its addresses, under the strict policy; plain pages where it was not built."""
+"""The interface: one page for all its addresses, under the strict policy; a page that says how to build
+it where it was not built."""
 
 from __future__ import annotations
 
@@ -72,12 +73,23 @@ async def test_the_page_asks_for_the_token_too(engine: Engine, settings: Setting
         assert (await locked.get("/assets/index-abc.js")).status_code == 200
 
 
-@pytest.mark.parametrize("path", ["/", "/w/abc", "/runs", "/approvals", "/settings"])
-async def test_without_it_there_are_plain_pages(engine: Engine, settings: Settings, path: str) -> None:
+@pytest.mark.parametrize("path", PAGES)
+async def test_where_it_was_not_built_a_page_says_how_to_build_it(
+    engine: Engine, settings: Settings, path: str
+) -> None:
     app = create_app(settings, engine)
-    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as plain:
-        response = await plain.get(path)
-    assert response.status_code == 200 and "default-src 'none'" in response.headers["content-security-policy"]
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as client:
+        response = await client.get(path)
+    assert response.status_code == 200 and "<code>make serve</code>" in response.text
+    assert "default-src 'none'" in response.headers["content-security-policy"] and "<script" not in response.text
+
+
+async def test_the_page_that_signs_in_loads_one_script(engine: Engine, settings: Settings) -> None:
+    app = create_app(replace(settings, token="the-token-of-this-test"), engine)
+    async with httpx.AsyncClient(transport=httpx.ASGITransport(app=app), base_url="http://127.0.0.1:8765") as client:
+        for page in (await client.get("/"), await client.get("/sign-in")):
+            assert page.text.count("<script") == 1 and 'src="/static/sign_in.js"' in page.text
+        assert (await client.get("/static/sign_in.js")).status_code == 200
 
 
 def test_the_lock_names_no_registry() -> None:

@@ -1,0 +1,51 @@
+// The page that signs in: by the form with the token, or by the code in the address of a sign-in link.
+"use strict";
+
+const form = document.getElementById("sign-in");
+const notice = form.querySelector(".notice");
+const button = form.querySelector("button");
+
+async function post(url, body) {
+  const response = await fetch(url, {
+    method: "POST",
+    headers: { "Content-Type": "application/json", Accept: "application/json" },
+    body: JSON.stringify(body),
+  });
+  const answer = await response.json().catch(() => ({}));
+  if (!response.ok) {
+    throw new Error([answer.detail || response.statusText, answer.hint || ""].filter(Boolean).join("\n"));
+  }
+  return answer;
+}
+
+async function signIn(credential) {
+  notice.hidden = true;
+  button.disabled = true;
+  try {
+    await post("/login", credential);
+    // On its own page sign-in leads to the front page, on any other to that page.
+    if (location.pathname === "/sign-in") location.replace("/");
+    else location.reload();
+  } catch (error) {
+    notice.textContent = error.message;
+    notice.hidden = false;
+  } finally {
+    button.disabled = false;
+  }
+}
+
+function byLink() {
+  const code = location.hash.slice(1);
+  if (!code) return;
+  history.replaceState(null, "", "/sign-in"); // it counts once: not left in the address bar
+  signIn({ code });
+}
+
+form.addEventListener("submit", (event) => {
+  event.preventDefault();
+  signIn({ token: String(new FormData(form).get("token")).trim() });
+});
+if (location.pathname === "/sign-in") {
+  addEventListener("hashchange", byLink); // a second link, pasted into the same tab
+  byLink();
+}
