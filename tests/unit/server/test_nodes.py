@@ -311,3 +311,19 @@ async def test_a_checkpoint_is_shown_as_it_stands(engine: Engine, asking: Json, 
     assert cut == shown | {"value": None, "value_truncated": True, "value_preview": '{"items"...'}
     assert (await node(run, "ask", seq=3))["checkpoint"] is None, "it is no event: nobody knows what was kept then"
     assert (await node(run, "start"))["checkpoint"] is None
+
+
+async def test_an_output_for_which_the_view_of_the_run_has_no_room_is_at_its_node(
+    started: Any, node: Any, client: httpx.AsyncClient
+) -> None:
+    names = [f"long{n}" for n in range(5)]
+    long = {"type": "function", "params": {"code": "return 'x'.repeat(1000000)"}}
+    run = await started(document(dict.fromkeys(names, long), *(("start", "out", name) for name in names)))
+    view = (await client.get(f"/api/runs/{run['run']}")).json()
+    assert view["status"] == "succeeded", view["error"]
+    cut = [shown for shown in view["nodes"] if shown.get("output_truncated")]
+    assert len(cut) == 1, "four of a million bytes fit in 4 MiB"
+    assert "output" not in cut[0] or cut[0]["output"] is None
+    whole = await node(run, cut[0]["key"])
+    assert whole["output_size"] == cut[0]["output_size"] and not whole["output_truncated"]
+    assert whole["output"]["result"] == "x" * 1_000_000
