@@ -12,6 +12,8 @@ from msgspec.structs import replace
 
 from compiler.plan import CacheScope
 
+RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
+
 # --- the journal
 
 
@@ -64,7 +66,7 @@ class LastRun(Struct, frozen=True):
 
     id: str
     version: int | None
-    status: str
+    status: RunStatus
     created_at_ms: int
     finished_at_ms: int | None
 
@@ -124,7 +126,6 @@ class DraftRow(DraftHead, frozen=True):
 
 # --- runs
 
-RunStatus = Literal["queued", "running", "waiting", "succeeded", "failed", "cancelled"]
 TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
 
 

@@ -3,11 +3,30 @@ journal."""
 
 from __future__ import annotations
 
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
-from msgspec import Struct
+from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
+from executor.core.events import WaitKind
+from executor.store.rows import RunStatus, WaitStatus
+
+ErrorJson = Annotated[
+    dict[str, Any],
+    Meta(
+        extra_json_schema={
+            "properties": {
+                "code": {"type": "string"},
+                "message": {"type": "string"},
+                "retryable": {"type": "boolean"},
+                "block": {"anyOf": [{"type": "string"}, {"type": "null"}]},
+                "hint": {"type": "string"},
+            },
+            "required": ["code", "message"],
+        }
+    ),
+]
+"""An ErrorInfo as JSON. Defaults are left out."""
 
 
 class SavedWorkflow(Struct, frozen=True):
@@ -29,7 +48,7 @@ class Submitted(Struct, frozen=True):
     run: str
     workflow: str
     version: int | None
-    status: str
+    status: RunStatus
     created: bool
     diagnostics: tuple[Diagnostic, ...] = ()
 
@@ -50,7 +69,7 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
     finished_at_ms: int | None = None
     route: str | None = None
     reason: str | None = None
-    error: dict[str, Any] | None = None
+    error: ErrorJson | None = None
     output: Any = None
     lost: int = 0
     cached: bool = False
@@ -82,8 +101,8 @@ class WaitView(Struct, frozen=True, omit_defaults=True):
     key: str
     block: str
     label: str
-    kind: str
-    status: str
+    kind: WaitKind
+    status: WaitStatus
     request: Any
     schema: Any
     actions: tuple[str, ...]
@@ -128,7 +147,7 @@ class ChildView(Struct, frozen=True):
     run: str
     workflow: str
     version: int | None
-    status: str
+    status: RunStatus
     key: str
     attempt: int
     created_at_ms: int
@@ -145,10 +164,10 @@ class RunView(Struct, frozen=True, omit_defaults=True):
     id: str
     workflow: str
     version: int | None
-    status: str
+    status: RunStatus
     input: Any
     output: Any
-    error: dict[str, Any] | None
+    error: ErrorJson | None
     seq: int
     created_at_ms: int
     started_at_ms: int | None
@@ -189,7 +208,7 @@ class AttemptView(Struct, frozen=True, omit_defaults=True):
     started_at_ms: int | None = None
     finished_seq: int | None = None
     finished_at_ms: int | None = None
-    error: dict[str, Any] | None = None
+    error: ErrorJson | None = None
 
 
 class CheckpointView(Struct, frozen=True):
@@ -225,9 +244,9 @@ class NodeDetail(Struct, frozen=True):
     attempt: int
     attempts: tuple[AttemptView, ...]
     input: bytes | None
-    input_error: dict[str, Any] | None
+    input_error: ErrorJson | None
     output: bytes | None
-    error: dict[str, Any] | None
+    error: ErrorJson | None
     route: str | None
     reason: str | None
     because: str | None

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, cast
 
 import httpx
 import orjson
 
 from compiler.keys import join_key
 from compiler.plan import Plan
+from executor.core.events import WaitKind
 from executor.services import NotifySettings
 from executor.store.rows import NotificationRow, RunRow, WaitRow
 from executor.values.seal import unsealed_names
@@ -35,7 +36,7 @@ def build(
         key=join_key(row.node, row.path),
         block=node.block if node else row.node,
         label=label,
-        kind=row.kind,
+        kind=cast(WaitKind, row.kind),
         status=row.status,
         request=request,
         schema=None if row.schema is None else orjson.loads(row.schema),

@@ -119,8 +119,8 @@ async def cancel(call: Call) -> Response:
     status = (await stored_run(call, run)).status
     if not posted or status in ("succeeded", "failed"):  # it was failing already
         raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
-    cancelled = status == "cancelled"
-    return json_response(Cancelled(run, cancelled, status if cancelled else "cancelling"), 202)
+    ended = status == "cancelled"
+    return json_response(Cancelled(run, ended, "cancelled" if ended else "cancelling"), 202)
 
 
 async def signal(call: Call) -> Response:

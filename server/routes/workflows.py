@@ -16,6 +16,7 @@ from server.wire.runs import InputList
 from server.wire.workflows import (
     ActivateRequest,
     BlockList,
+    BlockType,
     DocumentBody,
     SaveQuery,
     ValidateQuery,
@@ -88,7 +89,7 @@ async def inputs(call: Call) -> Response:
 
 
 async def blocks(call: Call) -> Response:
-    return json_response(BlockList(call.engine.parts.registry.catalogue()))
+    return json_response(BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()]))
 
 
 async def _document(call: Call) -> tuple[Any, dict[str, Any]]:

@@ -6,7 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
-from executor.views import AttemptView, NodeDetail
+from executor.views import AttemptView, ErrorJson, NodeDetail
 from server.wire.bounds import Preview
 from server.wire.encode import beginning, fragment
 
@@ -36,9 +36,9 @@ class NodeShown(Struct, frozen=True):
     attempt: Annotated[int, Meta(description="The attempt shown; 0: it did not run.")]
     attempts: tuple[AttemptView, ...]
     input: Annotated[Any, Meta(description="The resolved parameters; null when it did not start, or when cut.")]
-    input_error: Annotated[dict[str, Any] | None, Meta(description="Why the parameters could not be resolved.")]
+    input_error: Annotated[ErrorJson | None, Meta(description="Why the parameters could not be resolved.")]
     output: Annotated[Any, Meta(description="Null also when cut.")]
-    error: dict[str, Any] | None
+    error: ErrorJson | None
     route: str | None
     reason: str | None
     because: str | None

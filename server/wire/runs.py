@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import msgspec
 from msgspec import Meta, Struct
@@ -10,7 +10,7 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import Diagnostic
 from compiler.render import Format
 from executor.store.rows import RunRow, RunStatus
-from executor.views import RunView, Submitted, WaitView, Why
+from executor.views import ErrorJson, RunView, Submitted, WaitView, Why
 from server.wire.bounds import PAGE_MAX, WAIT_S_MAX, Preview, Version
 from server.wire.encode import beginning, fragment
 
@@ -65,7 +65,7 @@ class RunAccepted(Struct, frozen=True):
     run: str
     workflow: str
     version: int | None
-    status: str
+    status: RunStatus
     created: bool
     urls: RunUrls
     diagnostics: tuple[Diagnostic, ...] = ()
@@ -77,9 +77,9 @@ class RunResult(Struct, frozen=True):
 
     run: str
     workflow: str
-    status: str
+    status: RunStatus
     output: Any
-    error: dict[str, Any] | None
+    error: ErrorJson | None
     urls: RunUrls
     waits: tuple[WaitView, ...] = ()
 
@@ -108,7 +108,7 @@ class Cancelled(Struct, frozen=True):
 
     run: str
     cancelled: bool
-    status: str
+    status: Literal["cancelled", "cancelling"]
 
 
 class RunDetail(RunView, frozen=True, kw_only=True, omit_defaults=False):
@@ -129,7 +129,7 @@ class RunSummary(Struct, frozen=True):
     workflow: str
     version: int | None
     status: RunStatus
-    error: dict[str, Any] | None
+    error: ErrorJson | None
     seq: int
     created_at_ms: int
     started_at_ms: int | None

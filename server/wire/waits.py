@@ -8,7 +8,7 @@ from msgspec import Meta, Struct
 from msgspec.structs import asdict
 
 from executor.core.events import WaitKind
-from executor.store.rows import WaitStatus
+from executor.store.rows import RunStatus, WaitStatus
 from executor.views import NotificationView, SignalView, WaitView
 from server.wire.bounds import PAGE_MAX, PersonName, ShortText
 
@@ -23,8 +23,8 @@ class PublicWait(Struct, frozen=True):
     key: str
     block: str
     label: str
-    kind: str
-    status: str
+    kind: WaitKind
+    status: WaitStatus
     request: Any
     schema: Any
     actions: tuple[str, ...]
@@ -37,7 +37,7 @@ class PublicWait(Struct, frozen=True):
     answered_by: str | None
     answered_at_ms: int | None
     title: str
-    run_status: str
+    run_status: RunStatus
 
 
 class Wait(PublicWait, frozen=True, kw_only=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 from urllib.parse import quote
 
 from msgspec import Meta, Struct
@@ -62,10 +62,31 @@ class WorkflowDeleted(Struct, frozen=True):
     webhooks: int
 
 
-class BlockList(Struct, frozen=True):
-    """The block types, with the JSON Schema of their parameters."""
+class BlockType(Struct, frozen=True):
+    """A block type. `params` is the JSON Schema of its parameters, `output` that of its output, null if it depends on
+    data. `handles`: the fixed exits. `attempts` and `timeout_ms` are the defaults of `policy.retry.max_attempts` and
+    `policy.timeout_s`. `sentence`: what a card says the block does, text with `{path}` for parameters."""
 
-    blocks: list[dict[str, Any]]
+    type: str
+    title: str
+    description: str
+    category: Literal["trigger", "flow", "data", "action", "people", "annotation"]
+    params: dict[str, Any]
+    handles: list[str]
+    container: Literal["loop", "parallel"] | None
+    trigger: bool
+    output: dict[str, Any] | None
+    effect: Literal["none", "read", "write"]
+    attempts: int
+    timeout_ms: int
+    sentence: str
+    icon: str
+
+
+class BlockList(Struct, frozen=True):
+    """The block types, by category and title."""
+
+    blocks: list[BlockType]
 
 
 DocumentBody = Annotated[

@@ -42,7 +42,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
 beforeEach(async () => {
   await closeDraft()
   disk.stores.clear()
-  server.draft = { id: 'd', name: 'nested', document: recorded('nested').document, rev: 1, updated_at: 1, base_version: null }
+  server.draft = { id: 'd', name: 'nested', document: recorded('nested').document, rev: 1, created_at: 1, updated_at: 1, base_name: null, base_version: null, base_rev: null }
   await openDraft('d')
 })
 

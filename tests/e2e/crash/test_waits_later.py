@@ -98,7 +98,7 @@ async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(tmp_path
             clock.advance(60_000)
             tries = [attempt(what, wait.run, wait.id, n * STEP_S) for n, wait in racing for what in order]
             told = [what for what in await asyncio.gather(*tries) if what is not None]
-            states = []
+            states: list[str] = []
             for wait in waits:
                 await ended(engine, wait.run)
                 states.append((await engine.waits.get(wait.run, wait.id)).status)

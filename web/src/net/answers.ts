@@ -4,8 +4,8 @@
 import { any, flag, list, maybe, Mismatch, number, record, shape, text, type Check } from './check'
 import { mend } from './mend'
 import type {
-  BlockSpec, ChildView, DeliveryView, Delta, Diagnostic, Document, Draft, DraftSaved, DraftSummary, EnvName, EventPage, Example, FireView, Json, LastRun, Migrated, NodeDetail, NodeView,
-  Problem, RerunPreview, Retried, RunAccepted, RunPage, ScheduleDetail, ScheduleView, WebhookDetail, WebhookView, RunStatus, RunSummary, RunView, SavedWorkflow, Validation, VersionPage, WaitView, Why, WireEvent, WorkflowSummary, WorkflowVersion,
+  BlockSpec, ChildView, DeliveryView, Delta, Diagnostic, Document, Draft, DraftSaved, DraftSummary, DraftVersion, EnvName, EventPage, Example, FireView, Json, LastRun, Migrated, NodeDetail, NodeView,
+  Problem, RerunPreview, Retried, RunAccepted, RunPage, ScheduleDetail, ScheduleView, WebhookDetail, WebhookView, RunStatus, RunSummary, RunView,  Validation, VersionPage, WaitView, Why, WireEvent, WorkflowSummary, WorkflowVersion,
 } from './types'
 
 /** What an answer holds, or Mismatch. */
@@ -24,7 +24,7 @@ const lastRun = maybe(shape<LastRun>({ id: text, version: maybe(number), status:
 export const workflows = answer<{ workflows: WorkflowSummary[] }>({ workflows: list(shape<WorkflowSummary>({ ...workflow, last_run: lastRun })) })
 const storedVersion = shape<WorkflowVersion>({ ...workflow, active: number, document: any })
 export const versions = answer<VersionPage>({ name: text, active: number, versions: list(shape<VersionPage['versions'][number]>({ version: number, hash: text, created_at_ms: number })), next: maybe(number) })
-export const saved = answer<SavedWorkflow>({ name: text, version: number, created: flag, activated: flag, replaced: maybe(number) })
+export const saved = answer<DraftVersion>({ name: text, version: number, created: flag, activated: flag, replaced: maybe(number), rev: number })
 export const inputs = answer<{ inputs: Json[] }>({ inputs: list(any) })
 
 const draftHead = { id: text, name: text, rev: number, updated_at: number, base_version: maybe(number) }
@@ -34,7 +34,7 @@ export const draftSaved = answer<DraftSaved>({ rev: number, updated_at: number, 
 
 const failure = maybe(shape<{ code: string; message: string }>({ code: text, message: text }))
 const runHead = { id: text, workflow: text, version: maybe(number), status: text, seq: number, created_at_ms: number, started_at_ms: maybe(number), finished_at_ms: maybe(number), error: failure }
-export const runs = answer<RunPage>({ runs: list(shape<RunSummary>(runHead)), next: maybe(text), counts: maybe(record) })
+export const runs = answer<RunPage>({ runs: list(shape<RunSummary>(runHead)), next: maybe(text), counts: record })
 const child = shape<ChildView>({ run: text, workflow: text, status: text, key: text, attempt: number })
 const nodeView = shape<NodeView>({ key: text, node: text, block: text, path: text, status: text, attempt: number })
 const waitView = shape<WaitView>({

@@ -48,7 +48,6 @@ export const api = {
   workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, is.version),
   /** Versions of a workflow, newest first. */
   versions: (name: string, limit: number) => get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, is.versions),
-  saveVersion: (document: Document, name?: string) => post('/api/workflows', { document, name }, is.saved),
   lastInputs: async (name: string): Promise<Json[]> =>
     (await get(`/api/workflows/${enc(name)}/inputs`, is.inputs)).inputs,
 

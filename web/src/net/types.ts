@@ -1,10 +1,19 @@
-// What crosses the wire, hand-written after server/wire, executor/views and compiler/document.py. Field names are exact.
-// Times are Unix milliseconds unless a name says otherwise. Nothing here knows of React or of the browser.
+// What crosses the wire. The answers of the server are generated (api/schemas.ts); written here is what its OpenAPI leaves
+// open: documents, JSON Schemas and the data of events. Times are Unix milliseconds.
 
+import type * as api from '../api/schemas'
+import type { Json, JsonObject } from '../api/schemas'
 import type { Mended } from './mend'
 
-export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
-export type JsonObject = { [key: string]: Json }
+export type {
+  ChildView, DeliveryView, Diagnostic, DraftSaved, EnvName, EnvUse, FireView, Json, JsonObject, LastRun, NodeView, NotificationView, RerunPreview, RunAccepted, RunPage,
+  RunSummary, RunUrls, DraftVersion, ScheduleDetail, ScheduleSpec, ScheduleView, Validation, VersionPage, WebhookDetail, WebhookSpec, WebhookView, Why,
+  MigrateAnswer as Migrated, RetryAccepted as Retried, WorkflowHead as WorkflowSummary,
+} from '../api/schemas'
+
+/** T, with these fields in place of its own. */
+type With<T, Fields> = Omit<T, keyof Fields> & Fields
+
 export type Point = [number, number]
 
 // --- the document, format weft/1 -------------------------------------------------------------------------------------
@@ -119,37 +128,6 @@ export interface JsonSchema {
   [other: string]: unknown
 }
 
-/** One finding about a document. `pointer` is a JSON pointer into it (RFC 6901). */
-export interface Diagnostic {
-  code: string
-  severity: 'error' | 'warning'
-  pointer: string
-  message: string
-  hint?: string
-  block?: string | null
-  field?: string | null
-}
-
-/** A block type, as `GET /api/blocks` lists it. `handles` are the fixed ones; see `handlesOf` in state/doc.ts. */
-export interface BlockSpec {
-  type: string
-  title: string
-  description: string
-  category: 'trigger' | 'flow' | 'data' | 'action' | 'people' | 'annotation'
-  params: JsonSchema
-  handles: string[]
-  container: 'loop' | 'parallel' | null
-  trigger: boolean
-  output: JsonSchema | null
-  effect: 'none' | 'read' | 'write'
-  /** Default of policy.retry.max_attempts, and of policy.timeout_s in ms. */
-  attempts: number
-  timeout_ms: number
-  /** What a card says: see compiler/catalog.py for the small language. */
-  sentence: string
-  icon: string
-}
-
 /** `x-ui` of a param: how the editor shows it. See compiler/catalog.py. */
 export interface UiHint {
   order?: number
@@ -159,438 +137,42 @@ export interface UiHint {
   handles?: 'id' | 'items' | 'value'
 }
 
-// --- workflows and drafts --------------------------------------------------------------------------------------------
+// --- answers ---------------------------------------------------------------------------------------------------------
 
-/** The run of a workflow, or of a draft, that was created last. */
-export interface LastRun {
-  id: string
-  version: number | null
-  status: RunStatus
-  created_at_ms: number
-  finished_at_ms: number | null
-}
+/** A block type. `handles` are the fixed ones; see `handlesOf` in state/document.ts. */
+export type BlockSpec = With<api.BlockType, { params: JsonSchema; output: JsonSchema | null }>
 
-/** `version` is the active one: what runs where no version is named. */
-export interface WorkflowSummary {
-  name: string
-  version: number
-  newest: number
-  hash: string
-  created_at_ms: number
-  last_run: LastRun | null
-}
+export type WorkflowVersion = With<api.WorkflowVersion, { document: Document }>
 
-export interface WorkflowVersion {
-  name: string
-  version: number
-  active: number
-  newest: number
-  hash: string
-  created_at_ms: number
+/** What is being edited. `rev` is the revision for `If-Match`. */
+export type Draft = With<api.DraftView, {
   document: Document
-}
-
-/** Newest first. */
-export interface VersionPage {
-  name: string
-  active: number
-  versions: { version: number; hash: string; created_at_ms: number }[]
-  next: number | null
-}
-
-/** The version is active from now on. `activated`: it was not before; `replaced` is the version that was. */
-export interface SavedWorkflow {
-  name: string
-  version: number
-  hash: string
-  created: boolean
-  activated: boolean
-  replaced: number | null
-  diagnostics: Diagnostic[]
-  /** Of a draft: the revision that is this version. */
-  rev?: number
-}
-
-export interface Validation {
-  valid: boolean
-  diagnostics: Diagnostic[]
-}
-
-/** What is being edited. `rev` is the revision for `If-Match`; `base_version` the stored version it began from. */
-export interface Draft {
-  id: string
-  name: string
-  document: Document
-  rev: number
-  updated_at: number
-  base_version: number | null
-  /** The workflow that `base_version` is of, and the revision that was stored as it. */
-  base_name?: string | null
-  base_rev?: number | null
-  created_at?: number
-  diagnostics?: Diagnostic[]
   /** What is stored has parts that cannot be drawn: `document` is without them, and this says which. */
   mended?: Mended
-}
+}>
 
 /** `last_run` is of the draft itself, not of a workflow that it was saved as. */
-export type DraftSummary = Omit<Draft, 'document' | 'mended'> & { last_run: LastRun | null }
+export type DraftSummary = api.DraftSummary
 
-export interface DraftSaved {
-  rev: number
-  updated_at: number
-  diagnostics: Diagnostic[]
-}
+export type Example = With<api.Example, { document: Document }>
 
-export interface Example {
-  name: string
-  title: string
-  description: string
-  document: Document
-}
+export type RunStatus = api.RunSummary['status']
+export type ErrorInfo = NonNullable<api.RunSummary['error']>
+export type WaitKind = api.Wait['kind']
 
-/** A name that `${NAME}` can read; its value never leaves the server. */
-export interface EnvName {
-  name: string
-  secret: boolean
-  /** It has a value on this server. */
-  set: boolean
-  used_by: EnvUse[]
-}
+export type WaitView = With<api.WaitView, { request: JsonObject; schema: JsonSchema | null }>
 
-/** A document that reads a name: a draft (`id`, `rev`) or the active version of a workflow. */
-export interface EnvUse {
-  kind: 'workflow' | 'draft'
-  id: string
-  name: string
-  blocks: string[]
-  version: number | null
-  rev: number | null
-}
+export type RunView = With<api.RunDetail, { variables: JsonObject; nodes: api.NodeView[]; waits: WaitView[]; child_waits: WaitView[] }>
 
-// --- runs ------------------------------------------------------------------------------------------------------------
+/** One node of a run as it stood after an event. A value over the asked size is null, `..._truncated` says so, and
+ * `..._preview` is the beginning of its JSON. Programs and expressions in `input` are {$code, values}. */
+export type NodeDetail = api.NodeShown
 
-export type RunStatus = 'queued' | 'running' | 'waiting' | 'succeeded' | 'failed' | 'cancelled'
-
-export interface ErrorInfo {
-  code: string
-  message: string
-  retryable?: boolean
-  block?: string | null
-  hint?: string
-  [other: string]: unknown
-}
-
-export interface RunSummary {
-  id: string
-  workflow: string
-  version: number | null
-  status: RunStatus
-  error: ErrorInfo | null
-  seq: number
-  created_at_ms: number
-  started_at_ms: number | null
-  finished_at_ms: number | null
-  parent_run_id: string | null
-  /** The beginning of the input, as JSON text. */
-  input_summary?: string
-  duration_ms?: number | null
-  draft_id?: string | null
-  draft_rev?: number | null
-}
-
-export interface RunPage {
-  runs: RunSummary[]
-  next: string | null
-  /** Of the same workflow and draft, whatever their status. */
-  counts?: Record<RunStatus, number>
-}
-
-/** What running again from a block would do, as block ids. */
-export interface RerunPreview {
-  run: string
-  from: string
-  reused: string[]
-  again: string[]
-  skipped: string[]
-}
-
-export interface RunView {
-  id: string
-  workflow: string
-  version: number | null
-  status: RunStatus
-  input: Json
-  output: Json
-  error: ErrorInfo | null
-  seq: number
-  created_at_ms: number
-  started_at_ms: number | null
-  finished_at_ms: number | null
-  response?: JsonObject | null
-  variables: JsonObject
-  nodes: NodeView[]
-  waits: WaitView[]
-  urls: RunUrls
-  draft_id?: string | null
-  draft_rev?: number | null
-  /** The run that started this one, and the node key there that waits for it. */
-  parent?: { run: string; key: string } | null
-  /** Runs that blocks of this one started, newest first. */
-  children?: ChildView[]
-  /** What open runs below wait for, each with its own run's id. */
-  child_waits?: WaitView[]
-  children_active?: number
-}
-
-export interface ChildView {
-  run: string
-  workflow: string
-  version: number | null
-  status: RunStatus
-  /** The node key, and its attempt, that started it. */
-  key: string
-  attempt: number
-  created_at_ms: number
-  finished_at_ms: number | null
-}
-
-export interface NodeView {
-  key: string
-  node: string
-  block: string
-  path: string
-  status: 'running' | 'retrying' | 'waiting' | 'needs_attention' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
-  attempt: number
-  started_at_ms?: number | null
-  finished_at_ms?: number | null
-  route?: string | null
-  reason?: string | null
-  error?: ErrorInfo | null
-  output?: Json
-}
-
-/** One node of a run as it stood after an event: what an attempt was given and what it put out. A value over the asked
- * size is null, `..._truncated` says so, and `..._preview` is the beginning of its JSON. */
-export interface NodeDetail {
-  key: string
-  status: string
-  /** The one shown; 0: it did not run. */
-  attempt: number
-  attempts: AttemptView[]
-  /** Params with references filled in, secrets redacted; programs and expressions are {$code, values}. */
-  input: Json
-  input_error: ErrorInfo | null
-  input_size: number | null
-  input_truncated: boolean
-  input_preview?: string
-  output: Json
-  output_size: number | null
-  output_truncated: boolean
-  output_preview?: string
-  error: ErrorInfo | null
-  reason: string | null
-  because: string | null
-}
-
-export interface AttemptView {
-  attempt: number
-  status: string
-  started_at_ms?: number
-  finished_at_ms?: number
-  error?: ErrorInfo | null
-}
-
-export interface RunUrls {
-  self: string
-  events: string
-  graph: string
-  why: string
-  plan: string
-  cancel: string
-  page: string
-}
-
-export interface RunAccepted {
-  run: string
-  workflow: string
-  version: number | null
-  status: RunStatus
-  created: boolean
-  urls: RunUrls
-  diagnostics: Diagnostic[]
-}
-
-export type WaitKind = 'approval' | 'form' | 'timer' | 'signal' | 'webhook' | 'child' | 'attention'
-
-export interface WaitView {
-  run: string
-  workflow: string
-  id: string
-  key: string
-  block: string
-  label: string
-  kind: WaitKind
-  status: 'pending' | 'answered' | 'cancelled' | 'expired'
-  request: JsonObject
-  schema: JsonSchema | null
-  actions: string[]
-  opened_at_ms: number
-  expires_at_ms: number | null
-  age_s: number
-  name?: string | null
-  correlation?: string | null
-  link?: string | null
-  response?: Json
-  answered_by?: string | null
-  answered_at_ms?: number | null
-  title?: string
-  run_status?: RunStatus
-  /** Who was told of it, and whether that got out. */
-  notifications?: NotificationView[]
-}
-
-export interface NotificationView {
-  channel: string
-  to: string
-  status: string
-  attempts: number
-  error?: string | null
-}
-
-// --- what starts runs by itself --------------------------------------------------------------------------------------
-
-/** A schedule. `origin` document: the block `trigger` of the workflow declares it. `error`: why its last moment started nothing. */
-export interface ScheduleView {
-  id: string
-  workflow: string
-  version: number | null
-  trigger: string | null
-  cron: string
-  tz: string
-  enabled: boolean
-  input: Json
-  overlap: string
-  catch_up: string
-  origin: string
-  next_run_at: number | null
-  queued_at: number | null
-  last_run_at: number | null
-  last_run_id: string | null
-  error: string | null
-  /** The next five moments; none while it is switched off. */
-  upcoming: number[]
-}
-
-/** What a schedule of one's own is made with. Left out: UTC, the active version, its first trigger, no input. */
-export interface ScheduleSpec {
-  workflow: string
-  cron: string
-  tz?: string
-  version?: number | null
-  trigger?: string | null
-  input?: JsonObject
-  enabled?: boolean
-  overlap?: string
-  catch_up?: string
-}
-
-export interface ScheduleDetail extends ScheduleView {
-  /** The last moments, newest first. */
-  fires: FireView[]
-}
-
-/** What became of the moment `due`. */
-export interface FireView {
-  due: number
-  at: number
-  outcome: 'started' | 'skipped' | 'queued' | 'missed' | 'failed'
-  run: string | null
-  error: string | null
-}
-
-/** A webhook. `problem`: why no request can get through. */
-export interface WebhookView {
-  id: string
-  url: string
-  workflow: string
-  version: number | null
-  trigger: string | null
-  auth: string
-  secret_env: string | null
-  respond: string
-  timeout_s: number
-  headers: string[]
-  enabled: boolean
-  origin: string
-  last_run_at: number | null
-  last_run_id: string | null
-  problem: string | null
-}
-
-/** What a webhook of one's own is made with. */
-export interface WebhookSpec {
-  workflow: string
-  version?: number | null
-  trigger?: string | null
-  auth?: string
-  secret_env?: string | null
-  respond?: string
-  timeout_s?: number
-  headers?: string[]
-  enabled?: boolean
-}
-
-export interface WebhookDetail extends WebhookView {
-  /** What senders sign with, or send as token; null: the environment has it, or nobody needs one. */
-  secret: string | null
-  /** The last requests, newest first. */
-  deliveries: DeliveryView[]
-}
-
-/** A request that came in. `outcome`: started, or the code of what was wrong with it. */
-export interface DeliveryView {
-  at: number
-  outcome: string
-  delivery: string | null
-  run: string | null
-}
-
-// --- going on from a run ---------------------------------------------------------------------------------------------
-
-/** A block was run again: in the open run itself (`now`), or in a new run. */
-export interface Retried extends RunAccepted {
-  how: 'now' | 'from_node' | 'from_block' | 'whole_container'
-  block: string
-}
-
-/** `moved` false: the run's owner has not answered yet. */
-export interface Migrated {
-  run: string
-  version: number
-  moved: boolean
-}
-
-export interface Why {
-  key: string
-  state: string
-  reasons: string[]
-}
+// --- events ----------------------------------------------------------------------------------------------------------
 
 /** An event of a run. `key` is node and scope, `play@teams[1]/rounds#2`; `path` the part behind `@`; `node` may be a
  * container's end, `review:start`, and `block` is without it. */
-export interface WireEvent {
-  run: string
-  seq: number
-  at: number
-  type: EventType
-  node: string | null
-  block: string | null
-  path: string
-  key: string | null
-  attempt: number
-  data: EventData
-}
+export type WireEvent = With<api.EventOnWire, { type: EventType; data: EventData }>
 
 export const EVENT_TYPES = [
   'run.started', 'node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'retry.scheduled', 'region.sized',
@@ -650,21 +232,7 @@ export interface Delta {
   text: string
 }
 
-export interface EventPage {
-  events: WireEvent[]
-  count: number
-  next: number | null
-}
+export type EventPage = With<api.EventPage, { events: WireEvent[] }>
 
-/** RFC 9457. */
-export interface Problem {
-  type: string
-  title: string
-  status: number
-  code: string
-  detail: string
-  pointer?: string
-  hint?: string
-  diagnostics?: Diagnostic[]
-  [other: string]: unknown
-}
+/** RFC 9457, with more fields by code. */
+export type Problem = api.Problem & { [other: string]: unknown }

@@ -106,10 +106,9 @@ async function newestRuns(where: RunQuery, count: number): Promise<RunPage> {
 /** Runs that have not ended, as one page: those that need attention are among them. */
 async function openRuns(where: RunQuery): Promise<RunPage> {
   const pages = await Promise.all((['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: ONCE_MAX })))
-  const counts = pages[0]!.counts
   // One that went on between the questions is in two of the answers.
   const runs = new Map(pages.flatMap((page) => page.runs).map((run) => [run.id, run]))
-  return { runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms), next: null, ...(counts ? { counts } : {}) }
+  return { runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms), next: null, counts: pages[0]!.counts }
 }
 
 function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {

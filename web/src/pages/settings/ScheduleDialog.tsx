@@ -13,8 +13,8 @@ import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { idFor, Part, refusalOf, StartsPart, TriggerForm, type Starts } from './form'
 
-const OVERLAPS: Record<string, string> = { skip: 'Skip this time', queue: 'Start after it ends', allow: 'Start another run' }
-const CATCH_UPS: Record<string, string> = { one: 'Run once', none: 'Skip all', all: 'Run all, at most the last 100' }
+const OVERLAPS: Record<ScheduleView['overlap'], string> = { skip: 'Skip this time', queue: 'Start after it ends', allow: 'Start another run' }
+const CATCH_UPS: Record<ScheduleView['catch_up'], string> = { one: 'Run once', none: 'Skip all', all: 'Run all, at most the last 100' }
 
 /** `schedule` null: a new one. `taken`: the ids there are. */
 export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule: ScheduleView | null; taken: ReadonlySet<string>; onDone: () => void; onClose: () => void }): ReactElement {
@@ -69,8 +69,8 @@ export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule:
   )
 }
 
-export function Choice({ id, options, value, onChange }: { id: string; options: Record<string, string>; value: string; onChange: (next: string) => void }): ReactElement {
-  return <select id={id} value={value} onChange={(event) => onChange(event.target.value)}>{Object.entries(options).map(([key, words]) => <option key={key} value={key}>{words}</option>)}</select>
+export function Choice<T extends string>({ id, options, value, onChange }: { id: string; options: Record<T, string>; value: T; onChange: (next: T) => void }): ReactElement {
+  return <select id={id} value={value} onChange={(event) => onChange(event.target.value as T)}>{Object.entries<string>(options).map(([key, words]) => <option key={key} value={key}>{words}</option>)}</select>
 }
 
 const SHOWN = 3

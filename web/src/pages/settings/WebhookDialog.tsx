@@ -6,8 +6,8 @@ import type { WebhookView } from '../../net/types'
 import { idFor, Part, StartsPart, TriggerForm, type Starts } from './form'
 import { Choice } from './ScheduleDialog'
 
-const AUTHS: Record<string, string> = { hmac: 'Signature (HMAC)', github: 'GitHub signature', token: 'Bearer token', none: 'None' }
-const RESPONDS: Record<string, string> = { immediate: 'Immediately (202)', run: 'When the run ends' }
+const AUTHS: Record<WebhookView['auth'], string> = { hmac: 'Signature (HMAC)', github: 'GitHub signature', token: 'Bearer token', none: 'None' }
+const RESPONDS: Record<WebhookView['respond'], string> = { immediate: 'Immediately (202)', run: 'When the run ends' }
 const TIMEOUT_S = 30
 
 /** `webhook` null: a new one. `taken`: the ids there are. */

@@ -33,7 +33,7 @@ export function Webhooks(): ReactElement {
   )
 }
 
-const AUTHS: Record<string, string> = { hmac: 'Signature (HMAC)', github: 'GitHub signature', token: 'Bearer token', none: 'No authentication' }
+const AUTHS: Record<WebhookView['auth'], string> = { hmac: 'Signature (HMAC)', github: 'GitHub signature', token: 'Bearer token', none: 'No authentication' }
 
 function Webhook({ webhook, onChange, onEdit }: { webhook: WebhookView; onChange: () => void; onEdit: () => void }): ReactElement {
   const { id, last_run_at: last, last_run_id: run } = webhook
@@ -43,7 +43,7 @@ function Webhook({ webhook, onChange, onEdit }: { webhook: WebhookView; onChange
       facts={
         <>
           <code className="trigger__url">{webhook.url}</code>
-          <span>{AUTHS[webhook.auth] ?? webhook.auth}</span>
+          <span>{AUTHS[webhook.auth]}</span>
           <span>{last === null ? <span className="quiet">No requests yet</span> : <>Last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
         </>
       }

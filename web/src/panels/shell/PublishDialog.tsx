@@ -2,7 +2,7 @@
 
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
-import type { Diagnostic, SavedWorkflow } from '../../net/types'
+import type { Diagnostic, DraftVersion } from '../../net/types'
 import { docStore, flush } from '../../state/doc'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
@@ -23,7 +23,7 @@ export default function PublishDialog(): ReactElement {
       const { id, rev } = docStore.get()
       if (id === null) return
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
-      if (docStore.get().id === id) docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev ?? rev })
+      if (docStore.get().id === id) docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
       toast(savedText(saved), 'ok')
       close()
     } catch (error) {
@@ -60,7 +60,7 @@ export default function PublishDialog(): ReactElement {
   )
 }
 
-function savedText({ name, version, created, activated, replaced }: SavedWorkflow): string {
+function savedText({ name, version, created, activated, replaced }: DraftVersion): string {
   if (created) return `Published version ${version} of ${name}.`
   if (!activated) return `No changes: version ${version} of ${name} is active.`
   return replaced === null ? `Version ${version} of ${name} is active again.` : `Version ${version} of ${name} is active again instead of version ${replaced}.`

@@ -1,0 +1,103 @@
+"""web/src/api/schemas.ts: what crosses HTTP as TypeScript, from the schemas of openapi.json.
+
+To write it after a change of a struct: `npm --prefix web run types`. It is our own code because openapi-typescript
+needs the programming interface of TypeScript 5, which the compiler in web/ no longer has.
+"""
+
+from __future__ import annotations
+
+import inspect
+import json
+import re
+import sys
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from server.http.openapi import openapi
+from server.routes import TABLE
+
+OUT = Path(__file__).parents[2] / "web" / "src" / "api" / "schemas.ts"
+HEAD = """\
+// What crosses HTTP, made from openapi.json by `npm run types`: change the structs of the server, not this file.
+// A field with a default is optional: the server leaves it out of some answers.
+
+export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
+export type JsonObject = { [key: string]: Json }
+"""
+_REFERENCE = "#/components/schemas/"
+_PLAIN = {"string": "string", "integer": "number", "number": "number", "boolean": "boolean", "null": "null"}
+_IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
+
+
+def module() -> str:
+    """The whole file."""
+    schemas: dict[str, Any] = openapi(TABLE)["components"]["schemas"]
+    return "\n".join([HEAD, *("\n".join(_interface(name, schemas[name])) + "\n" for name in sorted(schemas))])
+
+
+def type_of(schema: Mapping[str, Any]) -> str:
+    """The type of a schema as it stands in another. Raises ValueError for one that this module cannot read."""
+    if "$ref" in schema:
+        return str(schema["$ref"]).removeprefix(_REFERENCE)
+    if "const" in schema:
+        return _literal(schema["const"])
+    if "enum" in schema:
+        return " | ".join(map(_literal, schema["enum"]))
+    if "anyOf" in schema:
+        return " | ".join(dict.fromkeys(map(type_of, schema["anyOf"])))
+    kind = schema.get("type")
+    if kind is None:
+        return "Json"
+    if kind == "array":
+        of = type_of(schema.get("items", {}))
+        return f"({of})[]" if " | " in of else f"{of}[]"
+    if kind == "object":
+        return _object(schema)
+    if kind not in _PLAIN:
+        raise ValueError(f"a schema of an unknown type: {schema}")
+    return _PLAIN[kind]
+
+
+def _interface(name: str, schema: Mapping[str, Any]) -> Iterator[str]:
+    if schema.get("type") != "object":
+        raise ValueError(f"{name} is not an object: {schema}")
+    yield from _comment(schema, "")
+    yield f"export interface {name} {{"
+    for field, of in schema.get("properties", {}).items():
+        yield from _comment(of, "  ")
+        yield f"  {_field(schema, field)}: {type_of(of)}"
+    yield "}"
+
+
+def _object(schema: Mapping[str, Any]) -> str:
+    of = schema.get("additionalProperties", True)
+    if "properties" not in schema:
+        return f"Record<string, {type_of(of)}>" if isinstance(of, dict) else "JsonObject"
+    fields = [f"{_field(schema, name)}: {type_of(part)}" for name, part in schema["properties"].items()]
+    if of is True:
+        fields.append("[other: string]: unknown")
+    return "{ " + "; ".join(fields) + " }"
+
+
+def _field(schema: Mapping[str, Any], name: str) -> str:
+    text = name if _IDENTIFIER.fullmatch(name) else _literal(name)
+    return text if name in schema.get("required", ()) else f"{text}?"
+
+
+def _literal(value: Any) -> str:
+    return "'" + value.replace("\\", "\\\\").replace("'", "\\'") + "'" if isinstance(value, str) else json.dumps(value)
+
+
+def _comment(schema: Mapping[str, Any], indent: str) -> Iterator[str]:
+    text = inspect.cleandoc(schema.get("description", "")).replace("*/", "* /")
+    if text:
+        first, *others = text.splitlines()
+        yield f"{indent}/** {first}" + ("" if others else " */")
+        yield from (f"{indent} * {line}".rstrip() + (" */" if line is others[-1] else "") for line in others)
+
+
+if __name__ == "__main__":
+    OUT.parent.mkdir(exist_ok=True)
+    OUT.write_text(module(), encoding="utf-8")
+    sys.stdout.write(f"{OUT.name}: written\n")
