@@ -29,13 +29,13 @@ The journal
 13. A run made from other ones (`NewRun.sources`) has its copied records, waits, signals and blobs as soon as it exists,
     and at that time the other runs exist: nothing that it refers to can have been deleted.
 
-Waits, and messages about them
+Waits, and notifications about them
 
 14. A wait is closed once. Its row and the message in the inbox are one transaction; later callers get the row of the
     first.
-15. A message exists if and only if its wait does: both are written in one transaction.
-16. `claim_notifications` gives a message to one caller, and to no other before `lease_ms` have passed. Each claim is
-    one attempt. A message whose wait is closed is not claimed: it becomes `cancelled`.
+15. A notification exists if and only if its wait does: both are written in one transaction.
+16. `claim_notifications` gives a notification to one caller, and to no other before `lease_ms` have passed. Each claim
+    is one attempt. A notification whose wait is closed is not claimed: it becomes `cancelled`.
 17. `settle_notification` counts only for the attempt that was claimed last: a caller whose lease lapsed changes
     nothing.
 
@@ -368,11 +368,11 @@ class WaitStore(Protocol):
 
 
 class NotificationStore(Protocol):
-    """Messages about waits."""
+    """What people are sent about waits: an outbox."""
 
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        """Pending messages that are due, oldest first: attempts + 1, due again when the lease is over. Before that,
-        pending messages of waits that are closed become `cancelled`."""
+        """Pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Before that,
+        pending ones of waits that are closed become `cancelled`."""
 
     async def settle_notification(
         self,
@@ -389,10 +389,10 @@ class NotificationStore(Protocol):
         another attempt was begun meanwhile."""
 
     async def next_notification_ms(self) -> int | None:
-        """When the next message is due; None: there is none to send."""
+        """When the next one is due; None: there is none to send."""
 
     async def list_notifications(self, waits: Sequence[tuple[str, str]]) -> list[NotificationRow]:
-        """All messages of these (run id, wait id), in the order of their numbers for each wait."""
+        """All of these (run id, wait id), in the order of their numbers for each wait."""
 
 
 class ChildStore(Protocol):

@@ -96,7 +96,7 @@ class Stored(Struct, frozen=True):
 
 
 class DeletedWorkflow(Struct, frozen=True):
-    """What went with a workflow. `open_runs` over 0: nothing did."""
+    """What was deleted with a workflow. `open_runs` over 0: nothing was."""
 
     open_runs: int
     schedules: int = 0
@@ -302,13 +302,13 @@ class SignalRow(Struct, frozen=True):
     consumed_by: str | None = None
 
 
-# --- notifications: messages about waits
+# --- notifications about waits
 
 NotificationStatus = Literal["pending", "sent", "failed", "cancelled"]
 
 
 class NotificationRow(Struct, frozen=True):
-    """One message to one address. `n` counts those of a wait from 1; `content` is JSON without secrets; `attempts` made
+    """To one address. `n` counts those of a wait from 1; `content` is JSON without secrets; `attempts` made
     so far; `due_at_ms`: not before this time, or, while it is being sent, until when no other process tries."""
 
     run_id: str
@@ -558,7 +558,7 @@ class Removable(Struct, frozen=True):
 
 
 class Orphans(Struct, frozen=True):
-    """How many went."""
+    """How many were deleted."""
 
     plans: int = 0
     documents: int = 0

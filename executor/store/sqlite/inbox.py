@@ -51,18 +51,18 @@ def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str) -> bool:
     return True
 
 
-def delete_facts(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
+def delete_messages(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
     """Part of an append: these are in the journal now."""
     for n in numbers:
         tx.db.execute(DELETE_MESSAGE, (run_id, n))
 
 
-def delete_all_facts(tx: Tx, run_id: str) -> None:
+def delete_all_messages(tx: Tx, run_id: str) -> None:
     """Part of the append that ends the run."""
     tx.db.execute(DELETE_MESSAGES, (run_id,))
 
 
-def newest_fact(tx: Tx, run: str) -> int:
+def newest_message(tx: Tx, run: str) -> int:
     """One look for the whole group says that there is none: that is nearly always so."""
     if tx.messages is None:
         tx.messages = bool(tx.db.execute(ANY_MESSAGE).fetchone()[0])

@@ -17,9 +17,9 @@ from executor.store.sqlite.families import append_to_family, check_family
 from executor.store.sqlite.inbox import (
     cancel_run,
     consume_signals,
-    delete_all_facts,
-    delete_facts,
-    newest_fact,
+    delete_all_messages,
+    delete_messages,
+    newest_message,
     post_message,
 )
 from executor.store.sqlite.outbox import add_notifications
@@ -89,7 +89,7 @@ def append(tx: Tx, change: Append) -> Appended:
     if change.closed_waits:
         close_waits(tx, run, change.closed_waits)
     if change.consumed_inbox:
-        delete_facts(tx, run, change.consumed_inbox)
+        delete_messages(tx, run, change.consumed_inbox)
     if change.consumed_signals:
         consume_signals(tx, run, change.consumed_signals)
     for blob in change.blobs:
@@ -108,8 +108,8 @@ def append(tx: Tx, change: Append) -> Appended:
     move_run(tx, run, change.move)
     if finished:
         cancel_waits(tx, run, change.now_ms)
-        delete_all_facts(tx, run)
-    return Appended(seq, 0 if finished else newest_fact(tx, run), append_to_family(tx, change, finished))
+        delete_all_messages(tx, run)
+    return Appended(seq, 0 if finished else newest_message(tx, run), append_to_family(tx, change, finished))
 
 
 async def read_events(readers: Readers, run_id: str, after: int = 0, limit: int = 10_000) -> list[Record]:

@@ -1,4 +1,4 @@
-"""The outbox: messages about waits on their way out."""
+"""The outbox: notifications about waits on their way out."""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
@@ -25,7 +25,7 @@ FIND_DUE = f"""
 SELECT {NOTIFICATION} FROM notifications WHERE status = 'pending' AND due_at_ms <= ?
  ORDER BY due_at_ms, run_id, wait_id, n LIMIT ?"""
 BEGIN_ATTEMPT = "UPDATE notifications SET attempts = ?, due_at_ms = ? WHERE run_id = ? AND wait_id = ? AND n = ?"
-# A message that was sent after its wait was closed was sent all the same.
+# One that was sent after its wait was closed was sent all the same.
 SETTLE = """
 UPDATE notifications SET status = ?, due_at_ms = coalesce(?, due_at_ms), settled_at_ms = ?, error = ?
  WHERE run_id = ? AND wait_id = ? AND n = ? AND attempts = ?"""

@@ -191,7 +191,7 @@ class SQLiteStore:
     list_ancestors = read(families.list_ancestors)
     count_active_below = read(families.count_active_below)
 
-    # messages about waits
+    # notifications about waits
     settle_notification = write(outbox.settle_notification)
     next_notification_ms = read(outbox.next_notification_ms)
     list_notifications = read(outbox.list_notifications)

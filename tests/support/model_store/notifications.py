@@ -13,7 +13,7 @@ Key = tuple[str, str, int]
 
 
 class ModelNotifications:
-    """What ModelStore can do with messages."""
+    """What ModelStore can do with notifications."""
 
     _runs: dict[str, Any]  # the store's own
 

@@ -15,13 +15,13 @@ class ModelSessions:
         self._sessions: dict[str, SessionRow] = {}
 
     async def put_session(self, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
-        kept = [
+        rest = [
             old
             for old in self._sessions.values()
             if old.created_at_ms > created_after_ms and old.seen_at_ms > seen_after_ms
         ]
-        kept = sorted(kept, key=lambda old: (-old.seen_at_ms, old.hash))[: SESSIONS_MAX - 1]
-        self._sessions = {each.hash: each for each in (*kept, row)}
+        rest = sorted(rest, key=lambda old: (-old.seen_at_ms, old.hash))[: SESSIONS_MAX - 1]
+        self._sessions = {each.hash: each for each in (*rest, row)}
 
     async def get_session(self, hash: str) -> SessionRow | None:
         return self._sessions.get(hash)

@@ -167,16 +167,16 @@ class ModelTriggers:
         before_ms = delivery.at_ms - DELIVERY_KEPT_MS
         young = [old for old in all_known[:-DELIVERIES_KEPT] if old.at_ms > before_ms]
         known = self._deliveries[delivery.webhook_id] = [*young, *all_known[-DELIVERIES_KEPT:]]
-        kept = self._old_deliveries.setdefault(delivery.webhook_id, {})
+        digests = self._old_deliveries.setdefault(delivery.webhook_id, {})
         if lasts(webhook):
             for old in all_known[:-DELIVERIES_KEPT]:
                 if old.digest is not None and old.at_ms <= before_ms:
-                    kept.setdefault(old.digest[:DIGEST_CHARS], old)
+                    digests.setdefault(old.digest[:DIGEST_CHARS], old)
         for old in known:
             if old.id == delivery.id or (old.digest is not None and old.digest == delivery.digest):
                 return old, None
-        if delivery.digest is not None and delivery.digest[:DIGEST_CHARS] in kept:
-            old = kept[delivery.digest[:DIGEST_CHARS]]
+        if delivery.digest is not None and delivery.digest[:DIGEST_CHARS] in digests:
+            old = digests[delivery.digest[:DIGEST_CHARS]]
             return replace(delivery, at_ms=old.at_ms, run_id=old.run_id), None
         row, _ = await self.create_run(run)
         delivery = replace(delivery, run_id=row.id)

@@ -37,13 +37,13 @@ class ModelUpkeep:
         self, ended_before_ms: int, keep: int = 0, limit: int = 100, after: str | None = None
     ) -> list[Removable]:
         rows = sorted((run.row for run in self._runs.values()), key=_age)
-        kept: set[str] = set()
+        newest: set[str] = set()
         if keep:
             by_workflow: dict[str, list[str]] = {}
             for row in rows:
                 if row.status in TERMINAL and row.parent_run_id is None:
                     by_workflow.setdefault(row.workflow, []).append(row.id)
-            kept = {id for ids in by_workflow.values() for id in ids[-keep:]}
+            newest = {id for ids in by_workflow.values() for id in ids[-keep:]}
         if after is not None:
             last = self._runs.get(after)
             rows = [row for row in rows if last is not None and _age(row) > _age(last.row)]
@@ -52,7 +52,7 @@ class ModelUpkeep:
             Removable(row.id, row.workflow, row.seq, row.finished_at_ms)
             for row in rows
             if row.finished_at_ms is not None and row.finished_at_ms < ended_before_ms
-            if row.id not in kept and self._may_go(row, sources)
+            if row.id not in newest and self._may_go(row, sources)
         )
         return list(islice(found, limit))
 
@@ -72,8 +72,8 @@ class ModelUpkeep:
                 self._by_token.pop(wait.token_hash, None)
             for key in [key for key in self._notifications if key[0] == id]:
                 del self._notifications[key]
-            for kept in [kept for kept in self._checkpoints if kept[0] == id]:
-                del self._checkpoints[kept]
+            for place in [place for place in self._checkpoints if place[0] == id]:
+                del self._checkpoints[place]
             for name in [name for name, row in self._cache.items() if row.run_id == id and row.scope == "run"]:
                 del self._cache[name]
             root = run.row.root_id or id
@@ -84,16 +84,16 @@ class ModelUpkeep:
 
     async def delete_orphans(self, limit: int = 1000) -> Orphans:
         counts = []
-        for kept, used in self._kept_and_used():
-            orphans = [hash for hash in kept if hash not in used][:limit]
+        for stored, used in self._stored_and_used():
+            orphans = [hash for hash in stored if hash not in used][:limit]
             for hash in orphans:
-                del kept[hash]
+                del stored[hash]
             counts.append(len(orphans))
         counts.append(sum(len(self._workflows.pop(name)) for name in self._unused_names()[:limit]))
         return Orphans(*counts)
 
     async def count_orphans(self) -> Orphans:
-        counts = [len(kept.keys() - used) for kept, used in self._kept_and_used()]
+        counts = [len(stored.keys() - used) for stored, used in self._stored_and_used()]
         counts.append(sum(len(self._workflows[name]) for name in self._unused_names()))
         return Orphans(*counts)
 
@@ -116,7 +116,7 @@ class ModelUpkeep:
         first = (orjson.loads(run.events[0].data or b"{}") for run in self._open.values() if run.events)
         return {data["source_run"] for data in first if data.get("source_run")}
 
-    def _kept_and_used(self) -> list[tuple[dict[str, bytes], set[str]]]:
+    def _stored_and_used(self) -> list[tuple[dict[str, bytes], set[str]]]:
         rows = [run.row for run in self._runs.values()]
         blobs = {hash for run in self._runs.values() for hash in blobs_of(run.events)}
         documents = {row.document_hash for row in rows if row.document_hash is not None}
