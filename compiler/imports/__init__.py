@@ -1,0 +1,28 @@
+"""Documents as an editor or a viewer wants them: in our format, whatever they were written in."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, Literal
+
+from msgspec import Struct
+
+from compiler.diagnostics import Diagnostic
+from compiler.imports import sim
+
+
+class OurDocument(Struct, frozen=True):
+    """`imported`: what it was before, None for a document of ours (it is then as it came). `diagnostics`: what the
+    import left out or changed."""
+
+    document: dict[str, Any]
+    imported: Literal["sim"] | None = None
+    diagnostics: tuple[Diagnostic, ...] = ()
+
+
+def as_ours(document: Mapping[str, Any], env_names: Collection[str] | None = None) -> OurDocument:
+    """Never raises: what is nobody's format is taken as it is."""
+    if sim.detect(document) != "sim":
+        return OurDocument(dict(document))
+    imported = sim.import_workflow(document, env_names=env_names)
+    return OurDocument(imported.document, "sim", tuple(imported.diagnostics))

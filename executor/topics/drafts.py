@@ -14,7 +14,7 @@ import orjson
 from msgspec import Struct
 
 from compiler.diagnostics import Diagnostic
-from compiler.imports.ours import as_ours
+from compiler.imports import as_ours
 from executor.errors import Conflict, NotFound, NoWorkflow
 from executor.runtime.parts import Parts
 from executor.store.rows import DraftHead, DraftRow, LastRun

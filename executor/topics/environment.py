@@ -8,7 +8,7 @@ import orjson
 from msgspec import Struct
 
 from compiler.environment import environment_names
-from compiler.imports.ours import as_ours
+from compiler.imports import as_ours
 from executor.runtime.parts import Parts
 
 DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at

@@ -11,6 +11,7 @@ from typing import Any, get_args
 import orjson
 from msgspec.structs import replace
 
+from compiler.keys import parse_wait
 from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.messages import Cancel, encode
@@ -22,10 +23,9 @@ from executor.runtime.find import existing_run, find_run, find_version
 from executor.runtime.new_run import Origin, new_run, origin_of, request_hash
 from executor.runtime.parts import Parts
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
-from executor.topics.children import with_family
 from executor.topics.events import Events
 from executor.topics.waits import Waits
-from executor.views import NodeDetail, RunDocument, RunGraph, RunView, Submitted
+from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
 from executor.views import document as document_view
 from executor.views import graph as graph_view
 from executor.views import node as node_view
@@ -36,6 +36,8 @@ WAIT_POLL_S = 1.0
 FOR_EVER_S = 1e9  # thirty years
 # How often a view of a waiting run is built again because the run has changed meanwhile.
 SAME_MOMENT_TRIES = 5
+# A view of a run shows the newest children; `engine.runs.list(parent=...)` has pages.
+CHILDREN_SHOWN_MAX = 200
 
 
 class Runs:
@@ -138,7 +140,7 @@ class Runs:
     async def _view(self, row: RunRow) -> RunView:
         plan = await load_plan(self._store, row.plan_hash)
         waits = tuple(await self._waits.list("pending", row.id))
-        view = await with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
+        view = await _with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
         # After its children: one that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
         return replace(view, unread=unread) if unread else view
@@ -245,6 +247,34 @@ class Runs:
     ) -> list[RunRow]:
         """Newest first; `before` is the last id of the previous page, `parent` the run that started them."""
         return await self._store.list_runs(workflow, status, before, limit, draft, parent=parent)
+
+
+async def _with_family(parts: Parts, waits: Waits, view: RunView, row: RunRow) -> RunView:
+    """The view of a run with the run above it and the runs below it."""
+    if row.parent_run_id is not None and row.parent_key is not None:
+        view = replace(view, parent=ParentView(row.parent_run_id, parse_wait(row.parent_key)[0]))
+    rows = await parts.store.list_children(row.id, CHILDREN_SHOWN_MAX)
+    if not rows:
+        return view
+    children = tuple(
+        ChildView(
+            run=child.id,
+            workflow=child.workflow,
+            version=child.version,
+            status=child.status,
+            key=parse_wait(child.parent_key)[0],
+            attempt=parse_wait(child.parent_key)[1],
+            created_at_ms=child.created_at_ms,
+            finished_at_ms=child.finished_at_ms,
+        )
+        for child in rows
+    )
+    view = replace(view, children=children)
+    if row.status in TERMINAL:
+        return view
+    asked = await waits.views(await parts.store.list_waits_below(row.id, CHILDREN_SHOWN_MAX))
+    active = await parts.store.count_active_below(row.id, parts.clock.now_ms())
+    return replace(view, child_waits=tuple(asked), children_active=active)
 
 
 def _node_number(plan: Plan, block: str) -> int:

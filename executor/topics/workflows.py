@@ -3,24 +3,30 @@
 from __future__ import annotations
 
 import hashlib
+from collections.abc import Mapping
 from typing import Any, Final
 
 import orjson
 
 from compiler.compile import Compiled
 from compiler.diagnostics import Diagnostic
+from compiler.imports import as_ours
 from compiler.plan import Plan
-from executor.errors import BadRequest, Conflict, NotFound
+from executor.errors import BadRequest, Conflict, CorruptJournal, NotFound
+from executor.journal.reader import load_plan
 from executor.runtime.compiler import plan_of
 from executor.runtime.find import find_version
 from executor.runtime.parts import Parts
-from executor.store.rows import DeletedWorkflow, Stored, VersionRow, WorkflowHead, WorkflowRow
-from executor.topics.removed_blocks import removed_blocks
+from executor.store.contract import Store
+from executor.store.rows import DeletedWorkflow, EventFilter, Stored, VersionRow, WorkflowHead, WorkflowRow
 from executor.triggers.declared import declared_by
 from executor.triggers.scheduler import Scheduler
 from executor.views import SavedWorkflow
 
 NAME_MAX: Final = 200
+# The newest open runs of each status. More would take longer to ask for than the warning is worth.
+RUNS_MAX: Final = 100
+LOOKS_MAX: Final = 1_000
 
 
 class Workflows:
@@ -110,7 +116,7 @@ class Workflows:
         """A version was made active: what there is to say about it."""
         self._scheduler.wake()
         row, replaced = stored.row, stored.replaced
-        warnings = await removed_blocks(self._store, row.name, document) if replaced is not None else []
+        warnings = await _removed_blocks(self._store, row.name, document) if replaced is not None else []
         found = (*compiled.diagnostics, *warnings)
         return SavedWorkflow(row.name, row.version, row.hash, stored.created, found, stored.activated, replaced)
 
@@ -134,3 +140,36 @@ class Workflows:
 
 def _not_found(name: str) -> NotFound:
     return NotFound(f"there is no workflow '{name}'", code="workflow_not_found")
+
+
+async def _removed_blocks(store: Store, workflow: str, document: Mapping[str, Any]) -> list[Diagnostic]:
+    """Warnings about blocks that the new version lacks and open runs hold, in the order of their ids. A run holds a
+    block when its journal has a record of it. It ends under its own version: it cannot move to one that lacks the
+    block, where a block under another id is another block."""
+    present = as_ours(document).document.get("blocks") or {}
+    holders: dict[str, int] = {}
+    looks = 0
+    for status in ("running", "waiting"):
+        for run in await store.list_runs(workflow, status, limit=RUNS_MAX):
+            try:
+                plan = await load_plan(store, run.plan_hash)
+            except CorruptJournal:
+                continue  # the version is stored: damage to a run, which the doctor names, is no reason to deny it
+            gone = {node.block: node.id for node in plan.nodes if node.block not in present and node.sentinel != "end"}
+            for block, node in gone.items():
+                looks += 1
+                if looks > LOOKS_MAX:
+                    return _removed(holders, more=True)
+                if (await store.find_events(run.id, EventFilter(limit=1, node=node)))[0]:
+                    holders[block] = holders.get(block, 0) + 1
+    return _removed(holders)
+
+
+def _removed(holders: Mapping[str, int], more: bool = False) -> list[Diagnostic]:
+    found = []
+    for block, count in sorted(holders.items()):
+        runs = f"{count}{' or more' if more else ''} open run{'' if count == 1 and not more else 's'}"
+        message = f'Block "{block}" was removed, and {runs} used it. They keep their version.'
+        hint = "If it is the same block, restore its id and change only its name."
+        found.append(Diagnostic("block_dropped", "warning", "/blocks", message, hint))
+    return found

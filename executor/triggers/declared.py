@@ -11,7 +11,7 @@ from typing import Annotated, Any, Final, NamedTuple
 import orjson
 from msgspec import Meta
 
-from compiler.imports.ours import as_ours
+from compiler.imports import as_ours
 from compiler.plan import Node, Plan
 from compiler.references import escape
 from executor.errors import InputInvalid

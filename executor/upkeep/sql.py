@@ -22,7 +22,7 @@ import orjson
 from msgspec import Struct
 
 from compiler.catalog import BlockSpec, Catalog
-from compiler.imports.ours import as_ours
+from compiler.imports import as_ours
 from executor.errors import QueryRefused
 from executor.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.upkeep.invariants import open_read_only

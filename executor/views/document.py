@@ -6,7 +6,7 @@ from collections.abc import Collection
 
 import orjson
 
-from compiler.imports.ours import as_ours
+from compiler.imports import as_ours
 from executor.errors import NotFound
 from executor.store.contract import Store
 from executor.store.rows import RunRow

@@ -9,7 +9,7 @@ import pytest
 
 from executor.engine import Engine
 from executor.errors import CorruptJournal
-from executor.topics import removed_blocks
+from executor.topics import workflows
 from tests.support.documents import document
 from tests.support.runs import engine_on
 
@@ -50,7 +50,7 @@ async def test_what_no_open_run_has_reached_may_go(tmp_path: Path) -> None:
 
 
 async def test_looking_has_a_bound(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(removed_blocks, "LOOKS_MAX", 1)
+    monkeypatch.setattr(workflows, "LOOKS_MAX", 1)
     async with engine_on(tmp_path / "weft.db") as engine:
         await engine.workflows.save(flow("ask"))
         await waiting(engine, 2)
@@ -67,6 +67,6 @@ async def test_a_damaged_plan_does_not_keep_a_version_from_being_stored(
     async with engine_on(tmp_path / "weft.db") as engine:
         await engine.workflows.save(flow("ask"))
         await waiting(engine, 1)
-        monkeypatch.setattr(removed_blocks, "load_plan", damaged)
+        monkeypatch.setattr(workflows, "load_plan", damaged)
         saved = await engine.workflows.save(flow("ask2"))
         assert (saved.version, saved.diagnostics) == (2, ())
