@@ -13,7 +13,7 @@ _HIDDEN = r"\1***"
 
 
 class Formatter(logging.Formatter):
-    """Tracebacks included: an exception of a library may quote what it was given."""
+    """Tracebacks included: an exception of a library may quote its arguments."""
 
     def __init__(self, secrets: list[str]) -> None:
         super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")

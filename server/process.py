@@ -46,7 +46,7 @@ Show = Callable[[str], object]
 EXIT_USAGE = 2
 NO_DATABASE_HINT = "Set a file in a writable folder with --db or WEFT_DB. To restore a backup, use `weft restore`."
 GRACE_S = 5  # for requests under way when the server stops; the time in which the engine drains counts
-LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal wakes nobody then
+LOOK_FOR_STOP_S = 0.2  # while the engine is built: a signal interrupts no wait then
 POOL_THREADS = 32  # for compiling large documents, checks, names of other servers
 KEEP_ALIVE_S = 15
 TICKS_PER_S = 10  # of uvicorn's main loop
@@ -54,7 +54,7 @@ BACKLOG = 2048
 
 
 def serve(settings: Settings | None = None, show: Show | None = None) -> int:
-    """Run until SIGTERM or SIGINT. Once requests are taken it prints the URL, and a link that signs in when the token
+    """Run until SIGTERM or SIGINT. Once it accepts requests it prints the URL, and a link that signs in when the token
     is one that was made here; `show` is called with the link, or the URL where none is needed. Without `settings` those
     of the environment count. Returns the exit code: 0 stopped, 1 the database cannot be used, 2 refused.
     """
@@ -74,23 +74,23 @@ def serve(settings: Settings | None = None, show: Show | None = None) -> int:
         return EXIT_USAGE
     log_to_stderr(settings.log_level, settings.unloggable)
     # uvicorn listens to signals only while it serves.
-    told_to_stop = StopSignals()
+    stop_signals = StopSignals()
     for name in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(name, told_to_stop)
+        signal.signal(name, stop_signals)
     with listener, asyncio.Runner(loop_factory=_loop_factory()) as runner:
-        return runner.run(_serve(settings, listener, told_to_stop, show))
+        return runner.run(_serve(settings, listener, stop_signals, show))
 
 
 class Server(uvicorn.Server):
     """Says when it is ready. When it stops, event streams end first (they never would by themselves), then the runs.
-    `told_to_stop`: whether signals came while the engine was built; then it stops as soon as it has started."""
+    `stop_signals`: whether signals came while the engine was built; then it stops as soon as it has started."""
 
     def __init__(
         self,
         config: uvicorn.Config,
         app: Starlette,
         settings: Settings,
-        told_to_stop: StopSignals,
+        stop_signals: StopSignals,
         descriptors: int | None = None,
         show: Show | None = None,
     ) -> None:
@@ -98,7 +98,7 @@ class Server(uvicorn.Server):
         self.server_state: Connections = Connections(settings.limits, descriptors)
         self._descriptors = Descriptors(descriptors)
         self._watchdog = Watchdog()
-        self._told_to_stop = told_to_stop
+        self._stop_signals = stop_signals
         self._streams: Streams = app.state.streams
         self._engine: Engine = app.state.engine
         self._auth: Auth = app.state.auth
@@ -107,7 +107,7 @@ class Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
-        if self._told_to_stop:
+        if self._stop_signals:
             self.should_exit = True
             return
         # What was imported stays: looking through it again and again costs a busy server a quarter of its time.
@@ -143,7 +143,7 @@ class Server(uvicorn.Server):
 
     def handle_exit(self, sig: int, frame: FrameType | None) -> None:
         """Not uvicorn's own: that waits for ever after a second SIGTERM, and raises each signal again at the end."""
-        self._told_to_stop(sig, frame)
+        self._stop_signals(sig, frame)
         self.should_exit = True
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
@@ -159,7 +159,7 @@ class Server(uvicorn.Server):
 
 
 async def _serve(
-    settings: Settings, listener: socket.socket, told_to_stop: StopSignals, show: Show | None = None
+    settings: Settings, listener: socket.socket, stop_signals: StopSignals, show: Show | None = None
 ) -> int:
     descriptors = raise_limit()
     # asyncio's own pool has six threads on two cores, and functions of users may take some for long.
@@ -170,7 +170,7 @@ async def _serve(
         logging.getLogger("weft").warning(warning)
     building = asyncio.create_task(build_engine(settings), name="start")
     while not (await asyncio.wait([building], timeout=LOOK_FOR_STOP_S))[0]:
-        if told_to_stop:  # while another process holds the lock it would try for long
+        if stop_signals:  # while another process holds the lock it would try for long
             building.cancel()
             await asyncio.wait([building])
     try:
@@ -199,7 +199,7 @@ async def _serve(
             timeout_keep_alive=KEEP_ALIVE_S,
             timeout_graceful_shutdown=GRACE_S,
         )
-        await Server(config, app, settings, told_to_stop, descriptors, show).serve(sockets=[listener])
+        await Server(config, app, settings, stop_signals, descriptors, show).serve(sockets=[listener])
     finally:
         try:
             await asyncio.wait_for(engine.close(), settings.limits.drain_s)
@@ -245,7 +245,7 @@ def _bind(settings: Settings) -> socket.socket:
         listener.setsockopt(socket.IPPROTO_TCP, socket.TCP_USER_TIMEOUT, unread_ms)
     try:
         listener.bind((settings.host.strip("[]"), settings.port))
-        # From here callers queue instead of being refused: runs that go on at once may call this very server.
+        # From here callers queue instead of being refused: runs that continue at once may call this very server.
         listener.listen(BACKLOG)
     except OSError as error:
         listener.close()

@@ -1,4 +1,4 @@
-"""What the server is told from outside: one struct, read once from the environment. `SettingsError` names the variable.
+"""The settings of the server: one struct, read once from the environment. `SettingsError` names the variable.
 
 WEFT_HOST, WEFT_PORT     where to listen; port 0 takes a free one
 WEFT_DB                  path of the SQLite file; its folder is created. Or WEFT_DATA: that folder, for weft.db in it

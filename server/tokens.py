@@ -54,9 +54,9 @@ def is_token(text: str) -> bool:
 def find(environ: Mapping[str, str], url: str) -> str | None:
     """What a command sends to the server at `url`: WEFT_TOKEN, else the token of the file, but that one to a server of
     this machine alone. None: there is none. Raises SettingsError."""
-    given = environ.get("WEFT_TOKEN")
-    if given:
-        return None if given == OFF else given
+    token = environ.get("WEFT_TOKEN")
+    if token:
+        return None if token == OFF else token
     if not is_loopback(urlsplit(url).hostname or ""):
         return None
     path = token_path(database_path(environ))

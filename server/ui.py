@@ -1,7 +1,7 @@
 """The interface in the browser, as web/ builds it into server/_web: one page for every address of it, and its files.
 
-File names carry a hash of their content, so files may be kept for ever and the page never. It works under the strictest
-policy: nothing but this server's own scripts, styles, fonts and connections.
+File names carry a hash of their content, so browsers may cache files for ever and the page never. It works under the
+strictest policy: nothing but this server's own scripts, styles, fonts and connections.
 """
 
 from __future__ import annotations
@@ -55,7 +55,7 @@ def _asset(folder: Path, pattern: str) -> str | None:
 
 
 def files(folder: Path) -> list[BaseRoute]:
-    """Scripts, styles and fonts, and the licences of what is in them. Public: they hold nothing of anybody's."""
+    """Scripts, styles and fonts, and the licences of what is in them. Public: they hold no data."""
 
     async def licenses(request: object) -> Response:
         return FileResponse(folder / LICENSES, media_type="text/plain; charset=utf-8")

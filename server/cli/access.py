@@ -19,19 +19,19 @@ def token() -> int:
     from server.tokens import OFF, read, token_path
     from server.variables import SettingsError, check_names, database_path
 
-    given = os.environ.get("WEFT_TOKEN")
-    if given == OFF:
+    configured = os.environ.get("WEFT_TOKEN")
+    if configured == OFF:
         raise Refused("WEFT_TOKEN is off: the server requires no token.", "Unset it to have a token.")
     try:
         check_names(os.environ)
         path = token_path(database_path(os.environ))
-        if not given and not path.is_file():
+        if not configured and not path.is_file():
             raise Refused(
                 f"There is no token file {path}.",
                 "`weft serve` creates it at its first start. Run this in the same folder and with the same WEFT_DB or "
                 "WEFT_DATA, or set WEFT_TOKEN.",
             )
-        click.echo(given or read(path))
+        click.echo(configured or read(path))
     except SettingsError as error:
         raise Refused(f"{error}") from None
     return OK

@@ -63,8 +63,8 @@ async def print_events(client: WeftClient, run: str, after: int, *, live: bool, 
 
 async def standing(client: WeftClient, run: str, shown: int) -> dict[str, Any] | None:
     """The run, when nothing but a person or a signal moves it on: no timer is set, no retry is due, no child works,
-    and nothing that it was given is still to be taken. None also when there are events behind `shown`, and when the
-    server does not answer for the moment: how long that may be is for `client.follow` to say."""
+    and no answer or signal is still to be processed. None also when there are events after `shown`, and when the
+    server does not answer now: `client.follow` decides how long that may last."""
     view = await _look(client, run)
     if view is None:
         return None
@@ -77,7 +77,7 @@ async def standing(client: WeftClient, run: str, shown: int) -> dict[str, Any] |
 
 
 async def _look(client: WeftClient, run: str) -> dict[str, Any] | None:
-    """None: the server does not answer for the moment."""
+    """None: the server does not answer now."""
     try:
         return await client.run(run)
     except ServerUnreachable:
@@ -133,7 +133,7 @@ async def _watch(client: WeftClient, run: str, show: Any) -> dict[str, Any]:
     """Call `show` with each event until the run has ended or stands still. Returns the run as it was then."""
     async with aclosing(client.follow(run)) as events:
         coming = asyncio.ensure_future(anext(events, None))
-        look_s: float | None = None  # of a parked run; what it was given may lead to no event
+        look_s: float | None = None  # of a parked run; an answer may lead to no event
         has_children = False
         shown = 0
         try:
@@ -190,8 +190,8 @@ def _report(run: dict[str, Any]) -> str:
     """Say how it stands, print the output of a finished run, name what a waiting one waits for."""
     status = str(run["status"])
     error = run.get("error")
-    told = f": {plain(str(error.get('message')))}" if status == "failed" and isinstance(error, dict) else ""
-    click.echo(f"{styled_status(status)}{told}", err=True)
+    reason = f": {plain(str(error.get('message')))}" if status == "failed" and isinstance(error, dict) else ""
+    click.echo(f"{styled_status(status)}{reason}", err=True)
     if status == "succeeded":
         if failed := run.get("failed_nodes"):
             more = f" and {len(failed) - FAILED_SHOWN} more" if len(failed) > FAILED_SHOWN else ""

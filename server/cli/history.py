@@ -30,10 +30,10 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
         about = {} if node and not seq else await client.run(run_id)
         found = await client.why(run_id, node, seq)
         one = node and not seq and len(found) == 1
-        kept = (await client.node(run_id, found[0]["key"], preview=200))["checkpoint"] if one else None
-        return about, found, kept
+        checkpoint = (await client.node(run_id, found[0]["key"], preview=200))["checkpoint"] if one else None
+        return about, found, checkpoint
 
-    about, found, kept = call(url, ask)
+    about, found, checkpoint = call(url, ask)
     if seq is not None:
         _note_past_the_end(seq, about["seq"])
         about = {}
@@ -46,10 +46,10 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
         click.echo(f"{item['key']}  {styled_status(item['state'])}")
         for reason in item["reasons"]:
             click.echo(f"  {plain(with_clock(reason))}")
-    if kept is not None:
-        cut = kept["value_truncated"]
-        value = kept["value_preview"] if cut else json.dumps(kept["value"], ensure_ascii=False)
-        said = with_clock(f"attempt {kept['attempt']} saved a checkpoint at {kept['at_ms']} ms: ")
+    if checkpoint is not None:
+        cut = checkpoint["value_truncated"]
+        value = checkpoint["value_preview"] if cut else json.dumps(checkpoint["value"], ensure_ascii=False)
+        said = with_clock(f"attempt {checkpoint['attempt']} saved a checkpoint at {checkpoint['at_ms']} ms: ")
         click.echo(f"  {said}{plain(value)}")
     return OK
 

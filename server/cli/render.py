@@ -84,8 +84,8 @@ def _detail(event: Event) -> str:
             return _error(data)
         case "node.succeeded":
             route = data.get("route", "out")
-            told = "" if route == "out" else f"-> {route or 'none'}"
-            return " ".join(part for part in (told, short(data["output"]) if "output" in data else "") if part)
+            arrow = "" if route == "out" else f"-> {route or 'none'}"
+            return " ".join(part for part in (arrow, short(data["output"]) if "output" in data else "") if part)
         case "node.skipped":
             because = f" because of {data['because']}" if data.get("because") else ""
             return f"{data.get('reason', '')}{because}"
@@ -122,9 +122,9 @@ def inbox_lines(waits: Sequence[Json]) -> list[str]:
         lines.append(_columns((*row[:4], click.style(row[4], bold=True)), widths))
         lines.append(f"    {wait.get('link') or _how_to_signal(wait)}")
         lines += [
-            click.style(f"    {told['channel']} to {plain(told['to'])}: {plain(told['error'])}", fg="red")
-            for told in wait.get("notifications") or ()
-            if told["status"] == "failed"
+            click.style(f"    {sent['channel']} to {plain(sent['to'])}: {plain(sent['error'])}", fg="red")
+            for sent in wait.get("notifications") or ()
+            if sent["status"] == "failed"
         ]
     return lines
 

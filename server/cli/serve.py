@@ -37,9 +37,9 @@ def serve(host: str | None, port: int | None, db: str | None, open_browser: bool
     from server.process import serve as run_server
     from server.settings import load_settings
 
-    given = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
+    options = {"WEFT_HOST": host, "WEFT_PORT": port, "WEFT_DB": db, "WEFT_DATA": None if db is None else ""}
     try:
-        settings = load_settings({**os.environ, **{name: str(v) for name, v in given.items() if v is not None}})
+        settings = load_settings({**os.environ, **{name: str(v) for name, v in options.items() if v is not None}})
     except SettingsError as error:
         click.echo(f"Error: {error}", err=True)
         return EXIT_USAGE
@@ -47,8 +47,8 @@ def serve(host: str | None, port: int | None, db: str | None, open_browser: bool
 
 
 def _show_in_browser(url: str) -> None:
-    """Beside the server. The browser is given a file, for its owner alone, that leads to `url`: what is in its command
-    line can be read by all users of the machine."""
+    """Beside the server. The browser opens a file, readable by its owner alone, that redirects to `url`: all users of
+    the machine can read its command line."""
     Thread(target=_open_file_to, args=(url,), daemon=True).start()
 
 

@@ -51,8 +51,8 @@ def add(
     """Run the workflow NAME on a schedule. An existing id is changed."""
     spec = {"workflow": workflow, "cron": expression, "tz": tz, "input": read_input(input_text)}
     spec |= {"trigger": trigger, "overlap": overlap, "catch_up": catch_up}
-    given = {name: value for name, value in spec.items() if value is not None}
-    made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), given))
+    changes = {name: value for name, value in spec.items() if value is not None}
+    made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), changes))
     _show(made, as_json, _schedule_lines(made))
     return OK
 

@@ -162,10 +162,10 @@ def restore(file: Path, db: Path | None, force: bool) -> int:
     path = database_file(db)
     if path.exists() and path.samefile(file):
         raise Refused(f"{file} is the database itself.")
-    found, kept = _on_file(lambda: copies.restore(file, path, replace=force))
+    found, previous = _on_file(lambda: copies.restore(file, path, replace=force))
     click.echo(f"{path}: {counted(found.runs, 'run')}, {found.open_runs} of them open.")
-    if kept is not None:
-        click.echo(f"The previous database is {kept}.", err=True)
+    if previous is not None:
+        click.echo(f"The previous database is {previous}.", err=True)
     key = path.with_suffix(".key")
     if not key.exists() and not os.environ.get("WEFT_SECRET_KEY"):
         click.echo(
@@ -183,8 +183,8 @@ def _secrets(database: Path) -> list[str]:
 
     try:
         settings = load_settings()
-        kept = token_path(str(database))
-        own = [read(kept)] if os.access(kept, os.R_OK) else []
+        file = token_path(str(database))
+        own = [read(file)] if os.access(file, os.R_OK) else []
     except SettingsError as error:
         click.echo(f"Not searching for secrets: {error}", err=True)
         return []

@@ -184,7 +184,7 @@ class WeftClient:
         return _items(await self._send("GET", f"/api/runs/{_part(run)}/why", params=params), "why")
 
     async def node(self, run: str, key: str, *, preview: int | None = None) -> dict[str, Any]:
-        """What a node was given and put out at its last attempt, and its `checkpoint`; values over `preview` bytes are
+        """The input and output of a node at its last attempt, and its `checkpoint`; values over `preview` bytes are
         cut."""
         params = _present(preview=preview)
         return await self._send("GET", f"/api/runs/{_part(run)}/nodes/{_part(key)}", params=params)
@@ -274,7 +274,7 @@ class WeftClient:
     async def signals(
         self, run: str, *, name: str | None = None, correlation: str | None = None
     ) -> list[dict[str, Any]]:
-        """In order of arrival, those that were taken too."""
+        """In order of arrival, including those that a wait received."""
         params = _present(name=name, correlation=correlation)
         return _items(await self._send("GET", f"/api/runs/{_part(run)}/signals", params=params), "signals")
 

@@ -38,7 +38,7 @@ class SseParser:
         self._size += len(chunk)
         if self._size > self._max:
             raise ValueError(f"an event is larger than {self._max} bytes")
-        # A carriage return at the end of the last chunk may have been half of CR LF: it was kept until now.
+        # A carriage return at the end of the last chunk may have been half of CR LF: it was held back until now.
         kept_cr = len(self._parts) > 1 and self._parts[-2].endswith(b"\r")
         if not kept_cr and b"\n" not in chunk and b"\r" not in chunk:
             return []

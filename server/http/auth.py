@@ -1,7 +1,7 @@
 """Who may use the API: holders of the server's token, as a bearer header or, in a browser, by a session.
 
 The check belongs to each route (server/http/table.py), never to a prefix of the path. A browser signs in with the
-token, or with a one-time code that a holder of the token was given as a link; then it holds a cookie with the random
+token, or with a one-time code from a sign-in link; then it holds a cookie with the random
 value of its session. Resume pages are public: their token in the link is the credential.
 """
 
@@ -76,7 +76,7 @@ class Auth:
         if self._token is None:
             return
         if code is not None:
-            if not self.codes.take(code):
+            if not self.codes.redeem(code):
                 raise Unauthorized(
                     "This sign-in link has already been used, or is more than 10 minutes old.",
                     hint="Use a new link from `weft link`, or paste the token from `weft token`.",
@@ -97,8 +97,8 @@ class Auth:
         return f"{self._base_url}/sign-in#{quote(self.codes.make())}"
 
     def _bears(self, request: Request) -> bool:
-        scheme, _, given = request.headers.get("authorization", "").partition(" ")
-        return scheme.lower() == "bearer" and self._token is not None and _same(given.strip(), self._token)
+        scheme, _, token = request.headers.get("authorization", "").partition(" ")
+        return scheme.lower() == "bearer" and self._token is not None and _same(token.strip(), self._token)
 
 
 class Codes:
@@ -115,12 +115,12 @@ class Codes:
         self._until_s[hash_of(code)] = self._now_s() + CODE_S
         return code
 
-    def take(self, code: str) -> bool:
+    def redeem(self, code: str) -> bool:
         """Whether it counts; it does so once."""
         return self._now_s() < self._until_s.pop(hash_of(code), 0.0)
 
 
-def _same(given: str, wanted: str) -> bool:
+def _same(sent: str, wanted: str) -> bool:
     """Constant time over both, whatever their lengths."""
-    given_hash = hashlib.sha256(given.encode("utf-8", "surrogatepass")).digest()
-    return hmac.compare_digest(given_hash, hashlib.sha256(wanted.encode()).digest())
+    sent_hash = hashlib.sha256(sent.encode("utf-8", "surrogatepass")).digest()
+    return hmac.compare_digest(sent_hash, hashlib.sha256(wanted.encode()).digest())

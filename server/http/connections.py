@@ -89,7 +89,7 @@ class Connections(ServerState):
         return False
 
     def abort_answered(self) -> None:
-        """Close those that have no request under way, even if their clients have not taken the answers."""
+        """Close those that have no request under way, even if their clients have not read the answers."""
         for connection in list(self.connections):
             if isinstance(connection, Connection) and not connection.is_busy:
                 connection.transport.abort()

@@ -1,7 +1,7 @@
 """How often links and tokens may be tried: guesses by address, answers by link, sign-ins by address and in all.
 
-A link that exists always works, whoever else comes from the same address: behind a proxy all people do, and one of them
-must not be able to lock out the others. What is counted by address are links that do not exist.
+A link that exists always works, whatever other requests come from its address: behind a proxy all people share one,
+and one of them must not be able to lock out the others. What is counted by address are links that do not exist.
 """
 
 from __future__ import annotations
@@ -30,7 +30,7 @@ class Buckets:
         self._now_s = now_s
         self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # key -> tries left, as of when
 
-    def take(self, key: str) -> float:
+    def spend(self, key: str) -> float:
         """0 when this try is fine, else the seconds until the next one is."""
         now_s = self._now_s()
         left, at_s = self._left.pop(key, (float(self._burst), now_s))
@@ -48,12 +48,12 @@ class LinkRates:
         self._answers = Buckets(ANSWERS, ANSWERS_PER_S, now_s)
 
     def missed(self, address: str) -> None:
-        """Who calls from `address` asked for a link that does not exist. Raises TooManyTries."""
-        refuse_after(self._misses.take(address), "Too many requests to unknown links.")
+        """A request from `address` for a link that does not exist. Raises TooManyTries."""
+        refuse_after(self._misses.spend(address), "Too many requests to unknown links.")
 
     def answering(self, token: str) -> None:
-        """Somebody posts to a link that exists. Raises TooManyTries."""
-        refuse_after(self._answers.take(token), "Too many answers to this link.")
+        """A post to a link that exists. Raises TooManyTries."""
+        refuse_after(self._answers.spend(token), "Too many answers to this link.")
 
 
 class LoginRates:
@@ -65,7 +65,7 @@ class LoginRates:
 
     def trying(self, address: str) -> None:
         """Raises TooManyTries."""
-        refuse_after(self._by_address.take(address) or self._in_all.take(""), "Too many sign-in attempts.")
+        refuse_after(self._by_address.spend(address) or self._in_all.spend(""), "Too many sign-in attempts.")
 
 
 def refuse_after(wait_s: float, message: str) -> None:

@@ -42,11 +42,11 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
 
 def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Response:
     """`answer` is {status, headers, body}; `headers` are added and win."""
-    given = _headers(answer.get("headers"))
+    own = _headers(answer.get("headers"))
     status = answer.get("status", 200)
     status = status if isinstance(status, int) and 200 <= status <= 599 else 200
     if not 300 <= status <= 399:
-        given.pop("location", None)
+        own.pop("location", None)
     body = answer.get("body")
     if isinstance(body, str):
         content, media = body.encode("utf-8", "replace"), "text/plain; charset=utf-8"
@@ -54,17 +54,17 @@ def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Res
         content, media = to_json(body), "application/json"
     if status in _BODYLESS:
         content = b""
-    media = given.pop("content-type", media)
+    media = own.pop("content-type", media)
     ours = {"Content-Security-Policy": "sandbox; default-src 'none'", "Cache-Control": "no-store"}
-    return Response(content, status, {**given, **ours, **headers}, media_type=media)
+    return Response(content, status, {**own, **ours, **headers}, media_type=media)
 
 
-def _headers(given: Any) -> dict[str, str]:
+def _headers(written: Any) -> dict[str, str]:
     """Those that are well-formed and may be set by a workflow, names in lower case."""
-    if not isinstance(given, Mapping):
+    if not isinstance(written, Mapping):
         return {}
     safe: dict[str, str] = {}
-    for name, value in given.items():
+    for name, value in written.items():
         text = value if isinstance(value, str) else str(value)
         low = str(name).lower()
         if _TOKEN.fullmatch(low) and _VALUE.fullmatch(text) and _is_allowed(low):

@@ -75,8 +75,8 @@ class Guard:
             return
         await _answered(self.app, scope, receive, _hardened(send))
 
-    def _check_host(self, given: list[str], scope: Scope) -> None:
-        if len(given) == 1 and self._is_ours(given[0].lower(), scope):
+    def _check_host(self, hosts: list[str], scope: Scope) -> None:
+        if len(hosts) == 1 and self._is_ours(hosts[0].lower(), scope):
             return
         raise Misdirected(hint="If clients use this name for the server, add it to WEFT_ALLOWED_HOSTS.")
 

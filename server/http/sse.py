@@ -138,7 +138,7 @@ class ChunkCache:
 
 
 class EventStream(EventSourceResponse):
-    """The response of one reader. Its place among the open streams is given back however it ends. `preview`: see
+    """The response of one reader. Its place among the open streams is free again however it ends. `preview`: see
     wire.encode_record."""
 
     def __init__(

@@ -1,6 +1,6 @@
 """Where other systems post what a `callback` block waits for. Public: the token in the address is the credential.
 
-The first POST that fits counts. Looking shows nothing: whoever has the address is a program that was given it.
+The first POST that fits counts. GET shows nothing: only a program that has the address needs it.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ async def receive(call: Call) -> Response:
         wait = await call.engine.callbacks.receive(token, body, headers)
     except AlreadyAnswered as error:
         late = too_late(error)
-        del late.extra["answer"]  # whoever was first did not mean it for the others
+        del late.extra["answer"]  # the first answer is not for those that come later
         raise late from None
     return json_response(CallbackTaken(True, wait.answered_at_ms or 0), 202)
 

@@ -1,4 +1,4 @@
-"""`/demo/echo`: an endpoint for examples to call, so that they need nobody else's server. It can be slow and can fail.
+"""`/demo/echo`: an endpoint for examples to call, so that they need no other server. It can be slow and can fail.
 It is there only while the server listens on loopback, as it asks for no credential (server/routes/__init__.py).
 
 `?fail=N` answers 503 to the first N calls with one key (`?key=`, else the Idempotency-Key header), then succeeds: that

@@ -1,4 +1,4 @@
-"""Drafts: what an editor saves while somebody works on it. A change names the revision it was made to (If-Match), so
+"""Drafts: what an editor saves while a person works on it. A change names the revision it was made to (If-Match), so
 two tabs cannot write over each other: the second gets a 409 with what is stored now."""
 
 from __future__ import annotations

@@ -1,6 +1,6 @@
 """Where other systems post what starts runs. Public: the webhook's own secret is the credential, never the server's.
 
-A request names a webhook and brings data. Which workflow runs is what somebody with the token stored.
+A request names a webhook and brings data. Which workflow runs is stored by a holder of the token.
 """
 
 from __future__ import annotations
@@ -26,7 +26,7 @@ from server.settings import Limits
 from server.wire.triggers import HookResult, HookStarted
 
 BODY_BYTES_MAX = 1024 * 1024
-# A sender that catches up sends a burst; a flood is told to come back later.
+# A sender that catches up sends a burst; a flood is refused with Retry-After.
 BURST, PER_S = 120, 20.0
 REFUSED_BURST, REFUSED_PER_S = 60, 1.0
 HINT = "Send a POST request to this URL."
@@ -43,11 +43,11 @@ class HookRates:
     def proved(self, webhook: str, auth: Auth, address: str) -> None:
         """Without `auth` nothing is proved, and each address has its own measure. Raises TooManyTries."""
         key = f"{webhook}\0{address}" if auth == "none" else webhook
-        refuse_after(self._proved.take(key), "Too many requests to this webhook.")
+        refuse_after(self._proved.spend(key), "Too many requests to this webhook.")
 
     def refused(self, address: str) -> None:
         """Raises TooManyTries."""
-        refuse_after(self._refused.take(address), "Too many requests from this address were refused.")
+        refuse_after(self._refused.spend(address), "Too many requests from this address were refused.")
 
 
 async def receive(call: Call) -> Response:

@@ -1,4 +1,4 @@
-"""One node of a run: what it was given and what it put out, at any attempt, at any moment."""
+"""One node of a run: its input and output, of any attempt, at any event."""
 
 from __future__ import annotations
 

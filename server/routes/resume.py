@@ -1,6 +1,6 @@
 """Resume links: GET shows what is asked and changes nothing (mail scanners open links), POST answers, once.
 
-Public: whoever holds the link may answer, its token is the credential. `/resume/{token}` speaks HTML, and JSON to those
+Public: the token in the link is the credential. `/resume/{token}` speaks HTML, and JSON to those
 who ask for it; `/api/resume/{token}` speaks JSON.
 """
 

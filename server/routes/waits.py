@@ -1,4 +1,4 @@
-"""Waits of all runs, for those who have the server's token: the inbox, one wait, a question taken back."""
+"""Waits of all runs, for holders of the server's token: the inbox, one wait, withdrawing a question."""
 
 from __future__ import annotations
 

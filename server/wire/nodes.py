@@ -65,11 +65,11 @@ class NodeQuery(Struct, frozen=True):
 
 def node_shown(detail: NodeDetail, preview: int | None) -> NodeShown:
     """Values over `preview` bytes are cut: the value is null, and the beginning of its JSON beside it."""
-    kept, stored = detail.checkpoint, None
-    if kept is not None:
-        value, size, truncated, begins = _cut(kept.value, preview)
+    stored, checkpoint = detail.checkpoint, None
+    if stored is not None:
+        value, size, truncated, begins = _cut(stored.value, preview)
         assert size is not None
-        stored = CheckpointShown(kept.attempt, kept.at_ms, value, size, truncated, begins)
+        checkpoint = CheckpointShown(stored.attempt, stored.at_ms, value, size, truncated, begins)
     input, input_size, input_truncated, input_begins = _cut(detail.input, preview)
     output, output_size, output_truncated, output_begins = _cut(detail.output, preview)
     return NodeShown(
@@ -92,7 +92,7 @@ def node_shown(detail: NodeDetail, preview: int | None) -> NodeShown:
         reason=detail.reason,
         because=detail.because,
         reused=detail.reused,
-        checkpoint=stored,
+        checkpoint=checkpoint,
         input_size=input_size,
         input_truncated=input_truncated,
         output_size=output_size,

@@ -62,15 +62,15 @@ def test_a_code_counts_once_and_for_ten_minutes() -> None:
     now_s = 0.0
     codes = Codes(lambda: now_s)
     first, second, third = codes.make(), codes.make(), codes.make()
-    assert codes.take(first) and not codes.take(first)
+    assert codes.redeem(first) and not codes.redeem(first)
     now_s = CODE_S - 1.0
-    assert codes.take(second)
+    assert codes.redeem(second)
     now_s = float(CODE_S)
-    assert not codes.take(third)
-    assert not codes.take("") and not codes.take("guess")
+    assert not codes.redeem(third)
+    assert not codes.redeem("") and not codes.redeem("guess")
 
 
 def test_the_codes_that_are_kept_are_bounded() -> None:
     codes = Codes(lambda: 0.0)
     made = [codes.make() for _ in range(CODES_MAX + 1)]
-    assert not codes.take(made[0]) and codes.take(made[1]) and codes.take(made[-1])
+    assert not codes.redeem(made[0]) and codes.redeem(made[1]) and codes.redeem(made[-1])

@@ -202,11 +202,11 @@ async def test_one_link_can_be_answered_so_often(
 def test_tries_come_back_with_time() -> None:
     now = 0.0
     buckets = Buckets(2, 0.5, lambda: now)
-    assert [buckets.take("a"), buckets.take("a"), buckets.take("b")] == [0, 0, 0]
-    assert buckets.take("a") == 2.0
+    assert [buckets.spend("a"), buckets.spend("a"), buckets.spend("b")] == [0, 0, 0]
+    assert buckets.spend("a") == 2.0
     now = 1.0
-    assert buckets.take("a") == 1.0
+    assert buckets.spend("a") == 1.0
     now = 2.0
-    assert buckets.take("a") == 0 and buckets.take("a") == 2.0
+    assert buckets.spend("a") == 0 and buckets.spend("a") == 2.0
     now = 1_000.0
-    assert [buckets.take("a") for _ in range(3)] == [0, 0, 2.0]
+    assert [buckets.spend("a") for _ in range(3)] == [0, 0, 2.0]
