@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 
-from executor.errors import NotFound
+from executor.runtime.find import find_run
 from executor.runtime.hub import Hub
 from executor.runtime.lookout import Lookout
 from executor.runtime.pages import Pages
@@ -45,9 +45,7 @@ class Cursor:
             self._ended = records[-1].type == "run.finished"
             return records
         if self._idle:  # the row tells that the run had ended before `after`, or was deleted
-            row = await self._store.get_run(self._run)
-            if row is None:
-                raise NotFound(f"there is no run '{self._run}'", code="run_not_found")
+            row = await find_run(self._store, self._run)
             if row.status in TERMINAL and self._after >= row.seq:
                 return None
         self._idle = True

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from starlette.responses import Response
 
-from executor.errors import BadRequest, NotFound
+from executor.errors import BadRequest
 from executor.store.rows import TERMINAL, EventFilter, RunRow
 from server.http.call import Call
 from server.http.errors import CrossSite
@@ -20,7 +20,7 @@ async def events(call: Call) -> Response:
     query = call.query(EventsQuery)
     after = _last_event_id(call)
     after = query.after if after is None else after
-    row = await stored_run(call, call.path("id"))
+    row = await call.engine.runs.row(call.path("id"))
     if call.accepts("application/json") and not call.accepts("text/event-stream"):
         return await _history(call, row.id, after, query)
     if "last-event-id" in call.request.headers and row.status in TERMINAL and after >= row.seq:
@@ -37,14 +37,6 @@ def open_stream(
     return EventStream(
         call.engine, call.streams, row, after, call.settings.limits, headers or {}, preview, session=call.session
     )
-
-
-async def stored_run(call: Call, run: str) -> RunRow:
-    """The row alone, without folding the journal. Raises NotFound."""
-    row = await call.engine.store.get_run(run)
-    if row is None:
-        raise NotFound(f"There is no run {run!r}.", code="run_not_found")
-    return row
 
 
 async def _history(call: Call, run: str, after: int, query: EventsQuery) -> Response:

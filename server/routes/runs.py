@@ -16,7 +16,7 @@ from server.http.call import Call
 from server.http.errors import TooManyStreams
 from server.http.response import block_response, json_response
 from server.http.table import Link, Param, RouteSpec
-from server.routes.events import open_stream, stored_run
+from server.routes.events import open_stream
 from server.wire.drafts import DraftRunAccepted
 from server.wire.runs import (
     Cancelled,
@@ -116,7 +116,7 @@ async def cancel(call: Call) -> Response:
     body = await read_as(call.request, call.limits, CancelRequest)
     run = call.path("id")
     posted = await call.engine.cancel(run, body.reason)
-    status = (await stored_run(call, run)).status
+    status = (await call.engine.runs.row(run)).status
     if not posted or status in ("succeeded", "failed"):  # it was failing already
         raise Conflict(f"The run has already ended: {status}.", code="run_ended", run=run, run_status=status)
     ended = status == "cancelled"
@@ -162,7 +162,7 @@ async def started(
     if draft is not None:
         headers["Weft-Draft-Rev"] = str(draft[1])
     if call.accepts("text/event-stream"):
-        row = await stored_run(call, submitted.run)
+        row = await call.engine.runs.row(submitted.run)
         try:
             return open_stream(call, row, 0, query.preview, headers)
         except TooManyStreams:
