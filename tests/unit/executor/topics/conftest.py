@@ -1,0 +1,55 @@
+"""Topics stand on Parts alone: there is no engine and no worker here, so runs stay queued until a test writes more."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Iterator
+
+import pytest
+
+from executor.blocks.registry import Registry
+from executor.http.client import GuardedClient
+from executor.runtime.links import Links
+from executor.runtime.parts import Parts
+from executor.sandbox.sandbox import Sandbox
+from executor.services import Services
+from executor.topics.events import Events
+from executor.topics.runs import Runs
+from executor.topics.waits import Waits
+from tests.support.clock import ManualClock
+from tests.support.model_store.store import ModelStore
+
+
+@pytest.fixture(scope="module")
+def sandbox() -> Iterator[Sandbox]:
+    sandbox = Sandbox(threads=1)
+    yield sandbox
+    sandbox.close()
+
+
+@pytest.fixture
+async def parts(sandbox: Sandbox) -> AsyncIterator[Parts]:
+    store = ModelStore()
+    await store.open()
+    parts = Parts.make(
+        store,
+        registry=Registry.load(sandbox=sandbox),
+        services=Services(sandbox=sandbox, http=GuardedClient()),
+        clock=ManualClock(),
+        links=Links(b"0" * 32, "http://127.0.0.1"),
+    )
+    yield parts
+    parts.timers.close()
+    await parts.services.http.close()
+    await store.close()
+
+
+@pytest.fixture
+async def events(parts: Parts) -> AsyncIterator[Events]:
+    events = Events(parts)
+    yield events
+    await events.stop()
+
+
+@pytest.fixture
+def runs(parts: Parts, events: Events) -> Runs:
+    return Runs(parts, Waits(parts), events)

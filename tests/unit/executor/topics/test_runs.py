@@ -1,0 +1,65 @@
+from __future__ import annotations
+
+import pytest
+
+from compiler.diagnostics import CompileError
+from executor.errors import Conflict, NotFound
+from executor.runtime.parts import Parts
+from executor.topics.runs import Runs
+from tests.support.documents import chain
+
+WAIT = {"type": "wait", "params": {"seconds": 60}}
+
+
+async def test_a_submitted_run_is_stored_and_may_be_claimed(runs: Runs, parts: Parts) -> None:
+    submitted = await runs.submit(chain("a", a=WAIT), input={"n": 1})
+    assert (submitted.created, submitted.status, parts.owned.due.is_set()) == (True, "queued", True)
+    assert (await runs.row(submitted.run)).workflow == "chain"
+    assert [row.id for row in await runs.list()] == [submitted.run]
+    assert (await runs.count())["queued"] == 1
+    assert await runs.last_inputs() == [{"n": 1}]
+
+
+async def test_an_idempotency_key_starts_one_run(runs: Runs) -> None:
+    first = await runs.submit(chain("a", a=WAIT), idempotency_key="k")
+    second = await runs.submit(chain("a", a=WAIT), idempotency_key="k")
+    assert (second.run, second.created) == (first.run, False)
+    with pytest.raises(Conflict) as refused:
+        await runs.submit(chain("b", b=WAIT), idempotency_key="k")
+    assert refused.value.code == "idempotency_key_reused"
+
+
+async def test_what_cannot_start(runs: Runs) -> None:
+    with pytest.raises(CompileError):
+        await runs.submit({"format": "weft/1", "blocks": {"a": {"type": "unknown"}}})
+    with pytest.raises(NotFound, match="there is no workflow 'missing'"):
+        await runs.submit("missing")
+    with pytest.raises(NotFound, match="no block 'z'"):
+        await runs.submit(chain("a", a=WAIT), stop_after="z")
+    assert await runs.list() == []
+
+
+async def test_a_cancel_is_written_for_the_owner(runs: Runs, parts: Parts) -> None:
+    run = (await runs.submit(chain("a", a=WAIT))).run
+    parts.owned.due.clear()
+    assert await runs.cancel(run, "enough")
+    assert parts.owned.due.is_set()
+    assert len(await parts.store.read_inbox(run)) == 1
+    with pytest.raises(NotFound):
+        await runs.cancel("missing")
+
+
+async def test_waiting_for_a_run_that_no_worker_claims_ends_in_time(runs: Runs) -> None:
+    run = (await runs.submit(chain("a", a=WAIT))).run
+    assert (await runs.wait_finished(run, 0.01)).status == "queued"
+    assert (await runs.run(chain("a", a=WAIT), timeout_s=0.01)).status == "queued"
+
+
+async def test_what_a_run_is_made_of(runs: Runs) -> None:
+    run = (await runs.submit(chain("a", a=WAIT))).run
+    assert (await runs.plan(run)).node_index("a") is not None
+    assert (await runs.document(run)).document["name"] == "chain"
+    assert "a" in {node.id for node in (await runs.graph(run)).nodes}
+    for ask in (runs.view, runs.row, runs.plan, runs.document, runs.graph):
+        with pytest.raises(NotFound):
+            await ask("missing")
