@@ -22,6 +22,7 @@ from executor.blocks.email import compose, post
 from executor.errors import BlockError, NotFound, StoreError
 from executor.notifications.messages import mail_body, mail_subject, request_body, webhook_body
 from executor.runtime.parts import Parts
+from executor.runtime.task import BackgroundTask
 from executor.store.rows import NotificationRow
 from executor.topics.waits import Waits
 from executor.values.redact import Redactor
@@ -54,55 +55,41 @@ class Notifications:
         self._clock = parts.clock
         self._wake = parts.hub.messages
         self._sending: set[asyncio.Task[None]] = set()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask(
+            "notifications", self._send_due, failed="the outbox cannot be read", log=log, wake=self._wake
+        )
 
     def start(self) -> None:
         self._clock.on_jump(self._wake.set)
-        self._task = asyncio.create_task(self._send_for_ever(), name="notifications")
+        self._task.start()
 
     async def stop(self) -> None:
         """Sends under way are cancelled; they are tried again when their leases are over."""
-        tasks = [*([self._task] if self._task else []), *self._sending]
-        self._task = None
-        for task in tasks:
-            task.cancel()
-        await asyncio.gather(*tasks, return_exceptions=True)
+        await self._task.stop()
+        for sending in self._sending:
+            sending.cancel()
+        await asyncio.gather(*self._sending, return_exceptions=True)
 
     # --- the loop ---
 
-    async def _send_for_ever(self) -> None:
-        while True:
-            self._wake.clear()
-            try:
-                room = SENDING_MAX - len(self._sending)
-                rows = await self._store.claim_notifications(self._clock.now_ms(), LEASE_MS, room) if room else []
-                due_ms = await self._store.next_notification_ms() if room and not rows else None
-            except StoreError as error:
-                log.error("the outbox cannot be read: %s", error)
-                rows, due_ms = [], None
-            except Exception:  # a bug of ours; without this task no message would be sent any more
-                log.exception("the outbox cannot be read; trying again")
-                rows, due_ms = [], None
-            for row in rows:
-                task = asyncio.create_task(self._try(row), name=f"message {row.run_id}:{row.wait_id}:{row.n}")
-                self._sending.add(task)
-                task.add_done_callback(self._done)
-            if not rows:
-                idle_s = IDLE_MAX_S
-                if due_ms is not None:
-                    idle_s = min(idle_s, max(0.0, (due_ms - self._clock.now_ms()) / 1000) + 0.001)
-                await self._sleep(idle_s)
+    async def _send_due(self) -> float:
+        """Start to send what is due. Returns the seconds until more may be."""
+        room = SENDING_MAX - len(self._sending)
+        rows = await self._store.claim_notifications(self._clock.now_ms(), LEASE_MS, room) if room else []
+        for row in rows:
+            task = asyncio.create_task(self._try(row), name=f"message {row.run_id}:{row.wait_id}:{row.n}")
+            self._sending.add(task)
+            task.add_done_callback(self._done)
+        if rows:
+            return 0
+        due_ms = await self._store.next_notification_ms() if room else None
+        if due_ms is None:
+            return IDLE_MAX_S
+        return min(IDLE_MAX_S, max(0.0, (due_ms - self._clock.now_ms()) / 1000) + 0.001)
 
     def _done(self, task: asyncio.Task[None]) -> None:
         self._sending.discard(task)
         self._wake.set()
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
 
     # --- one message ---
 

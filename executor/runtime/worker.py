@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 import secrets
 
 from msgspec.structs import replace
@@ -17,12 +16,12 @@ from msgspec.structs import replace
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
-from executor.repeated import Repeated
 from executor.runtime.admission import Admission
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.loop import RunLoop
 from executor.runtime.parts import Parts
 from executor.runtime.recover import recover
+from executor.runtime.task import BackgroundTask
 from executor.store.rows import RunRow
 
 log = logging.getLogger("weft.worker")
@@ -37,11 +36,10 @@ CLAIM_BATCH = 64
 # Claims without a single append in between: the run takes its worker down each time.
 STALLS_MAX = 20
 OWNERS_KEPT = 100
-RETRY_AFTER_ERROR_S = 1.0
 # The wall clock went back by more than this: it was set, not slewed.
 CLOCK_STEP_MS = 1_000
 # It may also go forward and back between two looks, or while another process writes: then only what is written tells.
-MEND_EVERY_S = 60.0
+REPAIR_EVERY_S = 60.0
 LEASE_MAX_MS = 3_600_000  # no lease is longer, so one that ends later was written by another time
 # Of a worker that starts: often after one that was killed, and maybe on a machine that has lost its time meanwhile. Its
 # own lease is a better measure then. At least this long, so that who lives and has other settings keeps its runs.
@@ -61,38 +59,36 @@ class Worker:
         self._wake = parts.owned.due
         self._renewed_at_ms = 0
         self._last_ms = 0  # the clock when it was last looked at
-        self._mend_at_s = 0.0  # of the event loop's clock, which nobody sets
+        self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set
         self._stopping = False
-        self._failed = Repeated()
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
-        self._taken_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were taken over here
-        self._background: list[asyncio.Task[None]] = []
+        self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
+        self._claiming = BackgroundTask(
+            f"{self.name}:claim", self._claim, failed="claiming failed", log=log, wake=self._wake
+        )
+        self._renewing = BackgroundTask(f"{self.name}:renew", self._renew_all, failed="renewing leases failed", log=log)
 
     def start(self) -> None:
         parts = self._parts
         parts.clock.on_jump(self._wake.set)
         self._renewed_at_ms = parts.clock.now_ms()
-        self._background = [
-            asyncio.create_task(self._claim_for_ever(), name=f"{self.name}:claim"),
-            asyncio.create_task(self._renew_for_ever(), name=f"{self.name}:renew"),
-        ]
+        self._claiming.start()
+        self._renewing.start(after_s=self._renew_every_s)
 
     async def stop(self, grace_s: float = 8.0) -> None:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
         self._stopping = True
-        self._wake.set()
         self._admission.close()
         for loop in self._loops.values():
             loop.stop()
-        if self._background:
-            await asyncio.wait(self._background[:1], timeout=grace_s)  # a claim under way: its runs are let go as well
+        await self._claiming.end(within_s=grace_s)  # the runs of a claim under way are freed as well
         if self._tasks:
             await asyncio.wait(self._tasks.values(), timeout=grace_s)
         left = dict(self._loops)
         tasks = [task for task in self._tasks.values() if not task.done()]
-        for task in [*tasks, *self._background]:
+        for task in tasks:
             task.cancel()
-        await asyncio.gather(*tasks, *self._background, return_exceptions=True)
+        await asyncio.gather(*tasks, self._claiming.stop(), self._renewing.stop(), return_exceptions=True)
         freed = await asyncio.gather(*(loop.abandon() for loop in left.values()), return_exceptions=True)
         for run_id, failure in zip(left, freed, strict=True):
             if isinstance(failure, StoreError):
@@ -102,65 +98,45 @@ class Worker:
 
     # --- claiming ---
 
-    async def _claim_for_ever(self) -> None:
+    async def _claim(self) -> float:
+        """What can be claimed. Returns the seconds until there may be more."""
         store, clock = self._parts.store, self._parts.clock
         loop_time = asyncio.get_running_loop().time
-        while not self._stopping:
-            self._wake.clear()
-            try:
-                if clock.now_ms() < self._last_ms - CLOCK_STEP_MS or loop_time() >= self._mend_at_s:
-                    await self._repair_clock_skew()
-                    self._mend_at_s = loop_time() + MEND_EVERY_S
-                self._last_ms = clock.now_ms()
-                if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
-                    # This process slept. It keeps what nobody took, instead of claiming its own runs from itself.
-                    await self._renew()
-                self._admission.look()
-                room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
-                if self._admission.waiting > self._runs_max // 2:  # another process may have room
-                    room = 0
-                claimed_at_ms = clock.now_ms()
-                rows = await store.claim(self.name, claimed_at_ms, self._lease_ms, limit=room) if room > 0 else []
-                if rows:  # what was renewed while the claim was on its way did not have these
-                    self._renewed_at_ms = min(self._renewed_at_ms, claimed_at_ms)
-                for row in rows:
-                    self._begin(row)
-                if rows:
-                    continue
-                due_ms = await store.next_due() if room > 0 else None
-            except StoreError as error:
-                if count := self._failed.due(error.code):
-                    log.error("claiming failed %d times: %s", count, error)
-                await asyncio.sleep(RETRY_AFTER_ERROR_S)
-                continue
-            except Exception:  # a bug of ours; a server that claims nothing any more would look well and do nothing
-                log.exception("claiming failed; trying again")
-                await asyncio.sleep(RETRY_AFTER_ERROR_S)
-                continue
-            idle_s = IDLE_MAX_S
-            if due_ms is not None:
-                idle_s = min(idle_s, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
-            # jitter keeps several idle workers from looking at the same moment
-            await self._sleep(idle_s * random.uniform(1.0, 1.05))
+        if clock.now_ms() < self._last_ms - CLOCK_STEP_MS or loop_time() >= self._repair_at_s:
+            await self._repair_clock_skew()
+            self._repair_at_s = loop_time() + REPAIR_EVERY_S
+        self._last_ms = clock.now_ms()
+        if clock.now_ms() - self._renewed_at_ms >= self._lease_ms:
+            # This process slept. It keeps the runs that no other has claimed, instead of claiming them from itself.
+            await self._renew()
+        self._admission.look()
+        room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
+        if self._admission.waiting > self._runs_max // 2:  # another process may have room
+            room = 0
+        claimed_at_ms = clock.now_ms()
+        rows = await store.claim(self.name, claimed_at_ms, self._lease_ms, limit=room) if room > 0 else []
+        if rows:  # what was renewed while the claim was on its way did not have these
+            self._renewed_at_ms = min(self._renewed_at_ms, claimed_at_ms)
+        for row in rows:
+            self._begin(row)
+        if rows:
+            return 0
+        due_ms = await store.next_due() if room > 0 else None
+        if due_ms is None:
+            return IDLE_MAX_S
+        return min(IDLE_MAX_S, max(0.0, (due_ms - clock.now_ms()) / 1000) + 0.001)
 
     async def _repair_clock_skew(self) -> None:
         """At the start, when the clock was set back, and now and then: nothing may wait for a time that was only
         thought to come."""
         await self._renew()  # own leases are of the new time then
-        starts = not self._mend_at_s
+        starts = not self._repair_at_s
         longest_ms = max(2 * self._lease_ms, LEASE_MAX_AT_START_MS) if starts else LEASE_MAX_MS
         clock = self._parts.clock
         asked_ms = clock.now_ms()
         repair = await self._parts.store.repair_clock_skew(asked_ms, longest_ms)
         if asked_ms + repair.ahead_ms > clock.now_ms():  # else others wrote what is of a later time while this waited
             log.warning("the clock was set back: %d runs had leases or due times in the future", repair.runs)
-
-    async def _sleep(self, seconds: float) -> None:
-        try:
-            async with asyncio.timeout(seconds):
-                await self._wake.wait()
-        except TimeoutError:
-            pass
 
     def _begin(self, row: RunRow) -> None:
         stale = self._tasks.get(row.id)  # this process slept through its own lease and has now claimed the run again
@@ -181,7 +157,7 @@ class Worker:
                 await store.release(row.id, row.epoch, row.seq, self._parts.clock.now_ms(), "running")
                 return
             await self._parts.turns.turn()
-            loop, first = await recover(self._parts, self._taken_over(row))
+            loop, first = await recover(self._parts, self._lost_together(row))
             if row.stalls > STALLS_MAX:
                 message = f"{row.stalls} workers claimed this run and none made progress"
                 # What was under way is lost in any case; the run cannot end before that is said.
@@ -219,15 +195,15 @@ class Worker:
     def _held_bytes(self) -> int:
         return sum(loop.held_bytes for loop in self._loops.values())
 
-    def _taken_over(self, row: RunRow) -> RunRow:
+    def _lost_together(self, row: RunRow) -> RunRow:
         """With `lost_together` as all claims of this process together say."""
         owner = row.former_owner
         if owner is None:
             return row
-        before = self._taken_from.pop(owner, 0)
-        self._taken_from[owner] = before + 1
-        if len(self._taken_from) > OWNERS_KEPT:
-            del self._taken_from[next(iter(self._taken_from))]
+        before = self._claimed_from.pop(owner, 0)
+        self._claimed_from[owner] = before + 1
+        if len(self._claimed_from) > OWNERS_KEPT:
+            del self._claimed_from[next(iter(self._claimed_from))]
         return replace(row, lost_together=row.lost_together or before > 0)
 
     async def _continue(self, loop: RunLoop, row: RunRow) -> tuple[RunLoop, list[f.Fact]]:
@@ -244,15 +220,13 @@ class Worker:
 
     # --- leases ---
 
-    async def _renew_for_ever(self) -> None:
-        while True:
-            await asyncio.sleep(self._lease_ms / 1000 / RENEWALS_PER_LEASE)
-            try:
-                await self._renew()
-            except StoreError as error:
-                log.error("renewing leases failed: %s", error)
-            except Exception:
-                log.exception("renewing leases failed; trying again")
+    async def _renew_all(self) -> float:
+        await self._renew()
+        return self._renew_every_s
+
+    @property
+    def _renew_every_s(self) -> float:
+        return self._lease_ms / 1000 / RENEWALS_PER_LEASE
 
     async def _renew(self) -> None:
         """All leases of this process, those of runs that are still being recovered too. Raises StoreError."""

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import asyncio
 import logging
-import random
 from typing import Final, Protocol
 
 from executor.errors import CronInvalid, StoreError, ZoneUnknown
 from executor.runtime.parts import Parts
+from executor.runtime.task import RETRY_S, BackgroundTask
 from executor.store.contract import ScheduleStore
 from executor.store.rows import Fire, Fired, ScheduleRow
 from executor.values import cron
@@ -23,7 +23,6 @@ log = logging.getLogger("weft.triggers")
 IDLE_MAX_S: Final = 5.0
 QUEUED_POLL_S: Final = 1.0  # a fire time waits for the end of a run, which may be another process's
 QUEUED_PAUSE_S: Final = 0.02  # between two looks at queued fire times, however many runs end meanwhile
-RETRY_AFTER_ERROR_S: Final = 1.0
 BATCH: Final = 100
 # A fire time that is later than this was missed: no process was there.
 LATE_MS: Final = 60_000
@@ -41,53 +40,34 @@ class Scheduler:
         self._clock = parts.clock
         self._owned = parts.owned
         self._starter = starter
-        self._wake = asyncio.Event()
-        self._task: asyncio.Task[None] | None = None
+        self._task = BackgroundTask("scheduler", self._step, failed="schedules could not be checked", log=log)
         self._queued = True  # for all that is known
 
     def start(self) -> None:
-        self._clock.on_jump(self._wake.set)
+        self._clock.on_jump(self._task.wake.set)
         self._owned.on_left(self._run_left)
-        self._task = asyncio.create_task(self._run(), name="scheduler")
+        self._task.start()
 
     async def stop(self) -> None:
         """What is being dealt with is finished or left for the next process; nothing is half done."""
-        task, self._task = self._task, None
-        if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+        await self._task.stop()
 
     def wake(self) -> None:
         """Schedules have changed."""
-        self._wake.set()
+        self._task.wake.set()
 
     def _run_left(self) -> None:
         """A run of this process has ended, or waits: it may be the one that a queued fire time waits for."""
         if self._queued:
-            self._wake.set()
+            self._task.wake.set()
 
-    async def _run(self) -> None:
-        while True:
-            self._wake.clear()
-            try:
-                due, done = await self.deal_with_due()
-                if done:
-                    continue
-                idle_s = RETRY_AFTER_ERROR_S if due else await self._idle_s()
-            except StoreError as error:
-                log.error("schedules could not be checked: %s", error)
-                idle_s = RETRY_AFTER_ERROR_S
-            except Exception:  # a bug of ours; without this task no schedule would start anything any more
-                log.exception("schedules could not be checked; trying again")
-                idle_s = RETRY_AFTER_ERROR_S
-            try:
-                # jitter keeps several processes from looking at the same time
-                async with asyncio.timeout(idle_s * random.uniform(1.0, 1.05)):
-                    await self._wake.wait()
-            except TimeoutError:
-                continue
-            if self._queued:
-                await asyncio.sleep(QUEUED_PAUSE_S)
+    async def _step(self) -> float:
+        if self._queued:
+            await asyncio.sleep(QUEUED_PAUSE_S)
+        due, done = await self.deal_with_due()
+        if done:
+            return 0
+        return RETRY_S if due else await self._idle_s()
 
     async def deal_with_due(self) -> tuple[int, int]:
         """One round over what is due now: how many schedules were, and with how many something was done. Raises

@@ -5,9 +5,10 @@ from __future__ import annotations
 import asyncio
 import logging
 
-from executor.errors import Conflict, StoreError, WeftError
+from executor.errors import Conflict, WeftError
 from executor.runtime.find import find_run
 from executor.runtime.parts import Parts
+from executor.runtime.task import BackgroundTask
 from executor.store.rows import TERMINAL, RunRow
 from executor.upkeep.gc import Collected, batches, collect, preview
 
@@ -22,21 +23,28 @@ class Upkeep:
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._clock = parts.clock
-        self._task: asyncio.Task[None] | None = None
+        self._task: BackgroundTask | None = None
         self._collecting = asyncio.Lock()
 
     def start(self, retention_ms: int | None, *, first_s: float = FIRST_S, every_s: float = EVERY_S) -> None:
         """From now on delete, every so often, runs that ended more than `retention_ms` ago (None: no run) and cached
         results that have expired."""
         assert self._task is None, "started twice"
-        self._task = asyncio.create_task(self._collect_for_ever(retention_ms, first_s, every_s), name="upkeep")
+
+        async def step() -> float:
+            gone = await self.collect(retention_ms)
+            if gone.runs or gone.cached:
+                log.info("deleted %d runs (%d events), %d cached results", gone.runs, gone.events, gone.cached)
+            return every_s
+
+        self._task = BackgroundTask("upkeep", step, failed="old runs could not be deleted", log=log)
+        self._task.start(after_s=first_s)
 
     async def stop(self) -> None:
         """A transaction under way is completed; the rest is done the next time."""
         task, self._task = self._task, None
         if task is not None:
-            task.cancel()
-            await asyncio.gather(task, return_exceptions=True)
+            await task.stop()
 
     async def collect(self, older_than_ms: int | None, keep: int = 0, *, dry_run: bool = False) -> Collected:
         """See `executor.upkeep.gc`; one at a time."""
@@ -95,17 +103,3 @@ class Upkeep:
             code="run_in_use",
             hint="wait until that run ends, or cancel it",
         )
-
-    async def _collect_for_ever(self, retention_ms: int | None, first_s: float, every_s: float) -> None:
-        await asyncio.sleep(first_s)
-        while True:
-            try:
-                gone = await self.collect(retention_ms)
-            except StoreError as error:
-                log.error("old runs could not be deleted: %s", error)
-            except Exception:  # a bug of ours; without this task the database would only grow
-                log.exception("old runs could not be deleted; trying again")
-            else:
-                if gone.runs or gone.cached:
-                    log.info("deleted %d runs (%d events), %d cached results", gone.runs, gone.events, gone.cached)
-            await asyncio.sleep(every_s)

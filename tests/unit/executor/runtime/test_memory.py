@@ -102,9 +102,10 @@ async def lost(db: Path, clock: ManualClock, runs: int, times: int) -> list[str]
                 while step.ran["a"] < runs and not await engine.waits.list():
                     await asyncio.sleep(0.005)
             worker = engine._worker
-            for task in [*worker._background, *worker._tasks.values()]:  # as a kill: nothing is written any more
+            for task in worker._tasks.values():  # as a kill: nothing is written any more
                 task.cancel()
-            worker._background.clear()
+            await worker._claiming.stop()
+            await worker._renewing.stop()
             worker._loops.clear()
             worker._tasks.clear()
             clock.advance(2 * LEASE_MS)

@@ -57,7 +57,7 @@ async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Nobody saw the clock go forward and back; only the time in the run's row tells."""
-    monkeypatch.setattr(worker, "MEND_EVERY_S", 0.1)
+    monkeypatch.setattr(worker, "REPAIR_EVERY_S", 0.1)
     monkeypatch.setattr(worker, "IDLE_MAX_S", 0.05)
     now_ms = ManualClock().now_ms()
     async with (

@@ -286,7 +286,7 @@ async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, cl
 async def test_what_goes_wrong_once_does_not_end_the_schedules(
     open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
-    monkeypatch.setattr("executor.triggers.scheduler.RETRY_AFTER_ERROR_S", 0.01)
+    monkeypatch.setattr("executor.runtime.task.RETRY_S", 0.01)
     engine = await open_engine()
     due, failed = engine.store.due_schedules, asyncio.Event()
 
