@@ -24,14 +24,13 @@ from executor.store.sqlite.store import SQLiteStore
 from server import ui
 from server.http import errors
 from server.http.auth import Auth
-from server.http.rates import LinkRates
+from server.http.rates import HookRates, LinkRates
 from server.http.security import Guard
 from server.http.sessions import watch_streams
 from server.http.sse import Streams
 from server.http.table import routes
 from server.routes import table_of
 from server.routes.demo import Calls
-from server.routes.hooks import HookRates
 from server.settings import Settings, read_secret
 from server.variables import SettingsError
 

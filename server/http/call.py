@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TypeVar, cast
 
 from msgspec import Struct
@@ -10,6 +11,7 @@ from starlette.requests import Request
 from executor.engine import Engine
 from server.http.auth import Auth
 from server.http.query import read_query
+from server.http.rates import HookRates, LinkRates
 from server.http.sse import Streams
 from server.settings import Limits, Settings
 
@@ -17,9 +19,21 @@ Query = TypeVar("Query", bound=Struct)
 
 
 class Call:
-    """`queried`: the struct of the query parameters that the route declares."""
+    """`queried`: the struct of query parameters that the route declares. `interface`: folder of the built editor."""
 
-    __slots__ = ("auth", "engine", "limits", "queried", "request", "session", "settings", "streams")
+    __slots__ = (
+        "auth",
+        "engine",
+        "hook_rates",
+        "interface",
+        "limits",
+        "link_rates",
+        "queried",
+        "request",
+        "session",
+        "settings",
+        "streams",
+    )
 
     def __init__(self, request: Request, limits: Limits, queried: type[Struct] | None = None) -> None:
         state = request.app.state
@@ -30,6 +44,9 @@ class Call:
         self.settings: Settings = state.settings
         self.auth: Auth = state.auth
         self.streams: Streams = state.streams
+        self.link_rates: LinkRates = state.link_rates
+        self.hook_rates: HookRates = state.hook_rates
+        self.interface: Path | None = state.interface
         self.session: str | None = None  # that lets the request in, if it needs one
 
     def path(self, name: str) -> str:

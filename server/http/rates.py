@@ -1,4 +1,5 @@
-"""How often links and tokens may be tried: guesses by address, answers by link, sign-ins by address and in all.
+"""How often links, webhooks and tokens may be tried: guesses by address, answers by link, requests by webhook, sign-ins
+by address and in all.
 
 A link that exists always works, whatever other requests come from its address: behind a proxy all people share one,
 and one of them must not be able to lock out the others. What is counted by address are links that do not exist.
@@ -11,6 +12,7 @@ import time
 from collections import OrderedDict
 from collections.abc import Callable
 
+from executor.store.rows import Auth
 from server.http.errors import TooManyTries
 
 KEYS_MAX = 10_000  # the least recently used ones are forgotten, which only lets them try more
@@ -19,6 +21,9 @@ MISSES, MISSES_PER_S = 30, 0.5
 ANSWERS, ANSWERS_PER_S = 100, 0.5
 LOGINS, LOGINS_PER_S = 10, 10 / 60
 LOGINS_IN_ALL, LOGINS_IN_ALL_PER_S = 60, 1.0
+# A sender that catches up sends a burst; a flood is refused with Retry-After.
+HOOKS, HOOKS_PER_S = 120, 20.0
+REFUSED_HOOKS, REFUSED_HOOKS_PER_S = 60, 1.0
 
 
 class Buckets:
@@ -54,6 +59,24 @@ class LinkRates:
     def answering(self, token: str) -> None:
         """A post to a link that exists. Raises TooManyTries."""
         refuse_after(self._answers.spend(token), "Too many answers to this link.")
+
+
+class HookRates:
+    """Requests that proved themselves are counted by webhook, refused ones by address: those who cannot sign do not use
+    up what those who can have, even when a proxy gives them all one address."""
+
+    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
+        self._proved = Buckets(HOOKS, HOOKS_PER_S, now_s)
+        self._refused = Buckets(REFUSED_HOOKS, REFUSED_HOOKS_PER_S, now_s)
+
+    def proved(self, webhook: str, auth: Auth, address: str) -> None:
+        """Without `auth` nothing is proved, and each address has its own measure. Raises TooManyTries."""
+        key = f"{webhook}\0{address}" if auth == "none" else webhook
+        refuse_after(self._proved.spend(key), "Too many requests to this webhook.")
+
+    def refused(self, address: str) -> None:
+        """Raises TooManyTries."""
+        refuse_after(self._refused.spend(address), "Too many requests from this address were refused.")
 
 
 class LoginRates:

@@ -14,7 +14,6 @@ from executor.errors import AlreadyAnswered, NotFound
 from server.http.body import parse_json, read_bytes
 from server.http.call import Call
 from server.http.errors import UnsupportedMedia, problem
-from server.http.rates import LinkRates
 from server.http.response import json_response
 from server.http.table import RouteSpec
 from server.routes.resume import too_late
@@ -28,16 +27,15 @@ HINT = "Send the answer to this URL with POST, as JSON or text. Only the first a
 async def receive(call: Call) -> Response:
     """Any JSON or text. 202: accepted. 409: answered before; `answered_by` and `answered_at_ms` have details. 422: the
     body does not match the schema; the URL stays open."""
-    rates: LinkRates = call.request.app.state.link_rates
     token = call.path("token")
     headers = {name.lower(): value for name, value in call.request.headers.items()}
     body = _body(await read_bytes(call.request, call.limits), headers.get("content-type", ""), call.limits)
     try:
         await call.engine.waits.by_token(token, "callback")
     except NotFound:
-        rates.missed(call.address)
+        call.link_rates.missed(call.address)
         raise
-    rates.answering(token)
+    call.link_rates.answering(token)
     try:
         wait = await call.engine.callbacks.receive(token, body, headers)
     except AlreadyAnswered as error:

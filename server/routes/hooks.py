@@ -5,9 +5,7 @@ A request names a webhook and brings data. Which workflow runs is stored by a ho
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from typing import Any, cast
+from typing import Any
 
 from starlette.responses import Response
 
@@ -18,7 +16,6 @@ from executor.triggers.webhooks import Delivered
 from server.http.body import parse_json, read_bytes
 from server.http.call import Call
 from server.http.errors import problem
-from server.http.rates import Buckets, LinkRates, refuse_after
 from server.http.response import block_response, json_response
 from server.http.table import RouteSpec
 from server.routes.runs import wait_for
@@ -26,34 +23,13 @@ from server.settings import Limits
 from server.wire.triggers import HookResult, HookStarted
 
 BODY_BYTES_MAX = 1024 * 1024
-# A sender that catches up sends a burst; a flood is refused with Retry-After.
-BURST, PER_S = 120, 20.0
-REFUSED_BURST, REFUSED_PER_S = 60, 1.0
 HINT = "Send a POST request to this URL."
-
-
-class HookRates:
-    """Requests that proved themselves are counted by webhook, refused ones by address: those who cannot sign do not use
-    up what those who can have, even when a proxy gives them all one address."""
-
-    def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
-        self._proved = Buckets(BURST, PER_S, now_s)
-        self._refused = Buckets(REFUSED_BURST, REFUSED_PER_S, now_s)
-
-    def proved(self, webhook: str, auth: Auth, address: str) -> None:
-        """Without `auth` nothing is proved, and each address has its own measure. Raises TooManyTries."""
-        key = f"{webhook}\0{address}" if auth == "none" else webhook
-        refuse_after(self._proved.spend(key), "Too many requests to this webhook.")
-
-    def refused(self, address: str) -> None:
-        """Raises TooManyTries."""
-        refuse_after(self._refused.spend(address), "Too many requests from this address were refused.")
 
 
 async def receive(call: Call) -> Response:
     """202 when the run is stored, or the response of the run. 401: authentication failed. 409: this delivery was
     received before. 410: the webhook is disabled."""
-    id, rates = call.path("id"), cast(HookRates, call.request.app.state.hook_rates)
+    id, rates = call.path("id"), call.hook_rates
     proved = False
     try:
         received = await _read(call)
@@ -66,7 +42,7 @@ async def receive(call: Call) -> Response:
 
         delivered = await call.engine.webhooks.receive(id, received, admit)
     except NotFound:
-        cast(LinkRates, call.request.app.state.link_rates).missed(call.address)
+        call.link_rates.missed(call.address)
         raise
     except StoreError:
         raise

@@ -14,8 +14,7 @@ from server.pages import entry
 async def editor(call: Call) -> Response:
     if not await call.auth.allows(call.request):
         return entry.sign_in()
-    folder = call.request.app.state.interface
-    return ui.page(folder) if folder else entry.not_built()
+    return ui.page(call.interface) if call.interface else entry.not_built()
 
 
 TABLE = tuple(

@@ -16,7 +16,6 @@ from server import ui
 from server.http.body import read_as, read_bytes
 from server.http.call import Call
 from server.http.errors import BodyInvalid
-from server.http.rates import LinkRates
 from server.http.response import json_response
 from server.http.table import RouteSpec
 from server.pages import resume as pages
@@ -85,14 +84,13 @@ async def _answer_form(call: Call) -> Response:
 
 async def _find(call: Call, answering: bool = False) -> WaitView:
     """Raises NotFound, TooManyTries."""
-    rates: LinkRates = call.request.app.state.link_rates
     try:
         wait = await call.engine.waits.find(call.path("token"))
     except NotFound:
-        rates.missed(call.address)
+        call.link_rates.missed(call.address)
         raise
     if answering:
-        rates.answering(call.path("token"))
+        call.link_rates.answering(call.path("token"))
     return wait
 
 
@@ -114,7 +112,7 @@ def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, extr
 def _extras(call: Call) -> ui.Extras:
     """What the interface adds to these pages, if it was built: its fonts, checks while a form is filled in, a notice
     when the question was answered elsewhere."""
-    return ui.extras(call.request.app.state.interface, "resume")
+    return ui.extras(call.interface, "resume")
 
 
 def _decode(data: bytes) -> dict[str, str]:

@@ -11,6 +11,7 @@ import pytest
 from starlette.applications import Starlette
 
 from executor.triggers.requests import sign
+from server.http.rates import REFUSED_HOOKS, HookRates
 from server.routes import hooks
 
 HOOK = "/hooks/orders:order"
@@ -191,14 +192,14 @@ async def test_a_body_that_does_not_fit(client: httpx.AsyncClient) -> None:
 async def test_a_flood(client: httpx.AsyncClient, app: Starlette) -> None:
     await store(client, orders())
     now_s = 0.0
-    app.state.hook_rates = hooks.HookRates(lambda: now_s)
-    for _ in range(hooks.REFUSED_BURST):
+    app.state.hook_rates = HookRates(lambda: now_s)
+    for _ in range(REFUSED_HOOKS):
         assert (await client.post(HOOK, json={})).status_code == 401
     slow_down = await client.post(HOOK, json={})
     assert (slow_down.status_code, slow_down.json()["code"]) == (429, "too_many_tries")
     assert slow_down.headers["retry-after"] == "1"
     refused = (await client.get(API)).json()["refused"]
-    assert {(one["outcome"], one["count"]) for one in refused} == {("signature_missing", hooks.REFUSED_BURST + 1)}
+    assert {(one["outcome"], one["count"]) for one in refused} == {("signature_missing", REFUSED_HOOKS + 1)}
     assert (await client.post("/hooks/another", json={})).status_code == 404
     too_large = await client.post("/hooks/another", content=b"x" * (hooks.BODY_BYTES_MAX + 1))
     assert too_large.status_code == 429, "what is refused is counted by address, whatever the webhook"
