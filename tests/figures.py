@@ -197,8 +197,9 @@ def table(root: Path) -> list[tuple[str, str]]:
     held = {name: len(attributes(node)) for name, node in objects.items()}
     fields = {name: len(attributes(node)) for name, node in records.items()}
     described = [has for _, has in public(found)]
-    path = MAIN_PATH.split()
-    on_path = sum((root / name).read_text(encoding="utf-8").count("\n") for name in path)
+    path = [root / name for name in MAIN_PATH.split()]
+    on_path = sum(file.read_text(encoding="utf-8").count("\n") for file in path if file.exists())
+    missing = [str(file.relative_to(root)) for file in path if not file.exists()]
     tests = sum(module.lines for module in modules(root, ("tests",)))
     return [
         ("files, lines", f"{len(found)}, {sum(lines):,}"),
@@ -217,7 +218,10 @@ def table(root: Path) -> list[tuple[str, str]]:
         ("most attributes of a class", _largest(held)),
         ("most methods of a class", _largest(methods)),
         ("most fields of a record", _largest(fields)),
-        ("main path: files, lines", f"{len(path)}, {on_path:,}"),
+        (
+            "main path: files, lines",
+            f"{len(path)}, {on_path:,}" if not missing else f"there is no {', '.join(missing)}",
+        ),
         ("tests : src", f"{tests / sum(lines):.2f}"),
     ]
 
