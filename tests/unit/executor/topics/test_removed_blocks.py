@@ -13,6 +13,8 @@ from executor.topics import workflows
 from tests.support.documents import document
 from tests.support.runs import engine_on
 
+pytestmark = pytest.mark.usefixtures("invariants_hold")
+
 
 def flow(*blocks: str) -> dict[str, Any]:
     """Asks at the first block; the others stand behind it."""

@@ -21,7 +21,7 @@ from server.http.sse import Streams, _parted
 from server.settings import Limits
 from tests.support.rows import record
 from tests.support.runs import engine_on
-from tests.unit.server.test_sse import SCOPE, Reader, stream
+from tests.unit.server.http.test_sse import SCOPE, Reader, stream
 
 TALKERS = 20
 

@@ -10,7 +10,7 @@ import pytest
 
 from executor.store.rows import Record
 from server.wire.events import encode_record
-from tests.unit.server.test_runs import AS_JSON, SSE, frames
+from tests.unit.server.routes.test_runs import AS_JSON, SSE, frames
 
 Json = dict[str, Any]
 LIMIT = 65_536

@@ -17,6 +17,8 @@ from tests.support.blocks import Step
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, outputs, settled, until_event
 
+pytestmark = pytest.mark.usefixtures("invariants_hold")
+
 Json = dict[str, Any]
 ASK = {"type": "approval", "params": {"title": "OK?", "actions": ["yes", "no"]}}
 LONG_S = 60

@@ -1,4 +1,4 @@
-"""Whatever a test does to runs, the database it leaves holds every invariant."""
+"""Fixtures of several folders."""
 
 from __future__ import annotations
 
@@ -11,8 +11,9 @@ import pytest
 from executor.upkeep.invariants import check, open_read_only
 
 
-@pytest.fixture(autouse=True)
+@pytest.fixture
 def invariants_hold(tmp_path: Path) -> Iterator[None]:
+    """Whatever the test does to runs, the database that it leaves holds every invariant."""
     yield
     if not (tmp_path / "weft.db").exists():
         return  # nothing ran

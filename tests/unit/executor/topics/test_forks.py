@@ -15,6 +15,8 @@ from tests.support.clock import ManualClock
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, journal, outputs, seq_of, settled, until_event
 
+pytestmark = pytest.mark.usefixtures("invariants_hold")
+
 Json = dict[str, Any]
 
 

@@ -11,7 +11,7 @@ import httpx
 
 from server.routes.examples import ORDER, PACKAGE, folder, read_examples
 
-ROOT = Path(__file__).parents[3]
+ROOT = Path(__file__).parents[4]
 
 
 async def test_they_are_listed_and_run_as_they_are(client: httpx.AsyncClient) -> None:

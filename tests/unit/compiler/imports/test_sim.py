@@ -9,10 +9,9 @@ import pytest
 
 from compiler.compile import compile_document
 from compiler.imports.sim import Imported, detect, import_workflow
+from tests.unit.compiler.support import CATALOG, codes, node, only, ref
 
-from .support import CATALOG, codes, node, only, ref
-
-CASES = Path(__file__).parents[2] / "conformance" / "cases"
+CASES = Path(__file__).parents[3] / "conformance" / "cases"
 
 
 def sim_block(block_id: str, type: Any = "task", enabled: Any = True, name: Any = "", **params: Any) -> dict[str, Any]:

@@ -6,12 +6,15 @@ import asyncio
 from pathlib import Path
 
 import orjson
+import pytest
 
 from executor.engine import Engine
 from executor.runtime.worker import STALLS_MAX
 from tests.support.blocks import Step
 from tests.support.documents import chain
 from tests.support.runs import engine_on, settled, until_event
+
+pytestmark = pytest.mark.usefixtures("invariants_hold")
 
 
 async def claimed_in_vain(engine: Engine, run: str, times: int) -> None:

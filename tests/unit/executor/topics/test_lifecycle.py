@@ -13,6 +13,8 @@ from tests.support.clock import ManualClock
 from tests.support.documents import chain, looped
 from tests.support.runs import engine_on, outputs, settled, until_event
 
+pytestmark = pytest.mark.usefixtures("invariants_hold")
+
 Json = dict[str, Any]
 
 

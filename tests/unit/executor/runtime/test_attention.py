@@ -16,6 +16,8 @@ from tests.support.blocks import Step
 from tests.support.documents import chain
 from tests.support.runs import engine_on, settled, until_event
 
+pytestmark = pytest.mark.usefixtures("invariants_hold")
+
 MAIL = {"type": "mail", "name": "Tell them", "assign": "$.told"}
 
 
