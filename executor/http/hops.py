@@ -1,0 +1,120 @@
+"""Requests on the way of redirects: which URLs can be dialled, and what goes along to another server."""
+
+from __future__ import annotations
+
+import ipaddress
+import re
+from dataclasses import dataclass
+
+import httpcore
+import httpx
+
+from executor.errors import BlockError
+from executor.http import addresses
+
+_REDIRECTS = {301, 302, 303, 307, 308}
+_WITHOUT_EFFECT = ("GET", "HEAD")
+_HOST = re.compile(r"[^\s%/\\@?#]+")
+# Headers that may go along to another origin. Everything else that the caller set may be a secret.
+_HARMLESS = frozenset({"accept", "accept-language", "content-type", "user-agent"})
+
+
+@dataclass(frozen=True, slots=True)
+class Hop:
+    """One request on the way of redirects. `named`: the host that the caller wrote; `came_from`: what led here, None
+    for the first; `from_public`: a public address has answered on the way."""
+
+    method: str
+    url: httpx.URL
+    headers: dict[str, str]
+    content: bytes | None
+    named: str
+    came_from: httpx.URL | None = None
+    from_public: bool = False
+
+    @classmethod
+    def first(cls, method: str, url: httpx.URL, headers: dict[str, str], content: bytes | None) -> Hop:
+        return cls(method, url, headers, content, url.host)
+
+    @property
+    def shown(self) -> str:
+        """For messages: without the query, which may hold secrets."""
+        return f"{self.method} {self.url.copy_with(query=None, fragment=None)}"
+
+    @property
+    def port(self) -> int:
+        return self.url.port or {"http": 80, "https": 443}[self.url.scheme]
+
+    def all_headers(self) -> dict[str, str]:
+        ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
+        given = {name.lower() for name in self.headers}
+        return {name: value for name, value in ours.items() if name.lower() not in given} | self.headers
+
+    def follow(self, response: httpcore.Response) -> Hop | None:
+        """The next hop; None when this is no redirect. Raises BlockError(redirect_refused)."""
+        location = header_of(response, b"location")
+        if response.status not in _REDIRECTS or location is None:
+            return None
+        try:
+            url = _without_fragment(self.url.join(location))
+        except (httpx.InvalidURL, ValueError):
+            raise self.refused_redirect("goes to an invalid URL") from None
+        if not _can_be_dialled(url) or url.userinfo:
+            raise self.refused_redirect("goes to a URL that is not http or https")
+        method, content, headers = self.method, self.content, self.headers
+        if (response.status == 303 and method != "HEAD") or (response.status in (301, 302) and method == "POST"):
+            method, content = "GET", None
+            headers = {name: value for name, value in headers.items() if name.lower() != "content-type"}
+        if _origin(url) != _origin(self.url):
+            if content is not None or method not in _WITHOUT_EFFECT:
+                raise self.refused_redirect(f"to {url.host} would send the request and its data to another server")
+            headers = {name: value for name, value in headers.items() if name.lower() in _HARMLESS}
+        from_public = self.from_public or _is_public_peer(response)
+        return Hop(method, url, headers, content, self.named, self.url, from_public)
+
+    def refused_redirect(self, why: str) -> BlockError:
+        return BlockError(f"{self.shown}: the redirect {why}", code="redirect_refused", retryable=False)
+
+
+def parse_url(text: str) -> httpx.URL:
+    try:
+        url = httpx.URL(text.strip())
+    except (httpx.InvalidURL, ValueError, TypeError) as error:
+        raise _url_invalid(str(error)) from None
+    if not _can_be_dialled(url):
+        raise _url_invalid("it must start with http:// or https:// and have a host; a port can be up to 65535")
+    if url.userinfo:
+        raise _url_invalid("it cannot contain a user or password; use the Authorization header")
+    return _without_fragment(url)
+
+
+def _can_be_dialled(url: httpx.URL) -> bool:
+    """http or https, a host, and a port that there is: larger ones are another port by the time they are dialled."""
+    try:
+        named = _HOST.fullmatch(url.host) is not None
+    except ValueError:  # it begins with xn--, and no name is behind that
+        return False
+    return url.scheme in ("http", "https") and named and (url.port is None or 0 < url.port < 65536)
+
+
+def _url_invalid(why: str) -> BlockError:
+    return BlockError(f"the URL cannot be used: {why}", code="url_invalid", retryable=False)
+
+
+def _without_fragment(url: httpx.URL) -> httpx.URL:
+    return url.copy_with(fragment=None)
+
+
+def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
+    return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
+
+
+def header_of(response: httpcore.Response, name: bytes) -> str | None:
+    return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)
+
+
+def _is_public_peer(response: httpcore.Response) -> bool:
+    """Is it a public address that answered? When the connection cannot tell, yes."""
+    stream = response.extensions.get("network_stream")
+    peer = stream.get_extra_info("server_addr") if stream is not None else None
+    return peer is None or addresses.is_public(ipaddress.ip_address(peer[0].partition("%")[0]))
