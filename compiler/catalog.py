@@ -42,7 +42,7 @@ class Case(Struct, frozen=True):
 
 class Finding(Struct, frozen=True):
     """What a block type finds in its params: `code` is one of compiler.diagnostics, `pointer` leads into the params.
-    `of_block`: the message goes on after the name of the block (`has no else.`), and belongs to no field."""
+    `of_block`: the message continues after the name of the block (`has no else.`), and belongs to no field."""
 
     code: str
     pointer: str

@@ -1,4 +1,4 @@
-"""What surely runs inside one container: which blocks are upstream of a reader, and which of those may have been
+"""What always runs inside one container: which blocks are upstream of a reader, and which of those may have been
 skipped.
 """
 

@@ -21,7 +21,7 @@ class OurDocument(Struct, frozen=True):
 
 
 def as_ours(document: Mapping[str, Any], env_names: Collection[str] | None = None) -> OurDocument:
-    """Never raises: what is nobody's format is taken as it is."""
+    """Never raises: a document in no known format is returned as it is."""
     if sim.detect(document) != "sim":
         return OurDocument(dict(document))
     imported = sim.import_workflow(document, env_names=env_names)

@@ -156,7 +156,7 @@ async def first_true(ctx: Context, cases: list[dict[str, Any]]) -> int | None:
 
 
 def _expression(when: Any) -> Any:
-    """None for an else. A text here is an expression without references, whoever made the params."""
+    """None for an else. A text here is an expression without references, wherever the params come from."""
     if isinstance(when, str):
         return Bound(when, {}) if when.strip() else None
     return when

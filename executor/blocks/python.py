@@ -50,7 +50,7 @@ class Python:
                     },
                 },
             },
-            # Nobody knows what it does: after a crash somebody is asked whether it may be done twice.
+            # It is unknown what it does: after a crash a person is asked whether it may be done twice.
             effect="write",
             idempotent=False,
             sentence="Call {function} | Call a function",

@@ -54,7 +54,7 @@ def _belongs(events: Sequence[Event], seq: int) -> bool:
     if isinstance(following, NodeSkipped) and following.reason == "pruned":
         return True
     if _is_cancelled_wait(following):
-        return True  # somebody failed, and a container around it caught that
+        return True  # a node failed, and a container around it caught that
     if isinstance(last, WaitClosed):
         return last.outcome != "cancelled"
     if isinstance(last, VariablesPatched):

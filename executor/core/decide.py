@@ -144,7 +144,7 @@ class _Turn:
                 self.emit(RunForked(fact.source, fact.seq))
                 error = ErrorInfo(FORKED, "the run was forked while this attempt was running", retryable=True)
                 for key, attempt in list(state.running.items()):
-                    if state.scopes[key[0]].dead:  # it was only draining, and nobody needs it here either
+                    if state.scopes[key[0]].dead:  # it was only draining, and is not needed here either
                         self._fail(key, attempt, CANCELLED)
                     else:
                         self.emit(RetryScheduled(key, attempt, self.at_ms, error))
@@ -478,7 +478,7 @@ class _Turn:
 
 
 def _route_on_failure(node: Node) -> str | None:
-    """Where a failed node goes on by itself: its error handle if wired, `out` if on_error is continue, else nowhere."""
+    """Where a failed node continues: its error handle if wired, `out` if on_error is continue, else nowhere."""
     if any(edge.handle == "error" for edge in node.out):
         return "error"
     return "out" if node.policy.on_error == "continue" else None
@@ -519,7 +519,7 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
 
 
 def outstanding(plan: Plan, state: State) -> list[c.Command]:
-    """After a crash: the attempts nobody finished (the runtime turns each into AttemptLost) and the timers to set."""
+    """After a crash: the attempts without an end (the runtime turns each into AttemptLost) and the timers to set."""
     out: list[c.Command] = [c.RunNode(key, attempt) for key, attempt in state.running.items()]
     out += [c.SetTimer(key, attempt, due_ms) for key, (attempt, due_ms) in state.retries.items()]
     out += [c.SetTimer(key, wait.attempt, wait.due_ms) for key, wait in state.waits.items() if wait.due_ms is not None]

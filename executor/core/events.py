@@ -88,7 +88,7 @@ class NodeFailed(Struct, frozen=True, tag="node.failed", omit_defaults=True):
 
     route "error"   the node's error edges are live, the rest dead;
     route "out"     on_error: continue, the output is null;
-    route None      nobody catches it at the node: `caught` says who does. ("branch", path): the branch scope `path` of
+    route None      it is not caught at the node: `caught` says who does. ("branch", path): the branch scope `path` of
                     a parallel with on_branch_error continue or collect is aborted; ("container", path): the container
                     whose body scope is `path` is aborted and then fails (its error handle is wired); None: the run
                     fails.
@@ -127,7 +127,7 @@ class RetryScheduled(Struct, frozen=True, tag="retry.scheduled", omit_defaults=T
 
 
 class RetryHastened(Struct, frozen=True, tag="retry.hastened"):
-    """Somebody does not want to wait: attempt `attempt`, which had a later time, may start at `due_ms`."""
+    """A person does not want to wait: attempt `attempt`, which had a later time, may start at `due_ms`."""
 
     key: NodeKey
     attempt: int
@@ -136,7 +136,7 @@ class RetryHastened(Struct, frozen=True, tag="retry.hastened"):
 
 class WaitOpened(Struct, frozen=True, tag="wait.opened", omit_defaults=True):
     """A durable pause. `due_ms`: when it ends (timer) or expires (all other kinds). "attention": the process of this
-    attempt is gone, and somebody has to say what became of it."""
+    attempt is gone, and a person has to say what became of it."""
 
     key: NodeKey
     attempt: int
@@ -167,7 +167,7 @@ class RunParked(Struct, frozen=True, tag="run.parked"):
 
 
 class RunCancelling(Struct, frozen=True, tag="run.cancelling", omit_defaults=True):
-    """Nothing new starts, running handlers are told to stop. With `error` (the run's time is over) it ends as
+    """Nothing new starts, running handlers are asked to stop. With `error` (the run's time is over) it ends as
     failed."""
 
     reason: str = ""

@@ -227,7 +227,7 @@ def _node_failed(plan: Plan, state: State, event: NodeFailed, pruned: Pruned) ->
     if node.sentinel == "end":
         state.containers.pop((key[0], node.body), None)
     if node.sentinel == "start" and event.route == "out" and not scope.dead:
-        # on_error: continue on a container: the end sentinel, which has no container to wait for, fails and goes on
+        # on_error: continue on a container: the end sentinel, which has no container to wait for, fails and continues
         end = plan.regions[node.body].end
         local = end - plan.regions[scope.region].first
         scope.waiting[local] -= 1

@@ -103,7 +103,7 @@ class WaitFailed(Struct, frozen=True):
 
 
 class WaitRetried(Struct, frozen=True):
-    """Somebody looked into a lost attempt and wants the block to run again. Only for waits of kind attention."""
+    """A person looked into a lost attempt and wants the block to run again. Only for waits of kind attention."""
 
     at_ms: int
     key: NodeKey
@@ -140,7 +140,7 @@ class AttemptLost(Struct, frozen=True):
 
 class ForkMade(Struct, frozen=True):
     """The journal so far is a copy of the first `seq` records of run `source`. Starts nothing: the copy has to be on
-    disk first, and then `Recovered` goes on."""
+    disk first, and then `Recovered` continues."""
 
     at_ms: int
     source: str

@@ -31,7 +31,7 @@ class Status(IntEnum):
     SUCCEEDED = 5  # [RUNNING or WAITING]
     FAILED = 6  # [any of the above]
     SKIPPED = 7  # [PENDING: every in-edge dead] or [RUNNING: passed over]
-    CANCELLED = 8  # [WAITING] the pause was closed because nobody needs it any more
+    CANCELLED = 8  # [WAITING] the pause was closed because it is not needed any more
 
 
 DECIDED = frozenset({Status.SUCCEEDED, Status.FAILED, Status.SKIPPED, Status.CANCELLED})
@@ -41,7 +41,7 @@ class RunPhase(IntEnum):
     NEW = 0
     RUNNING = 1
     STOPPING = 2  # stop_after was reached: drain, then succeed
-    FAILING = 3  # an error nobody caught: drain, then fail
+    FAILING = 3  # an error was not caught: drain, then fail
     CANCELLING = 4
     FINISHED = 5
 
@@ -102,7 +102,7 @@ class State:
     slots: list[int] = field(default_factory=list)  # running non-inline nodes: [0] all, [g] those of group g
     waits: dict[NodeKey, Wait] = field(default_factory=dict)
     retries: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)  # next attempt, due_ms
-    lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: nobody knows how they ended
+    lost: dict[NodeKey, int] = field(default_factory=dict)  # attempts that do not count: it is unknown how they ended
     # Attempts that do not count because they had to wait: how many, and milliseconds of waiting.
     together: dict[NodeKey, int] = field(default_factory=dict)  # those of them that were lost with other runs
     deferred: dict[NodeKey, tuple[int, int]] = field(default_factory=dict)

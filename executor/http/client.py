@@ -234,7 +234,7 @@ async def _unbroken(work: Coroutine[Any, Any, T]) -> T:
         raise asyncio.CancelledError
 
     task = asyncio.create_task(within())
-    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # it may fail when nobody waits any more
+    task.add_done_callback(lambda done: done.cancelled() or done.exception())  # a failure after its caller has left
     try:
         return await asyncio.shield(task)
     except asyncio.CancelledError:

@@ -1,4 +1,4 @@
-"""Lost attempts: what a person is asked when nobody knows how far an attempt got, and what the answers mean.
+"""Lost attempts: what a person is asked when it is unknown how far an attempt got, and what the answers mean.
 
 The core opens a wait of kind attention when the process of an attempt is gone and running the block again might do harm
 (`policy.on_lost`), or when it was lost too often. Nothing here decides whether to ask.

@@ -82,7 +82,7 @@ class RunLoop:
         self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals)
         self.deadlines = Deadlines(run, parts, self._inbox, attempts.arrivals)
         self._stopping = False
-        self._continues = False  # the run goes on in another loop of the same lease, and its attempts with it
+        self._continues = False  # the run continues in another loop of the same lease, and its attempts with it
         self._held_at = self._held_bytes = 0
 
     # --- from outside, same thread ---

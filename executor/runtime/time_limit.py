@@ -44,7 +44,7 @@ class TimeLimit:
         try:
             return await handler
         except asyncio.CancelledError as cancelled:
-            if self._late and task.cancelling() <= cancelling + 1:  # nobody else asked for it
+            if self._late and task.cancelling() <= cancelling + 1:  # it was not cancelled from outside as well
                 raise (OutOfTime(self._queued_s) if self._queued_s >= 1 else TimeoutError()) from cancelled
             raise
         finally:

@@ -1,4 +1,4 @@
-"""What the guest may ask of us: the time it is told, and whether to stop. Everything else is answered with "no".
+"""What the guest may ask of us: the time it is to see, and whether to stop. Everything else is answered with "no".
 
 The guest imports 13 functions. Ours give it a frozen clock, constant "randomness" (the prelude seeds Math.random), no
 files, no environment, no host calls and no modules. None of them may raise: wasmtime keeps the last Python exception of

@@ -114,7 +114,7 @@ class Lifecycle:
     async def fork(
         self, run: str, seq: int, outputs: Mapping[str, Any] | None = None, *, idempotency_key: str | None = None
     ) -> Forked:
-        """A new run that goes on from event `seq` of `run`, with these outputs in place of recorded ones. Raises
+        """A new run that continues from event `seq` of `run`, with these outputs in place of recorded ones. Raises
         NotFound, BadRequest, Conflict (`seq` is past the end, the run was failing there, a key used before)."""
         row, plan = await self._run(run)
         if seq > row.seq:

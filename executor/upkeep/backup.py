@@ -27,7 +27,7 @@ from executor.upkeep.invariants import open_read_only
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002
-# A draft that nobody has written to for so long is of a process that was killed.
+# A draft without a write for so long is of a process that was killed.
 PART_KEPT_S = 3600.0
 
 
@@ -171,7 +171,7 @@ def _put_aside(database: Path) -> Path | None:
                 if not _have_it_alone(db):
                     raise _used(database)
                 db.execute("PRAGMA wal_checkpoint(TRUNCATE)").fetchall()
-                os.replace(database, aside)  # while nobody else can open it
+                os.replace(database, aside)  # while no other process can open it
         except (sqlite3.DatabaseError, DatabaseUnavailable):  # too damaged even for this
             os.replace(database, aside)
         kept = aside

@@ -1,7 +1,7 @@
 """`weft doctor`: everything that can be said about a database file while its server is at work.
 
 Two kinds of answers. Findings are broken promises (`invariants.py`): the data is not as it should be. Conditions are
-about the place the data lives in and the machine around it; those that cost nobody anything yet are warnings.
+about the place the data lives in and the machine around it; those without an effect so far are warnings.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ from executor.upkeep.invariants import check, open_read_only
 FINDINGS_MAX = 500  # kept; more are only counted
 DISK_FREE_MIN_BYTES = 256 * 1024 * 1024
 WAL_LARGE_BYTES = 4 * WAL_KEPT_BYTES
-# Leases are taken over, messages sent and schedules kept within seconds: after this long nobody is at it.
+# Leases are taken over, messages sent and schedules kept within seconds: after this long no process does it.
 STUCK_MS = 120_000
 
 Level = Literal["ok", "warning", "error"]
@@ -164,7 +164,7 @@ def _schema(found: int, newest: int) -> Condition:
     return Condition("schema", "ok", f"schema {found}")
 
 
-# --- is somebody at work?
+# --- is a worker active?
 
 
 _LAPSED = f"SELECT count(*) FROM runs WHERE {OPEN} AND lease_until_ms < ?"  # noqa: S608 - constants only

@@ -15,7 +15,7 @@ from msgspec import Struct
 from executor.store.contract import Store
 from executor.store.rows import Orphans, Removable, RunRow
 
-# A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Somebody else's
+# A transaction deletes the events of so many runs as fit this, or of one run, however many it has. Another process's
 # commit may wait for it: about 30 ms on a busy machine with two cores (0.2 s with 5,000 events).
 EVENTS_PER_BATCH = 1_000
 RUNS_PER_BATCH = 100
@@ -66,7 +66,7 @@ async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: in
 
 
 async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
-    """What `collect` would delete of runs, and what nobody refers to already. Changes nothing."""
+    """What `collect` would delete of runs, and what is not referred to any more. Changes nothing."""
     total = Collected(dry_run=True)
     after: str | None = None
     while older_than_ms is not None:

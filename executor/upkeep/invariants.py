@@ -66,7 +66,7 @@ SELECT r.root_id, f.open, f.runs, count(*) FILTER (WHERE r.{OPEN}), count(*)
 _INBOX = "SELECT fact FROM inbox WHERE run_id = ? ORDER BY n"
 # What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
 _ROW_AFTER = {
-    "answered": ("answered", "cancelled"),  # cancelled by a person: the block fails or goes on
+    "answered": ("answered", "cancelled"),  # cancelled by a person: the block fails or continues
     "fired": ("answered",),
     "expired": ("expired",),
     "cancelled": ("cancelled", "answered", "expired"),
@@ -369,7 +369,7 @@ class _Checker:
             yield Finding("I1", "its cancel request was accepted, but it has not processed it", mend, run.id)
 
     def _alarm(self, run: _Run, state: State, messages: bool) -> Iterator[Finding]:
-        """Somebody will come back to an open run: its owner, or the next claim."""
+        """An open run will be continued: by its owner, or by the next claim."""
         if run.status in TERMINAL:
             return
         wake = f"wake it, for example with `weft signal {run.id} wake`"

@@ -1,6 +1,6 @@
 """Text that remembers which parts of it the author wrote and which came from references.
 
-For params whose text has a syntax of its own, such as a list with commas: a comma in somebody's name is none of it.
+For params whose text has a syntax of its own, such as a list with commas: a comma in a name is not part of that syntax.
 """
 
 from __future__ import annotations

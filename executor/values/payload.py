@@ -1,4 +1,4 @@
-"""Values as bytes: what a block returned is encoded once, kept encoded, and decoded only where somebody reads it.
+"""Values as bytes: what a block returned is encoded once, stored encoded, and decoded only where it is read.
 
 Limits: a value nests at most 64 deep and takes at most 16 MiB as JSON; up to 256 KiB of it are stored beside the
 record, more than that goes to a blob named by its hash.

@@ -1,4 +1,4 @@
-"""A value against a JSON Schema, in bounded time: schemas come from workflows, values from whoever has a link.
+"""A value against a JSON Schema, in bounded time: schemas come from workflows, values from anyone with a link.
 
 jsonschema alone can be kept busy for hours: by a pattern that backtracks, by definitions that refer to each other twice
 each, by uniqueItems over objects. Here a check has a deadline, patterns are matched in the sandbox (which has its own),
@@ -67,7 +67,7 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
         raise _too_long(error) from None
     except _TooLong as error:
         raise _too_long(error) from None
-    except Exception as error:  # a reference that leads nowhere or round in circles; each has a type of its own
+    except Exception as error:  # a reference without a target or in a circle; each has a type of its own
         raise BadRequest(
             f"the schema itself is not valid: {str(error)[:300]}",
             code="schema_invalid",

@@ -1,8 +1,8 @@
 """All payloads of one run, by where they were made: the outputs of each open scope, the rounds of each container,
 variables.
 
-The core decides what runs and never sees a payload; this is the other half. Outputs stay encoded until somebody reads
-one. What nobody can read any more is dropped as soon as its scope closes, so a loop holds its running iteration, the
+The core decides what runs and never sees a payload; this is the other half. Outputs stay encoded until one is
+read. What cannot be read any more is dropped as soon as its scope closes, so a loop holds its running iteration, the
 one before it, and the results. Every call is O(1) in the size of the run (and O(depth) in the nesting, at most 10).
 
 Which reference reads what is settled by the compiler (`compiler.plan.Ref`); `lookup` only walks there.

@@ -28,7 +28,7 @@ from executor.store.contract import Store
 from executor.store.rows import Record, RunRow
 from executor.views import Why
 
-# A block in a loop of a thousand iterations is decided a thousand times: the last ones are told.
+# A block in a loop of a thousand iterations is decided a thousand times: the last ones are reported.
 ENDED_MAX = 100
 
 

@@ -212,7 +212,7 @@ async def _frames(
     except NotFound:
         return  # deleted under its reader: there is nothing more to send
     except WeftError as error:
-        # Nobody can be told behind a 200: the reader sees an end without `run.finished`, asks for the run and is told
+        # Behind a 200 no error can be sent: the reader sees an end without `run.finished`, asks for the run and gets it
         # this; or it comes back, and by then the database can be read again.
         _log.error("the event stream of run %s ends: %s: %s", row.id, error.code, error.message)
     finally:

@@ -95,7 +95,7 @@ async def _find(call: Call, answering: bool = False) -> WaitView:
 
 
 def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
-    """Put each message at the field its pointer names; what belongs to no field goes on top."""
+    """Put each message at the field its pointer names; what belongs to no field is shown above the form."""
     known = schema_fields(wait.schema)
     found = error.extra.get("errors") or [{"pointer": "", "message": error.message}]
     at_field: dict[str, str] = {}

@@ -15,7 +15,7 @@ from executor.blocks.registry import Registry
 from server.cli import weft
 from server.http.openapi import openapi
 from server.routes import TABLE
-from tests.words.texts import Text, all_texts, find, python_texts, typescript_texts, words
+from tests.words.texts import PACKAGES, ROOT, Text, all_texts, find, python_texts, typescript_texts, words
 
 
 def _strings(value: Any) -> Iterator[str]:
@@ -80,3 +80,21 @@ def test_such_words_are_found(text: str, tmp_path: Path) -> None:
     typescript.write_text(f"// {text}\nexport const A = () => <p title='{text}'>{text}</p>\n/* {text} */\n")
     assert [found.text for found in python_texts(python)] == [f"{text}:"]
     assert [re.sub("^'|'$", "", found.text) for found in typescript_texts(typescript)] == [text, text]
+
+
+# Of comments and names. The longer list is for texts that users meet.
+IN_CODE = re.compile(
+    r"\b(nobody|somebody|whoever|surely|heirs?|can not|leads? nowhere|goes on|(is|are) told)\b", re.IGNORECASE
+)
+
+
+def test_comments_and_names_are_plain() -> None:
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    assert len(paths) > 200
+    found = [
+        f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
+        for path in paths
+        for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
+        if IN_CODE.search(line)
+    ]
+    assert not found, "\n" + "\n".join(found)
