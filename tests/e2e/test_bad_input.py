@@ -20,10 +20,9 @@ import pytest
 from tests.support.server import SyncServerProcess
 
 ANSWER_S_MAX = 2.0
-# Where the machine has better things to do than to run tests, what the server itself worked counts: in seconds of a
-# machine on which `slowness` is 1; there it takes PACE_S. The dearest case needs 1.1 of them.
-CPU_S_MAX = 2.5
-PACE_S = 0.14
+# On a busy machine an answer takes longer, but costs the server no more processor time: a second in the dearest case.
+# What is not bounded costs minutes.
+CPU_S_MAX = 6.0
 MEMORY_GROWTH_MAX_KIB = 300 * 1024
 JSON = {"content-type": "application/json"}
 Send = Callable[..., httpx.Response]
@@ -58,7 +57,7 @@ def send(server: SyncServerProcess, client: httpx.Client, record_property: Calla
         record_property("ms", round(seconds * 1000))
         record_property("cpu_ms", round(worked * 1000))
         took = f"{method} {path[:80]} took {seconds:.2f} s, {worked:.2f} s of them on a processor"
-        assert seconds < ANSWER_S_MAX or worked < CPU_S_MAX * slowness(), took
+        assert seconds < ANSWER_S_MAX or worked < CPU_S_MAX, took
         assert response.status_code < 500, response.text[:2000]
         if response.status_code >= 400:
             assert_problem(response)
@@ -79,15 +78,6 @@ def cpu_s(server: SyncServerProcess) -> float:
         return time.monotonic()
     fields = Path(f"/proc/{server.pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
     return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
-def slowness() -> float:
-    """How many times longer than usual a processor works at the same now: it is slower, or shares its core and its
-    caches with others. At least 1."""
-    began, total = time.thread_time(), 0
-    for n in range(3_000_000):
-        total += n % 7
-    return max(1.0, (time.thread_time() - began) / PACE_S)
 
 
 def assert_problem(response: httpx.Response) -> None:
