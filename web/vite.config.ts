@@ -16,7 +16,10 @@ const compressed: Plugin = {
     for (const name of Object.keys(bundle).filter((name) => /^assets\/.*\.(js|css)$/.test(name))) {
       const path = join(options.dir!, name)
       const data = readFileSync(path)
-      for (const [ending, packed] of [['br', brotliCompressSync(data)], ['gz', gzipSync(data, { level: 9 })]] as const) {
+      for (const [ending, packed] of [
+        ['br', brotliCompressSync(data)],
+        ['gz', gzipSync(data, { level: 9 })],
+      ] as const) {
         if (packed.length < data.length) writeFileSync(`${path}.${ending}`, packed)
       }
     }

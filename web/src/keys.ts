@@ -13,7 +13,13 @@ export interface KeyRow {
   group: 'Build' | 'Move' | 'Edit' | 'Run' | 'Tape' | 'View'
 }
 
-const row = <I extends string>(id: I, keys: string, does: string, group: KeyRow['group'], where: Where = 'canvas') => ({ id, keys: keys.split(' '), does, group, where })
+const row = <I extends string>(id: I, keys: string, does: string, group: KeyRow['group'], where: Where = 'canvas') => ({
+  id,
+  keys: keys.split(' '),
+  does,
+  group,
+  where,
+})
 
 export const KEYS = [
   row('add', '/ N', 'Add a block here', 'Build'),
@@ -110,7 +116,10 @@ export function keyText(id: KeyId): string {
 
 /** "mod+shift+Z" as it is shown on this machine. */
 export function wordsOf(keys: string): string {
-  return keys.split(/\+(?=.)/).map((part) => WORDS[part] ?? part).join('+')
+  return keys
+    .split(/\+(?=.)/)
+    .map((part) => WORDS[part] ?? part)
+    .join('+')
 }
 
 export function isTextField(target: EventTarget | null): boolean {
@@ -121,5 +130,12 @@ export function isTextField(target: EventTarget | null): boolean {
 
 const CODES: Record<string, string> = { ',': 'Comma', '.': 'Period', '/': 'Slash' }
 const WORDS: Record<string, string> = {
-  mod: isMac ? 'Cmd' : 'Ctrl', shift: 'Shift', alt: isMac ? 'Option' : 'Alt', ArrowLeft: 'Left', ArrowRight: 'Right', ArrowUp: 'Up', ArrowDown: 'Down', Escape: 'Esc',
+  mod: isMac ? 'Cmd' : 'Ctrl',
+  shift: 'Shift',
+  alt: isMac ? 'Option' : 'Alt',
+  ArrowLeft: 'Left',
+  ArrowRight: 'Right',
+  ArrowUp: 'Up',
+  ArrowDown: 'Down',
+  Escape: 'Esc',
 }

@@ -99,14 +99,22 @@ function wrongWith(control: Control): string {
 }
 
 /** Looks now and then whether the question is still open. What was typed stays on the page whatever happens. */
-function watch(form: HTMLFormElement, main: Element, say: (text: string, isError: boolean) => void, isSent: () => boolean): void {
+function watch(
+  form: HTMLFormElement,
+  main: Element,
+  say: (text: string, isError: boolean) => void,
+  isSent: () => boolean,
+): void {
   const token = location.pathname.split('/').filter(Boolean).at(-1) ?? ''
   let timer: ReturnType<typeof setTimeout>
   const look = async (): Promise<void> => {
     clearTimeout(timer)
     if (document.hidden || isSent()) return
     try {
-      const response = await fetch(`/api/resume/${token}`, { headers: { Accept: 'application/json' }, cache: 'no-store' })
+      const response = await fetch(`/api/resume/${token}`, {
+        headers: { Accept: 'application/json' },
+        cache: 'no-store',
+      })
       if (response.ok) {
         const wait = (await response.json()) as { status: string; answered_by?: string | null }
         if (isSent()) return
@@ -119,9 +127,15 @@ function watch(form: HTMLFormElement, main: Element, say: (text: string, isError
     timer = setTimeout(() => void look(), POLL_MS)
   }
   const over = ({ status, answered_by }: { status: string; answered_by?: string | null }): void => {
-    const words = status === 'answered' ? `This was just answered${answered_by ? ` by ${answered_by}` : ''}.` : status === 'expired' ? 'This question has expired.' : 'This question was withdrawn.'
+    const words =
+      status === 'answered'
+        ? `This was just answered${answered_by ? ` by ${answered_by}` : ''}.`
+        : status === 'expired'
+          ? 'This question has expired.'
+          : 'This question was withdrawn.'
     say(words, false)
-    for (const each of form.querySelectorAll<HTMLButtonElement | Control>('button, input, textarea, select')) each.disabled = true
+    for (const each of form.querySelectorAll<HTMLButtonElement | Control>('button, input, textarea, select'))
+      each.disabled = true
     const link = document.createElement('a')
     link.href = location.pathname
     link.textContent = 'Show the answer'

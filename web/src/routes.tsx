@@ -1,7 +1,14 @@
 // The addresses of the interface and their pages. A page is loaded when it is first needed; its module exports it as default
 // and gets what the address holds as props.
 
-import { lazy, Suspense, useSyncExternalStore, type AnchorHTMLAttributes, type ComponentType, type ReactElement } from 'react'
+import {
+  lazy,
+  Suspense,
+  useSyncExternalStore,
+  type AnchorHTMLAttributes,
+  type ComponentType,
+  type ReactElement,
+} from 'react'
 
 type PageProps = { id: string }
 
@@ -47,13 +54,26 @@ export function setQuery(change: Record<string, string | null>): void {
 }
 
 /** A link that stays in the page; with a modifier key the browser does as usual. */
-export function Link({ to, onClick, ...rest }: { to: string } & Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'>): ReactElement {
+export function Link({
+  to,
+  onClick,
+  ...rest
+}: { to: string } & Omit<AnchorHTMLAttributes<HTMLAnchorElement>, 'href'>): ReactElement {
   return (
     <a
-      href={to} {...rest}
+      href={to}
+      {...rest}
       onClick={(event) => {
         onClick?.(event)
-        if (event.defaultPrevented || event.button !== 0 || event.metaKey || event.ctrlKey || event.shiftKey || event.altKey) return
+        if (
+          event.defaultPrevented ||
+          event.button !== 0 ||
+          event.metaKey ||
+          event.ctrlKey ||
+          event.shiftKey ||
+          event.altKey
+        )
+          return
         event.preventDefault()
         navigate(to)
       }}
@@ -67,12 +87,18 @@ export function Routes(): ReactElement {
     const match = pattern.exec(path)
     if (!match) continue
     const id = decodeURIComponent(match[1] ?? '')
-    return <Suspense fallback={null}><Page key={match[1] === undefined ? path : `${pattern.source}${id}`} id={id} /></Suspense>
+    return (
+      <Suspense fallback={null}>
+        <Page key={match[1] === undefined ? path : `${pattern.source}${id}`} id={id} />
+      </Suspense>
+    )
   }
   return (
     <main className="page">
       <h1>Page not found</h1>
-      <p><Link to="/">Go to workflows</Link></p>
+      <p>
+        <Link to="/">Go to workflows</Link>
+      </p>
     </main>
   )
 }

@@ -8,7 +8,8 @@ import { read, recorded, RUNS } from './help'
 
 /** Every request gets this answer. */
 function answering(status: number, body: unknown): void {
-  globalThis.fetch = (() => Promise.resolve(new Response(typeof body === 'string' ? body : JSON.stringify(body), { status }))) as typeof fetch
+  globalThis.fetch = (() =>
+    Promise.resolve(new Response(typeof body === 'string' ? body : JSON.stringify(body), { status }))) as typeof fetch
 }
 
 const failure = async (act: () => Promise<unknown>): Promise<ApiError> => {
@@ -31,19 +32,42 @@ test('what the server sends passes', () => {
 })
 
 test('what is left out because it is empty is there', () => {
-  const view = is.run({ id: 'r', workflow: 'w', version: null, status: 'queued', seq: 0, created_at_ms: 1, started_at_ms: null, finished_at_ms: null, error: null, input: {}, output: null })
+  const view = is.run({
+    id: 'r',
+    workflow: 'w',
+    version: null,
+    status: 'queued',
+    seq: 0,
+    created_at_ms: 1,
+    started_at_ms: null,
+    finished_at_ms: null,
+    error: null,
+    input: {},
+    output: null,
+  })
   assert.deepEqual([view.nodes, view.waits, view.variables, view.child_waits], [[], [], {}, []])
 })
 
 test('an answer of another shape says where, and is an ApiError', async () => {
-  assert.throws(() => is.events({ events: [{ seq: 1 }], count: 1, next: null }), (error: Error) => error instanceof Mismatch && /^\/events\/0\/at must be a number/.test(error.message))
+  assert.throws(
+    () => is.events({ events: [{ seq: 1 }], count: 1, next: null }),
+    (error: Error) => error instanceof Mismatch && /^\/events\/0\/at must be a number/.test(error.message),
+  )
   answering(200, { runs: [{ id: 7 }], next: null })
   const error = await failure(() => api.runs())
   assert.deepEqual([error.status, error.code], [0, 'answer_unreadable'])
   assert.match(error.message, /GET \/api\/runs .*\/runs\/0\/id must be text/)
   for (const junk of ['', 'null', '5', '[]', '{}', '<html>', '{"schedules": [null]}']) {
     answering(200, junk)
-    for (const act of [() => api.draft('d'), () => api.run('r'), () => api.waits(), () => api.drafts(), () => triggers.schedules(), () => triggers.webhooks(), () => api.events('r')]) {
+    for (const act of [
+      () => api.draft('d'),
+      () => api.run('r'),
+      () => api.waits(),
+      () => api.drafts(),
+      () => triggers.schedules(),
+      () => triggers.webhooks(),
+      () => api.events('r'),
+    ]) {
       assert.equal((await failure(act)).code, 'answer_unreadable', junk)
     }
   }
@@ -51,7 +75,10 @@ test('an answer of another shape says where, and is an ApiError', async () => {
 
 test('a refusal that is no problem document is still one', async () => {
   answering(502, '<html>bad gateway</html>')
-  assert.deepEqual([(await failure(() => api.runs())).status, (await failure(() => api.runs())).code], [502, 'http_502'])
+  assert.deepEqual(
+    [(await failure(() => api.runs())).status, (await failure(() => api.runs())).code],
+    [502, 'http_502'],
+  )
   answering(422, { title: 'x', status: 422, code: 'c', detail: 'd', diagnostics: 'junk' })
   assert.equal((await failure(() => api.runs())).code, 'http_422')
   answering(409, { type: 't', title: 'x', status: 409, code: 'seq_not_found', detail: 'too far', seq: 4 })

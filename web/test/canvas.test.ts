@@ -12,7 +12,19 @@ import { emptyFold, fold, shapeOf, statusAt } from '../src/state/run'
 import { NOTHING } from '../src/state/ui'
 
 const spec = (type: string, sentence: string, params: BlockSpec['params'] = {}): BlockSpec =>
-  ({ type, title: type, description: `about ${type}`, category: 'action', params, handles: ['out'], container: null, trigger: false, output: null, effect: 'none', sentence }) as unknown as BlockSpec
+  ({
+    type,
+    title: type,
+    description: `about ${type}`,
+    category: 'action',
+    params,
+    handles: ['out'],
+    container: null,
+    trigger: false,
+    output: null,
+    effect: 'none',
+    sentence,
+  }) as unknown as BlockSpec
 
 const doc: Document = {
   format: 'weft/1',
@@ -20,21 +32,44 @@ const doc: Document = {
     start: { type: 'start', name: 'Start', at: [0, 0] },
     review: { type: 'loop', name: 'Review', at: [272, 0], size: [400, 240], params: { mode: 'for', count: 2 } },
     draft: { type: 'function', name: 'Draft', parent: 'review', at: [48, 64], params: { code: 'return 1' } },
-    check: { type: 'condition', name: 'Check', at: [736, 0], params: { cases: [{ id: 'yes', when: 'true' }, { id: 'else' }] } },
+    check: {
+      type: 'condition',
+      name: 'Check',
+      at: [736, 0],
+      params: { cases: [{ id: 'yes', when: 'true' }, { id: 'else' }] },
+    },
   },
-  edges: [{ source: 'start', target: 'review' }, { source: 'review', handle: 'body', target: 'draft' }, { source: 'review', target: 'check' }],
+  edges: [
+    { source: 'start', target: 'review' },
+    { source: 'review', handle: 'body', target: 'draft' },
+    { source: 'review', target: 'check' },
+  ],
 }
 const none = new Map<string, BlockSpec>()
 
 test('a sentence shows expressions as code and prose as words with references as chips', () => {
   const condition = spec('condition', 'if {cases[0].when} | takes one of several ways', {
-    properties: { cases: { type: 'array', items: { type: 'object', properties: { when: { type: 'string', 'x-weft': 'expression' } } } } },
+    properties: {
+      cases: {
+        type: 'array',
+        items: { type: 'object', properties: { when: { type: 'string', 'x-weft': 'expression' } } },
+      },
+    },
   })
-  const one: Block = { type: 'condition', params: { cases: [{ id: 'big', when: '<start.amount> > 500' }, { id: 'else' }] } }
-  assert.deepEqual(sentenceOf(one, condition), [{ text: 'if ', code: false }, { text: '<start.amount> > 500', code: true }])
+  const one: Block = {
+    type: 'condition',
+    params: { cases: [{ id: 'big', when: '<start.amount> > 500' }, { id: 'else' }] },
+  }
+  assert.deepEqual(sentenceOf(one, condition), [
+    { text: 'if ', code: false },
+    { text: '<start.amount> > 500', code: true },
+  ])
   const ask: Block = { type: 'approval', params: { title: 'Expense of <start.amount> EUR' } }
   assert.deepEqual(sentenceOf(ask, spec('approval', 'asks: {title} | asks a person')), [
-    { text: 'asks: ', code: false }, { text: 'Expense of ', code: false }, { text: '<start.amount>', code: true }, { text: ' EUR', code: false },
+    { text: 'asks: ', code: false },
+    { text: 'Expense of ', code: false },
+    { text: '<start.amount>', code: true },
+    { text: ' EUR', code: false },
   ])
 })
 
@@ -45,7 +80,13 @@ test('the first wish with nothing empty counts, defaults count as given, and wit
   const http = spec('http', '{method} {url}', { properties: { method: { default: 'GET' }, url: { type: 'string' } } })
   assert.equal(sentenceText({ type: 'http', params: { url: '/a/<start.id>' } }, http), 'GET /a/<start.id>')
   assert.equal(sentenceText({ type: 'http', params: { url: '' } }, http), 'about http')
-  assert.equal(sentenceText({ type: 'start', params: { fields: [{ name: 'a' }, { name: 'b' }] } }, spec('start', 'takes {fields[].name} | starts')), 'takes a, b')
+  assert.equal(
+    sentenceText(
+      { type: 'start', params: { fields: [{ name: 'a' }, { name: 'b' }] } },
+      spec('start', 'takes {fields[].name} | starts'),
+    ),
+    'takes a, b',
+  )
 })
 
 test('an edge dropped on a card leads to it; the inside of its own container is empty space', () => {
@@ -77,7 +118,10 @@ test('what did not change stays the same object for the canvas; parents come bef
   const ids = after.map((node) => node.id)
   assert.ok(ids.indexOf('review') < ids.indexOf('draft'))
   for (const [i, node] of after.entries()) assert.equal(node === before[i], node.id !== 'draft')
-  assert.deepEqual(derive.edges(moved, none, NOTHING, new Map()).map((edge) => edge.id), ['start:out>review', 'review:body>draft', 'review:out>check'])
+  assert.deepEqual(
+    derive.edges(moved, none, NOTHING, new Map()).map((edge) => edge.id),
+    ['start:out>review', 'review:body>draft', 'review:out>check'],
+  )
 })
 
 test('new conditions, routers and approvals have their handles at once', () => {
@@ -100,7 +144,16 @@ test('a document that fits is in the middle; a wide one is shown from its beginn
 })
 
 test('a way is drawn with round corners, and the plus stands on its longest part', () => {
-  const { path, x, y, lead } = along([[0, 0], [32, 0], [32, 200], [64, 200]], 100, 50)
+  const { path, x, y, lead } = along(
+    [
+      [0, 0],
+      [32, 0],
+      [32, 200],
+      [64, 200],
+    ],
+    100,
+    50,
+  )
   assert.equal(path, 'M100,50L120,50Q132,50 132,62L132,238Q132,250 144,250L164,250')
   assert.deepEqual([x, y, lead], [132, 150, 32])
 })
@@ -110,17 +163,34 @@ test('a container in which something failed has failed when the run ends, in a p
     const ran: Document = {
       format: 'weft/1',
       blocks: { start: { type: 'start' }, box: { type, params: {} }, work: { type: 'function', parent: 'box' } },
-      edges: [{ source: 'start', target: 'box' }, { source: 'box', handle: 'body', target: 'work' }],
+      edges: [
+        { source: 'start', target: 'box' },
+        { source: 'box', handle: 'body', target: 'work' },
+      ],
     }
     const path = type === 'loop' ? 'box#0' : 'box[0]'
     let seq = 0
     const event = (name: string, node: string | null, data: WireEvent['data'] = {}, at = ''): WireEvent => ({
-      run: 'r', seq: ++seq, at: seq, type: name, node, block: node?.split(':')[0] ?? null, path: at, key: node && (at ? `${node}@${at}` : node), attempt: 1, data,
+      run: 'r',
+      seq: ++seq,
+      at: seq,
+      type: name,
+      node,
+      block: node?.split(':')[0] ?? null,
+      path: at,
+      key: node && (at ? `${node}@${at}` : node),
+      attempt: 1,
+      data,
     })
     const events = [
-      event('run.started', null), event('node.started', 'start'), event('node.succeeded', 'start'), event('node.started', 'box:start'),
-      event('region.sized', 'box:start', { count: 1 }), event('scope.opened', 'box:start', { first: 0, count: 1 }),
-      event('node.started', 'work', {}, path), event('node.failed', 'work', { error: { code: 'code_failed', message: 'no' } }, path),
+      event('run.started', null),
+      event('node.started', 'start'),
+      event('node.succeeded', 'start'),
+      event('node.started', 'box:start'),
+      event('region.sized', 'box:start', { count: 1 }),
+      event('scope.opened', 'box:start', { first: 0, count: 1 }),
+      event('node.started', 'work', {}, path),
+      event('node.failed', 'work', { error: { code: 'code_failed', message: 'no' } }, path),
       event('run.finished', null, { status: 'failed' }),
     ]
     const view = fold(emptyFold(shapeOf(ran)), events)
@@ -130,10 +200,15 @@ test('a container in which something failed has failed when the run ends, in a p
 })
 
 test('what waits for a run it started knows which', () => {
-  const ran: Document = { format: 'weft/1', blocks: { start: { type: 'start' }, sub: { type: 'run_workflow' } }, edges: [{ source: 'start', target: 'sub' }] }
+  const ran: Document = {
+    format: 'weft/1',
+    blocks: { start: { type: 'start' }, sub: { type: 'run_workflow' } },
+    edges: [{ source: 'start', target: 'sub' }],
+  }
   const base = { run: 'r', at: 1, path: '', attempt: 1, node: 'sub', block: 'sub', key: 'sub' }
   const view = fold(emptyFold(shapeOf(ran)), [
-    { ...base, seq: 1, type: 'node.started', data: {} }, { ...base, seq: 2, type: 'wait.opened', data: { kind: 'child', wait: 'sub!1', child: 'c1' } },
+    { ...base, seq: 1, type: 'node.started', data: {} },
+    { ...base, seq: 2, type: 'wait.opened', data: { kind: 'child', wait: 'sub!1', child: 'c1' } },
     { ...base, seq: 3, type: 'wait.closed', data: { outcome: 'fired' } },
   ])
   assert.equal(view.nodes.get('sub')!.wait!.child, 'c1')

@@ -36,7 +36,10 @@ test('a clock that is wrong is reckoned with, and no more when it is set', () =>
 })
 
 test('every answer tells the time', async () => {
-  globalThis.fetch = (() => Promise.resolve(new Response('{"workflows": []}', { headers: { Date: new Date(Date.now() + HOUR).toUTCString() } }))) as typeof fetch
+  globalThis.fetch = (() =>
+    Promise.resolve(
+      new Response('{"workflows": []}', { headers: { Date: new Date(Date.now() + HOUR).toUTCString() } }),
+    )) as typeof fetch
   await api.workflows()
   isAbout(HOUR)
 })

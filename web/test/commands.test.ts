@@ -40,7 +40,11 @@ test('forty random edits: undo all is the first document, redo all the last, for
 test('fields nobody knows survive', () => {
   const doc = { ...recorded('nested').document, 'x-own': { a: 1 } } as Document
   doc.blocks.play = { ...doc.blocks.play!, color: 'red', 'x-more': [1] }
-  const moved = edit(edit(doc, { type: 'moveBlocks', to: { play: [80, 96] } }), { type: 'rename', id: 'play', name: 'Spielen' })
+  const moved = edit(edit(doc, { type: 'moveBlocks', to: { play: [80, 96] } }), {
+    type: 'rename',
+    id: 'play',
+    name: 'Spielen',
+  })
   assert.deepEqual(moved['x-own'], { a: 1 })
   assert.equal(moved.blocks.play!.color, 'red')
   assert.deepEqual(moved.blocks.play!['x-more'], [1])
@@ -49,7 +53,13 @@ test('fields nobody knows survive', () => {
 test('a block with one edge in and one out is healed', () => {
   const { document: doc } = recorded('error-handling')
   const next = edit(doc, { type: 'removeBlocks', ids: ['fallback'] })
-  assert.deepEqual(next.edges.filter((e) => e.target === 'report'), [{ source: 'broken', handle: 'error', target: 'report' }, { source: 'flaky', target: 'report' }])
+  assert.deepEqual(
+    next.edges.filter((e) => e.target === 'report'),
+    [
+      { source: 'broken', handle: 'error', target: 'report' },
+      { source: 'flaky', target: 'report' },
+    ],
+  )
 })
 
 test('removing a container removes what is inside', () => {
@@ -60,7 +70,12 @@ test('removing a container removes what is inside', () => {
 
 test('renaming rewrites every reference, by name only', () => {
   const { document } = recorded('nested')
-  const doc = edit(document, { type: 'setParam', id: 'winner', path: ['note'], value: '<tally> and <Tally.result[0] ?? 1> and < Tally > and <tallyho>' })
+  const doc = edit(document, {
+    type: 'setParam',
+    id: 'winner',
+    path: ['note'],
+    value: '<tally> and <Tally.result[0] ?? 1> and < Tally > and <tallyho>',
+  })
   const next = edit(doc, { type: 'rename', id: 'tally', name: 'Count it' })
   assert.equal(next.blocks.winner!.params!.note, '<Count it> and <Count it.result[0] ?? 1> and < Tally > and <tallyho>')
   const loop = edit(document, { type: 'rename', id: 'rounds', name: 'Turns' })
@@ -72,7 +87,12 @@ test('a name that can not be written becomes the id, and other references keep w
   const { document } = recorded('expense-approval')
   const next = edit(document, { type: 'rename', id: 'ask', name: 'Who [boss]' })
   assert.equal((next.blocks.record!.params!.value as { decision: string }).decision, '<ask.action ?? "automatic">')
-  const doc = edit(edit(document, { type: 'rename', id: 'check', name: 'Check' }), { type: 'setParam', id: 'record', path: ['value', 'x'], value: '<Check.case>' })
+  const doc = edit(edit(document, { type: 'rename', id: 'check', name: 'Check' }), {
+    type: 'setParam',
+    id: 'record',
+    path: ['value', 'x'],
+    value: '<Check.case>',
+  })
   const twin = edit(doc, { type: 'rename', id: 'start', name: 'Check' })
   assert.equal((twin.blocks.record!.params!.value as { x: string; amount: string }).x, '<check.case>')
 })
@@ -83,7 +103,10 @@ test('in and out of a container: same place, edges across the border go and come
   const [out, back] = applyCommand(doc, { type: 'reparent', ids: ['play'], parent: '' }, specs)
   assert.equal(parentOf(out, 'play'), '')
   assert.deepEqual(absoluteAt(out, 'play'), before)
-  assert.equal(out.edges.some((e) => e.target === 'play'), false)
+  assert.equal(
+    out.edges.some((e) => e.target === 'play'),
+    false,
+  )
   assert.equal(text(edit(out, back)), text(doc))
   const into = edit(out, { type: 'reparent', ids: ['winner'], parent: 'rounds', to: { winner: [-64, 500] } })
   assert.deepEqual(absoluteAt(into, 'winner'), [-64, 500])
@@ -104,7 +127,12 @@ test('copy and paste: children, inner edges and references come along, ids diffe
   assert.match(String(next.blocks['tally-2']!.params!.code), /<Rounds 2\.results>/)
   assert.match(String(next.blocks['play-2']!.params!.code), /<Teams 2\.item>/)
   assert.equal(next.blocks['teams-2']!.params!.items, '<start.teams>')
-  const inside = edit(doc, { type: 'paste', clip: copy(doc, ['start', 'tally']), at: absoluteAt(doc, 'play'), parent: 'rounds' })
+  const inside = edit(doc, {
+    type: 'paste',
+    clip: copy(doc, ['start', 'tally']),
+    at: absoluteAt(doc, 'play'),
+    parent: 'rounds',
+  })
   assert.equal(inside.blocks['tally-2']!.parent, 'rounds')
   assert.equal('start-2' in inside.blocks, false)
   holds(inside, 'rounds')
@@ -115,7 +143,8 @@ test('copy and paste: children, inner edges and references come along, ids diffe
 
 test('edges: each reason in words', () => {
   const { document: doc } = recorded('nested')
-  const why = (source: string, target: string, handle = 'out'): string | null => checkEdge(doc, { source, target, handle }, specs)
+  const why = (source: string, target: string, handle = 'out'): string | null =>
+    checkEdge(doc, { source, target, handle }, specs)
   assert.match(why('winner', 'start')!, /is a trigger/)
   assert.match(why('winner', 'teams')!, /cycle/)
   assert.match(why('start', 'play')!, /border/)
@@ -134,7 +163,10 @@ test('a case that is gone takes its edges; one that is renamed keeps them', () =
   assert.ok(indexOf(renamed).edge.has('check:big>ask'))
   const cases = (doc.blocks.check!.params!.cases as Json[]).slice(0, 1)
   const fewer = edit(doc, { type: 'setParams', id: 'check', params: { cases } })
-  assert.deepEqual(fewer.edges.filter((e) => e.source === 'check').map((e) => e.handle), ['small'])
+  assert.deepEqual(
+    fewer.edges.filter((e) => e.source === 'check').map((e) => e.handle),
+    ['small'],
+  )
 })
 
 test('replacing the document keeps what is equal', () => {
@@ -153,7 +185,10 @@ function holds(doc: Document, container: string): void {
   for (const child of indexOf(doc).children.get(container) ?? []) {
     const [x, y] = doc.blocks[child]!.at!
     const [cw, ch] = sizeOf(doc.blocks[child]!, specs.get(doc.blocks[child]!.type))
-    assert.ok(x >= 0 && y >= 0 && x + cw <= w && y + ch <= h, `${child} in ${container}: ${[x, y, cw, ch]} in ${[w, h]}`)
+    assert.ok(
+      x >= 0 && y >= 0 && x + cw <= w && y + ch <= h,
+      `${child} in ${container}: ${[x, y, cw, ch]} in ${[w, h]}`,
+    )
   }
 }
 
@@ -161,10 +196,14 @@ function holds(doc: Document, container: string): void {
 function wellFormed(doc: Document, seed: number): void {
   for (const edge of doc.edges) {
     assert.ok(doc.blocks[edge.source] && doc.blocks[edge.target], `seed ${seed}: an edge hangs in the air`)
-    const inside = edge.handle === 'body' ? parentOf(doc, edge.target) === edge.source : parentOf(doc, edge.source) === parentOf(doc, edge.target)
+    const inside =
+      edge.handle === 'body'
+        ? parentOf(doc, edge.target) === edge.source
+        : parentOf(doc, edge.source) === parentOf(doc, edge.target)
     assert.ok(inside, `seed ${seed}: ${edge.source} -> ${edge.target} crosses a border`)
   }
-  for (const [id, block] of Object.entries(doc.blocks)) if (block.parent) assert.ok(kindOf(doc, block.parent, specs), `seed ${seed}: ${id} is in ${block.parent}`)
+  for (const [id, block] of Object.entries(doc.blocks))
+    if (block.parent) assert.ok(kindOf(doc, block.parent, specs), `seed ${seed}: ${id} is in ${block.parent}`)
 }
 
 function anyCommand(doc: Document, rnd: () => number, n: number): Command {
@@ -179,17 +218,38 @@ function anyCommand(doc: Document, rnd: () => number, n: number): Command {
       const parent = one(containers)
       const near = one(ids)
       const type = one(['set', 'condition', 'loop', 'parallel', 'approval'])
-      const edges = parentOf(doc, near) === parent && doc.blocks[near]!.type !== 'condition' ? [{ source: near, target: `new-${n}` }] : []
-      return { type: 'addBlock', id: `new-${n}`, block: { type, name: `New ${n}`, at: point(), ...(parent ? { parent } : {}) }, edges }
+      const edges =
+        parentOf(doc, near) === parent && doc.blocks[near]!.type !== 'condition'
+          ? [{ source: near, target: `new-${n}` }]
+          : []
+      return {
+        type: 'addBlock',
+        id: `new-${n}`,
+        block: { type, name: `New ${n}`, at: point(), ...(parent ? { parent } : {}) },
+        edges,
+      }
     },
     () => ({ type: 'removeBlocks', ids: some().slice(0, 2) }),
     () => ({ type: 'moveBlocks', to: Object.fromEntries(some().map((id) => [id, point()])) }),
     () => ({ type: 'resize', id: one(ids), size: [480, 320] }),
-    () => ({ type: 'setParam', id: one(ids), path: ['value'], value: one<Json | undefined>(['<Start.x>', undefined, { a: [1] }, `<${doc.blocks[one(ids)]!.name ?? 'x'}.y>`]) }),
-    () => ({ type: 'setParams', id: one(ids), params: { cases: [{ id: 'a', when: 'true' }, { id: `b${Math.floor(rnd() * 3)}` }] as Json[] } }),
+    () => ({
+      type: 'setParam',
+      id: one(ids),
+      path: ['value'],
+      value: one<Json | undefined>(['<Start.x>', undefined, { a: [1] }, `<${doc.blocks[one(ids)]!.name ?? 'x'}.y>`]),
+    }),
+    () => ({
+      type: 'setParams',
+      id: one(ids),
+      params: { cases: [{ id: 'a', when: 'true' }, { id: `b${Math.floor(rnd() * 3)}` }] as Json[] },
+    }),
     () => ({ type: 'rename', id: one(ids), name: one(['Draft', `Name ${n}`, 'Start', 'odd [x]', 'Rounds']) }),
     () => ({ type: 'renameHandle', id: one(ids), from: 'approve', to: 'yes' }),
-    () => ({ type: 'setPolicy', id: one(ids), policy: { timeout_s: one([undefined, 5]), skip_if: one([undefined, '<Start.x> > 1']) } }),
+    () => ({
+      type: 'setPolicy',
+      id: one(ids),
+      policy: { timeout_s: one([undefined, 5]), skip_if: one([undefined, '<Start.x> > 1']) },
+    }),
     () => ({ type: 'setBlock', id: one(ids), fields: { assign: one([undefined, '$.x']) } }),
     () => ({ type: 'setEnabled', ids: some(), enabled: rnd() < 0.5 }),
     () => {
@@ -201,38 +261,73 @@ function anyCommand(doc: Document, rnd: () => number, n: number): Command {
       }
       return { type: 'setMeta', meta: { description: `d${n}` } }
     },
-    () => ({ type: 'removeEdges', ids: indexOf(doc).edges.filter(() => rnd() < 0.2).map((e) => e.id) }),
+    () => ({
+      type: 'removeEdges',
+      ids: indexOf(doc)
+        .edges.filter(() => rnd() < 0.2)
+        .map((e) => e.id),
+    }),
     () => ({ type: 'reparent', ids: some().slice(0, 3), parent: one(containers) }),
     () => ({ type: 'reparent', ids: [one(ids)], parent: one(containers), to: { [one(ids)]: point() } }),
-    () => ({ type: 'paste', clip: copy(doc, some().slice(0, 2), (doc.notes ?? []).map(noteId)), at: point(), parent: one(containers) }),
+    () => ({
+      type: 'paste',
+      clip: copy(doc, some().slice(0, 2), (doc.notes ?? []).map(noteId)),
+      at: point(),
+      parent: one(containers),
+    }),
     () => ({ type: 'replaceDoc', doc: { ...doc, description: `other ${n}` } }),
     () => ({ type: 'setMeta', meta: { name: `n${n}`, variables: { x: n } } }),
     () => ({ type: 'addNote', note: { id: `note-${n}`, text: 'hi', at: point() } }),
     () => ({ type: 'setNote', id: `note-${n - 1}`, note: { text: 'changed' } }),
     () => ({ type: 'removeNotes', ids: [`note-${n - 2}`] }),
     () => ({ type: 'tidy', at: Object.fromEntries(ids.map((id) => [id, point()])) }),
-    () => ({ type: 'batch', commands: [anyCommand(doc, rnd, n + 1000), { type: 'setMeta', meta: { description: 'batch' } }] }),
+    () => ({
+      type: 'batch',
+      commands: [anyCommand(doc, rnd, n + 1000), { type: 'setMeta', meta: { description: 'batch' } }],
+    }),
   ]
   return one(makers)()
 }
 
 test('a variable gets another name: references, assignments and nothing else follow, in one step', () => {
   const doc: Document = {
-    format: 'weft/1', variables: { a: 1, total: 0, total_2: 5 },
+    format: 'weft/1',
+    variables: { a: 1, total: 0, total_2: 5 },
     blocks: {
       start: { type: 'start' },
-      add: { type: 'variables', params: { assign: [{ name: 'total', op: 'increment', value: '<workflow.total_2>' }, { name: '$.total.items[0]', value: 'total' }, { name: '$["total"]', value: 1 }, { name: 'a', value: '<variable.Total ?? 0>' }] } },
+      add: {
+        type: 'variables',
+        params: {
+          assign: [
+            { name: 'total', op: 'increment', value: '<workflow.total_2>' },
+            { name: '$.total.items[0]', value: 'total' },
+            { name: '$["total"]', value: 1 },
+            { name: 'a', value: '<variable.Total ?? 0>' },
+          ],
+        },
+      },
       short: { type: 'variables', params: { assign: { total: '<workflow.total>', a: 2 } } },
-      read: { type: 'function', assign: '$.total', params: { code: 'return <workflow.total> + <workflow.total_2> + total' }, policy: { skip_if: '<workflow.total> > 3', cache: { key: '<workflow.total>' } } },
+      read: {
+        type: 'function',
+        assign: '$.total',
+        params: { code: 'return <workflow.total> + <workflow.total_2> + total' },
+        policy: { skip_if: '<workflow.total> > 3', cache: { key: '<workflow.total>' } },
+      },
       other: { type: 'set', params: { value: '<total.x> and workflow.total' } },
     },
     edges: [],
   }
   const [next, inverse] = applyCommand(doc, { type: 'renameVariable', from: 'total', to: 'sum' }, specs)
   assert.deepEqual(Object.keys(next.variables!), ['a', 'sum', 'total_2'])
-  assert.deepEqual((next.blocks.add!.params!.assign as { name: string; value: Json }[]).map((item) => [item.name, item.value]), [
-    ['sum', '<workflow.total_2>'], ['$.sum.items[0]', 'total'], ['$.sum', 1], ['a', '<variable.sum ?? 0>'],
-  ])
+  assert.deepEqual(
+    (next.blocks.add!.params!.assign as { name: string; value: Json }[]).map((item) => [item.name, item.value]),
+    [
+      ['sum', '<workflow.total_2>'],
+      ['$.sum.items[0]', 'total'],
+      ['$.sum', 1],
+      ['a', '<variable.sum ?? 0>'],
+    ],
+  )
   assert.deepEqual(next.blocks.short!.params!.assign, { sum: '<workflow.sum>', a: 2 })
   assert.equal(next.blocks.read!.assign, '$.sum')
   assert.equal(next.blocks.read!.params!.code, 'return <workflow.sum> + <workflow.total_2> + total')
@@ -245,13 +340,38 @@ test('a variable gets another name: references, assignments and nothing else fol
 
 test('params of any block type may make handles, when their hints say so', () => {
   const spec = {
-    type: 'sorter', title: 'Sorter', description: '', category: 'flow', handles: [], container: null, trigger: false, output: null, effect: 'none', attempts: 1, timeout_ms: 1, sentence: '', icon: '',
-    params: { properties: { rest: { 'x-ui': { handles: 'value', order: 3 } }, bins: { 'x-ui': { handles: 'id', order: 1 } }, words: { default: ['yes', 'no'], 'x-ui': { handles: 'items', order: 2 } } } },
+    type: 'sorter',
+    title: 'Sorter',
+    description: '',
+    category: 'flow',
+    handles: [],
+    container: null,
+    trigger: false,
+    output: null,
+    effect: 'none',
+    attempts: 1,
+    timeout_ms: 1,
+    sentence: '',
+    icon: '',
+    params: {
+      properties: {
+        rest: { 'x-ui': { handles: 'value', order: 3 } },
+        bins: { 'x-ui': { handles: 'id', order: 1 } },
+        words: { default: ['yes', 'no'], 'x-ui': { handles: 'items', order: 2 } },
+      },
+    },
   } as const
   const own = new Map([...specs, ['sorter', spec as unknown as BlockSpec]])
   const doc: Document = {
-    format: 'weft/1', blocks: { s: { type: 'sorter', params: { bins: [{ id: 'big', title: 'Large' }, { id: 'small' }], rest: 'rest' } }, a: { type: 'set' } },
-    edges: [{ source: 's', target: 'a', handle: 'big' }, { source: 's', target: 'a', handle: 'rest' }],
+    format: 'weft/1',
+    blocks: {
+      s: { type: 'sorter', params: { bins: [{ id: 'big', title: 'Large' }, { id: 'small' }], rest: 'rest' } },
+      a: { type: 'set' },
+    },
+    edges: [
+      { source: 's', target: 'a', handle: 'big' },
+      { source: 's', target: 'a', handle: 'rest' },
+    ],
   }
   assert.deepEqual(handlesOf(doc.blocks.s!, own), ['big', 'small', 'yes', 'no', 'rest', 'error'])
   assert.equal(checkEdge(doc, { source: 's', target: 'a', handle: 'small' }, own), null)
@@ -259,5 +379,8 @@ test('params of any block type may make handles, when their hints say so', () =>
   const renamed = applyCommand(doc, { type: 'renameHandle', id: 's', from: 'rest', to: 'others' }, own)[0]
   assert.deepEqual([renamed.edges[1]!.handle, renamed.blocks.s!.params!.rest], ['others', 'others'])
   const without = applyCommand(doc, { type: 'setParams', id: 's', params: { bins: [{ id: 'small' }] } }, own)[0]
-  assert.deepEqual(without.edges.map((edge) => edge.handle), ['rest'])
+  assert.deepEqual(
+    without.edges.map((edge) => edge.handle),
+    ['rest'],
+  )
 })

@@ -16,19 +16,47 @@ test('a document and its copy are the same', () => {
 
 test('added, removed, changed, moved, connections, and the workflow itself', () => {
   const before: Document = {
-    format: 'weft/1', name: 'w', variables: { a: 1 }, blocks: { start: { type: 'start', at: [0, 0] }, a: { type: 'set', name: 'A', params: { value: { x: [1, 2] } } }, gone: { type: 'set' } },
-    edges: [{ source: 'start', target: 'a' }, { source: 'a', target: 'gone' }],
+    format: 'weft/1',
+    name: 'w',
+    variables: { a: 1 },
+    blocks: {
+      start: { type: 'start', at: [0, 0] },
+      a: { type: 'set', name: 'A', params: { value: { x: [1, 2] } } },
+      gone: { type: 'set' },
+    },
+    edges: [
+      { source: 'start', target: 'a' },
+      { source: 'a', target: 'gone' },
+    ],
   }
   const after: Document = {
-    format: 'weft/1', name: 'w', variables: { a: 2 }, blocks: { start: { type: 'start', at: [16, 0] }, a: { type: 'set', name: 'A', params: { value: { x: [1, 3] }, more: true } }, fresh: { type: 'http' } },
-    edges: [{ source: 'start', target: 'a', handle: 'out' }, { source: 'a', target: 'fresh', handle: 'error' }],
+    format: 'weft/1',
+    name: 'w',
+    variables: { a: 2 },
+    blocks: {
+      start: { type: 'start', at: [16, 0] },
+      a: { type: 'set', name: 'A', params: { value: { x: [1, 3] }, more: true } },
+      fresh: { type: 'http' },
+    },
+    edges: [
+      { source: 'start', target: 'a', handle: 'out' },
+      { source: 'a', target: 'fresh', handle: 'error' },
+    ],
   }
   const diff = diffDocuments(before, after)
-  assert.deepEqual(Object.fromEntries(diff.blocks.map((each) => [each.id, each.how])), { a: 'changed', fresh: 'added', gone: 'removed' })
+  assert.deepEqual(Object.fromEntries(diff.blocks.map((each) => [each.id, each.how])), {
+    a: 'changed',
+    fresh: 'added',
+    gone: 'removed',
+  })
   assert.deepEqual(diff.blocks.find((each) => each.id === 'a')!.fields, [
-    { path: 'params.value.x.1', before: 2, after: 3 }, { path: 'params.more', before: undefined, after: true },
+    { path: 'params.value.x.1', before: 2, after: 3 },
+    { path: 'params.more', before: undefined, after: true },
   ])
-  assert.deepEqual(diff.edges, [{ how: 'added', source: 'a', target: 'fresh', handle: 'error' }, { how: 'removed', source: 'a', target: 'gone', handle: 'out' }])
+  assert.deepEqual(diff.edges, [
+    { how: 'added', source: 'a', target: 'fresh', handle: 'error' },
+    { how: 'removed', source: 'a', target: 'gone', handle: 'out' },
+  ])
   assert.deepEqual(diff.fields, [{ path: 'variables.a', before: 1, after: 2 }])
   assert.deepEqual(diff.moved, ['start'])
 })

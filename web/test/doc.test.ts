@@ -8,7 +8,15 @@ import { read, recorded } from './help'
 
 /** A server with one draft, behind `fetch`. `lose`: what it does is done, and nobody hears of it: the connection ends before the
  * answer or in the middle of it. `held`: how a request is answered that waits. */
-const server = { draft: null as unknown as Draft, puts: 0, copies: 0, down: false, lose: null as null | 'all' | 'half', hold: '', held: [] as (() => void)[] }
+const server = {
+  draft: null as unknown as Draft,
+  puts: 0,
+  copies: 0,
+  down: false,
+  lose: null as null | 'all' | 'half',
+  hold: '',
+  held: [] as (() => void)[],
+}
 
 globalThis.fetch = ((path: string, init: RequestInit) => {
   if (server.down) return Promise.reject(new TypeError('down'))
@@ -17,7 +25,9 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
     if (server.hold && path.includes(server.hold)) return new Promise((done) => server.held.push(() => done(response)))
     if (server.lose === null || init.method === 'GET') return Promise.resolve(response)
     if (server.lose === 'all') return Promise.reject(new TypeError('lost'))
-    return Promise.resolve(new Response(new ReadableStream({ start: (half) => half.error(new TypeError('lost')) }), { status }))
+    return Promise.resolve(
+      new Response(new ReadableStream({ start: (half) => half.error(new TypeError('lost')) }), { status }),
+    )
   }
   if (path === '/api/blocks') return answer(200, read('blocks'))
   if (init.method === 'GET') return answer(200, { ...server.draft, id: path.split('/').at(-1) })
@@ -27,14 +37,30 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (init.method === 'POST') return answer(201, { ...server.draft, id: 'copy', document: body.document })
   server.puts++
   const rev = (init.headers as Record<string, string>)['If-Match']
-  if (rev !== `"${server.draft.rev}"`) return answer(409, { status: 409, code: 'draft_changed', detail: 'changed', current: server.draft })
+  if (rev !== `"${server.draft.rev}"`)
+    return answer(409, { status: 409, code: 'draft_changed', detail: 'changed', current: server.draft })
   server.draft = { ...server.draft, document: body.document, name: body.name, rev: server.draft.rev + 1 }
   return answer(200, { rev: server.draft.rev, updated_at: 2, diagnostics: [] })
 }) as typeof fetch
 
 beforeEach(async () => {
   await closeDraft()
-  Object.assign(server, { puts: 0, copies: 0, down: false, lose: null, hold: '', held: [], draft: { id: 'd', name: 'nested', document: recorded('nested').document, rev: 1, updated_at: 1, base_version: null } })
+  Object.assign(server, {
+    puts: 0,
+    copies: 0,
+    down: false,
+    lose: null,
+    hold: '',
+    held: [],
+    draft: {
+      id: 'd',
+      name: 'nested',
+      document: recorded('nested').document,
+      rev: 1,
+      updated_at: 1,
+      base_version: null,
+    },
+  })
   await openDraft('d')
 })
 
@@ -44,7 +70,10 @@ test('an edit is saved under the next revision', async () => {
   assert.equal(rename('Spielen'), true)
   assert.equal(docStore.get().saving, 'dirty')
   await flush()
-  assert.deepEqual([docStore.get().saving, docStore.get().rev, server.draft.document.blocks.play!.name], ['saved', 2, 'Spielen'])
+  assert.deepEqual(
+    [docStore.get().saving, docStore.get().rev, server.draft.document.blocks.play!.name],
+    ['saved', 2, 'Spielen'],
+  )
   assert.equal(rename('Spielen'), false)
 })
 
@@ -121,7 +150,10 @@ test('a save whose answer was lost is ours, whatever was edited meanwhile', asyn
     Object.assign(server, { down: false, lose: null })
     rename(`After ${lose}`)
     await flush()
-    assert.deepEqual([docStore.get().saving, docStore.get().conflict, docStore.get().rev], ['saved', null, server.draft.rev])
+    assert.deepEqual(
+      [docStore.get().saving, docStore.get().conflict, docStore.get().rev],
+      ['saved', null, server.draft.rev],
+    )
     assert.equal(server.draft.document.blocks.play!.name, `After ${lose}`)
   }
 })
@@ -163,7 +195,11 @@ test('the draft that is opened last is the one that is open, in whatever order t
 
 test('keeping mine as a copy, pressed twice, is one copy; on another draft it changes nothing', async () => {
   const meet = async (name: string): Promise<void> => {
-    server.draft = { ...server.draft, document: { ...server.draft.document, description: name }, rev: server.draft.rev + 5 }
+    server.draft = {
+      ...server.draft,
+      document: { ...server.draft.document, description: name },
+      rev: server.draft.rev + 5,
+    }
     rename(name)
     await flush()
     assert.equal(docStore.get().saving, 'conflict')

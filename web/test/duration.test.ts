@@ -12,7 +12,16 @@ test('what a param counts in', () => {
 
 test('a value is shown in the largest unit that fits', () => {
   const cases: [number, 'ms' | 's', string][] = [
-    [604_800, 's', '7 d'], [90, 's', '90 s'], [300, 's', '5 min'], [5400, 's', '90 min'], [7200, 's', '2 h'], [0.05, 's', '0.05 s'], [0, 's', '0 s'], [1000, 'ms', '1 s'], [1500, 'ms', '1500 ms'], [300_000, 'ms', '5 min'],
+    [604_800, 's', '7 d'],
+    [90, 's', '90 s'],
+    [300, 's', '5 min'],
+    [5400, 's', '90 min'],
+    [7200, 's', '2 h'],
+    [0.05, 's', '0.05 s'],
+    [0, 's', '0 s'],
+    [1000, 'ms', '1 s'],
+    [1500, 'ms', '1500 ms'],
+    [300_000, 'ms', '5 min'],
   ]
   for (const [value, base, text] of cases) {
     const unit = unitOf(value, base, unitsOf(base))

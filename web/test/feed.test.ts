@@ -23,7 +23,8 @@ function world(stored: number) {
     page: (_run, after) => {
       pages++
       if (failing-- > 0) return Promise.reject(new Error('down'))
-      if (refusal) return Promise.reject(new ApiError({ type: '', title: '', status: refusal, code: 'x', detail: 'no such run' }))
+      if (refusal)
+        return Promise.reject(new ApiError({ type: '', title: '', status: refusal, code: 'x', detail: 'no such run' }))
       const rest = events.slice(after, state.stored)
       const page = rest.slice(0, 7)
       return Promise.resolve({ events: page, count: state.stored, next: page.length === 7 ? page.at(-1)!.seq : null })
@@ -34,12 +35,28 @@ function world(stored: number) {
     },
   }
   let last: FeedStatus | null = null
-  const feed = follow('r', 0, {
-    events: (batch) => seen.push(...batch.map((e) => e.seq)), delta: () => undefined, status: (s: FeedStatus) => (modes.push(s.mode), behind.push(s.behind), (last = s)),
-  }, sources)
+  const feed = follow(
+    'r',
+    0,
+    {
+      events: (batch) => seen.push(...batch.map((e) => e.seq)),
+      delta: () => undefined,
+      status: (s: FeedStatus) => (modes.push(s.mode), behind.push(s.behind), (last = s)),
+    },
+    sources,
+  )
   return {
-    feed, seen, modes, behind, state, say: (message: StreamMessage) => emit?.(message), connected: () => emit !== null, pages: () => pages, fail: (n: number) => (failing = n),
-    refuse: (status: number) => (refusal = status), last: () => last,
+    feed,
+    seen,
+    modes,
+    behind,
+    state,
+    say: (message: StreamMessage) => emit?.(message),
+    connected: () => emit !== null,
+    pages: () => pages,
+    fail: (n: number) => (failing = n),
+    refuse: (status: number) => (refusal = status),
+    last: () => last,
   }
 }
 
@@ -181,6 +198,9 @@ test('any order of delivery gives every event once and in order', async () => {
 })
 
 test('pauses double from half a second to eight', () => {
-  assert.deepEqual([1, 2, 3, 4, 5, 6, 20].map((n) => backoffMs(n, 0)), [500, 1000, 2000, 4000, 8000, 8000, 8000])
+  assert.deepEqual(
+    [1, 2, 3, 4, 5, 6, 20].map((n) => backoffMs(n, 0)),
+    [500, 1000, 2000, 4000, 8000, 8000, 8000],
+  )
   assert.equal(backoffMs(1, 1), 625)
 })

@@ -10,25 +10,57 @@ import type { Document, Json } from '../src/net/types'
 import { recorded, specs } from './help'
 
 const DOC: Document = {
-  format: 'weft/1', variables: { status: 'open' }, input: { type: 'object', properties: { amount: { type: 'number' } } },
+  format: 'weft/1',
+  variables: { status: 'open' },
+  input: { type: 'object', properties: { amount: { type: 'number' } } },
   blocks: {
-    start: { type: 'start', name: 'Start', params: { fields: [{ name: 'amount', type: 'number', required: true }, { name: 'who', default: 'ada' }] } },
+    start: {
+      type: 'start',
+      name: 'Start',
+      params: {
+        fields: [
+          { name: 'amount', type: 'number', required: true },
+          { name: 'who', default: 'ada' },
+        ],
+      },
+    },
     calc: { type: 'function', name: 'Calc', params: { code: 'return 1' } },
     rounds: { type: 'loop', name: 'Rounds', params: { mode: 'for', count: 2 } },
     inner: { type: 'set', name: 'Inner', parent: 'rounds', params: { value: 1 } },
     after: { type: 'set', name: 'After', params: { value: 1 } },
   },
-  edges: [{ source: 'start', target: 'calc' }, { source: 'calc', target: 'rounds' }, { source: 'rounds', handle: 'body', target: 'inner' }, { source: 'rounds', target: 'after' }],
+  edges: [
+    { source: 'start', target: 'calc' },
+    { source: 'calc', target: 'rounds' },
+    { source: 'rounds', handle: 'body', target: 'inner' },
+    { source: 'rounds', target: 'after' },
+  ],
 }
-const check = (text: string, block = 'after', env: string[] | null = null) => checkRefs(text, { doc: DOC, reader: { block }, specs, env })
+const check = (text: string, block = 'after', env: string[] | null = null) =>
+  checkRefs(text, { doc: DOC, reader: { block }, specs, env })
 const fix = (text: string, block?: string): string | undefined => check(text, block)[0]?.fix
 
 test('references that are right, and text that is none', () => {
-  for (const text of ['<start.amount>', '<Calc.result.x[0] ?? 1>', '<workflow.status>', '<input.amount>', '<calc.error.message>', '<Calc.output.stdout>', '<start.other>']) {
-    assert.deepEqual(check(text).map((mark) => mark.ok), [true], text)
+  for (const text of [
+    '<start.amount>',
+    '<Calc.result.x[0] ?? 1>',
+    '<workflow.status>',
+    '<input.amount>',
+    '<calc.error.message>',
+    '<Calc.output.stdout>',
+    '<start.other>',
+  ]) {
+    assert.deepEqual(
+      check(text).map((mark) => mark.ok),
+      [true],
+      text,
+    )
   }
   assert.deepEqual(check('a < b and c > d'), [])
-  assert.deepEqual(check('<b>bold</b>').filter((mark) => !mark.ok && mark.fix === undefined), [])
+  assert.deepEqual(
+    check('<b>bold</b>').filter((mark) => !mark.ok && mark.fix === undefined),
+    [],
+  )
   assert.equal(check('<loop.index>', 'inner')[0]!.ok, true)
 })
 
@@ -51,7 +83,9 @@ test('what does not run before, or is not there', () => {
 
 test('every param of every block type has a control', () => {
   const kinds: Record<string, string> = {}
-  for (const spec of specs.values()) for (const [name, schema] of Object.entries(spec.params.properties ?? {})) kinds[`${spec.type}.${name}`] = kindOf(schema, hintOf(spec.type, name, schema))
+  for (const spec of specs.values())
+    for (const [name, schema] of Object.entries(spec.params.properties ?? {}))
+      kinds[`${spec.type}.${name}`] = kindOf(schema, hintOf(spec.type, name, schema))
   assert.equal(kinds['function.code'], 'code')
   assert.equal(kinds['loop.condition'], 'expression')
   assert.equal(kinds['start.fields'], 'inputs')
@@ -64,7 +98,13 @@ test('every param of every block type has a control', () => {
 })
 
 test('the hints of a schema decide', () => {
-  assert.equal(kindOf({ type: 'array', items: { type: 'object', properties: {} }, 'x-ui': { widget: 'list', handles: 'id' } }, { widget: 'list', handles: 'id' }), 'cases')
+  assert.equal(
+    kindOf(
+      { type: 'array', items: { type: 'object', properties: {} }, 'x-ui': { widget: 'list', handles: 'id' } },
+      { widget: 'list', handles: 'id' },
+    ),
+    'cases',
+  )
   assert.equal(kindOf({}, { widget: 'reference' }), 'value')
   assert.equal(kindOf({ type: 'object' }, { widget: 'keyvalues' }), 'pairs')
   assert.equal(isShown({ when: { mode: ['for'] } }, { mode: 'each', count: 3 }), false)
@@ -82,15 +122,24 @@ test('numbers, and text that stands for one', () => {
 
 test('a form as rows and back', () => {
   const schema = {
-    type: 'object', additionalProperties: false, required: ['a'],
+    type: 'object',
+    additionalProperties: false,
+    required: ['a'],
     properties: {
-      a: { type: 'number', title: 'A', minimum: 0, default: 1 }, b: { type: 'string', enum: ['x', 'y'] }, c: { type: 'string', format: 'date' },
-      d: { type: 'string', 'x-rows': 4 }, e: { type: 'object', properties: { f: { type: 'string' } } }, g: {},
+      a: { type: 'number', title: 'A', minimum: 0, default: 1 },
+      b: { type: 'string', enum: ['x', 'y'] },
+      c: { type: 'string', format: 'date' },
+      d: { type: 'string', 'x-rows': 4 },
+      e: { type: 'object', properties: { f: { type: 'string' } } },
+      g: {},
     },
   }
   assert.deepEqual(schemaOf(schema, propertiesOf(schema)), schema)
   assert.equal(schemaOf(undefined, []), undefined)
-  const fields: Json = [{ name: 'a', type: 'number', title: 'A', default: 1, required: true }, { name: 'b', other: 1 }]
+  const fields: Json = [
+    { name: 'a', type: 'number', title: 'A', default: 1, required: true },
+    { name: 'b', other: 1 },
+  ]
   assert.deepEqual(fieldListOf(fieldsOf(fields)), fields)
 })
 
@@ -103,7 +152,10 @@ test('the run form: workflow input and start fields together', () => {
   assert.deepEqual(inputProblems(schema, {}), { amount: 'Amount is required.' })
   assert.deepEqual(inputProblems(schema, { amount: 'x' }), { amount: 'Amount must be a number.' })
   assert.deepEqual(inputProblems(schema, { amount: 3 }), {})
-  const limits = { type: 'object', properties: { n: { type: 'integer', minimum: 2 }, t: { type: 'string', pattern: '^a+$' } } }
+  const limits = {
+    type: 'object',
+    properties: { n: { type: 'integer', minimum: 2 }, t: { type: 'string', pattern: '^a+$' } },
+  }
   assert.deepEqual(Object.keys(inputProblems(limits, { n: 1, t: 'b' })), ['n', 't'])
   assert.deepEqual(inputProblems(limits, { n: 2.5 }), { n: 'N must be a whole number.' })
 })
@@ -116,10 +168,26 @@ test('the command for a shell is quoted', () => {
 
 test('the outline: reading order, containers, connections', () => {
   const rows = outlineRows(DOC, specs, new Set())
-  assert.deepEqual(rows.map((row) => `${row.depth} ${row.key}`), [
-    '0 start', '1 start:out>calc', '0 calc', '1 calc:out>rounds', '0 rounds', '1 rounds:body>inner', '1 rounds:out>after', '1 inner', '0 after',
-  ])
+  assert.deepEqual(
+    rows.map((row) => `${row.depth} ${row.key}`),
+    [
+      '0 start',
+      '1 start:out>calc',
+      '0 calc',
+      '1 calc:out>rounds',
+      '0 rounds',
+      '1 rounds:body>inner',
+      '1 rounds:out>after',
+      '1 inner',
+      '0 after',
+    ],
+  )
   assert.equal(parentRow(rows, 7), 4)
-  assert.deepEqual(outlineRows(DOC, specs, new Set(['rounds'])).map((row) => row.key).includes('inner'), false)
+  assert.deepEqual(
+    outlineRows(DOC, specs, new Set(['rounds']))
+      .map((row) => row.key)
+      .includes('inner'),
+    false,
+  )
   assert.ok(outlineRows(recorded('nested').document, specs, new Set()).length > 6)
 })

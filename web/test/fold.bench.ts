@@ -26,7 +26,11 @@ for (const kind of ['loop', 'parallel'] as const) {
     longest = 0
     const before = process.cpuUsage()
     const took = timed(() => {
-      for (let at = 0; at < events.length; at += PAGE) longest = Math.max(longest, timed(() => timeline.append(events.slice(at, at + PAGE))))
+      for (let at = 0; at < events.length; at += PAGE)
+        longest = Math.max(
+          longest,
+          timed(() => timeline.append(events.slice(at, at + PAGE))),
+        )
     })
     cpu = Math.min(cpu, process.cpuUsage(before).user / 1000)
     return took
@@ -40,12 +44,14 @@ for (const kind of ['loop', 'parallel'] as const) {
       for (let at = events.length - 5000; at < events.length; at += 5) timeline.append(events.slice(at, at + 5))
     })
   })
-  const jumps = Array.from({ length: 200 }, (_, i) => timed(() => whole.seek((i * 7919) % whole.seq))).sort((a, b) => a - b)
+  const jumps = Array.from({ length: 200 }, (_, i) => timed(() => whole.seek((i * 7919) % whole.seq))).sort(
+    (a, b) => a - b,
+  )
   const steps = timed(() => {
     for (let i = 0; i < 500; i++) whole.seek(20_000 + i)
   })
   console.log(
-    `${kind.padEnd(8)} ${events.length} events, ${whole.head.nodes.size} nodes: ${pages.toFixed(0)} ms in pages of ${PAGE} (${cpu.toFixed(0)} ms of processor time, longest page ${longest.toFixed(1)} ms); `
-    + `last 5,000 live, five at a time: ${live.toFixed(0)} ms; jump: median ${jumps[100]!.toFixed(2)} ms, worst ${jumps.at(-1)!.toFixed(2)} ms; 500 steps: ${steps.toFixed(0)} ms`,
+    `${kind.padEnd(8)} ${events.length} events, ${whole.head.nodes.size} nodes: ${pages.toFixed(0)} ms in pages of ${PAGE} (${cpu.toFixed(0)} ms of processor time, longest page ${longest.toFixed(1)} ms); ` +
+      `last 5,000 live, five at a time: ${live.toFixed(0)} ms; jump: median ${jumps[100]!.toFixed(2)} ms, worst ${jumps.at(-1)!.toFixed(2)} ms; 500 steps: ${steps.toFixed(0)} ms`,
   )
 }

@@ -8,11 +8,26 @@ import type { RunFold } from '../src/state/run'
 export interface Recorded {
   document: Document
   run: RunView
-  graph: { edges: { source: string; target: string; handle: string; state: string; counts?: { live?: number; dead?: number } }[] }
+  graph: {
+    edges: {
+      source: string
+      target: string
+      handle: string
+      state: string
+      counts?: { live?: number; dead?: number }
+    }[]
+  }
   events: WireEvent[]
 }
 
-export const RUNS = ['nested', 'expense-approval', 'error-handling', 'parallel-fanout', 'review-loop', 'failing'] as const
+export const RUNS = [
+  'nested',
+  'expense-approval',
+  'error-handling',
+  'parallel-fanout',
+  'review-loop',
+  'failing',
+] as const
 
 export function read<T>(name: string): T {
   return JSON.parse(readFileSync(join(process.env.WEFT_WEB_ROOT!, 'test', 'fixtures', `${name}.json`), 'utf8')) as T
@@ -59,7 +74,15 @@ export function anyDocument(seed: number, count: number): Document {
     for (let n = 0; n < 2 && near.length; n++) {
       if (rnd() > 0.75) continue
       const source = near[Math.floor(rnd() * near.length)]!
-      edges.push({ source, target: id, ...(blocks[source]!.type === 'condition' ? { handle: 'xyz'[Math.floor(rnd() * 3)]! } : rnd() < 0.1 ? { handle: 'error' } : {}) })
+      edges.push({
+        source,
+        target: id,
+        ...(blocks[source]!.type === 'condition'
+          ? { handle: 'xyz'[Math.floor(rnd() * 3)]! }
+          : rnd() < 0.1
+            ? { handle: 'error' }
+            : {}),
+      })
     }
     if (type === 'loop') containers.push(id)
     if (parent && rnd() < 0.5) edges.push({ source: parent, handle: 'body', target: id })

@@ -2,7 +2,15 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import type { Document, Draft } from '../src/net/types'
 import { closeDraft, dispatch, docStore, flush, openDraft, redo, undo } from '../src/state/doc'
-import { bounded, BLOCKS_KEPT_MAX, fitting, readHistory, STEPS_KEPT_MAX, writePending, type KeptHistory } from '../src/state/history'
+import {
+  bounded,
+  BLOCKS_KEPT_MAX,
+  fitting,
+  readHistory,
+  STEPS_KEPT_MAX,
+  writePending,
+  type KeptHistory,
+} from '../src/state/history'
 import { read, recorded } from './help'
 
 /** As much of IndexedDB as is used: values are cloned as the browser clones them. */
@@ -25,13 +33,15 @@ const storeOf = (name: string): object => {
 }
 Object.defineProperty(globalThis, 'indexedDB', {
   value: {
-    open: (name: string) => done({ transaction: () => ({ objectStore: () => storeOf(name) }), createObjectStore: () => storeOf(name) }),
+    open: (name: string) =>
+      done({ transaction: () => ({ objectStore: () => storeOf(name) }), createObjectStore: () => storeOf(name) }),
   },
 })
 
 const server = { draft: null as unknown as Draft }
 globalThis.fetch = ((path: string, init: RequestInit) => {
-  const answer = (status: number, body: unknown): Promise<Response> => Promise.resolve(new Response(JSON.stringify(body), { status }))
+  const answer = (status: number, body: unknown): Promise<Response> =>
+    Promise.resolve(new Response(JSON.stringify(body), { status }))
   if (path === '/api/blocks') return answer(200, read('blocks'))
   if (init.method === 'GET') return answer(200, server.draft)
   const body = JSON.parse(init.body as string) as { document: Document; name: string }
@@ -42,7 +52,17 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
 beforeEach(async () => {
   await closeDraft()
   disk.stores.clear()
-  server.draft = { id: 'd', name: 'nested', document: recorded('nested').document, rev: 1, created_at: 1, updated_at: 1, base_name: null, base_version: null, base_rev: null }
+  server.draft = {
+    id: 'd',
+    name: 'nested',
+    document: recorded('nested').document,
+    rev: 1,
+    created_at: 1,
+    updated_at: 1,
+    base_name: null,
+    base_version: null,
+    base_rev: null,
+  }
   await openDraft('d')
 })
 
@@ -91,8 +111,16 @@ test('what is kept shares what the steps share', async () => {
 test('how much is kept has a bound', () => {
   const step = { label: 'x', command: { type: 'batch' as const, commands: [] } }
   const many = (blocks: number): KeptHistory => ({
-    id: 'd', rev: 1, at: 1, undo: Array.from({ length: 200 }, (_, i) => ({ ...step, label: `${i}` })), redo: [],
-    doc: { format: 'weft/1', edges: [], blocks: Object.fromEntries(Array.from({ length: blocks }, (_, i) => [`b${i}`, { type: 'set' }])) },
+    id: 'd',
+    rev: 1,
+    at: 1,
+    undo: Array.from({ length: 200 }, (_, i) => ({ ...step, label: `${i}` })),
+    redo: [],
+    doc: {
+      format: 'weft/1',
+      edges: [],
+      blocks: Object.fromEntries(Array.from({ length: blocks }, (_, i) => [`b${i}`, { type: 'set' }])),
+    },
   })
   assert.deepEqual([bounded(many(10)).undo.length, bounded(many(10)).undo.at(-1)!.label], [STEPS_KEPT_MAX, '199'])
   assert.equal(bounded(many(1000)).undo.length, BLOCKS_KEPT_MAX / 1000 / 2)
@@ -102,7 +130,14 @@ test('how much is kept has a bound', () => {
 test('a history that is junk, or of a later revision, is none', () => {
   const { document } = recorded('nested')
   assert.deepEqual(fitting(null, document, 1), { undo: [], redo: [] })
-  const kept = { id: 'd', rev: 1, doc: document, undo: [{ label: 'x', command: { type: 'batch', commands: [] } }], redo: [], at: 0 } as KeptHistory
+  const kept = {
+    id: 'd',
+    rev: 1,
+    doc: document,
+    undo: [{ label: 'x', command: { type: 'batch', commands: [] } }],
+    redo: [],
+    at: 0,
+  } as KeptHistory
   assert.equal(fitting(kept, structuredClone(document), 3).undo.length, 1)
   assert.deepEqual(fitting({ ...kept, rev: 5 }, document, 3), { undo: [], redo: [] })
   assert.deepEqual(fitting({ ...kept, undo: 7 as never }, document, 1), { undo: [], redo: [] })

@@ -15,7 +15,9 @@ test('printing says the same, with plain lists on one line', () => {
     const { document } = recorded(name)
     assert.deepEqual(JSON.parse(printJson(document as never)), document)
   }
-  assert.equal(printJson({ at: [1, 2], edges: [{ source: 'a', target: 'b' }], none: [], deep: { x: {} } }), `{
+  assert.equal(
+    printJson({ at: [1, 2], edges: [{ source: 'a', target: 'b' }], none: [], deep: { x: {} } }),
+    `{
   "at": [1, 2],
   "edges": [
     {"source": "a", "target": "b"}
@@ -24,7 +26,8 @@ test('printing says the same, with plain lists on one line', () => {
   "deep": {
     "x": {}
   }
-}`)
+}`,
+  )
 })
 
 test('every pointer has its place', () => {
@@ -45,7 +48,9 @@ test('places agree with JSON.parse on recorded documents', () => {
   assert.equal(error, null)
   const visit = (value: unknown, pointer: string): void => {
     assert.deepEqual(JSON.parse(at(text, pointer)), value)
-    if (value && typeof value === 'object') for (const [key, item] of Object.entries(value)) visit(item, `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`)
+    if (value && typeof value === 'object')
+      for (const [key, item] of Object.entries(value))
+        visit(item, `${pointer}/${key.replaceAll('~', '~0').replaceAll('/', '~1')}`)
   }
   visit(document, '')
   assert.ok(places.size > 50)
@@ -53,8 +58,17 @@ test('places agree with JSON.parse on recorded documents', () => {
 
 test('the first error is where it is, and what is above it is known', () => {
   const errors: [string, number, RegExp][] = [
-    ['{"a": 1,}', 7, /comma/], ['{"a" 1}', 5, /colon/], ['{"a": tru}', 6, /tru/], ['[1 2]', 3, /comma or \]/], ['{"a": "x', 6, /quotes/], ['', 0, /ends/], ['{} x', 3, /after the end/],
-    ['{"a": 1, "a": 2}', 9, /twice/], ['{a: 1}', 1, /double quotes/], ['[01]', 1, /01/], ['{"a": "\\q"}', 6, /escape/],
+    ['{"a": 1,}', 7, /comma/],
+    ['{"a" 1}', 5, /colon/],
+    ['{"a": tru}', 6, /tru/],
+    ['[1 2]', 3, /comma or \]/],
+    ['{"a": "x', 6, /quotes/],
+    ['', 0, /ends/],
+    ['{} x', 3, /after the end/],
+    ['{"a": 1, "a": 2}', 9, /twice/],
+    ['{a: 1}', 1, /double quotes/],
+    ['[01]', 1, /01/],
+    ['{"a": "\\q"}', 6, /escape/],
   ]
   for (const [text, from, message] of errors) {
     const { error } = locate(text)
@@ -71,8 +85,12 @@ test('only what can be drawn becomes the document', () => {
   const good = JSON.stringify({ format: 'weft/1', blocks: { a: { type: 'start', at: [0, 0] } }, edges: [] })
   assert.deepEqual(readDocument(good).errors, [])
   const bad: [unknown, RegExp][] = [
-    [[], /object/], [{ blocks: {}, edges: [] }, /format/], [{ format: 'weft/1', edges: [] }, /"blocks"/], [{ format: 'weft/1', blocks: {} }, /"edges"/],
-    [{ format: 'weft/1', blocks: { a: {} }, edges: [] }, /type/], [{ format: 'weft/1', blocks: { a: { type: 'x', at: [1] } }, edges: [] }, /two numbers/],
+    [[], /object/],
+    [{ blocks: {}, edges: [] }, /format/],
+    [{ format: 'weft/1', edges: [] }, /"blocks"/],
+    [{ format: 'weft/1', blocks: {} }, /"edges"/],
+    [{ format: 'weft/1', blocks: { a: {} }, edges: [] }, /type/],
+    [{ format: 'weft/1', blocks: { a: { type: 'x', at: [1] } }, edges: [] }, /two numbers/],
     [{ format: 'weft/1', blocks: {}, edges: [{ source: 'a' }] }, /edge/],
   ]
   for (const [value, message] of bad) {

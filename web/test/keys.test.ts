@@ -6,11 +6,21 @@ import { fuzzy } from '../src/ui/Listbox'
 import { applyOps, parseVariablePath } from '../src/state/variables'
 import { cpuMs } from './help'
 
-const press = (key: string, more: Partial<KeyboardEvent> = {}) => ({ key, code: '', shiftKey: false, altKey: false, ctrlKey: false, metaKey: false, ...more })
+const press = (key: string, more: Partial<KeyboardEvent> = {}) => ({
+  key,
+  code: '',
+  shiftKey: false,
+  altKey: false,
+  ctrlKey: false,
+  metaKey: false,
+  ...more,
+})
 
 test('no two shortcuts of one place are the same', () => {
   for (const where of ['app', 'canvas', 'tape']) {
-    const keys = KEYS.filter((row) => row.where === where || row.where === 'app').flatMap((row): string[] => [...row.keys])
+    const keys = KEYS.filter((row) => row.where === where || row.where === 'app').flatMap((row): string[] => [
+      ...row.keys,
+    ])
     assert.equal(new Set(keys).size, keys.length, where)
   }
 })
@@ -36,9 +46,15 @@ test('key presses', () => {
 
 test('rows of a value', () => {
   const { rows } = rowsOf({ a: [1, { 'odd key': 2 }], b: 'x' }, new Set())
-  assert.deepEqual(rows.map((r) => r.path), ['', '.a', '.a[0]', '.a[1]', '.a[1]["odd key"]', '.b'])
+  assert.deepEqual(
+    rows.map((r) => r.path),
+    ['', '.a', '.a[0]', '.a[1]', '.a[1]["odd key"]', '.b'],
+  )
   assert.equal(rowsOf({ a: [1, 2] }, new Set(['.a'])).rows.length, 2)
-  assert.deepEqual(rowsOf({ a: 1, bee: { c: 'needle' } }, new Set(), 'needle').rows.map((r) => r.path), ['', '.bee', '.bee.c'])
+  assert.deepEqual(
+    rowsOf({ a: 1, bee: { c: 'needle' } }, new Set(), 'needle').rows.map((r) => r.path),
+    ['', '.bee', '.bee.c'],
+  )
   const long = { list: Array.from({ length: 200_000 }, (_, i) => ({ id: i, text: 'some text' })) }
   const start = cpuMs()
   const big = rowsOf(long, new Set())
@@ -50,7 +66,11 @@ test('rows of a value', () => {
 test('patches of variables', () => {
   assert.deepEqual(parseVariablePath('$.hit.body[0]["odd key"]'), ['hit', 'body', 0, 'odd key'])
   const after = applyOps({ n: 1, list: ['a'], o: { x: 1 } }, [
-    ['increment', '$.n', null], ['append', '$.list', 'b'], ['merge', '$.o', { y: 2 }], ['del', '$.o.x', null], ['set', '$.deep.er[0]', true],
+    ['increment', '$.n', null],
+    ['append', '$.list', 'b'],
+    ['merge', '$.o', { y: 2 }],
+    ['del', '$.o.x', null],
+    ['set', '$.deep.er[0]', true],
   ])
   assert.deepEqual(after, { n: 2, list: ['a', 'b'], o: { y: 2 }, deep: { er: [true] } })
 })

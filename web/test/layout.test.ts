@@ -13,7 +13,13 @@ const size = (doc: Document, id: string) => sizeOf(doc.blocks[id]!, specs.get(do
 
 function check(doc: Document, label: string): void {
   for (const [container, children] of indexOf(doc).children) {
-    const boxes = children.map((id) => ({ id, x: doc.blocks[id]!.at![0], y: doc.blocks[id]!.at![1], w: size(doc, id)[0], h: size(doc, id)[1] }))
+    const boxes = children.map((id) => ({
+      id,
+      x: doc.blocks[id]!.at![0],
+      y: doc.blocks[id]!.at![1],
+      w: size(doc, id)[0],
+      h: size(doc, id)[1],
+    }))
     for (const a of boxes) {
       assert.ok(a.x % 16 === 0 && a.y % 16 === 0, `${label}: ${a.id} is on the grid`)
       if (container) {
@@ -34,7 +40,12 @@ for (const name of RUNS) {
     const doc = tidy(recorded(name).document)
     check(doc, name)
     assert.equal(JSON.stringify(tidy(doc)), JSON.stringify(doc))
-    for (const edge of doc.edges) if (edge.handle !== 'body') assert.ok(absoluteAt(doc, edge.source)[0] < absoluteAt(doc, edge.target)[0], `${edge.source} left of ${edge.target}`)
+    for (const edge of doc.edges)
+      if (edge.handle !== 'body')
+        assert.ok(
+          absoluteAt(doc, edge.source)[0] < absoluteAt(doc, edge.target)[0],
+          `${edge.source} left of ${edge.target}`,
+        )
   })
 }
 
@@ -47,9 +58,22 @@ test('random documents: nothing overlaps, a second run moves nothing', () => {
 })
 
 test('a row of blocks is a straight line', () => {
-  const blocks: Record<string, Block> = Object.fromEntries(['a', 'b', 'c', 'd'].map((id, i) => [id, { type: i ? 'set' : 'start', at: [i * 7, i * 99] }]))
-  const doc = tidy({ format: 'weft/1', blocks, edges: [{ source: 'a', target: 'b' }, { source: 'b', target: 'c' }, { source: 'c', target: 'd' }] })
-  assert.deepEqual(Object.values(doc.blocks).map((b) => b.at![1]), [0, 0, 0, 0])
+  const blocks: Record<string, Block> = Object.fromEntries(
+    ['a', 'b', 'c', 'd'].map((id, i) => [id, { type: i ? 'set' : 'start', at: [i * 7, i * 99] }]),
+  )
+  const doc = tidy({
+    format: 'weft/1',
+    blocks,
+    edges: [
+      { source: 'a', target: 'b' },
+      { source: 'b', target: 'c' },
+      { source: 'c', target: 'd' },
+    ],
+  })
+  assert.deepEqual(
+    Object.values(doc.blocks).map((b) => b.at![1]),
+    [0, 0, 0, 0],
+  )
 })
 
 test('branches lie in the order of their handles', () => {
@@ -62,7 +86,11 @@ test('branches lie in the order of their handles', () => {
 
 test('only the selection moves, around where it is', () => {
   const { document } = recorded('error-handling')
-  const moved = applyCommand(document, { type: 'moveBlocks', to: { broken: [304, 608], fallback: [300, 600] } }, specs)[0]
+  const moved = applyCommand(
+    document,
+    { type: 'moveBlocks', to: { broken: [304, 608], fallback: [300, 600] } },
+    specs,
+  )[0]
   const doc = tidy(moved, ['broken', 'fallback'])
   assert.deepEqual(doc.blocks.start!.at, document.blocks.start!.at)
   assert.deepEqual(doc.blocks.broken!.at, [304, 608])
@@ -89,9 +117,16 @@ test('a thousand blocks in well under a second', () => {
 
 test('a document that says nothing of places is tidied to be shown, any other is left as it is', () => {
   const { document } = recorded('nested')
-  const bare = { ...document, blocks: Object.fromEntries(Object.entries(document.blocks).map(([id, { at: _, size: __, ...block }]) => [id, block])) }
+  const bare = {
+    ...document,
+    blocks: Object.fromEntries(
+      Object.entries(document.blocks).map(([id, { at: _, size: __, ...block }]) => [id, block]),
+    ),
+  }
   const shown = placed(bare, specs)
-  const spots = Object.keys(bare.blocks).map((id) => `${shown.blocks[id]!.parent ?? ''} ${shown.blocks[id]!.at?.join()}`)
+  const spots = Object.keys(bare.blocks).map(
+    (id) => `${shown.blocks[id]!.parent ?? ''} ${shown.blocks[id]!.at?.join()}`,
+  )
   assert.equal(new Set(spots).size, spots.length)
   assert.deepEqual(Object.keys(shown.blocks), Object.keys(bare.blocks))
   assert.equal(placed(document, specs), document)

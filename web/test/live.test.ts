@@ -13,7 +13,8 @@ const followed: string[] = []
 globalThis.fetch = ((path: string) => {
   const id = path.split('/')[3]!.split('?')[0]!
   const now = (body: unknown): Response => new Response(JSON.stringify(body), { status: 200 })
-  if (path.includes('/events')) return (followed.push(id), Promise.resolve(now({ events, count: events.length, next: null })))
+  if (path.includes('/events'))
+    return followed.push(id), Promise.resolve(now({ events, count: events.length, next: null }))
   if (path.includes('/document')) return Promise.resolve(now({ document }))
   return new Promise((done) => held.push({ path: id, answer: () => done(now({ ...run, id })) }))
 }) as typeof fetch

@@ -10,9 +10,21 @@ const block = (type: string, more: object = {}) => ({ type, at: [0, 0] as [numbe
 /** Three blocks in a container. */
 export function longDocument(kind: 'loop' | 'parallel'): Document {
   return {
-    format: 'weft/1', name: 'long',
-    blocks: { start: block('start'), many: block(kind), one: block('function', { parent: 'many' }), two: block('http', { parent: 'many' }), three: block('set', { parent: 'many' }) },
-    edges: [{ source: 'start', target: 'many' }, { source: 'many', target: 'one', handle: 'body' }, { source: 'one', target: 'two' }, { source: 'two', target: 'three' }],
+    format: 'weft/1',
+    name: 'long',
+    blocks: {
+      start: block('start'),
+      many: block(kind),
+      one: block('function', { parent: 'many' }),
+      two: block('http', { parent: 'many' }),
+      three: block('set', { parent: 'many' }),
+    },
+    edges: [
+      { source: 'start', target: 'many' },
+      { source: 'many', target: 'one', handle: 'body' },
+      { source: 'one', target: 'two' },
+      { source: 'two', target: 'three' },
+    ],
   } as Document
 }
 
@@ -24,7 +36,18 @@ export function longJournal(kind: 'loop' | 'parallel', size: number): WireEvent[
     const node = part.node ?? null
     const path = part.path ?? ''
     const of = node?.split(':')[0] ?? null
-    events.push({ run: 'r', seq: events.length + 1, at, type, node, block: of, path, key: node && path ? `${node}@${path}` : node, attempt: part.attempt ?? 1, data: part.data ?? {} })
+    events.push({
+      run: 'r',
+      seq: events.length + 1,
+      at,
+      type,
+      node,
+      block: of,
+      path,
+      key: node && path ? `${node}@${path}` : node,
+      attempt: part.attempt ?? 1,
+      data: part.data ?? {},
+    })
   }
   const ran = (node: string, path: string, output: unknown): void => {
     add({ type: 'node.started', node, path })
@@ -42,10 +65,20 @@ export function longJournal(kind: 'loop' | 'parallel', size: number): WireEvent[
     ran('one', path, { n: i })
     add({ type: 'node.started', node: 'two', path })
     if (i % 10 === 3) {
-      add({ type: 'retry.scheduled', node: 'two', path, data: { error: { code: 'http_503', message: 'Service unavailable', retryable: true }, due_ms: 1 } })
+      add({
+        type: 'retry.scheduled',
+        node: 'two',
+        path,
+        data: { error: { code: 'http_503', message: 'Service unavailable', retryable: true }, due_ms: 1 },
+      })
       add({ type: 'node.started', node: 'two', path, attempt: 2 })
     }
-    add({ type: 'node.succeeded', node: 'two', path, data: { output: { status: 200, body: { id: i, name: `item ${i}` } } } })
+    add({
+      type: 'node.succeeded',
+      node: 'two',
+      path,
+      data: { output: { status: 200, body: { id: i, name: `item ${i}` } } },
+    })
     if (i % 20 === 7) add({ type: 'node.log', node: 'three', path, data: { message: 'odd' } })
     ran('three', path, i)
   }

@@ -36,12 +36,31 @@ function useAll(doc: Document): void {
     inputProblems(schema, startValues(schema))
   }
   const ids = Object.keys(doc.blocks)
-  copy(doc, ids, (doc.notes ?? []).map((note) => note.id ?? ''))
+  copy(
+    doc,
+    ids,
+    (doc.notes ?? []).map((note) => note.id ?? ''),
+  )
   if (ids[0]) applyCommand(doc, { type: 'rename', id: ids[0], name: 'Other' }, specs)
   printJson(doc as unknown as Json)
 }
 
-const JUNK: unknown[] = [null, 0, -1.5, 1e300, '', 'text', true, [], [null], [1, 2], [[]], {}, { a: null }, { x: [{ y: 1 }] }]
+const JUNK: unknown[] = [
+  null,
+  0,
+  -1.5,
+  1e300,
+  '',
+  'text',
+  true,
+  [],
+  [null],
+  [1, 2],
+  [[]],
+  {},
+  { a: null },
+  { x: [{ y: 1 }] },
+]
 
 test('a right document is the same object', () => {
   for (const name of RUNS) {
@@ -53,7 +72,13 @@ test('a right document is the same object', () => {
 })
 
 test('anything at all becomes a document that can be drawn', () => {
-  for (const raw of [...JUNK, undefined, { format: 'weft/1' }, { blocks: [], edges: {}, notes: 5 }, { blocks: { a: null, b: 3, c: { type: 7 } }, edges: [null, 1, {}] }]) {
+  for (const raw of [
+    ...JUNK,
+    undefined,
+    { format: 'weft/1' },
+    { blocks: [], edges: {}, notes: 5 },
+    { blocks: { a: null, b: 3, c: { type: 7 } }, edges: [null, 1, {}] },
+  ]) {
     const { document, faults, original } = mend(raw)
     assert.ok(faults.length > 0, JSON.stringify(raw))
     assert.equal(original, raw)
@@ -65,25 +90,50 @@ test('each field of a wrong shape is left out, said, and nothing else', () => {
   const { document } = recorded('nested')
   for (const junk of [null, 5, 'x', true, { a: 1 }]) {
     const { document: mended, faults } = mend({ ...document, notes: junk })
-    assert.deepEqual(faults.map((f) => f.pointer), ['/notes'])
+    assert.deepEqual(
+      faults.map((f) => f.pointer),
+      ['/notes'],
+    )
     assert.deepEqual(mended, Object.fromEntries(Object.entries(document).filter(([key]) => key !== 'notes')))
   }
-  const odd = { format: 'weft/1', extra: { kept: true }, blocks: { 'a/b~': { type: 'start', at: ['x', 1], params: [], own: 1 }, ok: { type: 'set' } }, edges: [{ source: 'a', target: 'b', own: 2 }, 7], notes: [{ text: 5, id: 'n' }] }
+  const odd = {
+    format: 'weft/1',
+    extra: { kept: true },
+    blocks: { 'a/b~': { type: 'start', at: ['x', 1], params: [], own: 1 }, ok: { type: 'set' } },
+    edges: [{ source: 'a', target: 'b', own: 2 }, 7],
+    notes: [{ text: 5, id: 'n' }],
+  }
   const { document: mended, faults } = mend(odd)
-  assert.deepEqual(faults.map((f) => f.pointer), ['/blocks/a~1b~0/at', '/blocks/a~1b~0/params', '/edges/1', '/notes/0/text'])
-  assert.deepEqual(mended, { format: 'weft/1', extra: { kept: true }, blocks: { 'a/b~': { type: 'start', own: 1 }, ok: { type: 'set' } }, edges: [{ source: 'a', target: 'b', own: 2 }], notes: [{ id: 'n' }] })
+  assert.deepEqual(
+    faults.map((f) => f.pointer),
+    ['/blocks/a~1b~0/at', '/blocks/a~1b~0/params', '/edges/1', '/notes/0/text'],
+  )
+  assert.deepEqual(mended, {
+    format: 'weft/1',
+    extra: { kept: true },
+    blocks: { 'a/b~': { type: 'start', own: 1 }, ok: { type: 'set' } },
+    edges: [{ source: 'a', target: 'b', own: 2 }],
+    notes: [{ id: 'n' }],
+  })
   assert.equal(mended.blocks.ok, odd.blocks.ok)
 })
 
 test('names that assignment can not give are left out', () => {
-  const raw: unknown = JSON.parse('{"format":"weft/1","blocks":{"__proto__":{"type":"start"},"constructor":{"type":"start"}},"edges":[]}')
+  const raw: unknown = JSON.parse(
+    '{"format":"weft/1","blocks":{"__proto__":{"type":"start"},"constructor":{"type":"start"}},"edges":[]}',
+  )
   const { document } = mend(raw)
   assert.deepEqual(Object.keys(document.blocks), ['constructor'])
   useAll(document)
 })
 
 test('schemas: every level can be read', () => {
-  const schema = asSchema({ properties: { a: null, b: { type: 5, required: [1], properties: { c: [] } }, d: true }, required: 'a', items: 3, enum: {} })
+  const schema = asSchema({
+    properties: { a: null, b: { type: 5, required: [1], properties: { c: [] } }, d: true },
+    required: 'a',
+    items: 3,
+    enum: {},
+  })
   assert.deepEqual(schema, { properties: { b: { properties: {} }, d: true } })
   let deep: unknown = {}
   for (let i = 0; i < 5000; i++) deep = { items: deep }

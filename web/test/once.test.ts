@@ -21,7 +21,9 @@ test('twice at once is one request', async () => {
 
 test('what nobody answered is sent again with its key, what was refused is not', async () => {
   const keys: string[] = []
-  const fail = (error: Error) => (key: string): Promise<never> => (keys.push(key), Promise.reject(error))
+  const fail =
+    (error: Error) =>
+    (key: string): Promise<never> => (keys.push(key), Promise.reject(error))
   await assert.rejects(once(['b'], fail(refused(0)), 0))
   await assert.rejects(once(['b'], fail(refused(502)), 1000))
   await assert.rejects(once(['b'], fail(refused(422)), 2000))

@@ -3,7 +3,13 @@ import { beforeEach, test } from 'node:test'
 import { isPinned, PINS_MAX, pinsOf, togglePin, withPins } from '../src/panels/run/pins'
 
 const kept = new Map<string, string>()
-Object.defineProperty(globalThis, 'localStorage', { value: { getItem: (key: string) => kept.get(key) ?? null, setItem: (key: string, text: string) => kept.set(key, text) }, configurable: true })
+Object.defineProperty(globalThis, 'localStorage', {
+  value: {
+    getItem: (key: string) => kept.get(key) ?? null,
+    setItem: (key: string, text: string) => kept.set(key, text),
+  },
+  configurable: true,
+})
 
 beforeEach(() => kept.clear())
 

@@ -3,7 +3,20 @@ import { test } from 'node:test'
 import { KEYFRAME_EVERY, Timeline } from '../src/state/keyframes'
 import { LayeredMap } from '../src/state/run/layered'
 import type { WireEvent } from '../src/net/types'
-import { edgeAt, emptyFold, firstError, fold, iterOf, nodeAt, pathFor, reduce, scopesAt, shapeOf, shownStatus, statusAt } from '../src/state/run'
+import {
+  edgeAt,
+  emptyFold,
+  firstError,
+  fold,
+  iterOf,
+  nodeAt,
+  pathFor,
+  reduce,
+  scopesAt,
+  shapeOf,
+  shownStatus,
+  statusAt,
+} from '../src/state/run'
 import { plain, random, recorded, RUNS, specs } from './help'
 import { longDocument, longJournal } from './long'
 
@@ -47,10 +60,16 @@ for (const name of RUNS) {
 
   test(`${name}: edges count live and dead like the server`, () => {
     for (const edge of graph.edges) {
-      const plain = document.edges.find((e) => e.source === edge.source && e.target === edge.target && (e.handle ?? 'out') === edge.handle)
+      const plain = document.edges.find(
+        (e) => e.source === edge.source && e.target === edge.target && (e.handle ?? 'out') === edge.handle,
+      )
       if (!plain) continue
       const ours = edgeAt(whole, document, plain, {})
-      assert.deepEqual([ours.live, ours.dead], [edge.counts?.live ?? 0, edge.counts?.dead ?? 0], `${edge.source} -> ${edge.target}`)
+      assert.deepEqual(
+        [ours.live, ours.dead],
+        [edge.counts?.live ?? 0, edge.counts?.dead ?? 0],
+        `${edge.source} -> ${edge.target}`,
+      )
     }
   })
 
@@ -80,7 +99,15 @@ for (const name of RUNS) {
     const timeline = new Timeline(shape)
     assert.ok(timeline.append(events))
     const rnd = random(7)
-    const places = [0, 1, events.length, KEYFRAME_EVERY - 1, KEYFRAME_EVERY, KEYFRAME_EVERY + 1, ...Array.from({ length: 30 }, () => Math.floor(rnd() * (events.length + 1)))]
+    const places = [
+      0,
+      1,
+      events.length,
+      KEYFRAME_EVERY - 1,
+      KEYFRAME_EVERY,
+      KEYFRAME_EVERY + 1,
+      ...Array.from({ length: 30 }, () => Math.floor(rnd() * (events.length + 1))),
+    ]
     for (const seq of places.filter((at) => at <= events.length)) {
       assert.deepEqual(plain(timeline.seek(seq)), plain(fold(emptyFold(shape), events.slice(0, seq))), `seq ${seq}`)
     }
@@ -114,7 +141,10 @@ test('the iteration that is looked at decides what a block shows', () => {
   const view = fold(emptyFold(shapeOf(document, specs)), events)
   assert.equal(pathFor(view, document, 'play', {}), 'teams[2]/rounds#2')
   assert.equal(pathFor(view, document, 'play', { teams: 0, rounds: 1 }), 'teams[0]/rounds#1')
-  assert.deepEqual(nodeAt(view, document, 'play', iterOf('teams[1]/rounds#0'))?.output, { result: { team: 'green', round: 1, points: 5 }, stdout: '' })
+  assert.deepEqual(nodeAt(view, document, 'play', iterOf('teams[1]/rounds#0'))?.output, {
+    result: { team: 'green', round: 1, points: 5 },
+    stdout: '',
+  })
   assert.equal(scopesAt(view, document, 'teams', {}).scopes.length, 3)
   assert.equal(scopesAt(view, document, 'rounds', { teams: 1 }).path, 'teams[1]')
 })
@@ -134,7 +164,10 @@ test('the first error is the innermost that nobody caught', () => {
   assert.equal(firstError(view)?.key, 'last')
   assert.deepEqual(view.failures, ['last'])
   const { scopes } = scopesAt(view, document, 'fan', {})
-  assert.deepEqual(scopes.map((scope) => scope?.status), ['succeeded', 'failed', 'succeeded', 'failed'])
+  assert.deepEqual(
+    scopes.map((scope) => scope?.status),
+    ['succeeded', 'failed', 'succeeded', 'failed'],
+  )
 })
 
 for (const kind of ['loop', 'parallel'] as const) {
@@ -146,7 +179,8 @@ for (const kind of ['loop', 'parallel'] as const) {
     for (let at = 0; at < events.length; at += 700) timeline.append(events.slice(at, at + 700))
     assert.deepEqual(plain(timeline.head), whole)
     assert.deepEqual(plain(events.reduce(reduce, emptyFold(shape))), whole)
-    for (const seq of [1, 511, 2049, 5000, 100]) assert.deepEqual(plain(timeline.seek(seq)), plain(fold(emptyFold(shape), events.slice(0, seq))), `seq ${seq}`)
+    for (const seq of [1, 511, 2049, 5000, 100])
+      assert.deepEqual(plain(timeline.seek(seq)), plain(fold(emptyFold(shape), events.slice(0, seq))), `seq ${seq}`)
   })
 
   test(`fifty thousand events of a ${kind} fold in a blink, and so does each event that comes to them`, () => {
@@ -159,7 +193,8 @@ for (const kind of ['loop', 'parallel'] as const) {
       return process.cpuUsage(start).user / 1000
     }
     const load = cpu(() => {
-      for (let at = 0; at < events.length - 2000; at += 2000) timeline.append(events.slice(at, Math.min(at + 2000, events.length - 2000)))
+      for (let at = 0; at < events.length - 2000; at += 2000)
+        timeline.append(events.slice(at, Math.min(at + 2000, events.length - 2000)))
     })
     assert.ok(load < 1200, `${load} ms to load`)
     const live = cpu(() => {
@@ -197,21 +232,52 @@ test('a layered map is a map: same entries, same order, and versions do not chan
 })
 
 test('a lost attempt needs attention until somebody has looked into it', () => {
-  const at = (seq: number, type: string, data: object = {}): WireEvent => ({ run: 'r', seq, at: seq, type, node: 'a', block: 'a', path: '', key: 'a', attempt: 1, data: data as never })
+  const at = (seq: number, type: string, data: object = {}): WireEvent => ({
+    run: 'r',
+    seq,
+    at: seq,
+    type,
+    node: 'a',
+    block: 'a',
+    path: '',
+    key: 'a',
+    attempt: 1,
+    data: data as never,
+  })
   const waiting = fold(emptyFold(), [at(1, 'node.started'), at(2, 'wait.opened', { kind: 'attention' })])
   assert.equal(shownStatus(waiting.nodes.get('a')!), 'attention')
   assert.equal(waiting.nodes.get('a')!.status, 'waiting')
-  const done = fold(waiting, [at(3, 'wait.closed', { outcome: 'answered', by: 'Ada' }), at(4, 'node.succeeded', { output: { paid: true } })])
+  const done = fold(waiting, [
+    at(3, 'wait.closed', { outcome: 'answered', by: 'Ada' }),
+    at(4, 'node.succeeded', { output: { paid: true } }),
+  ])
   assert.deepEqual([shownStatus(done.nodes.get('a')!), done.nodes.get('a')!.output], ['succeeded', { paid: true }])
 })
 
 test('forks, moves to another version, cached outputs and hastened retries are told', () => {
-  const at = (seq: number, type: string, data: object, node: string | null = 'a'): WireEvent => ({ run: 'r', seq, at: seq, type, node, block: node, path: '', key: node, attempt: 1, data: data as never })
+  const at = (seq: number, type: string, data: object, node: string | null = 'a'): WireEvent => ({
+    run: 'r',
+    seq,
+    at: seq,
+    type,
+    node,
+    block: node,
+    path: '',
+    key: node,
+    attempt: 1,
+    data: data as never,
+  })
   const view = fold(emptyFold(), [
-    at(1, 'run.forked', { source: 'old', seq: 7 }, null), at(2, 'run.migrated', { version: 3, plan_hash: 'x' }, null), at(3, 'node.started', {}),
-    at(4, 'retry.scheduled', { due_ms: 900_000, error: { code: 'x', message: 'x' } }), at(5, 'retry.hastened', { due_ms: 6 }),
+    at(1, 'run.forked', { source: 'old', seq: 7 }, null),
+    at(2, 'run.migrated', { version: 3, plan_hash: 'x' }, null),
+    at(3, 'node.started', {}),
+    at(4, 'retry.scheduled', { due_ms: 900_000, error: { code: 'x', message: 'x' } }),
+    at(5, 'retry.hastened', { due_ms: 6 }),
   ])
-  assert.deepEqual([view.forkedFrom, view.version, view.nodes.get('a')!.dueAt, view.nodes.get('a')!.status], [{ run: 'old', seq: 7 }, 3, 6, 'retrying'])
+  assert.deepEqual(
+    [view.forkedFrom, view.version, view.nodes.get('a')!.dueAt, view.nodes.get('a')!.status],
+    [{ run: 'old', seq: 7 }, 3, 6, 'retrying'],
+  )
   const cached = fold(view, [at(6, 'node.started', {}), at(7, 'node.succeeded', { output: 1, cached: true })])
   assert.equal(cached.nodes.get('a')!.cached, true)
 })
@@ -219,10 +285,24 @@ test('forks, moves to another version, cached outputs and hastened retries are t
 test('a log is kept line by line, live text as a whole', () => {
   const { document } = recorded(RUNS[0]!)
   const block = Object.keys(document.blocks)[0]!
-  const event = (seq: number, type: string, data: WireEvent['data'] = {}): WireEvent => ({ run: 'r', seq, at: seq, type, node: block, block, path: '', key: block, attempt: 1, data })
+  const event = (seq: number, type: string, data: WireEvent['data'] = {}): WireEvent => ({
+    run: 'r',
+    seq,
+    at: seq,
+    type,
+    node: block,
+    block,
+    path: '',
+    key: block,
+    attempt: 1,
+    data,
+  })
   const view = fold(emptyFold(shapeOf(document, specs)), [
-    event(1, 'node.started'), event(2, 'node.log', { message: 'one' }), event(3, 'node.log', { message: 'two\nthree' }),
-    event(4, 'node.log', { message: 'Hello', stream: 'text' }), event(5, 'node.succeeded', { output: 1 }),
+    event(1, 'node.started'),
+    event(2, 'node.log', { message: 'one' }),
+    event(3, 'node.log', { message: 'two\nthree' }),
+    event(4, 'node.log', { message: 'Hello', stream: 'text' }),
+    event(5, 'node.succeeded', { output: 1 }),
   ])
   const node = view.nodes.get(block)
   assert.deepEqual(node?.logs, ['one', 'two\nthree'])

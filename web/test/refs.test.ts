@@ -34,12 +34,16 @@ test('parsing', () => {
 test('rewriting leaves path, default and everything else as written', () => {
   assert.equal(withHead('Draft v1.2.text ?? 1', 2, 'New'), 'New.text ?? 1')
   assert.equal(withHead('Draft ?? 1', 1, 'New'), 'New ?? 1')
-  assert.equal(rewrite('x <a.b> y <c>', (f) => (f.text === 'a.b' ? 'z.b' : null)), 'x <z.b> y <c>')
+  assert.equal(
+    rewrite('x <a.b> y <c>', (f) => (f.text === 'a.b' ? 'z.b' : null)),
+    'x <z.b> y <c>',
+  )
 })
 
 test('what a block can read', () => {
   const { document: doc } = recorded('nested')
-  const names = (block: string, inside = false): string[] => reachable(doc, { block, inside }, specs).map((r) => `${r.block} ${r.mode}`)
+  const names = (block: string, inside = false): string[] =>
+    reachable(doc, { block, inside }, specs).map((r) => `${r.block} ${r.mode}`)
   assert.deepEqual(names('winner'), ['teams current', 'start current'])
   assert.deepEqual(names('tally'), ['rounds current', 'play last', 'start current'])
   assert.deepEqual(names('play'), ['start current', 'play previous'])
@@ -64,7 +68,13 @@ test('what a reference reads', () => {
 test('schemas', () => {
   const { document: doc } = recorded('expense-approval')
   assert.deepEqual(Object.keys(outputSchema(doc, 'start', specs)!.properties!), ['amount', 'purpose', 'employee'])
-  assert.deepEqual(Object.keys(outputSchema(doc, 'ask', specs)!.properties!), ['note', 'action', 'answered_by', 'answered_at', 'expired'])
+  assert.deepEqual(Object.keys(outputSchema(doc, 'ask', specs)!.properties!), [
+    'note',
+    'action',
+    'answered_by',
+    'answered_at',
+    'expired',
+  ])
   assert.deepEqual(Object.keys(outputSchema(doc, 'record', specs)!.properties!), ['amount', 'decision', 'decided_by'])
 })
 
@@ -76,20 +86,41 @@ test('what blocks put out that follows from their params', () => {
   const fields = { properties: { note: { type: 'string' } } }
   assert.deepEqual(put('form', { fields }), ['note', 'answered_by', 'answered_at'])
   assert.deepEqual(put('approval', { fields }), ['note', 'action', 'answered_by', 'answered_at', 'expired'])
-  assert.deepEqual(put('schedule', { cron: '* * * * *', input: { region: 'north' } }), ['scheduled_at', 'fired_at', 'region'])
+  assert.deepEqual(put('schedule', { cron: '* * * * *', input: { region: 'north' } }), [
+    'scheduled_at',
+    'fired_at',
+    'region',
+  ])
   assert.deepEqual(put('webhook', {}), ['body', 'headers', 'query', 'method', 'delivery', 'received_at'])
-  const hook: Document = { format: 'weft/1', blocks: { it: { type: 'webhook', params: { body_schema: { type: 'object', properties: { order: {} } } } } }, edges: [] }
+  const hook: Document = {
+    format: 'weft/1',
+    blocks: { it: { type: 'webhook', params: { body_schema: { type: 'object', properties: { order: {} } } } } },
+    edges: [],
+  }
   assert.deepEqual(Object.keys(outputSchema(hook, 'it', specs)!.properties!.body!.properties!), ['order'])
 })
 
 test('the key of a cache reads, too', () => {
   const doc: Document = {
-    format: 'weft/1', edges: [{ source: 'a', target: 'b' }],
-    blocks: { a: { type: 'set', name: 'First' }, b: { type: 'set', name: 'Second', policy: { skip_if: '<First.x>', cache: { key: '<First.id>' } } } },
+    format: 'weft/1',
+    edges: [{ source: 'a', target: 'b' }],
+    blocks: {
+      a: { type: 'set', name: 'First' },
+      b: { type: 'set', name: 'Second', policy: { skip_if: '<First.x>', cache: { key: '<First.id>' } } },
+    },
   }
-  assert.deepEqual(referencesOf(doc, 'b', specs).map(({ pointer, target }) => [pointer, target?.kind]), [['skip_if', 'block'], ['cache.key', 'block']])
+  assert.deepEqual(
+    referencesOf(doc, 'b', specs).map(({ pointer, target }) => [pointer, target?.kind]),
+    [
+      ['skip_if', 'block'],
+      ['cache.key', 'block'],
+    ],
+  )
   const renamed = { ...doc, blocks: { ...doc.blocks, a: { ...doc.blocks.a!, name: 'Start of it' } } }
-  assert.deepEqual(keepReferences(doc, renamed, specs).blocks.b!.policy, { skip_if: '<Start of it.x>', cache: { key: '<Start of it.id>' } })
+  assert.deepEqual(keepReferences(doc, renamed, specs).blocks.b!.policy, {
+    skip_if: '<Start of it.x>',
+    cache: { key: '<Start of it.id>' },
+  })
 })
 
 test('what is being typed', () => {
@@ -102,7 +133,8 @@ test('what is being typed', () => {
 
 test('completing: only what can be reached, then its fields', () => {
   const { document: doc } = recorded('expense-approval')
-  const labels = (typed: string, block: string): string[] => complete(typed, { doc, reader: { block }, specs }).map((o) => o.label)
+  const labels = (typed: string, block: string): string[] =>
+    complete(typed, { doc, reader: { block }, specs }).map((o) => o.label)
   assert.deepEqual(labels('', 'ask').slice(0, 2), ['How much?', 'Start'])
   assert.equal(labels('', 'ask').includes('Record'), false)
   assert.deepEqual(labels('Start.', 'ask'), ['Start.amount', 'Start.purpose', 'Start.employee'])
@@ -110,7 +142,10 @@ test('completing: only what can be reached, then its fields', () => {
   assert.deepEqual(labels('How much?.', 'ask'), ['How much?.case', 'How much?.title', 'How much?.result'])
   const seen = complete('Manager.', { doc, reader: { block: 'record' }, specs, lastOutput: () => ({ extra: 1 }) })
   assert.equal(seen.find((o) => o.label === 'Manager.extra')?.detail, 'From the last run')
-  assert.deepEqual(complete('we', { doc, reader: { block: 'pay' }, env: ['WEFT_BASE_URL', 'API_KEY'] }, true).map((o) => o.insert), ['${WEFT_BASE_URL}'])
+  assert.deepEqual(
+    complete('we', { doc, reader: { block: 'pay' }, env: ['WEFT_BASE_URL', 'API_KEY'] }, true).map((o) => o.insert),
+    ['${WEFT_BASE_URL}'],
+  )
   const loop = recorded('review-loop').document
   assert.ok(complete('', { doc: loop, reader: { block: 'draft' }, specs }).some((o) => o.insert === '<loop.index>'))
   assert.equal(suggest('Managr', ['Manager', 'Start']), 'Manager')
@@ -120,13 +155,16 @@ test('completing: only what can be reached, then its fields', () => {
 test('b04: the fields of a loop around are offered also when another block is called Loop', () => {
   const at = { at: [0, 0] as [number, number] }
   const doc = {
-    format: 'weft/1', edges: [{ source: 'loop', target: 'loop-2' }],
+    format: 'weft/1',
+    edges: [{ source: 'loop', target: 'loop-2' }],
     blocks: {
-      loop: { type: 'loop', name: 'Loop', params: { mode: 'for', count: 2 }, ...at }, 'loop-2': { type: 'loop', name: 'Loop 2', params: { mode: 'for', count: 2 }, ...at },
+      loop: { type: 'loop', name: 'Loop', params: { mode: 'for', count: 2 }, ...at },
+      'loop-2': { type: 'loop', name: 'Loop 2', params: { mode: 'for', count: 2 }, ...at },
       set: { type: 'set', name: 'Set', parent: 'loop-2', ...at },
     },
   }
-  const labels = (typed: string): string[] => complete(typed, { doc, reader: { block: 'set' }, specs }).map((o) => o.label)
+  const labels = (typed: string): string[] =>
+    complete(typed, { doc, reader: { block: 'set' }, specs }).map((o) => o.label)
   assert.deepEqual(labels('loop.i'), ['loop.index', 'loop.item', 'loop.items'])
   assert.ok(labels('Loop.ind').includes('Loop.index'))
   assert.deepEqual(labels('Loop 2.ind'), ['Loop 2.index'])
@@ -135,7 +173,8 @@ test('b04: the fields of a loop around are offered also when another block is ca
 test('previewing with the values of a run', () => {
   const { document: doc, events, run } = recorded('nested')
   const view = fold(emptyFold(shapeOf(doc, specs)), events)
-  const at = (text: string, block: string, iter = {}) => preview(text, { block }, { view, doc, iter, input: run.input, specs })
+  const at = (text: string, block: string, iter = {}) =>
+    preview(text, { block }, { view, doc, iter, input: run.input, specs })
   assert.deepEqual(at('<start.rounds>', 'play'), { text: '<start.rounds>', known: true, value: 3 })
   assert.equal(at('round <rounds.index> of <teams.item>', 'play', { teams: 1, rounds: 0 })?.value, 'round 0 of green')
   assert.equal(at('<nobody.x ?? 5>', 'play'), null)

@@ -38,14 +38,21 @@ function check(doc: Document, label: string): void {
       const [a, b] = [points[i - 1]!, points[i]!]
       assert.ok(a[0] === b[0] || a[1] === b[1], `${label}: ${edge.id} is orthogonal`)
       for (const { id, x, y, w, h } of boxes) {
-        const hit = Math.min(a[0], b[0]) < x + w && Math.max(a[0], b[0]) > x && Math.min(a[1], b[1]) < y + h && Math.max(a[1], b[1]) > y
+        const hit =
+          Math.min(a[0], b[0]) < x + w &&
+          Math.max(a[0], b[0]) > x &&
+          Math.min(a[1], b[1]) < y + h &&
+          Math.max(a[1], b[1]) > y
         assert.ok(!hit, `${label}: ${edge.id} passes under ${id}: ${JSON.stringify(points)}`)
       }
       if (!container) continue
       const [cx, cy] = absoluteAt(doc, container)
       const [cw, ch] = sizeOf(doc.blocks[container]!, specs.get(doc.blocks[container]!.type))
       for (const [x, y] of [a, b]) {
-        assert.ok(x > cx && x < cx + cw && y > cy + CONTAINER_HEAD - 1 && y < cy + ch, `${label}: ${edge.id} stays inside ${container}, below its head`)
+        assert.ok(
+          x > cx && x < cx + cw && y > cy + CONTAINER_HEAD - 1 && y < cy + ch,
+          `${label}: ${edge.id} stays inside ${container}, below its head`,
+        )
       }
     }
   }
@@ -59,17 +66,19 @@ function boxesIn(doc: Document, container: string): (Rect & { id: string })[] {
   })
 }
 
-for (const name of RUNS) test(`${name}: no edge passes under a card, as it was drawn and tidied`, () => {
-  const { document } = recorded(name)
-  check(document, name)
-  check(tidy(document), `${name}, tidied`)
-})
+for (const name of RUNS)
+  test(`${name}: no edge passes under a card, as it was drawn and tidied`, () => {
+    const { document } = recorded(name)
+    check(document, name)
+    check(tidy(document), `${name}, tidied`)
+  })
 
-for (const name of EXAMPLES) test(`example ${name}: no edge passes under a card, as it is stored and tidied`, () => {
-  const doc = JSON.parse(readFileSync(join(EXAMPLES_AT, name), 'utf8')) as Document
-  check(doc, name)
-  check(tidy(doc), `${name}, tidied`)
-})
+for (const name of EXAMPLES)
+  test(`example ${name}: no edge passes under a card, as it is stored and tidied`, () => {
+    const doc = JSON.parse(readFileSync(join(EXAMPLES_AT, name), 'utf8')) as Document
+    check(doc, name)
+    check(tidy(doc), `${name}, tidied`)
+  })
 
 test('random documents, tidied: no edge passes under a card', () => {
   for (let seed = 1; seed <= 60; seed++) check(tidy(anyDocument(seed, 5 + (seed % 40))), `seed ${seed}`)
@@ -87,37 +96,71 @@ test('an edge that spans columns goes around the container between its ends', ()
       fan: { type: 'parallel', at: [272, 0], size: [400, 240] },
       join: { type: 'function', at: [736, 0] },
     },
-    edges: [{ source: 'start', target: 'fan' }, { source: 'fan', target: 'join' }, { source: 'start', target: 'join' }],
+    edges: [
+      { source: 'start', target: 'fan' },
+      { source: 'fan', target: 'join' },
+      { source: 'start', target: 'join' },
+    ],
   }
   check(doc, 'spanning')
   const way = waysOf(doc).get('start:out>join')!
-  assert.ok(way.some(([, y]) => y <= -32 - 8), 'above the container')
+  assert.ok(
+    way.some(([, y]) => y <= -32 - 8),
+    'above the container',
+  )
 })
 
 test('ways that do not belong together do not lie on each other', () => {
   const doc = tidy({
     format: 'weft/1',
     blocks: {
-      start: { type: 'start' }, a: { type: 'set' }, b: { type: 'set' }, c: { type: 'set' }, d: { type: 'set' },
+      start: { type: 'start' },
+      a: { type: 'set' },
+      b: { type: 'set' },
+      c: { type: 'set' },
+      d: { type: 'set' },
     },
-    edges: [{ source: 'start', target: 'a' }, { source: 'start', target: 'b' }, { source: 'a', target: 'd' }, { source: 'b', target: 'c' }, { source: 'a', target: 'c' }, { source: 'b', target: 'd' }],
+    edges: [
+      { source: 'start', target: 'a' },
+      { source: 'start', target: 'b' },
+      { source: 'a', target: 'd' },
+      { source: 'b', target: 'c' },
+      { source: 'a', target: 'c' },
+      { source: 'b', target: 'd' },
+    ],
   })
   const ways = waysOf(doc)
   const upright = indexOf(doc).edges.flatMap((edge) => {
     const [x, y] = absoluteAt(doc, edge.source)
     const points = ways.get(edge.id)!.map((p): Point => [x + 208 + p[0], y + 32 + p[1]])
-    return points.slice(1).flatMap((b, i) => (points[i]![0] === b[0] ? [{ edge, x: b[0], low: Math.min(points[i]![1], b[1]), high: Math.max(points[i]![1], b[1]) }] : []))
+    return points
+      .slice(1)
+      .flatMap((b, i) =>
+        points[i]![0] === b[0]
+          ? [{ edge, x: b[0], low: Math.min(points[i]![1], b[1]), high: Math.max(points[i]![1], b[1]) }]
+          : [],
+      )
   })
-  for (const p of upright) for (const q of upright) {
-    if (p.edge.id >= q.edge.id || p.edge.source === q.edge.source || p.edge.target === q.edge.target) continue
-    assert.ok(p.x !== q.x || p.high <= q.low || q.high <= p.low, `${p.edge.id} lies on ${q.edge.id}`)
-  }
+  for (const p of upright)
+    for (const q of upright) {
+      if (p.edge.id >= q.edge.id || p.edge.source === q.edge.source || p.edge.target === q.edge.target) continue
+      assert.ok(p.x !== q.x || p.high <= q.low || q.high <= p.low, `${p.edge.id} lies on ${q.edge.id}`)
+    }
 })
 
 test('boxes on each other: there is a way all the same', () => {
-  const boxes = [{ x: 0, y: 0, w: 208, h: 64 }, { x: 100, y: 20, w: 208, h: 64 }]
+  const boxes = [
+    { x: 0, y: 0, w: 208, h: 64 },
+    { x: 100, y: 20, w: 208, h: 64 },
+  ]
   const [way] = route(boxes, [{ start: [208, 32], end: [100, 52], down: false, lead: 0, from: 'a:out', to: 'b' }])
-  assert.deepEqual([way![0], way!.at(-1)], [[208, 32], [100, 52]])
+  assert.deepEqual(
+    [way![0], way!.at(-1)],
+    [
+      [208, 32],
+      [100, 52],
+    ],
+  )
 })
 
 test('what did not move keeps its way, the same object', () => {
@@ -133,7 +176,10 @@ test('what did not move keeps its way, the same object', () => {
 })
 
 test('a thousand blocks in well under a second, tidied or scattered', () => {
-  for (const [label, doc] of [['tidied', tidy(anyDocument(3, 1000))], ['scattered', scattered(5, 1000)]] as const) {
+  for (const [label, doc] of [
+    ['tidied', tidy(anyDocument(3, 1000))],
+    ['scattered', scattered(5, 1000)],
+  ] as const) {
     // Time of the processor: others may be at work on this machine.
     const start = process.cpuUsage()
     waysOf(doc)
@@ -152,12 +198,21 @@ function scattered(seed: number, count: number): Document {
   for (let i = 0; i < count; i++) {
     const at: Point = [(i % wide) * 320 + Math.floor(rnd() * 48), Math.floor(i / wide) * 192 + Math.floor(rnd() * 48)]
     const type = i === 0 ? 'start' : rnd() < 0.2 ? 'condition' : 'set'
-    blocks[`b${i}`] = { type, at, ...(type === 'condition' ? { params: { cases: [{ id: 'x', when: '1' }, { id: 'y' }] } } : {}) }
+    blocks[`b${i}`] = {
+      type,
+      at,
+      ...(type === 'condition' ? { params: { cases: [{ id: 'x', when: '1' }, { id: 'y' }] } } : {}),
+    }
   }
   for (let i = 1; i < count; i++) {
     const near = Math.max(0, Math.min(count - 1, i + Math.floor((rnd() - 0.7) * 3 * wide)))
     const source = near === i ? 0 : near
-    const handle = blocks[`b${source}`]!.type === 'condition' ? 'xy'[Math.floor(rnd() * 2)]! : rnd() < 0.15 && source ? 'error' : 'out'
+    const handle =
+      blocks[`b${source}`]!.type === 'condition'
+        ? 'xy'[Math.floor(rnd() * 2)]!
+        : rnd() < 0.15 && source
+          ? 'error'
+          : 'out'
     edges.push({ source: `b${source}`, target: `b${i}`, handle })
   }
   return { format: 'weft/1', blocks, edges }

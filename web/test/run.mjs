@@ -18,13 +18,21 @@ await build({
   logLevel: 'warn',
   ssr: { noExternal: true },
   build: {
-    ssr: true, outDir: out, emptyOutDir: true, target: 'node20', minify: false,
-    rollupOptions: { input: Object.fromEntries(names.map((name) => [name.slice(0, -3), join(here, name)])), output: { entryFileNames: '[name].mjs' } },
+    ssr: true,
+    outDir: out,
+    emptyOutDir: true,
+    target: 'node20',
+    minify: false,
+    rollupOptions: {
+      input: Object.fromEntries(names.map((name) => [name.slice(0, -3), join(here, name)])),
+      output: { entryFileNames: '[name].mjs' },
+    },
   },
 })
 const files = names.map((name) => join(out, name.replace(/\.ts$/, '.mjs')))
 const runner = bench ? [] : ['--test', '--test-reporter=spec', ...process.argv.slice(2)]
 const { status } = spawnSync(process.execPath, [...runner, ...files], {
-  stdio: 'inherit', env: { ...process.env, WEFT_WEB_ROOT: join(here, '..') },
+  stdio: 'inherit',
+  env: { ...process.env, WEFT_WEB_ROOT: join(here, '..') },
 })
 process.exit(status ?? 1)

@@ -10,7 +10,18 @@ import { random, recorded, RUNS } from './help'
 
 /** Events at these times. */
 function log(times: readonly number[], type = 'node.started'): WireEvent[] {
-  return times.map((at, i) => ({ run: 'r', seq: i + 1, at, type, node: 'a', block: 'a', path: '', key: 'a', attempt: 1, data: {} }))
+  return times.map((at, i) => ({
+    run: 'r',
+    seq: i + 1,
+    at,
+    type,
+    node: 'a',
+    block: 'a',
+    path: '',
+    key: 'a',
+    attempt: 1,
+    data: {},
+  }))
 }
 
 const WIDTH = 1200
@@ -23,7 +34,12 @@ for (const axis of ['order', 'time'] as const) {
     const next = random(7)
     for (let turn = 0; turn < 60; turn++) {
       let at = 1000
-      const events = log(Array.from({ length: 1 + Math.floor(next() * 400) }, () => (at += next() < 0.04 ? 60_000 * next() : 200 * next())))
+      const events = log(
+        Array.from(
+          { length: 1 + Math.floor(next() * 400) },
+          () => (at += next() < 0.04 ? 60_000 * next() : 200 * next()),
+        ),
+      )
       const layout = tapeLayout(events, WIDTH, axis, at + 500)
       never(layout.xs)
       assert.ok(layout.xs[0]! >= PAD_X - 0.01 && layout.xs.at(-1)! <= WIDTH - PAD_X + 0.01)
@@ -39,7 +55,10 @@ for (const axis of ['order', 'time'] as const) {
 
 test('an idle stretch takes a labelled break, not its length', () => {
   const layout = tapeLayout(log([0, 100, 200, 200 + 180_000, 180_400]), WIDTH, 'order', 0)
-  assert.deepEqual(layout.breaks.map(({ ms, label }) => ({ ms, label })), [{ ms: 180_000, label: true }])
+  assert.deepEqual(
+    layout.breaks.map(({ ms, label }) => ({ ms, label })),
+    [{ ms: 180_000, label: true }],
+  )
   const [, , before, after] = layout.xs
   assert.ok(after! - before! < 200)
   assert.ok(layout.breaks[0]!.x > before! && layout.breaks[0]!.x < after!)
@@ -47,12 +66,18 @@ test('an idle stretch takes a labelled break, not its length', () => {
 })
 
 test('above 2,000 events there are bars, and a failure is on top of its bar', () => {
-  const events = log(Array.from({ length: BIN_ABOVE + 500 }, (_, i) => i), 'node.succeeded')
+  const events = log(
+    Array.from({ length: BIN_ABOVE + 500 }, (_, i) => i),
+    'node.succeeded',
+  )
   assert.equal(tapeLayout(events.slice(0, BIN_ABOVE), WIDTH, 'order', 0).bars, null)
   events[1200] = { ...events[1200]!, type: 'node.failed' }
   const { bars } = tapeLayout(events, WIDTH, 'order', 0)
   assert.ok(bars && bars.length < WIDTH / 2)
-  assert.equal(bars.reduce((sum, bar) => sum + bar.count, 0), events.length)
+  assert.equal(
+    bars.reduce((sum, bar) => sum + bar.count, 0),
+    events.length,
+  )
   const failed = bars.filter((bar) => bar.top === 'err')
   assert.equal(failed.length, 1)
   assert.ok(failed[0]!.first <= 1201 && failed[0]!.last >= 1201)
@@ -67,7 +92,10 @@ test('an empty tape and one event', () => {
 
 test('heights: the run, its blocks, attempts', () => {
   const of = (type: string, attempt = 1): number => heightOf({ ...log([0])[0]!, type, attempt })
-  assert.deepEqual([of('run.started'), of('node.started'), of('node.started', 2), of('scope.opened'), of('something.new')], [22, 14, 10, 10, 10])
+  assert.deepEqual(
+    [of('run.started'), of('node.started'), of('node.started', 2), of('scope.opened'), of('something.new')],
+    [22, 14, 10, 10, 10],
+  )
 })
 
 test('the time axis goes from 0 to 1, and a gap has its share', () => {
@@ -90,11 +118,22 @@ test('d07: a short run takes the width of the Tape', () => {
 })
 
 test('an event names branches by their titles, iterations by their number', () => {
-  const doc = { format: 'weft/1', name: 'x', edges: [], blocks: {
-    which: { type: 'condition', name: 'Which', params: { cases: [{ id: 'big-1000', title: 'Big order', when: 'true' }] } },
-    review: { type: 'loop', name: 'Review' }, teams: { type: 'parallel', name: 'Teams' },
-  } } as Document
-  const said = (type: string, block: string, data: WireEvent['data'], node = block): string => describe({ ...log([0])[0]!, type, block, node, data }, doc)
+  const doc = {
+    format: 'weft/1',
+    name: 'x',
+    edges: [],
+    blocks: {
+      which: {
+        type: 'condition',
+        name: 'Which',
+        params: { cases: [{ id: 'big-1000', title: 'Big order', when: 'true' }] },
+      },
+      review: { type: 'loop', name: 'Review' },
+      teams: { type: 'parallel', name: 'Teams' },
+    },
+  } as Document
+  const said = (type: string, block: string, data: WireEvent['data'], node = block): string =>
+    describe({ ...log([0])[0]!, type, block, node, data }, doc)
   assert.equal(said('node.succeeded', 'which', { route: 'big-1000' }), 'Which succeeded. Branch taken: Big order')
   assert.equal(said('scope.opened', 'review', { first: 1, count: 1 }), 'Review: iteration 2 started')
   assert.equal(said('scope.opened', 'teams', { first: 0, count: 3 }), 'Teams: branches 1 to 3 started')
@@ -104,13 +143,30 @@ test('an event names branches by their titles, iterations by their number', () =
 })
 
 test('a node key in words', () => {
-  const doc = { format: 'weft/1', edges: [], blocks: { send: { type: 'email', name: 'Send' }, review: { type: 'loop', name: 'Review' }, fan: { type: 'parallel', name: 'Fan' } } } as Document
+  const doc = {
+    format: 'weft/1',
+    edges: [],
+    blocks: {
+      send: { type: 'email', name: 'Send' },
+      review: { type: 'loop', name: 'Review' },
+      fan: { type: 'parallel', name: 'Fan' },
+    },
+  } as Document
   assert.equal(nodeText('send@review#5/fan[2]', doc), 'Send in branch 3 of Fan, iteration 6 of Review')
   assert.equal(nodeText('review:end', doc), 'Review')
 })
 
 test('times in words', () => {
-  assert.deepEqual([0, 999, 1000, 41_230, 60_000, 200_000, 7_500_000, 100_000_000].map(durationText), ['0 ms', '999 ms', '1.0 s', '41.2 s', '1 min', '3 min 20 s', '2 h 5 min', '1 d 3 h'])
+  assert.deepEqual([0, 999, 1000, 41_230, 60_000, 200_000, 7_500_000, 100_000_000].map(durationText), [
+    '0 ms',
+    '999 ms',
+    '1.0 s',
+    '41.2 s',
+    '1 min',
+    '3 min 20 s',
+    '2 h 5 min',
+    '1 d 3 h',
+  ])
   assert.deepEqual([3000, 85_000, 185_000, 7_300_000, 300_000_000].map(roughly), ['3 s', '85 s', '3 min', '2 h', '3 d'])
   const week = 7 * 86_400_000
   assert.deepEqual([week, week - 1, week - 5000, week - 3_600_000].map(roughly), ['7 d', '7 d', '7 d', '7 d'])
@@ -123,7 +179,8 @@ test('every event of real runs is a sentence with names, and no id is left in it
     for (const event of events) {
       const text = describe(event, document)
       assert.ok(text && !/undefined|null|\[object/.test(text), `${name} ${event.seq}: ${text}`)
-      if (event.block && document.blocks[event.block]?.name) assert.ok(text.startsWith(document.blocks[event.block]!.name!), text)
+      if (event.block && document.blocks[event.block]?.name)
+        assert.ok(text.startsWith(document.blocks[event.block]!.name!), text)
     }
   }
 })
@@ -134,7 +191,11 @@ test('places are counted from 1, inner ones first', () => {
 })
 
 test('a moment is read from an address, and nonsense is ignored', () => {
-  assert.deepEqual(readMoment(new URLSearchParams('seq=79&block=score&iter=review:6,teams:1')), { seq: 79, block: 'score', iter: { review: 6, teams: 1 } })
+  assert.deepEqual(readMoment(new URLSearchParams('seq=79&block=score&iter=review:6,teams:1')), {
+    seq: 79,
+    block: 'score',
+    iter: { review: 6, teams: 1 },
+  })
   assert.deepEqual(readMoment(new URLSearchParams('seq=x&iter=a:-1,:3,b')), { seq: null, block: null, iter: {} })
 })
 
@@ -143,11 +204,21 @@ function writtenBelow(times: readonly number[]): string[] {
   const events = log(times)
   const layout = tapeLayout(events, 1400, 'order', 0)
   const texts: string[] = []
-  const ctx = new Proxy({}, {
-    get: (_, name) => (name === 'measureText' ? (text: string) => ({ width: text.length * 6 }) : (text: unknown, _x: number, y: number) => void (name === 'fillText' && y > 50 && texts.push(String(text)))),
-    set: () => true,
-  }) as CanvasRenderingContext2D
-  paint(ctx, { layout, log: events, seq: 0, live: true, hover: null, block: null, strip: false, idleMs: 0 }, {} as Colours)
+  const ctx = new Proxy(
+    {},
+    {
+      get: (_, name) =>
+        name === 'measureText'
+          ? (text: string) => ({ width: text.length * 6 })
+          : (text: unknown, _x: number, y: number) => void (name === 'fillText' && y > 50 && texts.push(String(text))),
+      set: () => true,
+    },
+  ) as CanvasRenderingContext2D
+  paint(
+    ctx,
+    { layout, log: events, seq: 0, live: true, hover: null, block: null, strip: false, idleMs: 0 },
+    {} as Colours,
+  )
   return texts
 }
 

@@ -33,7 +33,8 @@ for (const name of RUNS) {
     const now = events.at(-1)!.at
     const scale = timeScale(events, now)
     for (const row of traceRows(index, document, open, new Set())) {
-      for (const each of segmentsOf(row, scale, now)) assert.ok(each.x >= 0 && each.width >= 0 && each.x + each.width <= 1 + 1e-9, row.id)
+      for (const each of segmentsOf(row, scale, now))
+        assert.ok(each.x >= 0 && each.width >= 0 && each.x + each.width <= 1 + 1e-9, row.id)
     }
   })
 }
@@ -61,17 +62,25 @@ test('a search keeps the way to what it finds', () => {
 })
 
 const form = {
-  type: 'object', required: ['amount'],
+  type: 'object',
+  required: ['amount'],
   properties: {
-    amount: { type: 'number', minimum: 1 }, count: { type: 'integer' }, note: { type: 'string' }, sure: { type: 'boolean', default: true },
-    size: { enum: ['s', 2] }, extra: { type: 'object' },
+    amount: { type: 'number', minimum: 1 },
+    count: { type: 'integer' },
+    note: { type: 'string' },
+    sure: { type: 'boolean', default: true },
+    size: { enum: ['s', 2] },
+    extra: { type: 'object' },
   },
 }
 
 test('a form is read as JSON, what is empty is left out', () => {
   const fields = fieldsOf(form)
   const typed = { ...defaultsOf(fields), amount: '3,5', count: '4', size: '2', extra: '{"a": 1}' }
-  assert.deepEqual(readTyped(fields, typed), { values: { amount: 3.5, count: 4, sure: true, size: 2, extra: { a: 1 } }, errors: {} })
+  assert.deepEqual(readTyped(fields, typed), {
+    values: { amount: 3.5, count: 4, sure: true, size: 2, extra: { a: 1 } },
+    errors: {},
+  })
 })
 
 test('each wrong field has its own words', () => {
@@ -81,13 +90,26 @@ test('each wrong field has its own words', () => {
 })
 
 test('the messages of a refusal go to their fields', () => {
-  const problem = { type: '', title: '', status: 422, code: 'answer_invalid', detail: 'no', errors: [{ pointer: '/amount', message: 'too small' }] }
+  const problem = {
+    type: '',
+    title: '',
+    status: 422,
+    code: 'answer_invalid',
+    detail: 'no',
+    errors: [{ pointer: '/amount', message: 'too small' }],
+  }
   assert.deepEqual(errorsOf(new ApiError(problem), fieldsOf(form)), { byField: { amount: 'too small' }, other: '' })
-  assert.equal(errorsOf(new ApiError({ ...problem, errors: [{ pointer: '/other', message: 'x' }] }), fieldsOf(form)).other, 'no')
+  assert.equal(
+    errorsOf(new ApiError({ ...problem, errors: [{ pointer: '/other', message: 'x' }] }), fieldsOf(form)).other,
+    'no',
+  )
 })
 
 test('an example can be run at once', () => {
-  assert.deepEqual(sampleInput({ properties: { a: { default: 1 }, b: { examples: [420] }, c: { type: 'string' } } }), { a: 1, b: 420 })
+  assert.deepEqual(sampleInput({ properties: { a: { default: 1 }, b: { examples: [420] }, c: { type: 'string' } } }), {
+    a: 1,
+    b: 420,
+  })
 })
 
 test('only rows in a state, and the way to them', () => {
@@ -97,13 +119,38 @@ test('only rows in a state, and the way to them', () => {
   const leaves = rows.filter((row) => row.node && row.open === null)
   assert.ok(leaves.length > 0 && leaves.every((row) => row.status === 'failed' || row.status === 'handled'))
   for (const [at, row] of rows.entries()) if (row.depth > 0) assert.ok(parentRow(rows, at) >= 0, row.id)
-  assert.ok(rows.length < traceRows(traceIndex(view), document, new Map([...view.nodes.keys(), ...view.scopes.keys()].map((key) => [key, true])), new Set()).length)
+  assert.ok(
+    rows.length <
+      traceRows(
+        traceIndex(view),
+        document,
+        new Map([...view.nodes.keys(), ...view.scopes.keys()].map((key) => [key, true])),
+        new Set(),
+      ).length,
+  )
   assert.deepEqual(traceRows(traceIndex(view), document, new Map(), new Set(), '', ['attention']), [])
 })
 
 test('b19: the axis begins with the first block, and some seconds of waiting are drawn to scale', () => {
-  const event = (seq: number, at: number, type: string): WireEvent => ({ run: 'r', seq, at, type, node: 'a', block: 'a', path: '', key: 'a', attempt: 1, data: {} })
-  const log = [event(1, 0, 'run.started'), event(2, 900, 'node.started'), event(3, 904, 'node.succeeded'), event(4, 904, 'node.started'), event(5, 6904, 'node.succeeded')]
+  const event = (seq: number, at: number, type: string): WireEvent => ({
+    run: 'r',
+    seq,
+    at,
+    type,
+    node: 'a',
+    block: 'a',
+    path: '',
+    key: 'a',
+    attempt: 1,
+    data: {},
+  })
+  const log = [
+    event(1, 0, 'run.started'),
+    event(2, 900, 'node.started'),
+    event(3, 904, 'node.succeeded'),
+    event(4, 904, 'node.started'),
+    event(5, 6904, 'node.succeeded'),
+  ]
   const scale = timeScale(fromFirstBlock(log), 6904, 60_000)
   assert.equal(scale.at(900), 0)
   assert.deepEqual(scale.gaps, [])

@@ -27,14 +27,26 @@ class FakeSource extends EventTarget {
   }
 }
 
-const event = (seq: number, type = 'node.started'): WireEvent => ({ run: 'r', seq, at: seq, type, node: 'a', block: 'a', path: '', key: 'a', attempt: 1, data: {} })
+const event = (seq: number, type = 'node.started'): WireEvent => ({
+  run: 'r',
+  seq,
+  at: seq,
+  type,
+  node: 'a',
+  block: 'a',
+  path: '',
+  key: 'a',
+  attempt: 1,
+  data: {},
+})
 const connections = (): FakeSource[] => opened.filter((source) => !source.closed)
 const soon = (ms = 40): Promise<void> => new Promise((done) => setTimeout(done, ms))
 /** Messages come through the event loop, when it gets to them. */
 const until = async (there: () => boolean): Promise<void> => {
   for (const end = Date.now() + 30_000; !there() && Date.now() < end; ) await soon(5)
 }
-const seqs = (heard: readonly StreamMessage[]): number[] => heard.flatMap((message) => (message.kind === 'events' ? message.events.map((each) => each.seq) : []))
+const seqs = (heard: readonly StreamMessage[]): number[] =>
+  heard.flatMap((message) => (message.kind === 'events' ? message.events.map((each) => each.seq) : []))
 
 const page = Object.assign(new EventTarget(), { hidden: false })
 const before = { locks: Object.getOwnPropertyDescriptor(globalThis, 'navigator'), channel: globalThis.BroadcastChannel }
@@ -42,13 +54,19 @@ let running: Subscription[] = []
 
 function tab(seq = 0): { heard: StreamMessage[]; sub: Subscription } {
   const heard: StreamMessage[] = []
-  const sub = subscribe('r', () => seq, (message) => heard.push(message))
+  const sub = subscribe(
+    'r',
+    () => seq,
+    (message) => heard.push(message),
+  )
   running.push(sub)
   return { heard, sub }
 }
 
 /** Web Locks as far as they are used: one holder for a name, the others in line. */
-function fakeLocks(): { request: (name: string, options: { signal: AbortSignal }, held: () => Promise<void>) => Promise<void> } {
+function fakeLocks(): {
+  request: (name: string, options: { signal: AbortSignal }, held: () => Promise<void>) => Promise<void>
+} {
   let last: Promise<unknown> = Promise.resolve()
   return {
     request(_name, { signal }, held) {
@@ -94,7 +112,11 @@ test('without workers and locks: a connection of its own, behind what the tab ha
 test('a hidden tab gives its connection back, and takes it up where it is', async () => {
   setNavigator({})
   let seq = 3
-  const sub = subscribe('r', () => seq, () => undefined)
+  const sub = subscribe(
+    'r',
+    () => seq,
+    () => undefined,
+  )
   running.push(sub)
   page.hidden = true
   page.dispatchEvent(new Event('visibilitychange'))
@@ -121,7 +143,8 @@ test('a lost connection is made again, behind the last event', async () => {
 test('what can not be read is left out; the run goes on', async () => {
   setNavigator({})
   const { heard } = tab()
-  for (const junk of ['not json', 'null', '[]', '{"seq": "1"}', JSON.stringify({ ...event(1), data: null })]) opened[0]!.say('node.started', junk)
+  for (const junk of ['not json', 'null', '[]', '{"seq": "1"}', JSON.stringify({ ...event(1), data: null })])
+    opened[0]!.say('node.started', junk)
   opened[0]!.say('node.delta', '{"key": 5}')
   opened[0]!.say('node.started', event(1))
   await until(() => seqs(heard).length > 0)
@@ -150,7 +173,10 @@ test('a worker whose script does not come is a lost connection, and is made agai
   class FakeWorker {
     onerror: (() => void) | null = null
     readonly said: { type: string; after?: number }[] = []
-    readonly port = Object.assign(new EventTarget(), { start: () => undefined, postMessage: (message: { type: string }) => this.said.push(message) })
+    readonly port = Object.assign(new EventTarget(), {
+      start: () => undefined,
+      postMessage: (message: { type: string }) => this.said.push(message),
+    })
     constructor() {
       made.push(this)
     }
@@ -161,11 +187,16 @@ test('a worker whose script does not come is a lost connection, and is made agai
   try {
     const { heard, sub } = tab(7)
     made[0]!.onerror!()
-    assert.deepEqual(heard.map((message) => message.kind), ['down'])
+    assert.deepEqual(
+      heard.map((message) => message.kind),
+      ['down'],
+    )
     sub.retry()
     assert.equal(made.length, 2)
     assert.deepEqual(made[1]!.said, [{ type: 'follow', run: 'r', after: 7 }])
-    made[1]!.port.dispatchEvent(Object.assign(new Event('message'), { data: { run: 'r', message: { kind: 'open', seq: 7 } } }))
+    made[1]!.port.dispatchEvent(
+      Object.assign(new Event('message'), { data: { run: 'r', message: { kind: 'open', seq: 7 } } }),
+    )
     assert.deepEqual(heard.at(-1), { kind: 'open', seq: 7 })
     sub.close()
     made[1]!.onerror!()

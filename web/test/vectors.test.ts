@@ -33,11 +33,15 @@ interface Stream {
   expected: { run: string; node: Expected | null }[]
 }
 
-const streams = JSON.parse(readFileSync(join(process.env.WEFT_WEB_ROOT!, '..', 'tests', 'vectors', 'runs.json'), 'utf8')) as Stream[]
+const streams = JSON.parse(
+  readFileSync(join(process.env.WEFT_WEB_ROOT!, '..', 'tests', 'vectors', 'runs.json'), 'utf8'),
+) as Stream[]
 
 for (const { name, containers, events, expected } of streams) {
   test(`${name}: each event means what it means to the server`, () => {
-    const blocks = Object.fromEntries(Object.entries(containers).map(([id, type]) => [id, { type, at: [0, 0] } as Block]))
+    const blocks = Object.fromEntries(
+      Object.entries(containers).map(([id, type]) => [id, { type, at: [0, 0] } as Block]),
+    )
     let view = emptyFold(shapeOf({ format: 'weft/1', blocks, edges: [] }, specs))
     for (const [n, event] of events.entries()) {
       view = reduce(view, event)
@@ -62,10 +66,15 @@ function statusOf(status: string, event: WireEvent): string {
 function said(ours: NodeState, node: Expected): Expected {
   const asked = ours.status === 'waiting' && ours.wait?.kind === 'attention'
   const found: Expected = {
-    key: ours.key, status: asked ? 'needs_attention' : ours.status, route: ours.route,
+    key: ours.key,
+    status: asked ? 'needs_attention' : ours.status,
+    route: ours.route,
     // A container whose ends were taken over has no start of its own.
     started_at: node.started_at === null ? null : ours.startedAt,
-    finished_at: ours.finishedAt, lost: ours.lost, cached: ours.cached, reused: ours.reused,
+    finished_at: ours.finishedAt,
+    lost: ours.lost,
+    cached: ours.cached,
+    reused: ours.reused,
   }
   if (node.reason !== undefined) Object.assign(found, { reason: ours.reason, because: ours.because })
   if (node.error !== undefined) found.error = ours.error?.code

@@ -32,23 +32,54 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
   const word = resumed ? `${wordOf(status)}, resumed after a restart` : wordOf(status)
   const rows = namedHandles(block, spec)
   const title = status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined
-  if (detail === 'tiny') return <div className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-far data-tiny title={block.name?.trim() || id}><span className="card__rail" /></div>
+  if (detail === 'tiny')
+    return (
+      <div
+        className="card"
+        data-testid={`block-${id}`}
+        data-status={status}
+        data-selected={selected}
+        data-far
+        data-tiny
+        title={block.name?.trim() || id}
+      >
+        <span className="card__rail" />
+      </div>
+    )
   return (
     <>
       <div
-        className="card" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-aim={aim} data-stale={paint.stale || undefined}
-        data-disabled={block.enabled === false || undefined} data-far={far || undefined} data-rows={rows.length > 0 || undefined} title={title}
+        className="card"
+        data-testid={`block-${id}`}
+        data-status={status}
+        data-selected={selected}
+        data-aim={aim}
+        data-stale={paint.stale || undefined}
+        data-disabled={block.enabled === false || undefined}
+        data-far={far || undefined}
+        data-rows={rows.length > 0 || undefined}
+        title={title}
       >
         <span className="card__rail" />
         <div className="card__head">
           <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
           <Name id={id} name={block.name?.trim() || id} />
-          {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
-          {glyph ? <span className="card__state" title={word}><Icon name={glyph} size={far ? 24 : 16} label={word} /></span> : null}
+          {mark && !far ? (
+            <span className="card__mark" data-severity={mark.severity} title={mark.message}>
+              <Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} />
+            </span>
+          ) : null}
+          {glyph ? (
+            <span className="card__state" title={word}>
+              <Icon name={glyph} size={far ? 24 : 16} label={word} />
+            </span>
+          ) : null}
         </div>
         {far ? null : (
           <>
-            <p className="card__sentence" title={sentenceText(block, spec)}><Sentence parts={sentenceOf(block, spec)} /></p>
+            <p className="card__sentence" title={sentenceText(block, spec)}>
+              <Sentence parts={sentenceOf(block, spec)} />
+            </p>
             <Branches rows={rows} block={block} route={status === 'idle' ? undefined : node?.route} />
             <Footer block={block} spec={spec} paint={paint} />
             <ErrorPort id={id} block={block} spec={spec} wired={wired} />
@@ -61,17 +92,36 @@ export const BlockNode = memo(function BlockNode({ id, data, selected }: NodePro
 })
 
 export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
-  return <>{parts.map((part, i) => (part.code ? <code key={i} className="card__chip">{part.text}</code> : <span key={i}>{part.text}</span>))}</>
+  return (
+    <>
+      {parts.map((part, i) =>
+        part.code ? (
+          <code key={i} className="card__chip">
+            {part.text}
+          </code>
+        ) : (
+          <span key={i}>{part.text}</span>
+        ),
+      )}
+    </>
+  )
 }
 
 /** One row for each case, route or action. `route`: the one that was taken. */
-function Branches({ rows, block, route }: Pick<CardFlow['data'], 'block'> & { rows: NamedHandle[]; route: string | null | undefined }): ReactElement | null {
+function Branches({
+  rows,
+  block,
+  route,
+}: Pick<CardFlow['data'], 'block'> & { rows: NamedHandle[]; route: string | null | undefined }): ReactElement | null {
   if (!rows.length) return null
   const rules = rulesOf(block)
   return (
     <ul className="card__rows" style={{ top: CARD_H }}>
       {rows.map((row) => (
-        <li key={row.id} data-route={route === undefined || route === null ? undefined : route === row.id ? 'taken' : 'not'}>
+        <li
+          key={row.id}
+          data-route={route === undefined || route === null ? undefined : route === row.id ? 'taken' : 'not'}
+        >
           {rules.has(row.id) ? <code title={rules.get(row.id)}>{rules.get(row.id)}</code> : <span />}
           <span className="card__branch">{row.title}</span>
         </li>
@@ -87,7 +137,8 @@ function rulesOf({ type, params }: CardFlow['data']['block']): Map<string, strin
   for (const item of Array.isArray(list) ? list : []) {
     if (!item || typeof item !== 'object' || Array.isArray(item) || typeof item.id !== 'string') continue
     const rule = item.when ?? item.equals
-    if (rule !== undefined && rule !== null && rule !== '') rules.set(item.id, typeof rule === 'string' ? rule : JSON.stringify(rule))
+    if (rule !== undefined && rule !== null && rule !== '')
+      rules.set(item.id, typeof rule === 'string' ? rule : JSON.stringify(rule))
   }
   return type === 'condition' && rules.size < 2 ? new Map() : rules
 }
@@ -95,7 +146,13 @@ function rulesOf({ type, params }: CardFlow['data']['block']): Map<string, strin
 /** The name; a text field while it is being changed (F2). */
 export function Name({ id, name }: { id: string; name: string }): ReactElement {
   const editing = useSelect(inPlaceStore, (s) => s.rename === id)
-  return editing ? <Rename id={id} name={name} /> : <span className="card__name" title={name}>{name}</span>
+  return editing ? (
+    <Rename id={id} name={name} />
+  ) : (
+    <span className="card__name" title={name}>
+      {name}
+    </span>
+  )
 }
 
 function Rename({ id, name }: { id: string; name: string }): ReactElement {
@@ -110,7 +167,14 @@ function Rename({ id, name }: { id: string; name: string }): ReactElement {
   }
   return (
     <input
-      ref={input} type="text" className="card__rename nodrag nopan" aria-label="Name" defaultValue={name} autoFocus spellCheck={false} maxLength={120}
+      ref={input}
+      type="text"
+      className="card__rename nodrag nopan"
+      aria-label="Name"
+      defaultValue={name}
+      autoFocus
+      spellCheck={false}
+      maxLength={120}
       onBlur={() => end(true)}
       onKeyDown={(event) => {
         event.stopPropagation()

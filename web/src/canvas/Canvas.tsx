@@ -2,8 +2,17 @@
 // dragged; the drop is one command. What React Flow knows besides comes from the document and the selection, never the reverse.
 
 import {
-  Background, BackgroundVariant, MiniMap, ReactFlow, ReactFlowProvider, SelectionMode, useReactFlow, useStore,
-  type EdgeChange, type NodeChange, type ReactFlowInstance,
+  Background,
+  BackgroundVariant,
+  MiniMap,
+  ReactFlow,
+  ReactFlowProvider,
+  SelectionMode,
+  useReactFlow,
+  useStore,
+  type EdgeChange,
+  type NodeChange,
+  type ReactFlowInstance,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
 import './canvas.css'
@@ -50,11 +59,18 @@ const NODE_TYPES = { block: BlockNode, container: ContainerNode, note: NoteNode 
 const EDGE_TYPES = { flow: FlowEdge }
 const FIT = { padding: 0.12, maxZoom: 1, minZoom: ZOOM_MIN }
 const SPOKEN = {
-  'node.a11yDescription.default': 'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
-  'node.a11yDescription.keyboardDisabled': 'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
+  'node.a11yDescription.default':
+    'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
+  'node.a11yDescription.keyboardDisabled':
+    'Press Enter to edit, C to connect, Alt and an arrow key to follow connections, an arrow key to move, Delete to delete.',
 }
 const MINIMAP_COLOURS: Readonly<Record<string, string>> = {
-  succeeded: 'var(--ok)', failed: 'var(--err)', running: 'var(--run)', retrying: 'var(--run)', waiting: 'var(--wait)', attention: 'var(--wait)',
+  succeeded: 'var(--ok)',
+  failed: 'var(--err)',
+  running: 'var(--run)',
+  retrying: 'var(--run)',
+  waiting: 'var(--wait)',
+  attention: 'var(--wait)',
 }
 
 export default function Canvas({ mode = 'edit' }: { mode?: CanvasMode }): ReactElement {
@@ -98,20 +114,29 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   useEye(flow, frame, fit)
   useCanvasKeys(mode)
 
-  const onNodesChange = useCallback((changes: NodeChange<FlowNode>[]) => {
-    const chosen = changes.filter((change) => change.type === 'select')
-    if (chosen.length) chooseNodes(chosen)
-    const moved = changes.filter((change) => (change.type === 'position' && change.position) || (change.type === 'dimensions' && change.resizing && change.dimensions))
-    if (!editable || !moved.length) return
-    setLocal((before) => {
-      const next = new Map(before)
-      for (const change of moved) {
-        if (change.type === 'position' && change.position) next.set(change.id, { ...next.get(change.id), at: [change.position.x, change.position.y] })
-        if (change.type === 'dimensions' && change.dimensions) next.set(change.id, { ...next.get(change.id), size: [change.dimensions.width, change.dimensions.height] })
-      }
-      return next
-    })
-  }, [editable])
+  const onNodesChange = useCallback(
+    (changes: NodeChange<FlowNode>[]) => {
+      const chosen = changes.filter((change) => change.type === 'select')
+      if (chosen.length) chooseNodes(chosen)
+      const moved = changes.filter(
+        (change) =>
+          (change.type === 'position' && change.position) ||
+          (change.type === 'dimensions' && change.resizing && change.dimensions),
+      )
+      if (!editable || !moved.length) return
+      setLocal((before) => {
+        const next = new Map(before)
+        for (const change of moved) {
+          if (change.type === 'position' && change.position)
+            next.set(change.id, { ...next.get(change.id), at: [change.position.x, change.position.y] })
+          if (change.type === 'dimensions' && change.dimensions)
+            next.set(change.id, { ...next.get(change.id), size: [change.dimensions.width, change.dimensions.height] })
+        }
+        return next
+      })
+    },
+    [editable],
+  )
 
   // A change of the document ends what was local (the drop's command, an undo, an import), and what is gone is not selected.
   useEffect(() => {
@@ -129,7 +154,9 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
     const ids = moved.filter((node) => node.type !== 'note').map((node) => node.id)
     const { parent, reason } = ids.length ? fallInto(doc, specs, ids, at) : { parent: '', reason: null }
     dropStore.set({ into: parent, refused: reason !== null })
-    connectStore.set({ hint: reason ? { text: reason, bad: true, x: pointOf(event).clientX, y: pointOf(event).clientY } : null })
+    connectStore.set({
+      hint: reason ? { text: reason, bad: true, x: pointOf(event).clientX, y: pointOf(event).clientY } : null,
+    })
   }
 
   const onDragStop = (event: PointerLike, moved: FlowNode[]): void => {
@@ -167,8 +194,16 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
 
   return (
     <div
-      ref={frame} className="canvas" tabIndex={-1} data-mode={mode} data-tidying={tidying || undefined} data-testid="canvas" role="region" aria-label="Canvas"
-      onPointerMove={(event) => setPointer({ x: event.clientX, y: event.clientY })} onPointerLeave={() => setPointer(null)}
+      ref={frame}
+      className="canvas"
+      tabIndex={-1}
+      data-mode={mode}
+      data-tidying={tidying || undefined}
+      data-testid="canvas"
+      role="region"
+      aria-label="Canvas"
+      onPointerMove={(event) => setPointer({ x: event.clientX, y: event.clientY })}
+      onPointerLeave={() => setPointer(null)}
       onFocus={(event) => {
         // Tab goes from block to block: the one it comes to is the one that keys are about.
         const node = event.target as HTMLElement
@@ -190,56 +225,114 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
       }}
     >
       <DetailContext value={detail}>
-      <ReactFlow<FlowNode, FlowLine>
-        onInit={() => setReady(true)} nodes={nodes} edges={merged ? NO_EDGES : edges} nodeTypes={NODE_TYPES} edgeTypes={EDGE_TYPES} onNodesChange={onNodesChange}
-        onEdgesChange={(changes) => chooseEdges(changes, boxing.current)} onSelectionStart={() => (boxing.current = true)} onSelectionEnd={() => (boxing.current = false)}
-        nodesDraggable={editable} nodesConnectable={editable} edgesReconnectable={editable} connectOnClick={false} disableKeyboardA11y
-        deleteKeyCode={null} selectionKeyCode={null} multiSelectionKeyCode={['Shift', 'Meta', 'Control']} panActivationKeyCode="Space"
-        selectionOnDrag={editable} selectionMode={SelectionMode.Partial} panOnDrag={editable ? [1, 2] : true} panOnScroll zoomOnDoubleClick={false}
-        snapToGrid={!free} snapGrid={[GRID, GRID]} minZoom={ZOOM_MIN} maxZoom={2} proOptions={PLAIN} ariaLabelConfig={SPOKEN} edgesFocusable={false} elevateNodesOnSelect={false} selectNodesOnDrag={false} nodeDragThreshold={3}
-        connectionRadius={0} onlyRenderVisibleElements={large} connectionLineComponent={ConnectionLine} reconnectRadius={8}
-        onNodeDrag={(event, _, moved) => onDrag(event, moved)} onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
-        onConnectStart={(_, { nodeId, handleId }) => nodeId && connectStore.get().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')}
-        onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
-        onReconnect={NOT_BY_REACT_FLOW} onReconnectStart={(_, edge, side) => side === 'source' && startConnecting(doc, specs, edge.source, edge.sourceHandle ?? 'out', edge.id)}
-        onReconnectEnd={(event, edge) => endReconnecting(event, edge, toCanvas(pointOf(event)))}
-        onEdgeMouseEnter={(_, edge) => overEdge(edge.id)} onEdgeMouseLeave={leaveEdge}
-        onNodeDoubleClick={(event, node) => {
-          if (node.type === 'note') inPlaceStore.set({ note: node.data.note ?? node.id })
-          else if (node.type === 'container' && editable && !(event.target as HTMLElement).closest('.container__head')) {
-            openPicker({ mode: 'add', screen: { x: event.clientX, y: event.clientY }, at: toCanvas(event), parent: node.id })
-          } else enterInspector()
-        }}
-        onNodeContextMenu={(event, node) => {
-          event.preventDefault()
-          if (!uiStore.get().selection.blocks.includes(node.id)) choose(node.id)
-          openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
-        }}
-        onSelectionContextMenu={(event) => {
-          event.preventDefault()
-          openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
-        }}
-        onPaneContextMenu={(event) => {
-          event.preventDefault()
-          openMenu({ kind: 'pane', x: event.clientX, y: event.clientY })
-        }}
-        onMoveStart={() => moving(frame.current, large)}
-        // Not where a move starts: a click starts one as well, and leaves the view as it is.
-        onMove={(event) => {
-          if (event) fit.moved()
-        }}
-        onMoveEnd={() => moving(frame.current, false)}
-        onPaneClick={() => focusNode(null)} onNodeClick={(_, node) => focusNode(node.id)}
-      >
-        <Background variant={BackgroundVariant.Dots} gap={GRID} size={2} color="var(--dots)" />
-        {wantsMap !== count >= MINIMAP_FROM ? (
-          <MiniMap<FlowNode>
-            pannable zoomable ariaLabel="Minimap" className="minimap" nodeBorderRadius={4} nodeStrokeWidth={0} maskColor="color-mix(in srgb, var(--paper) 70%, transparent)" bgColor="var(--panel)"
-            nodeColor={(node) => (node.type === 'container' ? 'color-mix(in srgb, var(--edge) 22%, transparent)' : (MINIMAP_COLOURS[worstOf(node.id)] ?? 'var(--edge)'))}
-          />
-        ) : null}
-        {merged ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}
-      </ReactFlow>
+        <ReactFlow<FlowNode, FlowLine>
+          onInit={() => setReady(true)}
+          nodes={nodes}
+          edges={merged ? NO_EDGES : edges}
+          nodeTypes={NODE_TYPES}
+          edgeTypes={EDGE_TYPES}
+          onNodesChange={onNodesChange}
+          onEdgesChange={(changes) => chooseEdges(changes, boxing.current)}
+          onSelectionStart={() => (boxing.current = true)}
+          onSelectionEnd={() => (boxing.current = false)}
+          nodesDraggable={editable}
+          nodesConnectable={editable}
+          edgesReconnectable={editable}
+          connectOnClick={false}
+          disableKeyboardA11y
+          deleteKeyCode={null}
+          selectionKeyCode={null}
+          multiSelectionKeyCode={['Shift', 'Meta', 'Control']}
+          panActivationKeyCode="Space"
+          selectionOnDrag={editable}
+          selectionMode={SelectionMode.Partial}
+          panOnDrag={editable ? [1, 2] : true}
+          panOnScroll
+          zoomOnDoubleClick={false}
+          snapToGrid={!free}
+          snapGrid={[GRID, GRID]}
+          minZoom={ZOOM_MIN}
+          maxZoom={2}
+          proOptions={PLAIN}
+          ariaLabelConfig={SPOKEN}
+          edgesFocusable={false}
+          elevateNodesOnSelect={false}
+          selectNodesOnDrag={false}
+          nodeDragThreshold={3}
+          connectionRadius={0}
+          onlyRenderVisibleElements={large}
+          connectionLineComponent={ConnectionLine}
+          reconnectRadius={8}
+          onNodeDrag={(event, _, moved) => onDrag(event, moved)}
+          onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
+          onConnectStart={(_, { nodeId, handleId }) =>
+            nodeId && connectStore.get().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')
+          }
+          onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
+          onReconnect={NOT_BY_REACT_FLOW}
+          onReconnectStart={(_, edge, side) =>
+            side === 'source' && startConnecting(doc, specs, edge.source, edge.sourceHandle ?? 'out', edge.id)
+          }
+          onReconnectEnd={(event, edge) => endReconnecting(event, edge, toCanvas(pointOf(event)))}
+          onEdgeMouseEnter={(_, edge) => overEdge(edge.id)}
+          onEdgeMouseLeave={leaveEdge}
+          onNodeDoubleClick={(event, node) => {
+            if (node.type === 'note') inPlaceStore.set({ note: node.data.note ?? node.id })
+            else if (
+              node.type === 'container' &&
+              editable &&
+              !(event.target as HTMLElement).closest('.container__head')
+            ) {
+              openPicker({
+                mode: 'add',
+                screen: { x: event.clientX, y: event.clientY },
+                at: toCanvas(event),
+                parent: node.id,
+              })
+            } else enterInspector()
+          }}
+          onNodeContextMenu={(event, node) => {
+            event.preventDefault()
+            if (!uiStore.get().selection.blocks.includes(node.id)) choose(node.id)
+            openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
+          }}
+          onSelectionContextMenu={(event) => {
+            event.preventDefault()
+            openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
+          }}
+          onPaneContextMenu={(event) => {
+            event.preventDefault()
+            openMenu({ kind: 'pane', x: event.clientX, y: event.clientY })
+          }}
+          onMoveStart={() => moving(frame.current, large)}
+          // Not where a move starts: a click starts one as well, and leaves the view as it is.
+          onMove={(event) => {
+            if (event) fit.moved()
+          }}
+          onMoveEnd={() => moving(frame.current, false)}
+          onPaneClick={() => focusNode(null)}
+          onNodeClick={(_, node) => focusNode(node.id)}
+        >
+          <Background variant={BackgroundVariant.Dots} gap={GRID} size={2} color="var(--dots)" />
+          {wantsMap !== count >= MINIMAP_FROM ? (
+            <MiniMap<FlowNode>
+              pannable
+              zoomable
+              ariaLabel="Minimap"
+              className="minimap"
+              nodeBorderRadius={4}
+              nodeStrokeWidth={0}
+              maskColor="color-mix(in srgb, var(--paper) 70%, transparent)"
+              bgColor="var(--panel)"
+              nodeColor={(node) =>
+                node.type === 'container'
+                  ? 'color-mix(in srgb, var(--edge) 22%, transparent)'
+                  : (MINIMAP_COLOURS[worstOf(node.id)] ?? 'var(--edge)')
+              }
+            />
+          ) : null}
+          {merged ? <EdgeSheet doc={doc} specs={specs} ways={ways} /> : null}
+        </ReactFlow>
       </DetailContext>
       <Hint />
       <CanvasMenu mode={mode} />
@@ -264,7 +357,17 @@ function fitsBetween(spec: BlockSpec | undefined): boolean {
 
 function Hint(): ReactElement | null {
   const hint = useSelect(connectStore, (s) => s.hint)
-  return hint ? <p className="hint" data-bad={hint.bad || undefined} role="status" data-testid="hint" style={{ left: hint.x + 14, top: hint.y + 14 }}>{hint.text}</p> : null
+  return hint ? (
+    <p
+      className="hint"
+      data-bad={hint.bad || undefined}
+      role="status"
+      data-testid="hint"
+      style={{ left: hint.x + 14, top: hint.y + 14 }}
+    >
+      {hint.text}
+    </p>
+  ) : null
 }
 
 function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
@@ -315,7 +418,8 @@ function chooseEdges(changes: EdgeChange<FlowLine>[], boxing: boolean): void {
     if (change.selected && !boxing) edges.add(change.id)
     else edges.delete(change.id)
   }
-  if (edges.size !== selection.edges.length || selection.edges.some((id) => !edges.has(id))) uiStore.set({ selection: { ...selection, edges: [...edges] } })
+  if (edges.size !== selection.edges.length || selection.edges.some((id) => !edges.has(id)))
+    uiStore.set({ selection: { ...selection, edges: [...edges] } })
 }
 
 type PointerLike = MouseEvent | TouchEvent | React.MouseEvent
@@ -325,8 +429,15 @@ function forgetGone(doc: Document): void {
   const { selection } = uiStore.get()
   const notes = new Set((doc.notes ?? []).map(noteId))
   const { edge } = indexOf(doc)
-  const next = { blocks: selection.blocks.filter((id) => doc.blocks[id]), edges: selection.edges.filter((id) => edge.has(id)), notes: selection.notes.filter((id) => notes.has(id)) }
-  const gone = next.blocks.length !== selection.blocks.length || next.edges.length !== selection.edges.length || next.notes.length !== selection.notes.length
+  const next = {
+    blocks: selection.blocks.filter((id) => doc.blocks[id]),
+    edges: selection.edges.filter((id) => edge.has(id)),
+    notes: selection.notes.filter((id) => notes.has(id)),
+  }
+  const gone =
+    next.blocks.length !== selection.blocks.length ||
+    next.edges.length !== selection.edges.length ||
+    next.notes.length !== selection.notes.length
   if (gone) uiStore.set({ selection: next })
 }
 
@@ -349,7 +460,11 @@ function useFreely(): boolean {
   return free
 }
 
-function useEye(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>, all: Fit): void {
+function useEye(
+  flow: ReactFlowInstance<FlowNode, FlowLine>,
+  frame: React.RefObject<HTMLDivElement | null>,
+  all: Fit,
+): void {
   useEffect(() => {
     setEye({
       toCanvas: (screen) => {

@@ -19,7 +19,11 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
   if (!open) return null
   const at = toCanvas(open) ?? [0, 0]
   const item = (id: KeyId, label: string, icon?: IconName, why?: string | null): MenuEntry => ({
-    label, keys: keyText(id), why, onSelect: () => void runCommand(id, mode), ...(icon ? { icon } : {}),
+    label,
+    keys: keyText(id),
+    why,
+    onSelect: () => void runCommand(id, mode),
+    ...(icon ? { icon } : {}),
   })
   const wraps: MenuEntry[] = [
     { label: 'Wrap in a loop', icon: 'loop', onSelect: () => wrap('loop') },
@@ -32,13 +36,24 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
     const { doc, readonly } = docStore.get()
     const { blocks } = uiStore.get().selection
     const one = blocks.length === 1 ? null : 'Select one block.'
-    if (mode === 'run' || readonly) return [item('edit', 'Open details'), item('copy', 'Copy', 'copy'), item('fitSelection', 'Zoom to selection')]
+    if (mode === 'run' || readonly)
+      return [item('edit', 'Open details'), item('copy', 'Copy', 'copy'), item('fitSelection', 'Zoom to selection')]
     const off = blocks.some((id) => doc.blocks[id]?.enabled === false)
     return [
-      item('edit', 'Edit', 'edit', one), item('rename', 'Rename', undefined, one), item('connect', 'Connect', 'link', one), 'line',
-      item('copy', 'Copy', 'copy'), item('duplicate', 'Duplicate'), item('disable', off ? 'Enable' : 'Disable'), ...wraps, 'line',
-      item('selectUpstream', 'Select upstream', undefined, one), item('selectDownstream', 'Select downstream', undefined, one),
-      item('tidy', blocks.length > 1 ? 'Tidy selection' : 'Tidy'), 'line', item('delete', 'Delete', 'trash'),
+      item('edit', 'Edit', 'edit', one),
+      item('rename', 'Rename', undefined, one),
+      item('connect', 'Connect', 'link', one),
+      'line',
+      item('copy', 'Copy', 'copy'),
+      item('duplicate', 'Duplicate'),
+      item('disable', off ? 'Enable' : 'Disable'),
+      ...wraps,
+      'line',
+      item('selectUpstream', 'Select upstream', undefined, one),
+      item('selectDownstream', 'Select downstream', undefined, one),
+      item('tidy', blocks.length > 1 ? 'Tidy selection' : 'Tidy'),
+      'line',
+      item('delete', 'Delete', 'trash'),
     ]
   }
 
@@ -46,10 +61,21 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
     const view = [item('fit', 'Fit all'), item('zoom100', 'Zoom to 100 %'), item('minimap', 'Minimap')]
     if (mode === 'run' || docStore.get().readonly) return view
     return [
-      { label: 'Add a block here', icon: 'plus', keys: keyText('add'), onSelect: () => openPicker({ mode: 'add', screen: open!, at }) },
+      {
+        label: 'Add a block here',
+        icon: 'plus',
+        keys: keyText('add'),
+        onSelect: () => openPicker({ mode: 'add', screen: open!, at }),
+      },
       { label: 'Add a note', icon: 'note', keys: keyText('note'), onSelect: () => void addNote(at) },
-      item('paste', 'Paste'), item('selectAll', 'Select all'), item('tidy', 'Tidy'), 'line', ...view, 'line',
-      { label: 'Import file', onSelect: chooseFile }, { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
+      item('paste', 'Paste'),
+      item('selectAll', 'Select all'),
+      item('tidy', 'Tidy'),
+      'line',
+      ...view,
+      'line',
+      { label: 'Import file', onSelect: chooseFile },
+      { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
     ]
   }
 }

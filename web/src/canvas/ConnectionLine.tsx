@@ -7,8 +7,17 @@ import { connectStore } from './connect'
 import { plainPath } from './path'
 
 export function ConnectionLine({ fromX, fromY, toX, toY, fromPosition }: ConnectionLineComponentProps): ReactElement {
-  const aim = useSelect(connectStore, ({ over, reasons }) => (over === null ? 'free' : reasons.has(over) ? 'refused' : 'over'))
-  const [path] = plainPath({ sourceX: fromX, sourceY: fromY, targetX: toX, targetY: toY, sourcePosition: fromPosition, targetPosition: Position.Left })
+  const aim = useSelect(connectStore, ({ over, reasons }) =>
+    over === null ? 'free' : reasons.has(over) ? 'refused' : 'over',
+  )
+  const [path] = plainPath({
+    sourceX: fromX,
+    sourceY: fromY,
+    targetX: toX,
+    targetY: toY,
+    sourcePosition: fromPosition,
+    targetPosition: Position.Left,
+  })
   return (
     <g className="drawing" data-aim={aim}>
       <path className="drawing__line" d={path} fill="none" />

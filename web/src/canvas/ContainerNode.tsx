@@ -27,7 +27,12 @@ import { CONTAINER_MIN, sizeOf } from './size'
 import { useMode } from './mode'
 import { resizeEnd } from './resize'
 
-export const ContainerNode = memo(function ContainerNode({ id, data, selected, width = 0 }: NodeProps<ContainerFlow>): ReactElement {
+export const ContainerNode = memo(function ContainerNode({
+  id,
+  data,
+  selected,
+  width = 0,
+}: NodeProps<ContainerFlow>): ReactElement {
   const { block, spec, wired } = data
   const far = useDetail() !== 'near'
   const mode = useMode()
@@ -48,22 +53,65 @@ export const ContainerNode = memo(function ContainerNode({ id, data, selected, w
   return (
     <>
       <div
-        className="container" data-testid={`block-${id}`} data-status={status} data-selected={selected} data-aim={aim} data-drop={drop} data-far={far || undefined}
-        data-stale={paint.stale || undefined} data-disabled={block.enabled === false || undefined} title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
+        className="container"
+        data-testid={`block-${id}`}
+        data-status={status}
+        data-selected={selected}
+        data-aim={aim}
+        data-drop={drop}
+        data-far={far || undefined}
+        data-stale={paint.stale || undefined}
+        data-disabled={block.enabled === false || undefined}
+        title={status === 'skipped' ? `Skipped: ${whySkipped(node)}` : undefined}
       >
         {selected && mode === 'edit' ? (
-          <NodeResizer minWidth={min[0]} minHeight={min[1]} lineClassName="resize__line" handleClassName="resize__grip" onResizeEnd={(_, box) => resizeEnd(id, box)} />
+          <NodeResizer
+            minWidth={min[0]}
+            minHeight={min[1]}
+            lineClassName="resize__line"
+            handleClassName="resize__grip"
+            onResizeEnd={(_, box) => resizeEnd(id, box)}
+          />
         ) : null}
         <div className="container__head">
           <Icon name={iconOf(block.type, spec?.icon)} size={far ? 24 : 16} />
           <Name id={id} name={name} />
-          {far || !hasRoom(width - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? <span className="container__fill" /> : <span className="container__sentence" title={sentence}><Sentence parts={sentenceOf(block, spec)} /></span>}
-          {mark && !far ? <span className="card__mark" data-severity={mark.severity} title={mark.message}><Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} /></span> : null}
-          {rounds && stepper ? <IterationStepper id={id} name={name} rounds={rounds} textOf={textOf} roomy={roomy} kind={spec?.container ?? block.type} /> : null}
-          {glyph ? <span className="card__state" title={wordOf(status)}><Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} /></span> : null}
+          {far || !hasRoom(width - (roomy ? ITEM_W : 0), name, sentence.length, stepper, rounds?.failed ?? 0) ? (
+            <span className="container__fill" />
+          ) : (
+            <span className="container__sentence" title={sentence}>
+              <Sentence parts={sentenceOf(block, spec)} />
+            </span>
+          )}
+          {mark && !far ? (
+            <span className="card__mark" data-severity={mark.severity} title={mark.message}>
+              <Icon name="warning" size={14} label={`${mark.severity}: ${mark.message}`} />
+            </span>
+          ) : null}
+          {rounds && stepper ? (
+            <IterationStepper
+              id={id}
+              name={name}
+              rounds={rounds}
+              textOf={textOf}
+              roomy={roomy}
+              kind={spec?.container ?? block.type}
+            />
+          ) : null}
+          {glyph ? (
+            <span className="card__state" title={wordOf(status)}>
+              <Icon name={glyph} size={far ? 24 : 16} label={wordOf(status)} />
+            </span>
+          ) : null}
         </div>
-        {data.empty && mode === 'edit' && !far ? <p className="container__empty">Drop a block here or press {keyText('add')}</p> : null}
-        {status === 'failed' || status === 'handled' ? <div className="container__foot"><Footer block={block} spec={spec} paint={paint} /></div> : null}
+        {data.empty && mode === 'edit' && !far ? (
+          <p className="container__empty">Drop a block here or press {keyText('add')}</p>
+        ) : null}
+        {status === 'failed' || status === 'handled' ? (
+          <div className="container__foot">
+            <Footer block={block} spec={spec} paint={paint} />
+          </div>
+        ) : null}
         <span className="container__end" title="An iteration ends when all blocks in it have finished." />
         {far ? null : <ErrorPort id={id} block={block} spec={spec} wired={wired} />}
       </div>
@@ -85,7 +133,21 @@ function hasRoom(width: number, name: string, letters: number, stepper: boolean,
 const LISTED = 9
 
 /** `textOf`: what an iteration is about. `roomy`: there is room for it in the header. */
-function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: string; name: string; rounds: Rounds; kind: string; textOf: (index: number) => string; roomy: boolean }): ReactElement {
+function IterationStepper({
+  id,
+  name,
+  rounds,
+  kind,
+  textOf,
+  roomy,
+}: {
+  id: string
+  name: string
+  rounds: Rounds
+  kind: string
+  textOf: (index: number) => string
+  roomy: boolean
+}): ReactElement {
   const [menu, setMenu] = useState<{ x: number; y: number } | null>(null)
   const [typing, setTyping] = useState(false)
   const goTo = (text: string): void => {
@@ -103,32 +165,76 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
   const entries: MenuEntry[] = [
     { label: `Latest ${word}`, icon: 'last', onSelect: () => setIter(id, null) },
     { label: `First ${word}`, icon: 'first', onSelect: () => setIter(id, 0) },
-    { label: `First failed ${word}${failed >= 0 ? ` (${failed + 1})` : ''}`, icon: 'failed', why: failed < 0 ? 'None failed.' : null, onSelect: () => setIter(id, failed) },
-    { label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`, icon: 'wait', why: slow < 0 ? 'None has started.' : null, onSelect: () => setIter(id, slow) },
+    {
+      label: `First failed ${word}${failed >= 0 ? ` (${failed + 1})` : ''}`,
+      icon: 'failed',
+      why: failed < 0 ? 'None failed.' : null,
+      onSelect: () => setIter(id, failed),
+    },
+    {
+      label: `Slowest ${word}${slow >= 0 ? ` (${slow + 1})` : ''}`,
+      icon: 'wait',
+      why: slow < 0 ? 'None has started.' : null,
+      onSelect: () => setIter(id, slow),
+    },
     'line',
-    ...near.map((at): MenuEntry => ({
-      label: [`${capital(word)} ${at + 1}`, textOf(at)].filter(Boolean).join(': '), icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued', onSelect: () => setIter(id, at),
-    })),
-    ...(opened > LISTED ? ['line' as const, { label: `Go to ${word}`, icon: 'search' as const, onSelect: () => setTyping(true) }] : []),
+    ...near.map(
+      (at): MenuEntry => ({
+        label: [`${capital(word)} ${at + 1}`, textOf(at)].filter(Boolean).join(': '),
+        icon: glyphOf(scopes[at]?.status ?? 'queued') ?? 'queued',
+        onSelect: () => setIter(id, at),
+      }),
+    ),
+    ...(opened > LISTED
+      ? ['line' as const, { label: `Go to ${word}`, icon: 'search' as const, onSelect: () => setTyping(true) }]
+      : []),
   ]
   return (
-    <div className="stepper nodrag nopan" role="group" aria-label={`${word} of ${name}`} onClick={(event) => event.stopPropagation()} onDoubleClick={(event) => event.stopPropagation()}>
-      {text && roomy ? <span className="stepper__item" data-testid={`iter-${id}-item`} title={text}>{text}</span> : null}
+    <div
+      className="stepper nodrag nopan"
+      role="group"
+      aria-label={`${word} of ${name}`}
+      onClick={(event) => event.stopPropagation()}
+      onDoubleClick={(event) => event.stopPropagation()}
+    >
+      {text && roomy ? (
+        <span className="stepper__item" data-testid={`iter-${id}-item`} title={text}>
+          {text}
+        </span>
+      ) : null}
       {failed >= 0 ? (
-        <button type="button" className="stepper__failed" title={`First failed ${word}: ${failed + 1}`} data-testid={`iter-${id}-failed`} onClick={() => setIter(id, failed)}>
-          <Icon name="failed" size={14} />{rounds.failed ? `${rounds.failed} failed` : ''}
+        <button
+          type="button"
+          className="stepper__failed"
+          title={`First failed ${word}: ${failed + 1}`}
+          data-testid={`iter-${id}-failed`}
+          onClick={() => setIter(id, failed)}
+        >
+          <Icon name="failed" size={14} />
+          {rounds.failed ? `${rounds.failed} failed` : ''}
         </button>
       ) : null}
       <button
-        type="button" className="stepper__turn" data-testid={`iter-${id}-prev`} aria-label={`Previous ${word}`} title={index > 0 ? `Previous ${word}` : `This is the first ${word}`} aria-disabled={index <= 0 || undefined}
+        type="button"
+        className="stepper__turn"
+        data-testid={`iter-${id}-prev`}
+        aria-label={`Previous ${word}`}
+        title={index > 0 ? `Previous ${word}` : `This is the first ${word}`}
+        aria-disabled={index <= 0 || undefined}
         onClick={() => index > 0 && stepIteration(id, -1)}
       >
         <Icon name="back" size={14} />
       </button>
       {typing ? (
         <input
-          type="text" inputMode="numeric" className="stepper__number" aria-label={`Number of the ${word}`} defaultValue={index + 1} autoFocus
-          onFocus={(event) => event.currentTarget.select()} onBlur={(event) => goTo(event.currentTarget.value)}
+          type="text"
+          inputMode="numeric"
+          className="stepper__number"
+          aria-label={`Number of the ${word}`}
+          defaultValue={index + 1}
+          autoFocus
+          onFocus={(event) => event.currentTarget.select()}
+          onBlur={(event) => goTo(event.currentTarget.value)}
           onKeyDown={(event) => {
             event.stopPropagation()
             if (event.key === 'Enter') goTo(event.currentTarget.value)
@@ -140,7 +246,13 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
         />
       ) : null}
       <button
-        type="button" hidden={typing} className="stepper__count" data-testid={`iter-${id}-count`} aria-haspopup="menu" aria-label={`${word} ${index + 1} / ${count}${text ? `: ${text}` : ''}`} title={text || undefined}
+        type="button"
+        hidden={typing}
+        className="stepper__count"
+        data-testid={`iter-${id}-count`}
+        aria-haspopup="menu"
+        aria-label={`${word} ${index + 1} / ${count}${text ? `: ${text}` : ''}`}
+        title={text || undefined}
         onClick={(event) => {
           const box = event.currentTarget.getBoundingClientRect()
           setMenu({ x: box.left, y: box.bottom + 4 })
@@ -150,7 +262,18 @@ function IterationStepper({ id, name, rounds, kind, textOf, roomy }: { id: strin
         <Bar rounds={rounds} />
       </button>
       <button
-        type="button" className="stepper__turn" data-testid={`iter-${id}-next`} aria-label={`Next ${word}`} title={index < opened - 1 ? `Next ${word}` : opened < count ? `${capital(word)} ${opened + 1} has not started` : `This is the last ${word}`} aria-disabled={index >= opened - 1 || undefined}
+        type="button"
+        className="stepper__turn"
+        data-testid={`iter-${id}-next`}
+        aria-label={`Next ${word}`}
+        title={
+          index < opened - 1
+            ? `Next ${word}`
+            : opened < count
+              ? `${capital(word)} ${opened + 1} has not started`
+              : `This is the last ${word}`
+        }
+        aria-disabled={index >= opened - 1 || undefined}
         onClick={() => index < opened - 1 && stepIteration(id, 1)}
       >
         <Icon name="chevron" size={14} />
@@ -167,7 +290,11 @@ function Bar({ rounds }: { rounds: Rounds }): ReactElement {
   const { count, closed, failed, running } = rounds
   const part = (n: number): string => `${(Math.max(0, n) / Math.max(count, 1)) * 100}%`
   return (
-    <div className="container__bar" role="img" aria-label={`${closed - failed} done, ${failed} failed, ${running} running of ${count}`}>
+    <div
+      className="container__bar"
+      role="img"
+      aria-label={`${closed - failed} done, ${failed} failed, ${running} running of ${count}`}
+    >
       <span data-tone="ok" style={{ width: part(closed - failed) }} />
       <span data-tone="err" style={{ width: part(failed) }} />
       <span data-tone="run" style={{ width: part(running) }} />

@@ -34,7 +34,11 @@ export function EdgeSheet({ doc, specs, ways }: { doc: Document; specs: Specs; w
       <svg className="edgesheet" data-tiny={tiny || undefined} aria-hidden="true" data-testid="edge-sheet">
         {sheets.map(([key, path]) => {
           const [state, tone] = key.split(' ')
-          return <g key={key} className="edge" data-state={state} data-tone={tone}><path className="edge__line" d={path} fill="none" /></g>
+          return (
+            <g key={key} className="edge" data-state={state} data-tone={tone}>
+              <path className="edge__line" d={path} fill="none" />
+            </g>
+          )
         })}
       </svg>
     </ViewportPortal>

@@ -19,16 +19,27 @@ import { lineOf } from './path'
 const BEYOND = 120
 
 export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): ReactElement {
-  const { id, source, target, data, selected, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition } = props
+  const { id, source, target, data, selected, sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition } =
+    props
   const { handle, label, names, way } = data!
   const mode = useMode()
   const far = useDetail() !== 'near'
   const { state, tone, title } = useEdgePaint(source, handle, target)
   const moving = useSelect(connectStore, (s) => s.edge === id)
   const hovered = useSelect(hoverStore, (s) => s.edge === id)
-  const alone = useSelect(uiStore, ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length)
-  const { path, x: midX, y: midY, lead, top } = useMemo(
-    () => lineOf({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }, way), [sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, way],
+  const alone = useSelect(
+    uiStore,
+    ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length,
+  )
+  const {
+    path,
+    x: midX,
+    y: midY,
+    lead,
+    top,
+  } = useMemo(
+    () => lineOf({ sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition }, way),
+    [sourceX, sourceY, targetX, targetY, sourcePosition, targetPosition, way],
   )
   const down = sourcePosition === Position.Bottom
   // What hangs below a card would hide a label there: it goes to the other end.
@@ -37,23 +48,48 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const full = state === 'dead' && label && handle !== 'error' ? `${label} · skipped` : label
   const shown = full.length <= room ? full : label.length <= room ? label : `${label.slice(0, Math.max(3, room - 1))}…`
   return (
-    <g className="edge" data-testid={`edge-${id}`} data-state={state} data-tone={tone} data-selected={selected} data-moving={moving || undefined} data-handle={handle}>
+    <g
+      className="edge"
+      data-testid={`edge-${id}`}
+      data-state={state}
+      data-tone={tone}
+      data-selected={selected}
+      data-moving={moving || undefined}
+      data-handle={handle}
+    >
       <title>{[names, full, title].filter(Boolean).join(', ')}</title>
       <path className="react-flow__edge-interaction edge__hit" d={path} fill="none" strokeWidth={20} />
       <path className="edge__line" d={path} fill="none" />
       {state === 'active' ? <path className="edge__flow" d={path} fill="none" /> : null}
       {label && !far ? (
-        <text className="edge__label" x={under ? targetX - 8 : sourceX + 8} y={under ? targetY - 5 : down ? sourceY + 16 : sourceY + top - 5} textAnchor={under ? 'end' : 'start'}>{shown}</text>
+        <text
+          className="edge__label"
+          x={under ? targetX - 8 : sourceX + 8}
+          y={under ? targetY - 5 : down ? sourceY + 16 : sourceY + top - 5}
+          textAnchor={under ? 'end' : 'start'}
+        >
+          {shown}
+        </text>
       ) : null}
       {mode === 'edit' && !far && (hovered || alone) ? (
         <EdgeLabelRenderer>
           <button
-            type="button" className="edge__plus nodrag nopan" data-id={id} data-testid={`insert-${id}`} aria-label={`Add a block: ${names}`} title="Add a block here"
+            type="button"
+            className="edge__plus nodrag nopan"
+            data-id={id}
+            data-testid={`insert-${id}`}
+            aria-label={`Add a block: ${names}`}
+            title="Add a block here"
             style={{ transform: `translate(-50%, -50%) translate(${midX}px, ${midY}px)` }}
-            onPointerEnter={() => overEdge(id)} onPointerLeave={leaveEdge}
-            onClick={(event) => openPicker({ mode: 'add', screen: { x: event.clientX + 8, y: event.clientY + 8 }, edge: id })}
+            onPointerEnter={() => overEdge(id)}
+            onPointerLeave={leaveEdge}
+            onClick={(event) =>
+              openPicker({ mode: 'add', screen: { x: event.clientX + 8, y: event.clientY + 8 }, edge: id })
+            }
           >
-            <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true"><path d="M5 1v8M1 5h8" stroke="currentColor" strokeWidth="1.5" fill="none" /></svg>
+            <svg width="10" height="10" viewBox="0 0 10 10" aria-hidden="true">
+              <path d="M5 1v8M1 5h8" stroke="currentColor" strokeWidth="1.5" fill="none" />
+            </svg>
           </button>
         </EdgeLabelRenderer>
       ) : null}

@@ -12,32 +12,75 @@ import { Icon } from '../ui/icons'
 import { whySkipped, type Paint } from './paint'
 import { reasonOf } from './reason'
 
-export function Footer({ block, spec, paint }: { block: Block; spec: BlockSpec | undefined; paint: Paint }): ReactElement | null {
+export function Footer({
+  block,
+  spec,
+  paint,
+}: {
+  block: Block
+  spec: BlockSpec | undefined
+  paint: Paint
+}): ReactElement | null {
   const child = paint.node?.wait?.child
   return (
     <>
       <Words block={block} spec={spec} paint={paint} />
       {child === undefined ? null : (
-        <p className="foot"><Link className="foot__link nodrag nopan" to={`/runs/${encodeURIComponent(child)}`} title={`Open run ${child}`}>Run {shortId(child)}</Link></p>
+        <p className="foot">
+          <Link
+            className="foot__link nodrag nopan"
+            to={`/runs/${encodeURIComponent(child)}`}
+            title={`Open run ${child}`}
+          >
+            Run {shortId(child)}
+          </Link>
+        </p>
       )}
     </>
   )
 }
 
-function Words({ block, spec, paint }: { block: Block; spec: BlockSpec | undefined; paint: Paint }): ReactElement | null {
+function Words({
+  block,
+  spec,
+  paint,
+}: {
+  block: Block
+  spec: BlockSpec | undefined
+  paint: Paint
+}): ReactElement | null {
   const { status, node, text } = paint
   if (!node) return null
   const most = block.policy?.retry?.max_attempts ?? (spec as { attempts?: number } | undefined)?.attempts ?? 1
-  const attempt = node.attempt > 1 || status === 'retrying' ? `Attempt ${Math.max(1, node.attempt)}${most > 1 ? ` of ${most}` : ''}` : null
+  const attempt =
+    node.attempt > 1 || status === 'retrying'
+      ? `Attempt ${Math.max(1, node.attempt)}${most > 1 ? ` of ${most}` : ''}`
+      : null
   switch (status) {
     case 'running':
-      if (text) return <p className="foot foot--ticker" data-testid="ticker"><span>{tail(text)}</span></p>
+      if (text)
+        return (
+          <p className="foot foot--ticker" data-testid="ticker">
+            <span>{tail(text)}</span>
+          </p>
+        )
       return node.lost ? <Restarted /> : attempt ? <p className="foot">{attempt}</p> : null
     case 'retrying':
       return (
         <>
-          <p className="foot">{attempt}{node.dueAt === null ? null : <>, retry <In at={node.dueAt} /></>}</p>
-          {node.error ? <p className="foot foot--error foot--one" title={node.error.message}>{node.error.code === 'attempt_lost' ? 'The server was restarted' : reasonOf(node.error.message)}</p> : null}
+          <p className="foot">
+            {attempt}
+            {node.dueAt === null ? null : (
+              <>
+                , retry <In at={node.dueAt} />
+              </>
+            )}
+          </p>
+          {node.error ? (
+            <p className="foot foot--error foot--one" title={node.error.message}>
+              {node.error.code === 'attempt_lost' ? 'The server was restarted' : reasonOf(node.error.message)}
+            </p>
+          ) : null}
         </>
       )
     case 'failed':
@@ -46,7 +89,8 @@ function Words({ block, spec, paint }: { block: Block; spec: BlockSpec | undefin
       if (!node.error && node.region) return null
       return (
         <p className="foot foot--error" title={node.error?.message}>
-          {attempt ? <span className="foot__quiet">{attempt} · </span> : null}{reasonOf(node.error?.message ?? 'Failed')}
+          {attempt ? <span className="foot__quiet">{attempt} · </span> : null}
+          {reasonOf(node.error?.message ?? 'Failed')}
         </p>
       )
     case 'skipped':
@@ -63,17 +107,41 @@ function Words({ block, spec, paint }: { block: Block; spec: BlockSpec | undefin
 
 /** Its attempt was lost with the server, and another one was made. */
 function Restarted(): ReactElement {
-  return <p className="foot foot--restored"><Icon name="restored" size={14} /> Resumed after a restart</p>
+  return (
+    <p className="foot foot--restored">
+      <Icon name="restored" size={14} /> Resumed after a restart
+    </p>
+  )
 }
 
 function Waiting({ wait }: { wait: OpenWait }): ReactElement {
   const now = useClock(1000)
   const timed = wait.kind === 'timer' && wait.dueAt !== null
-  const what = { approval: 'an answer', form: 'an answer', timer: 'its due time', signal: `signal “${wait.title}”`, webhook: 'a request', child: 'another run', attention: 'your decision' }[wait.kind]
+  const what = {
+    approval: 'an answer',
+    form: 'an answer',
+    timer: 'its due time',
+    signal: `signal “${wait.title}”`,
+    webhook: 'a request',
+    child: 'another run',
+    attention: 'your decision',
+  }[wait.kind]
   return (
     <p className="foot foot--wait">
-      {timed ? <>Continues <In at={wait.dueAt!} /></> : <>Waiting for {what} · {roughly(now - wait.openedAt)}</>}
-      {!timed && wait.dueAt !== null ? <>, expires <In at={wait.dueAt} /></> : null}
+      {timed ? (
+        <>
+          Continues <In at={wait.dueAt!} />
+        </>
+      ) : (
+        <>
+          Waiting for {what} · {roughly(now - wait.openedAt)}
+        </>
+      )}
+      {!timed && wait.dueAt !== null ? (
+        <>
+          , expires <In at={wait.dueAt} />
+        </>
+      ) : null}
     </p>
   )
 }

@@ -15,16 +15,40 @@ export const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps
   const key = data.note ?? id
   const editing = useSelect(inPlaceStore, (s) => s.note === key) && mode === 'edit'
   return (
-    <div className="note" data-testid={data.note === null ? `block-${id}` : `note-${data.note}`} data-selected={selected}>
+    <div
+      className="note"
+      data-testid={data.note === null ? `block-${id}` : `note-${data.note}`}
+      data-selected={selected}
+    >
       {selected && mode === 'edit' ? (
-        <NodeResizer minWidth={112} minHeight={48} lineClassName="resize__line" handleClassName="resize__grip" onResizeEnd={(_, box) => resizeEnd(id, box)} />
+        <NodeResizer
+          minWidth={112}
+          minHeight={48}
+          lineClassName="resize__line"
+          handleClassName="resize__grip"
+          onResizeEnd={(_, box) => resizeEnd(id, box)}
+        />
       ) : null}
-      {editing ? <Editor id={key} node={id} text={data.text} isBlock={data.note === null} /> : <p className="note__text">{data.text || <span className="quiet">Double-click to write</span>}</p>}
+      {editing ? (
+        <Editor id={key} node={id} text={data.text} isBlock={data.note === null} />
+      ) : (
+        <p className="note__text">{data.text || <span className="quiet">Double-click to write</span>}</p>
+      )}
     </div>
   )
 })
 
-function Editor({ id, node, text, isBlock }: { id: string; node: string; text: string; isBlock: boolean }): ReactElement {
+function Editor({
+  id,
+  node,
+  text,
+  isBlock,
+}: {
+  id: string
+  node: string
+  text: string
+  isBlock: boolean
+}): ReactElement {
   const end = (value: string): void => {
     if (inPlaceStore.get().note !== id) return
     inPlaceStore.set({ note: null })
@@ -34,7 +58,11 @@ function Editor({ id, node, text, isBlock }: { id: string; node: string; text: s
   }
   return (
     <textarea
-      className="note__edit nodrag nopan nowheel" aria-label="Note" defaultValue={text} autoFocus spellCheck
+      className="note__edit nodrag nopan nowheel"
+      aria-label="Note"
+      defaultValue={text}
+      autoFocus
+      spellCheck
       onFocus={(event) => event.currentTarget.setSelectionRange(text.length, text.length)}
       onBlur={(event) => end(event.currentTarget.value)}
       onKeyDown={(event) => {

@@ -13,7 +13,21 @@ import { rerunStore } from '../panels/shell/rerun'
 import { goToFirstError } from '../panels/trace/jump'
 import { announce } from '../a11y'
 import { toast } from '../ui/Toast'
-import { addNote, copySelection, deleteSelection, duplicate, fromSelection, inPlaceStore, lastCopied, nudge, pasteText, redoStep, tidy, toggleEnabled, undoStep } from './edit'
+import {
+  addNote,
+  copySelection,
+  deleteSelection,
+  duplicate,
+  fromSelection,
+  inPlaceStore,
+  lastCopied,
+  nudge,
+  pasteText,
+  redoStep,
+  tidy,
+  toggleEnabled,
+  undoStep,
+} from './edit'
 import { GRID } from './size'
 import { fit, focusNode, hereOnScreen, herePoint, pointerOnScreen, zoomBy, zoomTo } from './view'
 import { walk } from './walk'
@@ -23,7 +37,12 @@ export type CanvasMode = 'edit' | 'run'
 /** False: it did nothing, so the key is the browser's. */
 type Handler = (mode: CanvasMode, event?: KeyboardEvent) => boolean | void
 
-const DIRECTIONS: Readonly<Record<string, readonly [number, number]>> = { ArrowLeft: [-1, 0], ArrowRight: [1, 0], ArrowUp: [0, -1], ArrowDown: [0, 1] }
+const DIRECTIONS: Readonly<Record<string, readonly [number, number]>> = {
+  ArrowLeft: [-1, 0],
+  ArrowRight: [1, 0],
+  ArrowUp: [0, -1],
+  ArrowDown: [0, 1],
+}
 
 const edits: Partial<Record<KeyId, Handler>> = {
   add: () => addHere(),
@@ -125,11 +144,14 @@ export function runCommand(id: KeyId, mode: CanvasMode, event?: KeyboardEvent): 
   return handler ? handler(mode, event) !== false : false
 }
 
-
 export function addHere(): void {
   const pointer = pointerOnScreen()
   const from = fromSelection()
-  openPicker({ mode: 'add', screen: from ? pickerPlace() : hereOnScreen(), ...(from ? { from } : pointer ? { at: herePoint() } : {}) })
+  openPicker({
+    mode: 'add',
+    screen: from ? pickerPlace() : hereOnScreen(),
+    ...(from ? { from } : pointer ? { at: herePoint() } : {}),
+  })
 }
 
 /** Pick a handle, then a target, from lists. */
@@ -152,7 +174,11 @@ export function enterInspector(): void {
     const inspector = document.querySelector<HTMLElement>('[data-inspector]')
     const control = ':is(input, textarea, select, [contenteditable]:not([contenteditable=false]), button)'
     const into = (field: Element): HTMLElement | null =>
-      field.shadowRoot ? field.shadowRoot.querySelector('[contenteditable]') : field.matches(control) ? (field as HTMLElement) : field.querySelector(control)
+      field.shadowRoot
+        ? field.shadowRoot.querySelector('[contenteditable]')
+        : field.matches(control)
+          ? (field as HTMLElement)
+          : field.querySelector(control)
     const fields = [...(inspector?.querySelectorAll('[data-testid^="field-"]') ?? [])].map(into)
     ;(fields.find((field) => field !== null) ?? inspector?.querySelector<HTMLElement>(control))?.focus()
   })
@@ -176,7 +202,10 @@ export async function runAgain(): Promise<void> {
     if (last === undefined) uiStore.set({ overlay: 'run' })
     else await runDraft(last)
   } catch (error) {
-    toast(error instanceof Error ? error.message : String(error), 'err', { label: 'Open the form', onSelect: () => uiStore.set({ overlay: 'run' }) })
+    toast(error instanceof Error ? error.message : String(error), 'err', {
+      label: 'Open the form',
+      onSelect: () => uiStore.set({ overlay: 'run' }),
+    })
   }
 }
 
@@ -236,7 +265,9 @@ function turn(mode: CanvasMode, by: 1 | -1): boolean {
 function turned(mode: CanvasMode): string | undefined {
   const { view, doc } = runStore.get()
   const id = onlyBlock()
-  return id === null ? undefined : [id, ...chainOf(doc ?? shownDoc(mode), id)].find((each) => view.shape.kinds.has(each))
+  return id === null
+    ? undefined
+    : [id, ...chainOf(doc ?? shownDoc(mode), id)].find((each) => view.shape.kinds.has(each))
 }
 
 /** Has that iteration started? */
@@ -274,4 +305,3 @@ function pickerPlace(): { x: number; y: number } {
   const box = node?.getBoundingClientRect()
   return box ? { x: box.right + 12, y: box.top } : hereOnScreen()
 }
-

@@ -2,7 +2,17 @@
 // so it does not matter what is mounted.
 
 import type { Block, Document, Point } from '../net/types'
-import { absoluteAt, checkEdge, checkParent, handlesOf, indexOf, isInside, kindOf, parentOf, type Specs } from '../state/document'
+import {
+  absoluteAt,
+  checkEdge,
+  checkParent,
+  handlesOf,
+  indexOf,
+  isInside,
+  kindOf,
+  parentOf,
+  type Specs,
+} from '../state/document'
 import { createStore } from '../state/store'
 import { handlePlace, sizeOf } from './size'
 
@@ -25,7 +35,13 @@ export const connectStore = createStore<Connecting>(NOT)
 /** Blocks that are dragged, and the container they would fall into ('' is the canvas, null: nothing is dragged). */
 export const dropStore = createStore<{ into: string | null; refused: boolean }>({ into: null, refused: false })
 
-export function startConnecting(doc: Document, specs: Specs, source: string, handle: string, edge: string | null = null): void {
+export function startConnecting(
+  doc: Document,
+  specs: Specs,
+  source: string,
+  handle: string,
+  edge: string | null = null,
+): void {
   const reasons = new Map<string, string>()
   for (const target of Object.keys(doc.blocks)) {
     const reason = checkEdge(doc, { source, handle, target }, specs, edge ?? undefined)
@@ -85,7 +101,12 @@ export function containerAt(doc: Document, specs: Specs, at: Point, except: read
 }
 
 /** Where blocks fall that are dropped at a point, and why they may not. */
-export function fallInto(doc: Document, specs: Specs, ids: readonly string[], at: Point): { parent: string; reason: string | null } {
+export function fallInto(
+  doc: Document,
+  specs: Specs,
+  ids: readonly string[],
+  at: Point,
+): { parent: string; reason: string | null } {
   const parent = containerAt(doc, specs, at, ids)
   const moving = ids.filter((id) => parentOf(doc, id) !== parent)
   return { parent, reason: moving.length ? checkParent(doc, moving, parent, specs) : null }

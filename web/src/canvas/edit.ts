@@ -6,7 +6,20 @@ import type { Block, Document, Edge, Note, Point } from '../net/types'
 import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
 import { dispatch, docStore, redo, specsOf, undo } from '../state/doc'
 import {
-  absoluteAt, checkEdge, checkParent, freshId, freshName, indexOf, isEmptyContainer, isTrigger, kindOf, nameOf, noteId, parentOf, rootsOf, type Specs,
+  absoluteAt,
+  checkEdge,
+  checkParent,
+  freshId,
+  freshName,
+  indexOf,
+  isEmptyContainer,
+  isTrigger,
+  kindOf,
+  nameOf,
+  noteId,
+  parentOf,
+  rootsOf,
+  type Specs,
 } from '../state/document'
 import { createStore } from '../state/store'
 import { NOTHING, select, uiStore } from '../state/ui'
@@ -20,7 +33,11 @@ import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up }
 import { focusNode, herePoint, pointerOnScreen, reveal, revealAdded, toCanvas } from './view'
 
 /** What is being changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */
-export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>({ rename: null, note: null, tidying: false })
+export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>({
+  rename: null,
+  note: null,
+  tidying: false,
+})
 
 const GAP_X = 64
 
@@ -47,8 +64,10 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
   const block: Block = isContainer ? { ...bare, size: [CONTAINER_MIN[0] + 96, CONTAINER_MIN[1]] } : bare
   const between = request.edge === undefined ? undefined : indexOf(doc).edge.get(request.edge)
   const from = between ? { source: between.source, handle: between.handle } : request.from
-  const parent = request.parent ?? (from ? parentBehind(doc, from) : request.at ? containerAt(doc, specs, request.at) : '')
-  if (parent && isTrigger(block, specs)) return refuse(`${spec?.title ?? type} is a trigger and cannot be inside a container.`)
+  const parent =
+    request.parent ?? (from ? parentBehind(doc, from) : request.at ? containerAt(doc, specs, request.at) : '')
+  if (parent && isTrigger(block, specs))
+    return refuse(`${spec?.title ?? type} is a trigger and cannot be inside a container.`)
 
   const size = sizeOf(block, spec)
   const base = parent ? absoluteAt(doc, parent) : [0, 0]
@@ -94,7 +113,8 @@ export function fromSelection(): { source: string; handle: string } | undefined 
   const { doc } = docStore.get()
   const { selection } = uiStore.get()
   const all = Object.keys(doc.blocks)
-  const chosen = !selection.blocks.length && all.length === 1 && isTrigger(doc.blocks[all[0]!], specsOf()) ? all : selection.blocks
+  const chosen =
+    !selection.blocks.length && all.length === 1 && isTrigger(doc.blocks[all[0]!], specsOf()) ? all : selection.blocks
   const [source, ...more] = chosen
   if (source === undefined || more.length || !doc.blocks[source]) return undefined
   if (isEmptyContainer(doc, source, specsOf())) return { source, handle: 'body' }
@@ -123,7 +143,9 @@ export function connect(source: string, handle: string, target: string, instead:
     return reason
   }
   const add: Command = { type: 'addEdge', edge: { source, handle, target } }
-  dispatch(instead ? { type: 'batch', label: 'connect', commands: [{ type: 'removeEdges', ids: [instead] }, add] } : add)
+  dispatch(
+    instead ? { type: 'batch', label: 'connect', commands: [{ type: 'removeEdges', ids: [instead] }, add] } : add,
+  )
   announce(`${nameOf(doc, source)} connected to ${nameOf(doc, target)}`)
   return null
 }
@@ -151,7 +173,8 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
   if (moving.length) {
     commands.push({ type: 'reparent', ids: moving, parent, to: Object.fromEntries(moving.map((id) => [id, to[id]!])) })
     const first = moving[0]!
-    if (parent && isEmptyBody(doc, parent)) commands.push({ type: 'addEdge', edge: { source: parent, handle: 'body', target: first } })
+    if (parent && isEmptyBody(doc, parent))
+      commands.push({ type: 'addEdge', edge: { source: parent, handle: 'body', target: first } })
   }
   const before = doc.edges.length
   if (!commands.length || !dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', commands })) return
@@ -159,7 +182,12 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
   const lost = before - docStore.get().doc.edges.filter((edge) => doc.edges.includes(edge)).length
   const where = parent ? `moved into ${nameOf(doc, parent)}` : 'moved out'
   announce(`${moving.length === 1 ? nameOf(doc, moving[0]!) : `${moving.length} blocks`} ${where}`)
-  if (lost) toastUndo(lost === 1 ? '1 connection was removed because it crossed the container.' : `${lost} connections were removed because they crossed the container.`)
+  if (lost)
+    toastUndo(
+      lost === 1
+        ? '1 connection was removed because it crossed the container.'
+        : `${lost} connections were removed because they crossed the container.`,
+    )
 }
 
 /** Move what is selected; presses in quick succession are one undo step. */
@@ -238,7 +266,9 @@ function pasteClip(clip: Clip, at: Point, parent: string): void {
   const { doc } = docStore.get()
   const specs = specsOf()
   const ids = pasteIds(doc, clip, parent, specs)
-  const roots = Object.keys(clip.blocks).filter((id) => !(clip.blocks[id]!.parent && clip.blocks[clip.blocks[id]!.parent!]) && ids[id])
+  const roots = Object.keys(clip.blocks).filter(
+    (id) => !(clip.blocks[id]!.parent && clip.blocks[clip.blocks[id]!.parent!]) && ids[id],
+  )
   const commands: Command[] = [{ type: 'paste', clip, at: [snap(at[0]), snap(at[1])], parent }]
   if (parent && isEmptyBody(doc, parent)) {
     const entry = roots.find((id) => !clip.edges.some((edge) => edge.target === id))
@@ -264,7 +294,9 @@ function placeForPaste(doc: Document, specs: Specs, clip: Clip, text: string): {
   const [only, ...more] = uiStore.get().selection.blocks
   if (only !== undefined && !more.length && kindOf(doc, only, specs) && !clip.blocks[only]) {
     const [x, y] = absoluteAt(doc, only)
-    const below = (indexOf(doc).children.get(only) ?? []).map((id) => (doc.blocks[id]!.at?.[1] ?? 0) + sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))[1])
+    const below = (indexOf(doc).children.get(only) ?? []).map(
+      (id) => (doc.blocks[id]!.at?.[1] ?? 0) + sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))[1],
+    )
     return { at: [x + PAD.left, y + Math.max(PAD.top, ...below.map((bottom) => up(bottom + 32)))], parent: only }
   }
   const pointer = pointerOnScreen()
@@ -284,7 +316,9 @@ function besideCopy(doc: Document, specs: Specs, clip: Clip, parent: string): Po
   const roots = Object.values(clip.blocks).filter((block) => !(block.parent && clip.blocks[block.parent]))
   const boxes = roots.map((block) => boxOf(block.at ?? [0, 0], sizeOf(block, specs.get(block.type))))
   const all = around([...boxes, ...(clip.notes ?? []).map((note) => boxOf(note.at ?? [0, 0], note.size ?? NOTE_SIZE))])
-  const notes = clip.notes?.length ? (doc.notes ?? []).map((note) => boxOf(note.at ?? [0, 0], note.size ?? NOTE_SIZE)) : []
+  const notes = clip.notes?.length
+    ? (doc.notes ?? []).map((note) => boxOf(note.at ?? [0, 0], note.size ?? NOTE_SIZE))
+    : []
   return freePlace([all.x, all.y], [all.w, all.h], [...absoluteBoxes(doc, specs, parent), ...notes])
 }
 
@@ -313,33 +347,54 @@ export function wrap(type: 'loop' | 'parallel'): void {
   const siblings = boxesIn(doc, specs, parent)
   const inner = around(siblings.filter((box) => ids.includes(box.id)))
   const outer: Box = {
-    x: inner.x - PAD.left, y: inner.y - PAD.top,
-    w: Math.max(CONTAINER_MIN[0], up(inner.w + PAD.left + PAD.right)), h: Math.max(CONTAINER_MIN[1], up(inner.h + PAD.top + PAD.bottom)),
+    x: inner.x - PAD.left,
+    y: inner.y - PAD.top,
+    w: Math.max(CONTAINER_MIN[0], up(inner.w + PAD.left + PAD.right)),
+    h: Math.max(CONTAINER_MIN[1], up(inner.h + PAD.top + PAD.bottom)),
   }
-  const { shift, moves } = roomAround(inner, outer, siblings.filter((box) => !ids.includes(box.id)))
+  const { shift, moves } = roomAround(
+    inner,
+    outer,
+    siblings.filter((box) => !ids.includes(box.id)),
+  )
   const names = new Set(Object.keys(doc.blocks).map((id) => nameOf(doc, id)))
   const name = freshName(names, specs.get(type)?.title ?? type)
   const id = freshId((other) => other in doc.blocks, name)
-  const block: Block = { type, name, params: presetOf(type), size: [outer.w, outer.h], at: [outer.x + shift[0], outer.y + shift[1]], ...(parent ? { parent } : {}) }
+  const block: Block = {
+    type,
+    name,
+    params: presetOf(type),
+    size: [outer.w, outer.h],
+    at: [outer.x + shift[0], outer.y + shift[1]],
+    ...(parent ? { parent } : {}),
+  }
   const inside = new Set(ids)
   const edges: Edge[] = []
-  const entries = new Set(ids.filter((each) => !(indexOf(doc).into.get(each) ?? []).some((edge) => inside.has(edge.source))))
+  const entries = new Set(
+    ids.filter((each) => !(indexOf(doc).into.get(each) ?? []).some((edge) => inside.has(edge.source))),
+  )
   for (const edge of indexOf(doc).edges) {
     if (inside.has(edge.target) && !inside.has(edge.source)) {
       entries.add(edge.target)
       edges.push({ source: edge.source, handle: edge.handle, target: id })
-    } else if (inside.has(edge.source) && !inside.has(edge.target) && edge.handle !== 'body') edges.push({ source: id, target: edge.target })
+    } else if (inside.has(edge.source) && !inside.has(edge.target) && edge.handle !== 'body')
+      edges.push({ source: id, target: edge.target })
   }
   for (const target of entries) edges.push({ source: id, handle: 'body', target })
-  const absolute = Object.fromEntries(ids.map((each): [string, Point] => {
-    const [x, y] = absoluteAt(doc, each)
-    return [each, [x + shift[0], y + shift[1]]]
-  }))
+  const absolute = Object.fromEntries(
+    ids.map((each): [string, Point] => {
+      const [x, y] = absoluteAt(doc, each)
+      return [each, [x + shift[0], y + shift[1]]]
+    }),
+  )
   dispatch({
-    type: 'batch', label: `wrap in “${name}”`,
+    type: 'batch',
+    label: `wrap in “${name}”`,
     // The others move first: a container around them all that grows to the left or upwards counts anew from there.
     commands: [
-      { type: 'moveBlocks', to: moves }, { type: 'addBlock', id, block }, { type: 'reparent', ids, parent: id, to: absolute },
+      { type: 'moveBlocks', to: moves },
+      { type: 'addBlock', id, block },
+      { type: 'reparent', ids, parent: id, to: absolute },
       ...edges.map((edge): Command => ({ type: 'addEdge', edge })),
     ],
   })
@@ -380,14 +435,26 @@ export function redoStep(): void {
 // --- places ----------------------------------------------------------------------------------------------------------
 
 /** `aside`: blocks that will make room. */
-function placeFor(doc: Document, specs: Specs, size: Point, parent: string, from: AddRequest['from'], at: Point | undefined, aside: ReadonlySet<string>): Point {
+function placeFor(
+  doc: Document,
+  specs: Specs,
+  size: Point,
+  parent: string,
+  from: AddRequest['from'],
+  at: Point | undefined,
+  aside: ReadonlySet<string>,
+): Point {
   const others = absoluteBoxes(doc, specs, parent).filter((box) => !aside.has(box.id))
   // Where the pointer is, the new block's edge comes in.
   if (at) return [snap(at[0]), snap(at[1] - PORT_Y)]
   if (from) {
     const [x, y] = handleAt(doc, specs, from.source, from.handle)
     const inside = from.handle === 'body'
-    const right = inside ? x + PAD.left : absoluteAt(doc, from.source)[0] + sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] + gapBehind(doc, from)
+    const right = inside
+      ? x + PAD.left
+      : absoluteAt(doc, from.source)[0] +
+        sizeOf(doc.blocks[from.source]!, specs.get(doc.blocks[from.source]!.type))[0] +
+        gapBehind(doc, from)
     return freePlace([snap(right), snap(y - PORT_Y + (from.handle === 'error' ? CARD_H : 0))], size, others)
   }
   const here = herePoint()
@@ -396,7 +463,9 @@ function placeFor(doc: Document, specs: Specs, size: Point, parent: string, from
 
 /** So wide that the name of the branch can be read on the edge. */
 function gapBehind(doc: Document, from: { source: string; handle: string }): number {
-  return from.handle === 'error' ? GAP_X : Math.max(GAP_X, up(labelWidth(titleOf(doc, from.source, from.handle)) + GRID))
+  return from.handle === 'error'
+    ? GAP_X
+    : Math.max(GAP_X, up(labelWidth(titleOf(doc, from.source, from.handle)) + GRID))
 }
 
 function boxOf([x, y]: Point, [w, h]: Point): Box {
@@ -419,7 +488,12 @@ function absoluteBoxes(doc: Document, specs: Specs, parent: string): (Box & { id
 /** The smallest box around all of them. */
 function around(boxes: readonly Box[]): Box {
   const [x, y] = [Math.min(...boxes.map((box) => box.x)), Math.min(...boxes.map((box) => box.y))]
-  return { x, y, w: Math.max(...boxes.map((box) => box.x + box.w)) - x, h: Math.max(...boxes.map((box) => box.y + box.h)) - y }
+  return {
+    x,
+    y,
+    w: Math.max(...boxes.map((box) => box.x + box.w)) - x,
+    h: Math.max(...boxes.map((box) => box.y + box.h)) - y,
+  }
 }
 
 function shiftRight(doc: Document, target: string, by: number): Command {
@@ -449,4 +523,3 @@ function refuse(reason: string): null {
   toast(reason, 'wait')
   return null
 }
-

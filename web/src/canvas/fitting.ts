@@ -20,7 +20,13 @@ export const MARGIN = 48
 
 /** `room`: the canvas on the screen, in pixels. `all`: what is to be seen; `first`: where it begins. When all of it would be
  * smaller than `least`, its beginning is shown in the size `readable`. */
-export function fitted(room: { width: number; height: number }, all: Box, first: Box, least: number, readable = least): Viewport {
+export function fitted(
+  room: { width: number; height: number },
+  all: Box,
+  first: Box,
+  least: number,
+  readable = least,
+): Viewport {
   const whole = Math.min(1, (room.width - EDGE * 2) / all.width, (room.height - EDGE * 2) / all.height)
   const zoom = whole < least ? readable : whole
   return {

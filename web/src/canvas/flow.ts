@@ -3,7 +3,17 @@
 
 import type { Edge as RfEdge, Node as RfNode, NodeHandle, Position } from '@xyflow/react'
 import type { Block, BlockSpec, Document, Note, Point } from '../net/types'
-import { handlesOf, indexOf, isEmptyContainer, kindOf, nameOf, noteId, parentOf, readingOrder, type Specs } from '../state/document'
+import {
+  handlesOf,
+  indexOf,
+  isEmptyContainer,
+  kindOf,
+  nameOf,
+  noteId,
+  parentOf,
+  readingOrder,
+  type Specs,
+} from '../state/document'
 import type { Selection } from '../state/ui'
 import { sentenceText } from './sentence'
 import { titleOf, type Way, type Ways } from './layout/routes'
@@ -60,7 +70,9 @@ export function deriver(): Deriver {
         const id = noteId(note, i)
         const key = NOTE_PREFIX + id
         const moved = local.get(key)
-        out.push(keep(key, [note, chosenNotes.has(id), moved], () => noteNode(key, id, note, chosenNotes.has(id), moved)))
+        out.push(
+          keep(key, [note, chosenNotes.has(id), moved], () => noteNode(key, id, note, chosenNotes.has(id), moved)),
+        )
       }
       for (const id of orderOf(doc)) {
         const block = doc.blocks[id]!
@@ -69,7 +81,11 @@ export function deriver(): Deriver {
         const wired = wiredOf(doc, id)
         const empty = isEmptyContainer(doc, id, specs)
         const parent = parentOf(doc, id)
-        out.push(keep(id, [block, spec, wired, empty, parent, chosen.has(id), moved], () => blockNode(doc, id, spec, wired, empty, parent, chosen.has(id), moved, specs)))
+        out.push(
+          keep(id, [block, spec, wired, empty, parent, chosen.has(id), moved], () =>
+            blockNode(doc, id, spec, wired, empty, parent, chosen.has(id), moved, specs),
+          ),
+        )
       }
       cards = next
       return out
@@ -81,15 +97,28 @@ export function deriver(): Deriver {
         const label = titleOf(doc, source, handle)
         const way = ways.get(id)
         const names = `${nameOf(doc, source)} to ${nameOf(doc, target)}`
-        const valid = !!doc.blocks[source] && !!doc.blocks[target] && handlesOf(doc.blocks[source], specs).includes(handle)
+        const valid =
+          !!doc.blocks[source] && !!doc.blocks[target] && handlesOf(doc.blocks[source], specs).includes(handle)
         const key = [source, handle, target, label, names, chosen.has(id), valid, way]
         const known = lines.get(id)
-        const entry = known && same(known.key, key) ? known : {
-          key, edge: {
-            id, type: 'flow', source, target, sourceHandle: handle, targetHandle: 'in', selected: chosen.has(id), data: { handle, label, names, way },
-            ariaLabel: `${names}${label ? `, ${label}` : ''}`, hidden: !valid,
-          } satisfies FlowLine,
-        }
+        const entry =
+          known && same(known.key, key)
+            ? known
+            : {
+                key,
+                edge: {
+                  id,
+                  type: 'flow',
+                  source,
+                  target,
+                  sourceHandle: handle,
+                  targetHandle: 'in',
+                  selected: chosen.has(id),
+                  data: { handle, label, names, way },
+                  ariaLabel: `${names}${label ? `, ${label}` : ''}`,
+                  hidden: !valid,
+                } satisfies FlowLine,
+              }
         next.set(id, entry)
         return entry.edge
       })
@@ -100,30 +129,71 @@ export function deriver(): Deriver {
 }
 
 function blockNode(
-  doc: Document, id: string, spec: BlockSpec | undefined, wired: string, empty: boolean, parent: string, selected: boolean, moved: { at?: Point; size?: Point } | undefined, specs: Specs,
+  doc: Document,
+  id: string,
+  spec: BlockSpec | undefined,
+  wired: string,
+  empty: boolean,
+  parent: string,
+  selected: boolean,
+  moved: { at?: Point; size?: Point } | undefined,
+  specs: Specs,
 ): FlowNode {
   const block = doc.blocks[id]!
   const at = moved?.at ?? block.at ?? [0, 0]
   const [width, height] = moved?.size ?? sizeOf(block, spec)
   const kind = kindOf(doc, id, specs)
   // What is selected lies above what it overlaps; a container would cover what lies in front of it.
-  const place = { id, position: { x: at[0], y: at[1] }, width, height, measured: { width, height }, selected, zIndex: selected && !kind ? 1 : 0, ...(parent ? { parentId: parent } : {}) }
+  const place = {
+    id,
+    position: { x: at[0], y: at[1] },
+    width,
+    height,
+    measured: { width, height },
+    selected,
+    zIndex: selected && !kind ? 1 : 0,
+    ...(parent ? { parentId: parent } : {}),
+  }
   if (block.type === 'note' || spec?.category === 'annotation') {
     const text = block.params?.text
-    return { ...place, type: 'note', data: { text: typeof text === 'string' ? text : '', note: null, block: id }, ariaLabel: 'Note' }
+    return {
+      ...place,
+      type: 'note',
+      data: { text: typeof text === 'string' ? text : '', note: null, block: id },
+      ariaLabel: 'Note',
+    }
   }
   const into = indexOf(doc).into.get(id)?.length ?? 0
   const outOf = indexOf(doc).outOf.get(id)?.length ?? 0
   const ariaLabel = `${nameOf(doc, id)}, ${spec?.title ?? block.type}, ${sentenceText(block, spec)}, ${into} in, ${outOf} out${block.enabled === false ? ', disabled' : ''}`
-  return { ...place, type: kind ? 'container' : 'block', data: { block, spec, wired, empty }, handles: handleBoxes(block, spec, specs), ariaLabel } as FlowNode
+  return {
+    ...place,
+    type: kind ? 'container' : 'block',
+    data: { block, spec, wired, empty },
+    handles: handleBoxes(block, spec, specs),
+    ariaLabel,
+  } as FlowNode
 }
 
-function noteNode(key: string, id: string, note: Note, selected: boolean, moved: { at?: Point; size?: Point } | undefined): FlowNode {
+function noteNode(
+  key: string,
+  id: string,
+  note: Note,
+  selected: boolean,
+  moved: { at?: Point; size?: Point } | undefined,
+): FlowNode {
   const at = moved?.at ?? note.at ?? [0, 0]
   const [width, height] = moved?.size ?? note.size ?? NOTE_SIZE
   return {
-    id: key, type: 'note', position: { x: at[0], y: at[1] }, width, height, measured: { width, height }, selected,
-    data: { text: note.text ?? '', note: id, block: null }, ariaLabel: `Note: ${note.text ?? ''}`,
+    id: key,
+    type: 'note',
+    position: { x: at[0], y: at[1] },
+    width,
+    height,
+    measured: { width, height },
+    selected,
+    data: { text: note.text ?? '', note: id, block: null },
+    ariaLabel: `Note: ${note.text ?? ''}`,
   }
 }
 
@@ -134,7 +204,14 @@ function handleBoxes(block: Block, spec: BlockSpec | undefined, specs: Specs): N
   const out = handlesOf(block, specs).map((id): NodeHandle => {
     const { x, y, side } = handlePlace(block, spec, id)
     const left = side === 'bottom' ? x - half : id === 'body' ? x - BODY_LEFT : x - HANDLE_SIZE
-    return { id, type: 'source', position: side as Position, x: left, y: side === 'bottom' ? y - HANDLE_SIZE : y - half, ...size }
+    return {
+      id,
+      type: 'source',
+      position: side as Position,
+      x: left,
+      y: side === 'bottom' ? y - HANDLE_SIZE : y - half,
+      ...size,
+    }
   })
   if (spec?.trigger ?? block.type === 'start') return out
   const { x, y } = inPlace()

@@ -14,10 +14,17 @@ const NAMES = ['name', 'title', 'label', 'id', 'key', 'email'] as const
 export function itemTexts(container: string): (index: number) => string {
   const { doc, view, meta } = runStore.get()
   const block = doc?.blocks[container]
-  const counted = block?.params?.items === undefined || (block.params.mode !== undefined && block.params.mode !== 'each')
+  const counted =
+    block?.params?.items === undefined || (block.params.mode !== undefined && block.params.mode !== 'each')
   if (!doc || counted) return () => ''
   const input = meta?.input
-  const items = itemsOf(container, { view, doc, iter: uiStore.get().iter, specs: specsOf(), ...(input === undefined ? {} : { input }) })
+  const items = itemsOf(container, {
+    view,
+    doc,
+    iter: uiStore.get().iter,
+    specs: specsOf(),
+    ...(input === undefined ? {} : { input }),
+  })
   return (index) => shortOf(items?.[index])
 }
 

@@ -10,7 +10,19 @@ import { copySelection, deleteSelection, pasteText } from './edit'
 
 /** Taken by the clipboard events below, by the run's own keys, and by the bar. */
 const ELSEWHERE = new Set<KeyId>([
-  'copy', 'cut', 'paste', 'previousEvent', 'nextEvent', 'previousBlock', 'nextBlock', 'tapeStart', 'live', 'play', 'firstError', 'commands', 'shortcuts',
+  'copy',
+  'cut',
+  'paste',
+  'previousEvent',
+  'nextEvent',
+  'previousBlock',
+  'nextBlock',
+  'tapeStart',
+  'live',
+  'play',
+  'firstError',
+  'commands',
+  'shortcuts',
 ])
 /** Fields and editors undo and search by themselves. */
 const FIELD_OWN = new Set<KeyId>(['undo', 'redo', 'find'])
@@ -25,14 +37,21 @@ export function useCanvasKeys(mode: CanvasMode): void {
       if (!key || ELSEWHERE.has(key)) return
       if (FIELD_OWN.has(key) && target?.shadowRoot) return
       // A button keeps the keys that press it; with `mod` they are none.
-      if (target?.closest('button, a') && !event.ctrlKey && !event.metaKey && (event.key === 'Enter' || event.key === ' ')) return
+      if (
+        target?.closest('button, a') &&
+        !event.ctrlKey &&
+        !event.metaKey &&
+        (event.key === 'Enter' || event.key === ' ')
+      )
+        return
       if (isUnheard(event)) return
       const done = runCommand(key, mode, event)
       if (done) event.preventDefault()
       if (key === 'rename') unheardUntil = done ? 0 : event.timeStamp + UNHEARD_MS
     }
     const onClip = (event: ClipboardEvent): void => {
-      if (event.defaultPrevented || isBusy() || isTextField(document.activeElement) || !isHere(document.activeElement)) return
+      if (event.defaultPrevented || isBusy() || isTextField(document.activeElement) || !isHere(document.activeElement))
+        return
       if (event.type === 'paste') {
         if (mode !== 'edit' || !pasteText(event.clipboardData?.getData('text/plain') ?? '')) return
         return event.preventDefault()
@@ -75,5 +94,9 @@ function isHere(target: Element | null): boolean {
 
 /** Something lies above the canvas and has the keys. */
 function isBusy(): boolean {
-  return uiStore.get().overlay !== null || pickerStore.get().request !== null || document.querySelector('dialog[open], [role=menu]') !== null
+  return (
+    uiStore.get().overlay !== null ||
+    pickerStore.get().request !== null ||
+    document.querySelector('dialog[open], [role=menu]') !== null
+  )
 }

@@ -6,7 +6,20 @@ import type { Block, Diagnostic } from '../net/types'
 import { docStore, specsOf } from '../state/doc'
 import { namedHandles, nameOf } from '../state/document'
 import { runStore, type RunState } from '../state/live'
-import { edgeAt, isEnded, nodeAt, pathFor, scopesAt, statusAt, totalsOf, type BlockStatus, type EdgeView, type NodeState, type RunFold, type ScopeState } from '../state/run'
+import {
+  edgeAt,
+  isEnded,
+  nodeAt,
+  pathFor,
+  scopesAt,
+  statusAt,
+  totalsOf,
+  type BlockStatus,
+  type EdgeView,
+  type NodeState,
+  type RunFold,
+  type ScopeState,
+} from '../state/run'
 import { shallow, useSelect } from '../state/store'
 import { unfinishedFindings, unfinishedStore } from '../state/unfinished'
 import { uiStore } from '../state/ui'
@@ -24,18 +37,27 @@ const IDLE: Paint = { status: 'idle', node: undefined, text: '', stale: false }
 
 export function usePaint(id: string, block: Block): Paint {
   const iter = useSelect(uiStore, (s) => s.iter)
-  return useSelect(runStore, ({ doc, view, live, cursor }) => {
-    const ran = doc?.blocks[id]
-    if (!doc || !ran || view.seq === 0) return IDLE
-    const node = nodeAt(view, doc, id, iter)
-    const status = node || !isEnded(view.status) ? statusAt(view, doc, id, iter) : skippedAround(view, doc, id, iter)
-    const text = node && cursor === 'live' && node.status === 'running' ? (live.get(node.key) ?? '') : ''
-    return { status, node, text, stale: isStale(ran, block) }
-  }, shallow)
+  return useSelect(
+    runStore,
+    ({ doc, view, live, cursor }) => {
+      const ran = doc?.blocks[id]
+      if (!doc || !ran || view.seq === 0) return IDLE
+      const node = nodeAt(view, doc, id, iter)
+      const status = node || !isEnded(view.status) ? statusAt(view, doc, id, iter) : skippedAround(view, doc, id, iter)
+      const text = node && cursor === 'live' && node.status === 'running' ? (live.get(node.key) ?? '') : ''
+      return { status, node, text, stale: isStale(ran, block) }
+    },
+    shallow,
+  )
 }
 
 /** A block in a container that never started has no state of its own: it was skipped with the container. */
-function skippedAround(view: RunFold, doc: Parameters<typeof nodeAt>[1], id: string, iter: Readonly<Record<string, number>>): BlockStatus {
+function skippedAround(
+  view: RunFold,
+  doc: Parameters<typeof nodeAt>[1],
+  id: string,
+  iter: Readonly<Record<string, number>>,
+): BlockStatus {
   const parent = doc.blocks[id]?.parent
   const around = parent ? nodeAt(view, doc, parent, iter) : undefined
   if (around?.status === 'skipped' || (around?.region && around.region.opened === 0)) return 'skipped'
@@ -68,7 +90,20 @@ export function useRounds(id: string): Rounds | null {
       const region = nodeAt(view, doc, id, iter)?.region
       const { scopes, index } = scopesAt(view, doc, id, iter)
       const running = scopes.reduce((sum, scope) => sum + (scope && scope.finishedAt === null ? 1 : 0), 0)
-      known.set(key, region ? { count: region.count, opened: region.opened, closed: region.closed, failed: region.failed, running, index, scopes } : null)
+      known.set(
+        key,
+        region
+          ? {
+              count: region.count,
+              opened: region.opened,
+              closed: region.closed,
+              failed: region.failed,
+              running,
+              index,
+              scopes,
+            }
+          : null,
+      )
     }
     return known.get(key) ?? null
   })
@@ -88,11 +123,18 @@ export function useEdgePaint(source: string, handle: string, target: string): Ed
   return useSelect(runStore, (run) => edgePaint(run, source, handle, target, iter), shallow)
 }
 
-export function edgePaint({ doc, view }: Pick<RunState, 'doc' | 'view'>, source: string, handle: string, target: string, iter: Readonly<Record<string, number>>): EdgePaint {
+export function edgePaint(
+  { doc, view }: Pick<RunState, 'doc' | 'view'>,
+  source: string,
+  handle: string,
+  target: string,
+  iter: Readonly<Record<string, number>>,
+): EdgePaint {
   if (!doc || !doc.blocks[source] || !doc.blocks[target] || view.seq === 0) return PLAIN
   const { state, live, dead } = edgeAt(view, doc, { source, target, handle }, iter)
   if (state === 'idle') {
-    const around = isEnded(view.status) && !nodeAt(view, doc, source, iter) && skippedAround(view, doc, source, iter) === 'skipped'
+    const around =
+      isEnded(view.status) && !nodeAt(view, doc, source, iter) && skippedAround(view, doc, source, iter) === 'skipped'
     return around ? { state: 'dead', tone: 'ok', title: 'Skipped: its container did not start' } : PLAIN
   }
   const tone = state === 'active' ? 'run' : handle === 'error' ? 'err' : 'ok'
@@ -101,7 +143,13 @@ export function edgePaint({ doc, view }: Pick<RunState, 'doc' | 'view'>, source:
   return { state, tone, title }
 }
 
-function whyDead(view: RunFold, doc: Parameters<typeof nodeAt>[1], source: string, handle: string, iter: Readonly<Record<string, number>>): string {
+function whyDead(
+  view: RunFold,
+  doc: Parameters<typeof nodeAt>[1],
+  source: string,
+  handle: string,
+  iter: Readonly<Record<string, number>>,
+): string {
   const node = nodeAt(view, doc, source, iter)
   const name = nameOf(doc, source)
   if (node?.status === 'skipped') return `${name} was skipped`
@@ -121,12 +169,18 @@ function branchOf(doc: Parameters<typeof nodeAt>[1], id: string, route: string):
 export function whySkipped(node: NodeState | undefined): string {
   const { doc } = runStore.get()
   if (!node) return 'its container did not start'
-  const by = node.because ? nameOf(doc ?? docStore.get().doc, node.because.split('@')[0]!.replace(/:(start|end)$/, '')) : null
+  const by = node.because
+    ? nameOf(doc ?? docStore.get().doc, node.because.split('@')[0]!.replace(/:(start|end)$/, ''))
+    : null
   switch (node.reason) {
-    case 'pruned': return by ? `branch of ${by} not taken` : 'branch not taken'
-    case 'skip_if': return 'its skip condition was true'
-    case 'expired': return 'no answer in time'
-    default: return node.reason ?? 'branch not taken'
+    case 'pruned':
+      return by ? `branch of ${by} not taken` : 'branch not taken'
+    case 'skip_if':
+      return 'its skip condition was true'
+    case 'expired':
+      return 'no answer in time'
+    default:
+      return node.reason ?? 'branch not taken'
   }
 }
 
@@ -156,17 +210,23 @@ const marks = new WeakMap<readonly Diagnostic[], Map<string, Diagnostic>>()
 
 /** The worst finding about a block. */
 export function useMark(id: string): Diagnostic | null {
-  const unfinished = useSelect(unfinishedStore, ({ list }) => list.find((each) => each.block === id && each.draft === docStore.get().id))
+  const unfinished = useSelect(unfinishedStore, ({ list }) =>
+    list.find((each) => each.block === id && each.draft === docStore.get().id),
+  )
   const found = useSelect(docStore, ({ diagnostics }) => {
     let byBlock = marks.get(diagnostics)
     if (!byBlock) {
       marks.set(diagnostics, (byBlock = new Map()))
       for (const found of diagnostics) {
         const block = found.block ?? /^\/blocks\/([^/]+)/.exec(found.pointer)?.[1]
-        if (block && (found.severity === 'error' || !byBlock.has(block)) && byBlock.get(block)?.severity !== 'error') byBlock.set(block, found)
+        if (block && (found.severity === 'error' || !byBlock.has(block)) && byBlock.get(block)?.severity !== 'error')
+          byBlock.set(block, found)
       }
     }
     return byBlock.get(id) ?? null
   })
-  return useMemo(() => (unfinished ? unfinishedFindings([unfinished], unfinished.draft)[0]! : found), [unfinished, found])
+  return useMemo(
+    () => (unfinished ? unfinishedFindings([unfinished], unfinished.draft)[0]! : found),
+    [unfinished, found],
+  )
 }

@@ -27,7 +27,8 @@ const RADIUS = 12
 
 export function lineOf(ends: Ends, way: Way | undefined): Line {
   const end = way?.at(-1)
-  const fits = end && Math.abs(ends.sourceX + end[0] - ends.targetX) < 1 && Math.abs(ends.sourceY + end[1] - ends.targetY) < 1
+  const fits =
+    end && Math.abs(ends.sourceX + end[0] - ends.targetX) < 1 && Math.abs(ends.sourceY + end[1] - ends.targetY) < 1
   if (way && fits) return along(way, ends.sourceX, ends.sourceY)
   const [path, x, y] = plainPath(ends)
   return { path, x, y, lead: ends.targetX > ends.sourceX ? ends.targetX - ends.sourceX : 96, top: 0 }
@@ -79,6 +80,11 @@ export function plainPath(ends: Ends): [path: string, x: number, y: number] {
   const gap = targetX - sourceX
   const wide = sourcePosition === Position.Right && gap > 56
   const offset = gap > 0 && gap < 48 ? Math.max(4, gap / 2 - 1) : 24
-  const [path, x, y] = getSmoothStepPath({ ...ends, borderRadius: RADIUS, offset, ...(wide ? { centerX: targetX - 32 } : {}) })
+  const [path, x, y] = getSmoothStepPath({
+    ...ends,
+    borderRadius: RADIUS,
+    offset,
+    ...(wide ? { centerX: targetX - 32 } : {}),
+  })
   return [path, x, y]
 }

@@ -26,8 +26,14 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
     <>
       {trigger ? null : (
         <Handle
-          id="in" type="target" position={Position.Left} className="port port--in" data-wired={has.has('in')} data-testid={`target-${id}`}
-          isConnectableStart={false} style={{ top: inPlace().y }}
+          id="in"
+          type="target"
+          position={Position.Left}
+          className="port port--in"
+          data-wired={has.has('in')}
+          data-testid={`target-${id}`}
+          isConnectableStart={false}
+          style={{ top: inPlace().y }}
         />
       )}
       {handlesOf(block, specs).map((handle) => {
@@ -36,8 +42,15 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
         if (handle === 'out' && block.type === 'approval' && titles.size && !has.has('out')) return null
         return (
           <Handle
-            key={handle} id={handle} type="source" position={Position.Right} className={handle === 'body' ? 'port port--body' : 'port'}
-            data-wired={has.has(handle)} data-testid={`handle-${id}-${handle}`} isConnectableEnd={false} title={titleOf(handle, titles.get(handle))}
+            key={handle}
+            id={handle}
+            type="source"
+            position={Position.Right}
+            className={handle === 'body' ? 'port port--body' : 'port'}
+            data-wired={has.has(handle)}
+            data-testid={`handle-${id}-${handle}`}
+            isConnectableEnd={false}
+            title={titleOf(handle, titles.get(handle))}
             style={{ top: handlePlace(block, spec, handle).y }}
           />
         )
@@ -52,8 +65,15 @@ export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement 
   if (!handlesOf(block, specs).includes('error')) return null
   return (
     <Handle
-      id="error" type="source" position={Position.Bottom} className="port port--error" data-wired={wired.split(' ').includes('error')} data-testid={`handle-${id}-error`}
-      isConnectableEnd={false} title="On error" style={{ left: handlePlace(block, spec, 'error').x }}
+      id="error"
+      type="source"
+      position={Position.Bottom}
+      className="port port--error"
+      data-wired={wired.split(' ').includes('error')}
+      data-testid={`handle-${id}-error`}
+      isConnectableEnd={false}
+      title="On error"
+      style={{ left: handlePlace(block, spec, 'error').x }}
     />
   )
 }

@@ -3,8 +3,20 @@
 import type { JsonObject } from '../net/types'
 
 const PRESETS: Readonly<Record<string, JsonObject>> = {
-  condition: { cases: [{ id: 'yes', title: 'Yes', when: 'true' }, { id: 'else', title: 'Else' }] },
-  router: { value: '', routes: [{ id: 'a', title: 'A' }, { id: 'b', title: 'B' }], default: 'other' },
+  condition: {
+    cases: [
+      { id: 'yes', title: 'Yes', when: 'true' },
+      { id: 'else', title: 'Else' },
+    ],
+  },
+  router: {
+    value: '',
+    routes: [
+      { id: 'a', title: 'A' },
+      { id: 'b', title: 'B' },
+    ],
+    default: 'other',
+  },
   loop: { mode: 'for', count: 3 },
   parallel: { mode: 'count', count: 3 },
   function: { code: 'return {};' },

@@ -17,7 +17,13 @@ const ABOVE = 32
 
 /** A container `outer` is wrapped around `inner`. How far it has to move away from what stands left of and above it, and where
  * others have to move, to the right or down. `others`: the blocks that are not wrapped. */
-export function roomAround(inner: Box, outer: Box, others: readonly (Box & { id: string })[], beside = BESIDE, above = ABOVE): { shift: Point; moves: Record<string, Point> } {
+export function roomAround(
+  inner: Box,
+  outer: Box,
+  others: readonly (Box & { id: string })[],
+  beside = BESIDE,
+  above = ABOVE,
+): { shift: Point; moves: Record<string, Point> } {
   const wide = { x: outer.x - GRID, y: outer.y - GRID, w: outer.w + 2 * GRID, h: outer.h + 2 * GRID }
   const near = (box: Box): boolean => across(box, wide) && along(box, wide)
   const left = others.filter((box) => right(box) <= inner.x)
@@ -41,13 +47,25 @@ export function roomAround(inner: Box, outer: Box, others: readonly (Box & { id:
 /** A box grew to the right or downwards: where others have to move that stood behind or below it. */
 export function roomBehind(before: Box, now: Box, others: readonly (Box & { id: string })[]): Record<string, Point> {
   const reached = others.filter((box) => box.x >= right(before) || box.y >= bottom(before))
-  return roomAround({ ...now, w: before.x + before.w - now.x, h: before.y + before.h - now.y }, now, reached, GRID, GRID).moves
+  return roomAround(
+    { ...now, w: before.x + before.w - now.x, h: before.y + before.h - now.y },
+    now,
+    reached,
+    GRID,
+    GRID,
+  ).moves
 }
 
 /** The first place from `at` downwards where a box of this size touches none of the others. */
 export function freePlace(at: Point, size: Point, others: readonly Box[]): Point {
   const inTheWay = (y: number): boolean =>
-    others.some((box) => at[0] < right(box) + GRID && at[0] + size[0] + GRID > box.x && y < bottom(box) + GRID && y + size[1] + GRID > box.y)
+    others.some(
+      (box) =>
+        at[0] < right(box) + GRID &&
+        at[0] + size[0] + GRID > box.x &&
+        y < bottom(box) + GRID &&
+        y + size[1] + GRID > box.y,
+    )
   let y = at[1]
   for (let tries = 0; tries < 400 && inTheWay(y); tries++) y += GRID
   return [at[0], y]

@@ -27,13 +27,16 @@ export function sentenceOf(block: Block, spec: BlockSpec | undefined): Part[] {
 
 /** As plain text, for lists and screen readers. */
 export function sentenceText(block: Block, spec: BlockSpec | undefined): string {
-  return sentenceOf(block, spec).map((part) => part.text).join('')
+  return sentenceOf(block, spec)
+    .map((part) => part.text)
+    .join('')
 }
 
 function templateOf(block: Block, spec: BlockSpec | undefined): string {
   const cases = block.params?.cases
   // One case and an else is a question; with more, the rows below say it.
-  if (block.type === 'condition' && Array.isArray(cases) && cases.filter(hasWhen).length > 1) return 'First case that matches'
+  if (block.type === 'condition' && Array.isArray(cases) && cases.filter(hasWhen).length > 1)
+    return 'First case that matches'
   const given = (spec as { sentence?: unknown } | undefined)?.sentence
   return typeof given === 'string' && given ? given : (spec?.description ?? block.type)
 }
@@ -81,15 +84,24 @@ function counts(field: JsonSchema | undefined, block: Block, spec: BlockSpec | u
 
 function lookUp(value: Json | undefined, steps: readonly string[], schema: JsonSchema | undefined): Json[] {
   const [step, ...rest] = steps
-  if (value === undefined || value === null) return schema?.default !== undefined && !steps.length ? [schema.default] : []
+  if (value === undefined || value === null)
+    return schema?.default !== undefined && !steps.length ? [schema.default] : []
   if (step === undefined) return Array.isArray(value) ? value : [value]
-  if (step === '[]') return Array.isArray(value) ? value.flatMap((item) => lookUp(item, rest, schema?.items as JsonSchema | undefined)) : []
+  if (step === '[]')
+    return Array.isArray(value)
+      ? value.flatMap((item) => lookUp(item, rest, schema?.items as JsonSchema | undefined))
+      : []
   const index = /^\[(\d+)\]$/.exec(step)
-  if (index) return Array.isArray(value) ? lookUp(value[Number(index[1])], rest, schema?.items as JsonSchema | undefined) : []
+  if (index)
+    return Array.isArray(value) ? lookUp(value[Number(index[1])], rest, schema?.items as JsonSchema | undefined) : []
   const inner = schema?.properties?.[step]
   if (typeof value !== 'object' || Array.isArray(value)) return []
   const found = value[step]
-  return found === undefined || found === null ? (!rest.length && inner?.default !== undefined ? [inner.default] : []) : lookUp(found, rest, inner)
+  return found === undefined || found === null
+    ? !rest.length && inner?.default !== undefined
+      ? [inner.default]
+      : []
+    : lookUp(found, rest, inner)
 }
 
 function schemaAt(schema: JsonSchema | undefined, steps: readonly string[]): JsonSchema | undefined {
@@ -113,7 +125,13 @@ function showValue(value: Json, schema: JsonSchema | undefined): Part[] {
   if (kind === 'code' || kind === 'expression') return [{ text, code: true }]
   const refs = find(text)
   // Prose keeps its words and shows references as chips; anything without blanks is one chip.
-  if (!text.replace(/<[^<>]*>/g, '').trim().includes(' ')) return refs.length || !/^\p{L}+$/u.test(text) ? [{ text, code: true }] : [{ text, code: false }]
+  if (
+    !text
+      .replace(/<[^<>]*>/g, '')
+      .trim()
+      .includes(' ')
+  )
+    return refs.length || !/^\p{L}+$/u.test(text) ? [{ text, code: true }] : [{ text, code: false }]
   const parts: Part[] = []
   let at = 0
   for (const ref of refs) {
@@ -126,7 +144,10 @@ function showValue(value: Json, schema: JsonSchema | undefined): Part[] {
 
 /** The line that says most: the first that is no comment; `return` is left out. */
 function firstLine(code: string): string {
-  const lines = code.split('\n').map((line) => line.trim()).filter((line) => line && !line.startsWith('//'))
+  const lines = code
+    .split('\n')
+    .map((line) => line.trim())
+    .filter((line) => line && !line.startsWith('//'))
   const line = lines.find((each) => each.startsWith('return')) ?? lines[0] ?? ''
   return line.replace(/^return\s+/, '').replace(/;$/, '')
 }

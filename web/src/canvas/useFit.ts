@@ -22,7 +22,13 @@ export interface Fit {
 }
 
 /** `id`: of what is shown, null until it is there. */
-export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React.RefObject<HTMLDivElement | null>, id: string | null, doc: Document, specs: Specs): Fit {
+export function useFit(
+  flow: ReactFlowInstance<FlowNode, FlowLine>,
+  frame: React.RefObject<HTMLDivElement | null>,
+  id: string | null,
+  doc: Document,
+  specs: Specs,
+): Fit {
   const done = useRef<string | null>(null)
   const still = useRef(false)
   const shown = useRef({ doc, specs })
@@ -43,7 +49,15 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
   function viewport(everything = false): Viewport | null {
     const room = frame.current?.getBoundingClientRect()
     const all = flow.getNodesBounds(flow.getNodes().map((node) => node.id))
-    return room?.width && all.width ? fitted(room, all, firstOf(shown.current.doc, shown.current.specs) ?? all, everything ? ZOOM_MIN : WHOLE, everything ? ZOOM_MIN : READABLE) : null
+    return room?.width && all.width
+      ? fitted(
+          room,
+          all,
+          firstOf(shown.current.doc, shown.current.specs) ?? all,
+          everything ? ZOOM_MIN : WHOLE,
+          everything ? ZOOM_MIN : READABLE,
+        )
+      : null
   }
 
   const empty = Object.keys(doc.blocks).length === 0
@@ -77,7 +91,8 @@ export function useFit(flow: ReactFlowInstance<FlowNode, FlowLine>, frame: React
           const to = viewport()
           if (to) void flow.setViewport(to)
         }
-        if (block && (smaller || still.current)) reveal(absoluteAt(shown.current.doc, selected!), sizeOf(block, shown.current.specs.get(block.type)))
+        if (block && (smaller || still.current))
+          reveal(absoluteAt(shown.current.doc, selected!), sizeOf(block, shown.current.specs.get(block.type)))
       }, SETTLE_MS)
     })
     const pressed = (): void => {

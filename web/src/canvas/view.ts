@@ -72,7 +72,10 @@ export function revealAdded(at: Point, size: Point, before: Box): void {
   if (!eye) return
   added = { at, size, before }
   const [x, y] = [Math.min(at[0], before.x), Math.min(at[1], before.y)]
-  const [width, height] = [Math.max(at[0] + size[0], before.x + before.width) - x, Math.max(at[1] + size[1], before.y + before.height) - y]
+  const [width, height] = [
+    Math.max(at[0] + size[0], before.x + before.width) - x,
+    Math.max(at[1] + size[1], before.y + before.height) - y,
+  ]
   const zoom = zoomFor(eye.box(), { x, y, width, height }, eye.zoom(), WHOLE)
   if (zoom === null) show(at, size)
   else if (zoom === eye.zoom()) show([x, y], [width, height])
@@ -118,7 +121,8 @@ export function focusNode(id: string | null): void {
     const now = document.activeElement
     if (pickerStore.get().request || (now !== before && isTextField(now))) return
     const canvas = document.querySelector<HTMLElement>('.canvas')
-    const node = id === null ? null : canvas?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
+    const node =
+      id === null ? null : canvas?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
     const target = node ?? canvas
     target?.focus({ preventScroll: true })
   })

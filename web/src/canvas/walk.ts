@@ -28,12 +28,20 @@ export function goTo(doc: Document, specs: Specs, id: string): void {
 function next(doc: Document, from: string, dx: number, dy: number): string | undefined {
   const { into, outOf, children } = indexOf(doc)
   const parent = parentOf(doc, from)
-  const byHeight = (ids: string[]): string | undefined => ids.sort((a, b) => absoluteAt(doc, a)[1] - absoluteAt(doc, b)[1])[0]
-  if (dx > 0) return byHeight((outOf.get(from) ?? []).filter((e) => e.handle !== 'body').map((e) => e.target)) ?? byHeight(children.get(from)?.slice() ?? [])
+  const byHeight = (ids: string[]): string | undefined =>
+    ids.sort((a, b) => absoluteAt(doc, a)[1] - absoluteAt(doc, b)[1])[0]
+  if (dx > 0)
+    return (
+      byHeight((outOf.get(from) ?? []).filter((e) => e.handle !== 'body').map((e) => e.target)) ??
+      byHeight(children.get(from)?.slice() ?? [])
+    )
   if (dx < 0) return byHeight((into.get(from) ?? []).map((e) => e.source)) ?? (parent || undefined)
   const [x, y] = absoluteAt(doc, from)
-  const siblings = (children.get(parent) ?? []).filter((id) => id !== from && Math.sign(absoluteAt(doc, id)[1] - y) === dy)
-  const distance = (id: string): number => Math.abs(absoluteAt(doc, id)[1] - y) + Math.abs(absoluteAt(doc, id)[0] - x) * 2
+  const siblings = (children.get(parent) ?? []).filter(
+    (id) => id !== from && Math.sign(absoluteAt(doc, id)[1] - y) === dy,
+  )
+  const distance = (id: string): number =>
+    Math.abs(absoluteAt(doc, id)[1] - y) + Math.abs(absoluteAt(doc, id)[0] - x) * 2
   const nearest = siblings.sort((a, b) => distance(a) - distance(b))[0]
   if (nearest !== undefined) return nearest
   return dy > 0 ? byHeight(children.get(from)?.slice() ?? []) : parent || undefined

@@ -4,8 +4,44 @@
 import { any, flag, list, maybe, Mismatch, number, record, shape, text, type Check } from './check'
 import { mend } from './mend'
 import type {
-  BlockSpec, ChildView, DeliveryView, Delta, Diagnostic, Document, Draft, DraftSaved, DraftSummary, DraftVersion, EnvName, EventPage, Example, FireView, Json, LastRun, Migrated, NodeDetail, NodeView,
-  Problem, RerunPreview, Retried, RunAccepted, RunPage, ScheduleDetail, ScheduleView, WebhookDetail, WebhookView, RunStatus, RunSummary, RunView,  Validation, VersionPage, WaitView, Why, WireEvent, WorkflowSummary, WorkflowVersion,
+  BlockSpec,
+  ChildView,
+  DeliveryView,
+  Delta,
+  Diagnostic,
+  Document,
+  Draft,
+  DraftSaved,
+  DraftSummary,
+  DraftVersion,
+  EnvName,
+  EventPage,
+  Example,
+  FireView,
+  Json,
+  LastRun,
+  Migrated,
+  NodeDetail,
+  NodeView,
+  Problem,
+  RerunPreview,
+  Retried,
+  RunAccepted,
+  RunPage,
+  ScheduleDetail,
+  ScheduleView,
+  WebhookDetail,
+  WebhookView,
+  RunStatus,
+  RunSummary,
+  RunView,
+  Validation,
+  VersionPage,
+  WaitView,
+  Why,
+  WireEvent,
+  WorkflowSummary,
+  WorkflowVersion,
 } from './types'
 
 /** What an answer holds, or Mismatch. */
@@ -13,53 +49,166 @@ export type Read<T> = (value: unknown) => T
 
 const diagnostics = list(shape<Diagnostic>({ code: text, severity: text, pointer: text, message: text }))
 
-const blockSpec = shape<BlockSpec>({ type: text, title: text, description: text, category: text, params: record, handles: list(text), container: maybe(text), trigger: flag })
+const blockSpec = shape<BlockSpec>({
+  type: text,
+  title: text,
+  description: text,
+  category: text,
+  params: record,
+  handles: list(text),
+  container: maybe(text),
+  trigger: flag,
+})
 export const blocks = answer<{ blocks: BlockSpec[] }>({ blocks: list(blockSpec) })
 export const validation = answer<Validation>({ valid: flag, diagnostics })
-export const examples = answer<{ examples: Example[] }>({ examples: list(shape<Example>({ name: text, title: text, description: text, document: record })) })
-export const env = answer<{ env: EnvName[] }>({ env: list(shape<EnvName>({ name: text, secret: flag, set: flag, used_by: list(record) })) })
+export const examples = answer<{ examples: Example[] }>({
+  examples: list(shape<Example>({ name: text, title: text, description: text, document: record })),
+})
+export const env = answer<{ env: EnvName[] }>({
+  env: list(shape<EnvName>({ name: text, secret: flag, set: flag, used_by: list(record) })),
+})
 
 const workflow = { name: text, version: number, newest: number, hash: text, created_at_ms: number }
-const lastRun = maybe(shape<LastRun>({ id: text, version: maybe(number), status: text, created_at_ms: number, finished_at_ms: maybe(number) }))
-export const workflows = answer<{ workflows: WorkflowSummary[] }>({ workflows: list(shape<WorkflowSummary>({ ...workflow, last_run: lastRun })) })
+const lastRun = maybe(
+  shape<LastRun>({
+    id: text,
+    version: maybe(number),
+    status: text,
+    created_at_ms: number,
+    finished_at_ms: maybe(number),
+  }),
+)
+export const workflows = answer<{ workflows: WorkflowSummary[] }>({
+  workflows: list(shape<WorkflowSummary>({ ...workflow, last_run: lastRun })),
+})
 const storedVersion = shape<WorkflowVersion>({ ...workflow, active: number, document: any })
-export const versions = answer<VersionPage>({ name: text, active: number, versions: list(shape<VersionPage['versions'][number]>({ version: number, hash: text, created_at_ms: number })), next: maybe(number) })
-export const saved = answer<DraftVersion>({ name: text, version: number, created: flag, activated: flag, replaced: maybe(number), rev: number })
+export const versions = answer<VersionPage>({
+  name: text,
+  active: number,
+  versions: list(shape<VersionPage['versions'][number]>({ version: number, hash: text, created_at_ms: number })),
+  next: maybe(number),
+})
+export const saved = answer<DraftVersion>({
+  name: text,
+  version: number,
+  created: flag,
+  activated: flag,
+  replaced: maybe(number),
+  rev: number,
+})
 export const inputs = answer<{ inputs: Json[] }>({ inputs: list(any) })
 
 const draftHead = { id: text, name: text, rev: number, updated_at: number, base_version: maybe(number) }
-export const drafts = answer<{ drafts: DraftSummary[] }>({ drafts: list(shape<DraftSummary>({ ...draftHead, last_run: lastRun })) })
+export const drafts = answer<{ drafts: DraftSummary[] }>({
+  drafts: list(shape<DraftSummary>({ ...draftHead, last_run: lastRun })),
+})
 const draftView = shape<Draft>({ ...draftHead, document: any, diagnostics: maybe(diagnostics) })
 export const draftSaved = answer<DraftSaved>({ rev: number, updated_at: number, diagnostics })
 
 const failure = maybe(shape<{ code: string; message: string }>({ code: text, message: text }))
-const runHead = { id: text, workflow: text, version: maybe(number), status: text, seq: number, created_at_ms: number, started_at_ms: maybe(number), finished_at_ms: maybe(number), error: failure }
+const runHead = {
+  id: text,
+  workflow: text,
+  version: maybe(number),
+  status: text,
+  seq: number,
+  created_at_ms: number,
+  started_at_ms: maybe(number),
+  finished_at_ms: maybe(number),
+  error: failure,
+}
 export const runs = answer<RunPage>({ runs: list(shape<RunSummary>(runHead)), next: maybe(text), counts: record })
 const child = shape<ChildView>({ run: text, workflow: text, status: text, key: text, attempt: number })
 const nodeView = shape<NodeView>({ key: text, node: text, block: text, path: text, status: text, attempt: number })
 const waitView = shape<WaitView>({
-  run: text, workflow: text, id: text, key: text, block: text, label: text, kind: text, status: text, actions: list(text),
-  opened_at_ms: number, expires_at_ms: maybe(number), schema: maybe(record),
+  run: text,
+  workflow: text,
+  id: text,
+  key: text,
+  block: text,
+  label: text,
+  kind: text,
+  status: text,
+  actions: list(text),
+  opened_at_ms: number,
+  expires_at_ms: maybe(number),
+  schema: maybe(record),
 })
 const waitList = shape<{ waits: WaitView[] }>({ waits: list(waitView) })
-const runView = shape<RunView>({ ...runHead, variables: maybe(record), nodes: maybe(list(nodeView)), waits: maybe(list(waitView)), children: maybe(list(child)), child_waits: maybe(list(waitView)), parent: maybe(shape<{ run: string; key: string }>({ run: text, key: text })) })
+const runView = shape<RunView>({
+  ...runHead,
+  variables: maybe(record),
+  nodes: maybe(list(nodeView)),
+  waits: maybe(list(waitView)),
+  children: maybe(list(child)),
+  child_waits: maybe(list(waitView)),
+  parent: maybe(shape<{ run: string; key: string }>({ run: text, key: text })),
+})
 export const accepted = answer<RunAccepted>({ run: text, status: text })
-const wireEvent = shape<WireEvent>({ seq: number, at: number, type: text, path: text, attempt: number, node: maybe(text), block: maybe(text), key: maybe(text), data: record })
+const wireEvent = shape<WireEvent>({
+  seq: number,
+  at: number,
+  type: text,
+  path: text,
+  attempt: number,
+  node: maybe(text),
+  block: maybe(text),
+  key: maybe(text),
+  data: record,
+})
 export const events = answer<EventPage>({ events: list(wireEvent), count: number, next: maybe(number) })
 export const node = answer<NodeDetail>({ key: text, status: text, attempt: number, attempts: list(record) })
 export const why = answer<{ why: Why[] }>({ why: list(shape<Why>({ key: text, state: text, reasons: list(text) })) })
-export const rerun = answer<RerunPreview>({ run: text, from: text, reused: list(text), again: list(text), skipped: list(text) })
+export const rerun = answer<RerunPreview>({
+  run: text,
+  from: text,
+  reused: list(text),
+  again: list(text),
+  skipped: list(text),
+})
 export const cancelled = answer<{ cancelled: boolean; status: RunStatus }>({ cancelled: flag, status: text })
 
 export const retried = answer<Retried>({ run: text, how: text, block: text })
 export const migrated = answer<Migrated>({ run: text, version: number, moved: flag })
 export const server = answer<{ version: string; signed_in: boolean }>({ version: text, signed_in: flag })
 
-const schedule = { id: text, workflow: text, cron: text, tz: text, enabled: flag, origin: text, next_run_at: maybe(number), last_run_at: maybe(number), last_run_id: maybe(text), error: maybe(text), trigger: maybe(text), upcoming: list(number) }
-export const scheduleDetail = answer<ScheduleDetail>({ ...schedule, fires: list(shape<FireView>({ due: number, at: number, outcome: text, run: maybe(text), error: maybe(text) })) })
+const schedule = {
+  id: text,
+  workflow: text,
+  cron: text,
+  tz: text,
+  enabled: flag,
+  origin: text,
+  next_run_at: maybe(number),
+  last_run_at: maybe(number),
+  last_run_id: maybe(text),
+  error: maybe(text),
+  trigger: maybe(text),
+  upcoming: list(number),
+}
+export const scheduleDetail = answer<ScheduleDetail>({
+  ...schedule,
+  fires: list(shape<FireView>({ due: number, at: number, outcome: text, run: maybe(text), error: maybe(text) })),
+})
 export const schedules = answer<{ schedules: ScheduleView[] }>({ schedules: list(shape<ScheduleView>(schedule)) })
-const webhook = { id: text, url: text, workflow: text, auth: text, enabled: flag, origin: text, secret_env: maybe(text), trigger: maybe(text), last_run_at: maybe(number), last_run_id: maybe(text), problem: maybe(text) }
-export const webhookDetail = answer<WebhookDetail>({ ...webhook, secret: maybe(text), deliveries: list(shape<DeliveryView>({ at: number, outcome: text, run: maybe(text) })) })
+const webhook = {
+  id: text,
+  url: text,
+  workflow: text,
+  auth: text,
+  enabled: flag,
+  origin: text,
+  secret_env: maybe(text),
+  trigger: maybe(text),
+  last_run_at: maybe(number),
+  last_run_id: maybe(text),
+  problem: maybe(text),
+}
+export const webhookDetail = answer<WebhookDetail>({
+  ...webhook,
+  secret: maybe(text),
+  deliveries: list(shape<DeliveryView>({ at: number, outcome: text, run: maybe(text) })),
+})
 export const webhooks = answer<{ webhooks: WebhookView[] }>({ webhooks: list(shape<WebhookView>(webhook)) })
 export const rotated = answer<{ secret: string }>({ secret: text })
 export const cron = answer<{ upcoming: number[] }>({ upcoming: list(number) })
@@ -71,7 +220,13 @@ const problem = shape<Problem>({ title: text, status: number, code: text, diagno
 export function run(value: unknown): RunView {
   runView(value, '')
   const view = value as RunView
-  return { ...view, variables: view.variables ?? {}, nodes: view.nodes ?? [], waits: (view.waits ?? []).map(withRequest), child_waits: (view.child_waits ?? []).map(withRequest) }
+  return {
+    ...view,
+    variables: view.variables ?? {},
+    nodes: view.nodes ?? [],
+    waits: (view.waits ?? []).map(withRequest),
+    child_waits: (view.child_waits ?? []).map(withRequest),
+  }
 }
 
 export function waits(value: unknown): WaitView[] {

@@ -3,7 +3,23 @@
 import * as is from './answers'
 import { ApiError, enc, get, post, query, send } from './http'
 import { once } from './once'
-import type { BlockSpec, Document, Draft, DraftSaved, DraftSummary, EnvName, Example, Json, Problem, RunAccepted, RunStatus, RunView, WaitView, Why, WorkflowSummary } from './types'
+import type {
+  BlockSpec,
+  Document,
+  Draft,
+  DraftSaved,
+  DraftSummary,
+  EnvName,
+  Example,
+  Json,
+  Problem,
+  RunAccepted,
+  RunStatus,
+  RunView,
+  WaitView,
+  Why,
+  WorkflowSummary,
+} from './types'
 
 /** A save met a newer revision. `theirs` is what the server has now. */
 export class DraftConflict extends ApiError {
@@ -47,7 +63,8 @@ export const api = {
   workflows: async (): Promise<WorkflowSummary[]> => (await get('/api/workflows', is.workflows)).workflows,
   workflow: (name: string, version?: number) => get(`/api/workflows/${enc(name)}${query({ version })}`, is.version),
   /** Versions of a workflow, newest first. */
-  versions: (name: string, limit: number) => get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, is.versions),
+  versions: (name: string, limit: number) =>
+    get(`/api/workflows/${enc(name)}/versions${query({ limit })}`, is.versions),
   lastInputs: async (name: string): Promise<Json[]> =>
     (await get(`/api/workflows/${enc(name)}/inputs`, is.inputs)).inputs,
 
@@ -64,7 +81,7 @@ export const api = {
     try {
       return await send('PUT', `/api/drafts/${enc(id)}`, is.draftSaved, { document, name }, { 'If-Match': `"${rev}"` })
     } catch (error) {
-      if (error instanceof ApiError && (error.status === 409)) {
+      if (error instanceof ApiError && error.status === 409) {
         const theirs = error.problem.current === undefined ? await api.draft(id) : is.draft(error.problem.current)
         throw new DraftConflict(error.problem, theirs)
       }
@@ -73,7 +90,12 @@ export const api = {
   },
   /** Run a draft as it is stored. With `rev` only at that revision: DraftConflict is not raised, but ApiError 409. */
   runDraft: (id: string, input: Json, options: RunOptions & { rev?: number } = {}) =>
-    start(`/api/drafts/${enc(id)}/run`, { input }, options, options.rev === undefined ? {} : { 'If-Match': `"${options.rev}"` }),
+    start(
+      `/api/drafts/${enc(id)}/run`,
+      { input },
+      options,
+      options.rev === undefined ? {} : { 'If-Match': `"${options.rev}"` },
+    ),
   /** Inputs of the last runs of a draft, newest first. */
   draftInputs: async (id: string): Promise<Json[]> => (await get(`/api/drafts/${enc(id)}/inputs`, is.inputs)).inputs,
   /** Store a draft, at this revision, as the next version of its workflow. Raises ApiError 422 with diagnostics, or 409. */
@@ -97,24 +119,34 @@ export const api = {
     }
   },
   /** A node as it stood after `seq`; values over `preview` bytes are cut. */
-  node: (id: string, key: string, where: { seq?: number; attempt?: number; preview?: number } = {}, signal?: AbortSignal) =>
-    get(`/api/runs/${enc(id)}/nodes/${enc(key)}${query(where)}`, is.node, signal),
+  node: (
+    id: string,
+    key: string,
+    where: { seq?: number; attempt?: number; preview?: number } = {},
+    signal?: AbortSignal,
+  ) => get(`/api/runs/${enc(id)}/nodes/${enc(key)}${query(where)}`, is.node, signal),
   /** Where the bare JSON of an input or output can be downloaded. */
-  nodeFile: (id: string, key: string, only: 'input' | 'output', where: { seq?: number; attempt?: number } = {}): string =>
-    `/api/runs/${enc(id)}/nodes/${enc(key)}${query({ ...where, only })}`,
+  nodeFile: (
+    id: string,
+    key: string,
+    only: 'input' | 'output',
+    where: { seq?: number; attempt?: number } = {},
+  ): string => `/api/runs/${enc(id)}/nodes/${enc(key)}${query({ ...where, only })}`,
   why: async (id: string, node?: string): Promise<Why[]> =>
     (await get(`/api/runs/${enc(id)}/why${query({ node })}`, is.why)).why,
   startRun: (workflow: string, input: Json, options: RunOptions = {}) =>
     start(`/api/workflows/${enc(workflow)}/runs`, { input, version: options.version }, options),
   /** Run a document as it is, stored or not. */
-  startDocument: (document: Document, input: Json, options: RunOptions = {}) => start('/api/runs', { document, input }, options),
+  startDocument: (document: Document, input: Json, options: RunOptions = {}) =>
+    start('/api/runs', { document, input }, options),
   /** Without `from` everything runs again; what was done before that block is taken over. */
   rerun: (id: string, from?: string, input?: Json) => make(`/api/runs/${enc(id)}/rerun`, { from, input }, is.accepted),
   rerunPreview: (id: string, from: string) => get(`/api/runs/${enc(id)}/rerun${query({ from })}`, is.rerun),
   /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */
   retryNode: (id: string, key: string) => make(`/api/runs/${enc(id)}/nodes/${enc(key)}/retry`, {}, is.retried),
   /** A new run that continues from event `seq`, with these outputs (by node key) in place of recorded ones. */
-  fork: (id: string, seq: number, outputs: Record<string, Json> = {}) => make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
+  fork: (id: string, seq: number, outputs: Record<string, Json> = {}) =>
+    make(`/api/runs/${enc(id)}/fork`, { seq, outputs }, is.accepted),
   /** Move an open run to another version of its workflow. */
   migrate: (id: string, version: number) => post(`/api/runs/${enc(id)}/migrate`, { version }, is.migrated),
   cancelRun: (id: string, reason = '') => post(`/api/runs/${enc(id)}/cancel`, { reason }, is.cancelled),
@@ -122,7 +154,8 @@ export const api = {
     make(`/api/runs/${enc(id)}/signals/${enc(name)}`, { payload, correlation }, is.anything),
 
   // waits
-  waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) => get(`/api/waits${query({ status, run, limit })}`, is.waits),
+  waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) =>
+    get(`/api/waits${query({ status, run, limit })}`, is.waits),
   /** `link` is the wait's resume link, absolute or not. Raises ApiError 422 (fields) or 409 (answered before). */
   answer: (link: string, action: string | null, fields: Record<string, Json>, by?: string) =>
     post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),
@@ -136,7 +169,12 @@ export function tokenOf(link: string): string {
   return link.split('?')[0]!.split('/').filter(Boolean).at(-1) ?? ''
 }
 
-function start(path: string, body: Record<string, unknown>, options: RunOptions, more: Record<string, string> = {}): Promise<RunAccepted> {
+function start(
+  path: string,
+  body: Record<string, unknown>,
+  options: RunOptions,
+  more: Record<string, string> = {},
+): Promise<RunAccepted> {
   return make(path, { ...body, trigger: options.trigger, stop_after: options.stopAfter }, is.accepted, more)
 }
 

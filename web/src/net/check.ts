@@ -30,14 +30,18 @@ export const record: Check = (value, at) => {
 }
 
 /** null will do, and so will a field that is not there. */
-export const maybe = (check: Check): Check => (value, at) => {
-  if (value !== null && value !== undefined) check(value, at)
-}
+export const maybe =
+  (check: Check): Check =>
+  (value, at) => {
+    if (value !== null && value !== undefined) check(value, at)
+  }
 
-export const list = (check: Check): Check => (value, at) => {
-  if (!Array.isArray(value)) throw new Mismatch(at, 'a list')
-  for (let i = 0; i < value.length; i++) check(value[i], `${at}/${i}`)
-}
+export const list =
+  (check: Check): Check =>
+  (value, at) => {
+    if (!Array.isArray(value)) throw new Mismatch(at, 'a list')
+    for (let i = 0; i < value.length; i++) check(value[i], `${at}/${i}`)
+  }
 
 /** An object with these fields; others are let through. */
 export function shape<T extends object>(checks: { [K in keyof T]?: Check }): Check {

@@ -53,7 +53,8 @@ export function follow(run: string, after: number, on: FeedListener, sources: So
   let timer: ReturnType<typeof setTimeout> | null = null
   let subscription: Subscription | null = null
 
-  const say = (mode: NetMode, more: Partial<FeedStatus> = {}): void => on.status({ mode, behind: 0, retryAt: null, error: null, ...more })
+  const say = (mode: NetMode, more: Partial<FeedStatus> = {}): void =>
+    on.status({ mode, behind: 0, retryAt: null, error: null, ...more })
 
   /** Pass on what is new; false when something is missing before it. */
   const take = (events: readonly WireEvent[]): boolean => {

@@ -26,12 +26,17 @@ scope.onconnect = (event) => {
   const port = event.ports[0]!
   port.onmessage = ({ data }: MessageEvent<TabMessage>) => {
     switch (data.type) {
-      case 'follow': return follow(port, data.run, data.after)
-      case 'leave': return leave(port, data.run)
-      case 'retry': return runs.get(data.run)?.stream.retry()
-      case 'bye': return drop(port)
+      case 'follow':
+        return follow(port, data.run, data.after)
+      case 'leave':
+        return leave(port, data.run)
+      case 'retry':
+        return runs.get(data.run)?.stream.retry()
+      case 'bye':
+        return drop(port)
       // Granted when the tab is gone, however it went.
-      case 'hello': return void navigator.locks?.request(data.lock, () => drop(port))
+      case 'hello':
+        return void navigator.locks?.request(data.lock, () => drop(port))
     }
   }
 }

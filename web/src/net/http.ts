@@ -26,14 +26,20 @@ export class ApiError extends Error {
   }
 }
 
-export const get = <T>(path: string, read: Read<T>, signal?: AbortSignal) => send('GET', path, read, undefined, {}, signal)
+export const get = <T>(path: string, read: Read<T>, signal?: AbortSignal) =>
+  send('GET', path, read, undefined, {}, signal)
 export const post = <T>(path: string, body: unknown, read: Read<T>) => send('POST', path, read, body)
 
 export const enc = encodeURIComponent
 
 /** Raises ApiError, also when `read` cannot make a `T` of the answer. */
 export async function send<T>(
-  method: string, path: string, read: Read<T>, body?: unknown, headers: Record<string, string> = {}, signal?: AbortSignal,
+  method: string,
+  path: string,
+  read: Read<T>,
+  body?: unknown,
+  headers: Record<string, string> = {},
+  signal?: AbortSignal,
 ): Promise<T> {
   let response: Response
   let text: string
@@ -41,7 +47,11 @@ export async function send<T>(
   try {
     response = await fetch(path, {
       method,
-      headers: { Accept: 'application/json', ...(body === undefined ? {} : { 'Content-Type': 'application/json' }), ...headers },
+      headers: {
+        Accept: 'application/json',
+        ...(body === undefined ? {} : { 'Content-Type': 'application/json' }),
+        ...headers,
+      },
       body: body === undefined ? null : JSON.stringify(body),
       signal: signal ?? null,
     })
@@ -67,7 +77,10 @@ export async function send<T>(
 /** An answer of another version of the server, or of something in between. */
 function unreadable(what: string, why: string): ApiError {
   const problem = plainProblem(0, 'answer_unreadable', `The server's answer to ${what} cannot be read: ${why}.`)
-  return new ApiError({ ...problem, hint: 'Reload the page; if that does not help, the server and this page are of different versions.' })
+  return new ApiError({
+    ...problem,
+    hint: 'Reload the page; if that does not help, the server and this page are of different versions.',
+  })
 }
 
 async function problemOf(response: Response): Promise<Problem> {

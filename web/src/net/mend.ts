@@ -59,19 +59,40 @@ function documentOf(raw: unknown, wrong: Wrong): Document {
 
 /** What every document has. */
 const NEEDED: Record<string, { is: (value: unknown) => boolean; empty: () => unknown; message: string }> = {
-  format: { is: (value) => typeof value === 'string', empty: () => 'weft/1', message: 'The workflow needs "format": "weft/1".' },
+  format: {
+    is: (value) => typeof value === 'string',
+    empty: () => 'weft/1',
+    message: 'The workflow needs "format": "weft/1".',
+  },
   blocks: { is: (value) => isObject(value), empty: () => ({}), message: 'The workflow needs "blocks", an object.' },
   edges: { is: (value) => Array.isArray(value), empty: () => [], message: 'The workflow needs "edges", a list.' },
 }
 
-const text = (what: string): Part<string> => (value, pointer, wrong) => (typeof value === 'string' ? value : void wrong(pointer, `${what} must be text.`))
-const object = (what: string): Part<object> => (value, pointer, wrong) => (isObject(value) ? value : void wrong(pointer, `${what} must be an object.`))
-const flag = (what: string): Part<boolean> => (value, pointer, wrong) => (typeof value === 'boolean' ? value : void wrong(pointer, `${what} must be true or false.`))
-const orNull = <T>(part: Part<T>): Part<T | null> => (value, pointer, wrong) => (value === null ? null : part(value, pointer, wrong))
-const point = (what: string, min: number): Part<[number, number]> => (value, pointer, wrong) => {
-  const good = Array.isArray(value) && value.length === 2 && value.every((n) => typeof n === 'number' && Number.isFinite(n) && n >= min && n <= PLACE_MAX)
-  return good ? (value as [number, number]) : void wrong(pointer, `${what} must be two numbers.`)
-}
+const text =
+  (what: string): Part<string> =>
+  (value, pointer, wrong) =>
+    typeof value === 'string' ? value : void wrong(pointer, `${what} must be text.`)
+const object =
+  (what: string): Part<object> =>
+  (value, pointer, wrong) =>
+    isObject(value) ? value : void wrong(pointer, `${what} must be an object.`)
+const flag =
+  (what: string): Part<boolean> =>
+  (value, pointer, wrong) =>
+    typeof value === 'boolean' ? value : void wrong(pointer, `${what} must be true or false.`)
+const orNull =
+  <T>(part: Part<T>): Part<T | null> =>
+  (value, pointer, wrong) =>
+    value === null ? null : part(value, pointer, wrong)
+const point =
+  (what: string, min: number): Part<[number, number]> =>
+  (value, pointer, wrong) => {
+    const good =
+      Array.isArray(value) &&
+      value.length === 2 &&
+      value.every((n) => typeof n === 'number' && Number.isFinite(n) && n >= min && n <= PLACE_MAX)
+    return good ? (value as [number, number]) : void wrong(pointer, `${what} must be two numbers.`)
+  }
 
 const POLICY: Record<string, Part<unknown>> = {
   retry: orNull(object('retry')),
@@ -85,14 +106,19 @@ const BLOCK: Record<string, Part<unknown>> = {
   at: point('at', -PLACE_MAX),
   size: point('size', 0),
   params: object('params'),
-  policy: (value, pointer, wrong) => (isObject(value) ? fields(value, pointer, wrong, POLICY) : void wrong(pointer, 'policy must be an object.')),
+  policy: (value, pointer, wrong) =>
+    isObject(value) ? fields(value, pointer, wrong, POLICY) : void wrong(pointer, 'policy must be an object.'),
   enabled: flag('enabled'),
   assign: orNull(text('assign')),
   description: text('The description'),
 }
 
 const NOTE: Record<string, Part<unknown>> = {
-  id: text('The id of a note'), text: text('The text of a note'), at: point('at', -PLACE_MAX), size: point('size', 0), color: text('color'),
+  id: text('The id of a note'),
+  text: text('The text of a note'),
+  at: point('at', -PLACE_MAX),
+  size: point('size', 0),
+  color: text('color'),
 }
 
 const blockOf: Part<Block> = (value, pointer, wrong) => {
@@ -103,11 +129,16 @@ const blockOf: Part<Block> = (value, pointer, wrong) => {
 }
 
 const edgeOf: Part<Edge> = (value, pointer, wrong) => {
-  const good = isObject(value) && typeof value.source === 'string' && typeof value.target === 'string' && (value.handle === undefined || typeof value.handle === 'string')
+  const good =
+    isObject(value) &&
+    typeof value.source === 'string' &&
+    typeof value.target === 'string' &&
+    (value.handle === undefined || typeof value.handle === 'string')
   return good ? (value as Edge) : void wrong(pointer, 'An edge has a source and a target, both ids of blocks.')
 }
 
-const noteOf: Part<Note> = (value, pointer, wrong) => (isObject(value) ? fields(value, pointer, wrong, NOTE) as Note : void wrong(pointer, 'A note is an object.'))
+const noteOf: Part<Note> = (value, pointer, wrong) =>
+  isObject(value) ? (fields(value, pointer, wrong, NOTE) as Note) : void wrong(pointer, 'A note is an object.')
 
 const DOCUMENT: Record<string, Part<unknown>> = {
   name: text('The name'),
@@ -123,14 +154,24 @@ const DOCUMENT: Record<string, Part<unknown>> = {
 function schemaOf(value: unknown, pointer: string, wrong: Wrong, depth: number): JsonSchema | undefined {
   // A schema may be just true or false; as an object the first says the same.
   if (value === true && depth) return value as unknown as JsonSchema
-  if (!isObject(value) || depth > SCHEMA_DEPTH_MAX) return void wrong(pointer, depth ? 'A schema must be an object.' : 'input must be an object.')
+  if (!isObject(value) || depth > SCHEMA_DEPTH_MAX)
+    return void wrong(pointer, depth ? 'A schema must be an object.' : 'input must be an object.')
   const inner: Part<JsonSchema> = (part, at, say) => schemaOf(part, at, say, depth + 1)
   const list: Part<unknown> = (part, at, say) => (Array.isArray(part) ? part : void say(at, 'This must be a list.'))
-  const texts: Part<unknown> = (part, at, say) => (Array.isArray(part) && part.every((each) => typeof each === 'string') ? part : void say(at, 'This must be a list of texts.'))
+  const texts: Part<unknown> = (part, at, say) =>
+    Array.isArray(part) && part.every((each) => typeof each === 'string')
+      ? part
+      : void say(at, 'This must be a list of texts.')
   const word: Part<unknown> = (part, at, say) => (typeof part === 'string' ? part : void say(at, 'This must be text.'))
   return fields(value, pointer, wrong, {
     type: (part, at, say) => (typeof part === 'string' ? part : texts(part, at, say)),
-    title: word, description: word, format: word, pattern: word, required: texts, enum: list, examples: list,
+    title: word,
+    description: word,
+    format: word,
+    pattern: word,
+    required: texts,
+    enum: list,
+    examples: list,
     properties: (part, at, say) => entries(part, at, say, inner, 'properties must be an object.'),
     items: inner,
     oneOf: (part, at, say) => items(part, at, say, inner, 'oneOf must be a list.'),
@@ -139,7 +180,12 @@ function schemaOf(value: unknown, pointer: string, wrong: Wrong, depth: number):
 }
 
 /** An object with the named fields mended, those beyond help left out. The same object when all are right. */
-function fields(value: Record<string, unknown>, pointer: string, wrong: Wrong, parts: Record<string, Part<unknown>>): Record<string, unknown> {
+function fields(
+  value: Record<string, unknown>,
+  pointer: string,
+  wrong: Wrong,
+  parts: Record<string, Part<unknown>>,
+): Record<string, unknown> {
   let next = value
   for (const [name, part] of Object.entries(parts)) {
     const item = value[name]
@@ -153,7 +199,13 @@ function fields(value: Record<string, unknown>, pointer: string, wrong: Wrong, p
   return next
 }
 
-function entries<T>(value: unknown, pointer: string, wrong: Wrong, part: Part<T>, message: string): Record<string, T> | undefined {
+function entries<T>(
+  value: unknown,
+  pointer: string,
+  wrong: Wrong,
+  part: Part<T>,
+  message: string,
+): Record<string, T> | undefined {
   if (!isObject(value)) return void wrong(pointer, message)
   let changed = false
   const kept: [string, T][] = []
@@ -170,7 +222,9 @@ function entries<T>(value: unknown, pointer: string, wrong: Wrong, part: Part<T>
 function items<T>(value: unknown, pointer: string, wrong: Wrong, part: Part<T>, message: string): T[] | undefined {
   if (!Array.isArray(value)) return void wrong(pointer, message)
   const kept = value.map((item: unknown, i) => part(item, `${pointer}/${i}`, wrong))
-  return kept.every((item, i) => Object.is(item, value[i])) ? (value as T[]) : kept.filter((item) => item !== undefined) as T[]
+  return kept.every((item, i) => Object.is(item, value[i]))
+    ? (value as T[])
+    : (kept.filter((item) => item !== undefined) as T[])
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {

@@ -17,7 +17,10 @@ const asked = new Map<string, Asked>()
 
 export function freshKey(): string {
   // Pages without TLS have no randomUUID.
-  return crypto.randomUUID?.() ?? Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  return (
+    crypto.randomUUID?.() ??
+    Array.from(crypto.getRandomValues(new Uint8Array(16)), (byte) => byte.toString(16).padStart(2, '0')).join('')
+  )
 }
 
 /** `what` names the request in full. While it is under way a second one is the same promise; one that was not answered is

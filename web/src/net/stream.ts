@@ -59,7 +59,9 @@ export class RunStream {
   }
 
   private connect(): void {
-    const source = new EventSource(`/api/runs/${encodeURIComponent(this.run)}/events?after=${this.seq}&preview=${OUTPUT_BYTES_MAX}`)
+    const source = new EventSource(
+      `/api/runs/${encodeURIComponent(this.run)}/events?after=${this.seq}&preview=${OUTPUT_BYTES_MAX}`,
+    )
     this.source = source
     source.onopen = () => {
       this.tries = 0

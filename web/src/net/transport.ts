@@ -95,7 +95,8 @@ function throughLeader(run: string, seq: () => number, emit: (message: StreamMes
   channel.onmessage = ({ data }: MessageEvent<Spoken>) => {
     if (data.from === 'leader') return stream ? undefined : emit(data.message)
     if (data.say === 'retry') stream?.retry()
-    else if (stream?.isOpen) channel.postMessage({ from: 'leader', message: { kind: 'open', seq: stream.seq } } satisfies Spoken)
+    else if (stream?.isOpen)
+      channel.postMessage({ from: 'leader', message: { kind: 'open', seq: stream.seq } } satisfies Spoken)
   }
   channel.postMessage({ from: 'follower', say: 'hello' } satisfies Spoken)
   const lead = (): Promise<void> =>

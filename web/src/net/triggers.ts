@@ -9,21 +9,27 @@ const schedule = (id: string): string => `/api/schedules/${enc(id)}`
 const webhook = (id: string): string => `/api/webhooks/${enc(id)}`
 
 export const triggers = {
-  schedules: async (workflow?: string): Promise<ScheduleView[]> => (await get(`/api/schedules${query({ workflow })}`, is.schedules)).schedules,
+  schedules: async (workflow?: string): Promise<ScheduleView[]> =>
+    (await get(`/api/schedules${query({ workflow })}`, is.schedules)).schedules,
   schedule: (id: string) => get(schedule(id), is.scheduleDetail),
   /** Make it, or change it. Raises ApiError 400, 404, 409 (a document declares it) or 422. */
-  putSchedule: (id: string, spec: ScheduleSpec): Promise<ScheduleDetail> => send('PUT', schedule(id), is.scheduleDetail, spec),
+  putSchedule: (id: string, spec: ScheduleSpec): Promise<ScheduleDetail> =>
+    send('PUT', schedule(id), is.scheduleDetail, spec),
   deleteSchedule: (id: string) => send('DELETE', schedule(id), is.anything),
   /** Switched on, its next moment is the first from now. */
-  switchSchedule: (id: string, on: boolean) => post(`${schedule(id)}/${on ? 'enable' : 'disable'}`, {}, is.scheduleDetail),
+  switchSchedule: (id: string, on: boolean) =>
+    post(`${schedule(id)}/${on ? 'enable' : 'disable'}`, {}, is.scheduleDetail),
   /** A run beside its moments, whether it is switched on or not. */
   runSchedule: (id: string) => once([schedule(id), 'run'], () => post(`${schedule(id)}/run`, {}, is.accepted)),
   /** The next five moments of an expression. Raises ApiError 422 with what is wrong with it. */
-  upcoming: async (expr: string, tz: string): Promise<number[]> => (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming,
+  upcoming: async (expr: string, tz: string): Promise<number[]> =>
+    (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming,
 
-  webhooks: async (workflow?: string): Promise<WebhookView[]> => (await get(`/api/webhooks${query({ workflow })}`, is.webhooks)).webhooks,
+  webhooks: async (workflow?: string): Promise<WebhookView[]> =>
+    (await get(`/api/webhooks${query({ workflow })}`, is.webhooks)).webhooks,
   /** Make it, or change it. Raises ApiError 400, 404, 409 (a document declares it) or 422. */
-  putWebhook: (id: string, spec: WebhookSpec): Promise<WebhookDetail> => send('PUT', webhook(id), is.webhookDetail, spec),
+  putWebhook: (id: string, spec: WebhookSpec): Promise<WebhookDetail> =>
+    send('PUT', webhook(id), is.webhookDetail, spec),
   deleteWebhook: (id: string) => send('DELETE', webhook(id), is.anything),
   /** With its secret and its last deliveries. */
   webhook: (id: string) => get(webhook(id), is.webhookDetail),

@@ -6,9 +6,36 @@ import type { Json, JsonObject } from '../api/schemas'
 import type { Mended } from './mend'
 
 export type {
-  ChildView, DeliveryView, Diagnostic, DraftSaved, EnvName, EnvUse, FireView, Json, JsonObject, LastRun, NodeView, NotificationView, RerunPreview, RunAccepted, RunPage,
-  RunSummary, RunUrls, DraftVersion, ScheduleDetail, ScheduleSpec, ScheduleView, Validation, VersionPage, WebhookDetail, WebhookSpec, WebhookView, Why,
-  MigrateAnswer as Migrated, RetryAccepted as Retried, WorkflowHead as WorkflowSummary,
+  ChildView,
+  DeliveryView,
+  Diagnostic,
+  DraftSaved,
+  EnvName,
+  EnvUse,
+  FireView,
+  Json,
+  JsonObject,
+  LastRun,
+  NodeView,
+  NotificationView,
+  RerunPreview,
+  RunAccepted,
+  RunPage,
+  RunSummary,
+  RunUrls,
+  DraftVersion,
+  ScheduleDetail,
+  ScheduleSpec,
+  ScheduleView,
+  Validation,
+  VersionPage,
+  WebhookDetail,
+  WebhookSpec,
+  WebhookView,
+  Why,
+  MigrateAnswer as Migrated,
+  RetryAccepted as Retried,
+  WorkflowHead as WorkflowSummary,
 } from '../api/schemas'
 
 /** T, with these fields in place of its own. */
@@ -131,7 +158,18 @@ export interface JsonSchema {
 /** `x-ui` of a param: how the editor shows it. See compiler/catalog.py. */
 export interface UiHint {
   order?: number
-  widget?: 'text' | 'longtext' | 'code' | 'json' | 'number' | 'boolean' | 'select' | 'keyvalues' | 'schema' | 'reference' | 'list'
+  widget?:
+    | 'text'
+    | 'longtext'
+    | 'code'
+    | 'json'
+    | 'number'
+    | 'boolean'
+    | 'select'
+    | 'keyvalues'
+    | 'schema'
+    | 'reference'
+    | 'list'
   rows?: number
   advanced?: boolean
   handles?: 'id' | 'items' | 'value'
@@ -145,11 +183,14 @@ export type BlockSpec = With<api.BlockType, { params: JsonSchema; output: JsonSc
 export type WorkflowVersion = With<api.WorkflowVersion, { document: Document }>
 
 /** What is being edited. `rev` is the revision for `If-Match`. */
-export type Draft = With<api.DraftView, {
-  document: Document
-  /** What is stored has parts that cannot be drawn: `document` is without them, and this says which. */
-  mended?: Mended
-}>
+export type Draft = With<
+  api.DraftView,
+  {
+    document: Document
+    /** What is stored has parts that cannot be drawn: `document` is without them, and this says which. */
+    mended?: Mended
+  }
+>
 
 /** `last_run` is of the draft itself, not of a workflow that it was saved as. */
 export type DraftSummary = api.DraftSummary
@@ -162,7 +203,10 @@ export type WaitKind = api.Wait['kind']
 
 export type WaitView = With<api.WaitView, { request: JsonObject; schema: JsonSchema | null }>
 
-export type RunView = With<api.RunDetail, { variables: JsonObject; nodes: api.NodeView[]; waits: WaitView[]; child_waits: WaitView[] }>
+export type RunView = With<
+  api.RunDetail,
+  { variables: JsonObject; nodes: api.NodeView[]; waits: WaitView[]; child_waits: WaitView[] }
+>
 
 /** One node of a run as it stood after an event. A value over the asked size is null, `..._truncated` says so, and
  * `..._preview` is the beginning of its JSON. Programs and expressions in `input` are {$code, values}. */
@@ -175,9 +219,25 @@ export type NodeDetail = api.NodeShown
 export type WireEvent = With<api.EventOnWire, { type: EventType; data: EventData }>
 
 export const EVENT_TYPES = [
-  'run.started', 'node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'retry.scheduled', 'region.sized',
-  'scope.opened', 'region.exited', 'wait.opened', 'wait.closed', 'variables.patched', 'node.log', 'run.parked',
-  'run.cancelling', 'run.finished', 'retry.hastened', 'run.forked', 'run.migrated',
+  'run.started',
+  'node.started',
+  'node.succeeded',
+  'node.failed',
+  'node.skipped',
+  'retry.scheduled',
+  'region.sized',
+  'scope.opened',
+  'region.exited',
+  'wait.opened',
+  'wait.closed',
+  'variables.patched',
+  'node.log',
+  'run.parked',
+  'run.cancelling',
+  'run.finished',
+  'retry.hastened',
+  'run.forked',
+  'run.migrated',
 ] as const
 /** Types may be added by the server; what is not known is kept in the log and changes nothing else. */
 export type EventType = (typeof EVENT_TYPES)[number] | (string & {})

@@ -57,26 +57,58 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
     }
   }
 
-  const texts = ['text', 'description', 'message'].flatMap((name) => (typeof wait.request[name] === 'string' ? [wait.request[name]] : []))
+  const texts = ['text', 'description', 'message'].flatMap((name) =>
+    typeof wait.request[name] === 'string' ? [wait.request[name]] : [],
+  )
   const show = wait.request.show
   return (
     <form className="answer" onSubmit={(event) => (event.preventDefault(), void send(actions[0]!))} noValidate>
-      {texts.map((text) => <p key={text} className="readable-text">{text}</p>)}
-      {show === undefined || show === null ? null : <div className="answer__show"><Readable value={show} /></div>}
+      {texts.map((text) => (
+        <p key={text} className="readable-text">
+          {text}
+        </p>
+      ))}
+      {show === undefined || show === null ? null : (
+        <div className="answer__show">
+          <Readable value={show} />
+        </div>
+      )}
       {fields.map((field) => (
         <Field
-          key={field.name} id={`${id}${field.name}`} field={field} value={typed[field.name] ?? ''} error={errors[field.name]}
+          key={field.name}
+          id={`${id}${field.name}`}
+          field={field}
+          value={typed[field.name] ?? ''}
+          error={errors[field.name]}
           onChange={(value) => setTyped({ ...typed, [field.name]: value })}
         />
       ))}
       <div className="answer__field">
-        <label htmlFor={`${id}by`}>Your name <span className="quiet">(optional)</span></label>
-        <input id={`${id}by`} type="text" autoComplete="name" maxLength={200} value={by} onChange={(event) => setBy(event.target.value)} />
+        <label htmlFor={`${id}by`}>
+          Your name <span className="quiet">(optional)</span>
+        </label>
+        <input
+          id={`${id}by`}
+          type="text"
+          autoComplete="name"
+          maxLength={200}
+          value={by}
+          onChange={(event) => setBy(event.target.value)}
+        />
       </div>
-      {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
+      {trouble ? (
+        <p className="notice" data-tone="err" role="alert">
+          {trouble}
+        </p>
+      ) : null}
       <div className="answer__actions">
         {actions.map((action, i) => (
-          <Button key={action ?? ''} kind={i === 0 ? 'primary' : 'plain'} why={why ?? (sending !== null ? 'Sending' : null)} onClick={() => void send(action)}>
+          <Button
+            key={action ?? ''}
+            kind={i === 0 ? 'primary' : 'plain'}
+            why={why ?? (sending !== null ? 'Sending' : null)}
+            onClick={() => void send(action)}
+          >
             {sending === (action ?? '') ? 'Sending' : action ? wordsOf(action) : 'Send'}
           </Button>
         ))}
@@ -85,34 +117,82 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
   )
 }
 
-function Field({ id, field, value, error, onChange }: { id: string; field: FormField; value: string; error: string | undefined; onChange: (value: string) => void }): ReactElement {
+function Field({
+  id,
+  field,
+  value,
+  error,
+  onChange,
+}: {
+  id: string
+  field: FormField
+  value: string
+  error: string | undefined
+  onChange: (value: string) => void
+}): ReactElement {
   const { kind, schema, title, required } = field
   const note = error ?? schema.description
-  const common = { id, 'aria-invalid': error ? true : undefined, 'aria-describedby': note ? `${id}-note` : undefined, 'aria-required': required || undefined }
+  const common = {
+    id,
+    'aria-invalid': error ? true : undefined,
+    'aria-describedby': note ? `${id}-note` : undefined,
+    'aria-required': required || undefined,
+  }
   const change = (event: { target: { value: string } }): void => onChange(event.target.value)
-  const below = note ? <small id={`${id}-note`} className={error ? 'answer__error' : 'quiet'}>{note}</small> : null
+  const below = note ? (
+    <small id={`${id}-note`} className={error ? 'answer__error' : 'quiet'}>
+      {note}
+    </small>
+  ) : null
   if (kind === 'boolean') {
     return (
       <div className="answer__field">
-        <label className="answer__check"><input {...common} type="checkbox" checked={value === 'true'} onChange={(event) => onChange(event.target.checked ? 'true' : '')} />{title}</label>
+        <label className="answer__check">
+          <input
+            {...common}
+            type="checkbox"
+            checked={value === 'true'}
+            onChange={(event) => onChange(event.target.checked ? 'true' : '')}
+          />
+          {title}
+        </label>
         {below}
       </div>
     )
   }
   return (
     <div className="answer__field">
-      <label htmlFor={id}>{title}{required ? null : <span className="quiet"> (optional)</span>}</label>
+      <label htmlFor={id}>
+        {title}
+        {required ? null : <span className="quiet"> (optional)</span>}
+      </label>
       {kind === 'enum' ? (
         <select {...common} value={value} onChange={change}>
           <option value="" />
-          {(schema.enum ?? []).map((choice) => <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>{typeof choice === 'string' ? choice : JSON.stringify(choice)}</option>)}
+          {(schema.enum ?? []).map((choice) => (
+            <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
+              {typeof choice === 'string' ? choice : JSON.stringify(choice)}
+            </option>
+          ))}
         </select>
       ) : kind === 'long' || kind === 'json' ? (
-        <textarea {...common} rows={kind === 'json' ? 5 : 4} className={kind === 'json' ? 'mono' : undefined} spellCheck={kind === 'long'} placeholder={kind === 'json' ? 'JSON' : undefined} value={value} onChange={change} />
+        <textarea
+          {...common}
+          rows={kind === 'json' ? 5 : 4}
+          className={kind === 'json' ? 'mono' : undefined}
+          spellCheck={kind === 'long'}
+          placeholder={kind === 'json' ? 'JSON' : undefined}
+          value={value}
+          onChange={change}
+        />
       ) : (
         <input
-          {...common} value={value} onChange={change} maxLength={schema.maxLength}
-          type={kind === 'string' ? (INPUT_TYPES[schema.format ?? ''] ?? 'text') : 'text'} inputMode={kind === 'integer' ? 'numeric' : kind === 'number' ? 'decimal' : undefined}
+          {...common}
+          value={value}
+          onChange={change}
+          maxLength={schema.maxLength}
+          type={kind === 'string' ? (INPUT_TYPES[schema.format ?? ''] ?? 'text') : 'text'}
+          inputMode={kind === 'integer' ? 'numeric' : kind === 'number' ? 'decimal' : undefined}
         />
       )}
       {below}
@@ -122,9 +202,17 @@ function Field({ id, field, value, error, onChange }: { id: string; field: FormF
 
 /** What became of a wait: "approve by Ada, 21 Nov 2026". */
 export function Outcome({ wait }: { wait: WaitView }): ReactElement {
-  const answer = wait.response && typeof wait.response === 'object' && !Array.isArray(wait.response) ? wait.response : {}
+  const answer =
+    wait.response && typeof wait.response === 'object' && !Array.isArray(wait.response) ? wait.response : {}
   const { action, answered_by: _by, answered_at: _at, ...rest } = answer
-  const words = wait.status === 'answered' ? (typeof action === 'string' ? wordsOf(action) : 'Answered') : wait.status === 'expired' ? 'Expired without an answer' : 'Withdrawn because the run ended'
+  const words =
+    wait.status === 'answered'
+      ? typeof action === 'string'
+        ? wordsOf(action)
+        : 'Answered'
+      : wait.status === 'expired'
+        ? 'Expired without an answer'
+        : 'Withdrawn because the run ended'
   return (
     <div className="outcome">
       <p>
@@ -142,8 +230,11 @@ function settled(wait: WaitView, error: ApiError): WaitView | null {
   const { wait_status, answered_by, answered_at_ms, answer } = error.problem as Partial<Record<string, unknown>>
   if (typeof wait_status !== 'string' || wait_status === 'pending') return null
   return {
-    ...wait, status: wait_status as WaitView['status'], answered_by: (answered_by as string | null | undefined) ?? null,
-    answered_at_ms: (answered_at_ms as number | null | undefined) ?? null, response: (answer as Json | undefined) ?? null,
+    ...wait,
+    status: wait_status as WaitView['status'],
+    answered_by: (answered_by as string | null | undefined) ?? null,
+    answered_at_ms: (answered_at_ms as number | null | undefined) ?? null,
+    response: (answer as Json | undefined) ?? null,
   }
 }
 

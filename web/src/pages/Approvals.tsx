@@ -27,7 +27,12 @@ const DECIDED_MAX = 200
 export default function Approvals(): ReactElement {
   const { query } = useLocation()
   const data = usePolled(() => api.waits('pending'), [], 4000)
-  const past = usePolled(async () => (await api.waits('all', undefined, 1000)).filter((wait) => wait.status !== 'pending' && isForPeople(wait)), [], 15_000)
+  const past = usePolled(
+    async () =>
+      (await api.waits('all', undefined, 1000)).filter((wait) => wait.status !== 'pending' && isForPeople(wait)),
+    [],
+    15_000,
+  )
   const [group, setGroup] = useState<Group>(query.get('show') === 'others' ? 'others' : 'people')
   const [open, setOpen] = useState<string | null>(query.get('wait'))
   // Just decided here: stays where it was, with its outcome, until the page is left.
@@ -37,7 +42,10 @@ export default function Approvals(): ReactElement {
   const kept = [...settled.values()].map(({ wait }) => wait).filter((wait) => !isOpen.has(idOf(wait)))
   const waiting = [...pending.filter(isForPeople), ...kept].sort((a, b) => a.opened_at_ms - b.opened_at_ms)
   const others = pending.filter((wait) => !isForPeople(wait)).sort((a, b) => a.opened_at_ms - b.opened_at_ms)
-  const decided = (past.value ?? []).filter((wait) => !settled.has(idOf(wait))).sort((a, b) => (b.answered_at_ms ?? b.opened_at_ms) - (a.answered_at_ms ?? a.opened_at_ms)).slice(0, DECIDED_MAX)
+  const decided = (past.value ?? [])
+    .filter((wait) => !settled.has(idOf(wait)))
+    .sort((a, b) => (b.answered_at_ms ?? b.opened_at_ms) - (a.answered_at_ms ?? a.opened_at_ms))
+    .slice(0, DECIDED_MAX)
   const count = waiting.filter((wait) => !settled.has(idOf(wait))).length
   const shown = open ?? (waiting.length ? idOf(waiting.find((wait) => !settled.has(idOf(wait))) ?? waiting[0]!) : null)
   useEffect(() => {
@@ -50,15 +58,25 @@ export default function Approvals(): ReactElement {
       <main className="page">
         <h1>Approvals</h1>
         <div className="filters" role="group" aria-label="Filter">
-          <button type="button" className="pill" aria-pressed={group === 'people'} onClick={() => setGroup('people')}>Approvals and forms<span className="label">{count}</span></button>
-          <button type="button" className="pill" aria-pressed={group === 'others'} onClick={() => setGroup('others')}>Other waits<span className="label">{others.length}</span></button>
+          <button type="button" className="pill" aria-pressed={group === 'people'} onClick={() => setGroup('people')}>
+            Approvals and forms<span className="label">{count}</span>
+          </button>
+          <button type="button" className="pill" aria-pressed={group === 'others'} onClick={() => setGroup('others')}>
+            Other waits<span className="label">{others.length}</span>
+          </button>
         </div>
         <Stale data={data} />
-        {group === 'others' ? <Others waits={others} data={data} /> : waiting.length ? (
+        {group === 'others' ? (
+          <Others waits={others} data={data} />
+        ) : waiting.length ? (
           <ul className="waits">
             {waiting.map((wait) => (
               <Waiting
-                key={idOf(wait)} wait={wait} open={shown === idOf(wait)} settled={settled.get(idOf(wait))} onToggle={(on) => setOpen(on ? idOf(wait) : '')}
+                key={idOf(wait)}
+                wait={wait}
+                open={shown === idOf(wait)}
+                settled={settled.get(idOf(wait))}
+                onToggle={(on) => setOpen(on ? idOf(wait) : '')}
                 onDone={(now, mine) => {
                   setSettled((before) => new Map(before).set(idOf(wait), { wait: now, mine }))
                   if (!mine) toast(tooLate(now), 'wait')
@@ -70,7 +88,9 @@ export default function Approvals(): ReactElement {
           <ListState data={data} empty>
             <EmptyState icon="approval" title="No pending approvals">
               <p>Runs that wait for a decision appear here.</p>
-              <Link className="button" to="/">Try the expense approval example</Link>
+              <Link className="button" to="/">
+                Try the expense approval example
+              </Link>
             </EmptyState>
           </ListState>
         )}
@@ -80,11 +100,26 @@ export default function Approvals(): ReactElement {
   )
 }
 
-const KINDS: Record<WaitKind, string> = { approval: 'Approval', form: 'Form', attention: 'Lost attempt', webhook: 'Callback', signal: 'Signal', timer: 'Timer', child: 'Run' }
+const KINDS: Record<WaitKind, string> = {
+  approval: 'Approval',
+  form: 'Form',
+  attention: 'Lost attempt',
+  webhook: 'Callback',
+  signal: 'Signal',
+  timer: 'Timer',
+  child: 'Run',
+}
 
 /** What runs wait for besides people: calls, signals, times, runs they started. */
 function Others({ waits, data }: { waits: readonly WaitView[]; data: Loaded<WaitView[]> }): ReactElement {
-  if (!waits.length) return <ListState data={data} empty><EmptyState title="No other waits"><p>Runs that wait for a callback, a signal, a timer or another run appear here.</p></EmptyState></ListState>
+  if (!waits.length)
+    return (
+      <ListState data={data} empty>
+        <EmptyState title="No other waits">
+          <p>Runs that wait for a callback, a signal, a timer or another run appear here.</p>
+        </EmptyState>
+      </ListState>
+    )
   return (
     <ul className="rows waits__others">
       {waits.map((wait) => (
@@ -92,8 +127,19 @@ function Others({ waits, data }: { waits: readonly WaitView[]; data: Loaded<Wait
           <span className="label waits__kind">{KINDS[wait.kind] ?? wait.kind}</span>
           <span className="waits__what">
             <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>
-            <span>{`, ${wait.label}`}{wait.kind === 'signal' && wait.name ? `, for ${wait.name}` : ''}</span>
-            <span className="quiet">{' '}<Ago at={wait.opened_at_ms} />{wait.expires_at_ms ? <>, {wait.kind === 'timer' ? 'ends' : 'expires'} <Ago at={wait.expires_at_ms} to /></> : null}</span>
+            <span>
+              {`, ${wait.label}`}
+              {wait.kind === 'signal' && wait.name ? `, for ${wait.name}` : ''}
+            </span>
+            <span className="quiet">
+              {' '}
+              <Ago at={wait.opened_at_ms} />
+              {wait.expires_at_ms ? (
+                <>
+                  , {wait.kind === 'timer' ? 'ends' : 'expires'} <Ago at={wait.expires_at_ms} to />
+                </>
+              ) : null}
+            </span>
           </span>
           {wait.kind === 'webhook' && wait.link ? <CopyLink link={wait.link} what="URL" /> : null}
           {wait.kind === 'signal' && wait.name ? <SendSignal view={wait} /> : null}
@@ -118,7 +164,9 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
         <Icon name={settled ? 'succeeded' : 'waiting'} label={settled ? 'Answered' : 'Waiting'} />
         <span className="waits__title">{titleOf(wait)}</span>
         {wait.kind === 'approval' ? null : <span className="label">{KINDS[wait.kind]}</span>}
-        <span className="label"><Ago at={wait.opened_at_ms} /></span>
+        <span className="label">
+          <Ago at={wait.opened_at_ms} />
+        </span>
         <Icon name={open ? 'down' : 'chevron'} size={14} />
       </button>
       {open ? (
@@ -126,15 +174,37 @@ function Waiting({ wait, open, settled, onToggle, onDone }: WaitingProps): React
           <p className="quiet">
             <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>
             {`, ${wait.label}`}
-            {wait.expires_at_ms && !settled ? <>, expires <Ago at={wait.expires_at_ms} to /></> : null}
+            {wait.expires_at_ms && !settled ? (
+              <>
+                , expires <Ago at={wait.expires_at_ms} to />
+              </>
+            ) : null}
           </p>
-          {wait.notifications?.length ? <p className="quiet">Sent to {wait.notifications.map((each) => `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`).join('; ')}</p> : null}
+          {wait.notifications?.length ? (
+            <p className="quiet">
+              Sent to{' '}
+              {wait.notifications
+                .map(
+                  (each) =>
+                    `${each.to} by ${each.channel}, ${each.status}${each.error && each.status !== 'delivered' ? ` (${each.error})` : ''}`,
+                )
+                .join('; ')}
+            </p>
+          ) : null}
           {settled ? (
             <>
-              {settled.mine ? null : <p className="notice" data-tone="wait" role="status">{tooLate(settled.wait)}. Recorded answer:</p>}
+              {settled.mine ? null : (
+                <p className="notice" data-tone="wait" role="status">
+                  {tooLate(settled.wait)}. Recorded answer:
+                </p>
+              )}
               <Outcome wait={settled.wait} />
             </>
-          ) : wait.link ? <AnswerForm wait={wait} onDone={onDone} /> : <p className="quiet">The link to this question is not available.</p>}
+          ) : wait.link ? (
+            <AnswerForm wait={wait} onDone={onDone} />
+          ) : (
+            <p className="quiet">The link to this question is not available.</p>
+          )}
         </div>
       ) : null}
     </li>
@@ -152,11 +222,18 @@ function Decided({ waits }: { waits: readonly WaitView[] }): ReactElement {
         {(all ? waits : waits.slice(0, FIRST)).map((wait) => (
           <li key={idOf(wait)} className="waits__decided">
             <Status status={wait.status} />
-            <span className="waits__what"><Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{titleOf(wait)}</Link><Outcome wait={wait} /></span>
+            <span className="waits__what">
+              <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{titleOf(wait)}</Link>
+              <Outcome wait={wait} />
+            </span>
           </li>
         ))}
       </ul>
-      {waits.length > FIRST && !all ? <p className="waits__more"><Button onClick={() => setAll(true)}>Show all {waits.length}</Button></p> : null}
+      {waits.length > FIRST && !all ? (
+        <p className="waits__more">
+          <Button onClick={() => setAll(true)}>Show all {waits.length}</Button>
+        </p>
+      ) : null}
     </section>
   )
 }

@@ -47,15 +47,23 @@ export class Boundary extends Component<BoundaryProps, { error: Error | null }> 
   override render(): ReactNode {
     const { error } = this.state
     if (!error) return this.props.children
-    return this.props.part ? <BrokenPart part={this.props.part} error={error} onAgain={this.again} /> : <BrokenPage error={error} onAgain={this.again} />
+    return this.props.part ? (
+      <BrokenPart part={this.props.part} error={error} onAgain={this.again} />
+    ) : (
+      <BrokenPage error={error} onAgain={this.again} />
+    )
   }
 }
 
 function BrokenPart({ part, error, onAgain }: { part: string; error: Error; onAgain: () => void }): ReactElement {
   return (
     <EmptyState icon="warning" title={`${part} cannot be shown`}>
-      <p className="mono" role="alert">{error.message}</p>
-      <Button icon="redo" onClick={onAgain}>Try again</Button>
+      <p className="mono" role="alert">
+        {error.message}
+      </p>
+      <Button icon="redo" onClick={onAgain}>
+        Try again
+      </Button>
     </EmptyState>
   )
 }
@@ -65,13 +73,27 @@ function BrokenPage({ error, onAgain }: { error: Error; onAgain: () => void }): 
   return (
     <main className="page" data-testid="broken-page">
       <EmptyState icon="warning" title="This page stopped working">
-        <p className="mono" role="alert">{error.message}</p>
-        <p className="quiet">{open ? 'Your changes are saved on the server, or in this browser until the server is available.' : 'Runs continue without this page.'}</p>
+        <p className="mono" role="alert">
+          {error.message}
+        </p>
+        <p className="quiet">
+          {open
+            ? 'Your changes are saved on the server, or in this browser until the server is available.'
+            : 'Runs continue without this page.'}
+        </p>
         <div className="broken__ways">
-          <Button kind="primary" icon="redo" onClick={() => location.reload()}>Reload</Button>
+          <Button kind="primary" icon="redo" onClick={() => location.reload()}>
+            Reload
+          </Button>
           <Button onClick={onAgain}>Try again</Button>
-          {open ? <Button icon="copy" onClick={() => void copyDraft()}>Copy draft as JSON</Button> : null}
-          <a className="button" href="/">Go to workflows</a>
+          {open ? (
+            <Button icon="copy" onClick={() => void copyDraft()}>
+              Copy draft as JSON
+            </Button>
+          ) : null}
+          <a className="button" href="/">
+            Go to workflows
+          </a>
         </div>
       </EmptyState>
     </main>

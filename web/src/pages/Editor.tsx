@@ -37,7 +37,9 @@ export default function Editor({ id }: { id: string }): ReactElement {
   useEffect(() => {
     setError(null)
     uiStore.set({ selection: NOTHING, iter: {}, overlay: null })
-    openDraft(id).then(() => showLastRun(id)).catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
+    openDraft(id)
+      .then(() => showLastRun(id))
+      .catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
     return () => {
       closeRun()
       void closeDraft()
@@ -57,7 +59,9 @@ export default function Editor({ id }: { id: string }): ReactElement {
         <main className="page">
           <EmptyState icon="warning" title="Cannot open this draft">
             <p role="alert">{error}</p>
-            <Link to="/" className="button">Go to workflows</Link>
+            <Link to="/" className="button">
+              Go to workflows
+            </Link>
           </EmptyState>
         </main>
       </>
@@ -67,10 +71,27 @@ export default function Editor({ id }: { id: string }): ReactElement {
     <div className="editor" data-small={small || undefined}>
       <EditorBar id={id} />
       <Notices />
-      <main className="editor__main">{open ? small ? <SmallPanels phone={phone} /> : <Panels /> : <p className="editor__loading quiet" role="status">Loading</p>}</main>
-      <footer className="editor__drawer"><Drawer mode="edit" /></footer>
+      <main className="editor__main">
+        {open ? (
+          small ? (
+            <SmallPanels phone={phone} />
+          ) : (
+            <Panels />
+          )
+        ) : (
+          <p className="editor__loading quiet" role="status">
+            Loading
+          </p>
+        )}
+      </main>
+      <footer className="editor__drawer">
+        <Drawer mode="edit" />
+      </footer>
       <BlockPicker />
-      <Suspense fallback={null}><RunDialog /><FindDialog /></Suspense>
+      <Suspense fallback={null}>
+        <RunDialog />
+        <FindDialog />
+      </Suspense>
       <ConflictDialog />
     </div>
   )
@@ -79,11 +100,35 @@ export default function Editor({ id }: { id: string }): ReactElement {
 /** A small window: nothing is edited. The smallest ones get the outline instead of the canvas. */
 function SmallPanels({ phone }: { phone: boolean }): ReactElement {
   const view = useSelect(uiStore, (s) => s.view)
-  const chosen = useSelect(uiStore, (s) => s.selection !== NOTHING && s.selection.blocks.length + s.selection.edges.length + s.selection.notes.length > 0)
+  const chosen = useSelect(
+    uiStore,
+    (s) =>
+      s.selection !== NOTHING && s.selection.blocks.length + s.selection.edges.length + s.selection.notes.length > 0,
+  )
   return (
     <>
-      {phone ? <div className="editor__outline"><Suspense fallback={null}><OutlineView /></Suspense></div> : <div className="editor__centre"><Canvas mode="edit" /></div>}
-      {view === 'json' ? <div className="editor__sheet"><Suspense fallback={null}><JsonView /></Suspense></div> : chosen ? <div className="editor__sheet"><SafeInspector /></div> : null}
+      {phone ? (
+        <div className="editor__outline">
+          <Suspense fallback={null}>
+            <OutlineView />
+          </Suspense>
+        </div>
+      ) : (
+        <div className="editor__centre">
+          <Canvas mode="edit" />
+        </div>
+      )}
+      {view === 'json' ? (
+        <div className="editor__sheet">
+          <Suspense fallback={null}>
+            <JsonView />
+          </Suspense>
+        </div>
+      ) : chosen ? (
+        <div className="editor__sheet">
+          <SafeInspector />
+        </div>
+      ) : null}
     </>
   )
 }
@@ -91,7 +136,11 @@ function SmallPanels({ phone }: { phone: boolean }): ReactElement {
 /** What a block of an odd shape breaks is its own form and nothing else. */
 function SafeInspector(): ReactElement {
   const selection = useSelect(uiStore, (s) => s.selection)
-  return <Boundary part="The inspector" resetOn={selection}><Inspector mode="edit" /></Boundary>
+  return (
+    <Boundary part="The inspector" resetOn={selection}>
+      <Inspector mode="edit" />
+    </Boundary>
+  )
 }
 
 /** The last run of the draft stays painted when one comes back to it. */
@@ -111,20 +160,59 @@ function Panels(): ReactElement {
   const left = outline ? Math.max(panels.palette, OUTLINE_MIN) : panels.paletteOpen ? panels.palette : RAIL
   return (
     <>
-      <div className="editor__palette" style={{ width: left }}>{outline ? <Suspense fallback={null}><OutlineView /></Suspense> : <Palette />}</div>
+      <div className="editor__palette" style={{ width: left }}>
+        {outline ? (
+          <Suspense fallback={null}>
+            <OutlineView />
+          </Suspense>
+        ) : (
+          <Palette />
+        )}
+      </div>
       {outline || panels.paletteOpen ? (
-        <Splitter label="Width of the blocks" value={left} min={160} max={480} onChange={(palette) => setPanels({ palette })} />
-      ) : <div className="splitter" aria-hidden="true" />}
-      <div className="editor__centre"><Canvas mode="edit" /><FirstSteps /></div>
+        <Splitter
+          label="Width of the blocks"
+          value={left}
+          min={160}
+          max={480}
+          onChange={(palette) => setPanels({ palette })}
+        />
+      ) : (
+        <div className="splitter" aria-hidden="true" />
+      )}
+      <div className="editor__centre">
+        <Canvas mode="edit" />
+        <FirstSteps />
+      </div>
       {view === 'json' ? (
         <>
-          <Splitter label="Width of the JSON" panel="after" value={panels.json} min={280} max={900} onChange={(json) => setPanels({ json })} />
-          <div className="editor__side" style={{ width: panels.json }}><Suspense fallback={null}><JsonView /></Suspense></div>
+          <Splitter
+            label="Width of the JSON"
+            panel="after"
+            value={panels.json}
+            min={280}
+            max={900}
+            onChange={(json) => setPanels({ json })}
+          />
+          <div className="editor__side" style={{ width: panels.json }}>
+            <Suspense fallback={null}>
+              <JsonView />
+            </Suspense>
+          </div>
         </>
       ) : (
         <>
-          <Splitter label="Width of the inspector" panel="after" value={panels.inspector} min={240} max={640} onChange={(inspector) => setPanels({ inspector })} />
-          <div className="editor__side" style={{ width: panels.inspector }}><SafeInspector /></div>
+          <Splitter
+            label="Width of the inspector"
+            panel="after"
+            value={panels.inspector}
+            min={240}
+            max={640}
+            onChange={(inspector) => setPanels({ inspector })}
+          />
+          <div className="editor__side" style={{ width: panels.inspector }}>
+            <SafeInspector />
+          </div>
         </>
       )}
     </>
@@ -138,8 +226,12 @@ function FirstSteps(): ReactElement | null {
   if (!few || readonly) return null
   return (
     <div className="editor__start">
-      <p className="empty__title">Drop JSON here or <Link to="/">open an example</Link></p>
-      <p>or press <kbd>{keyText('add')}</kbd> to add a block, or drag one from the left.</p>
+      <p className="empty__title">
+        Drop JSON here or <Link to="/">open an example</Link>
+      </p>
+      <p>
+        or press <kbd>{keyText('add')}</kbd> to add a block, or drag one from the left.
+      </p>
     </div>
   )
 }

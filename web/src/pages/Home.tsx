@@ -51,7 +51,12 @@ export default function Home(): ReactElement {
       try {
         const { draft, name, findings } = await importText(await each.text(), each.name)
         last = draft.id
-        toast(findings.length ? `Imported “${name}” with ${findings.length} ${findings.length === 1 ? 'problem' : 'problems'}` : `Imported “${name}”`, findings.length ? 'wait' : 'ok')
+        toast(
+          findings.length
+            ? `Imported “${name}” with ${findings.length} ${findings.length === 1 ? 'problem' : 'problems'}`
+            : `Imported “${name}”`,
+          findings.length ? 'wait' : 'ok',
+        )
       } catch (error) {
         wrong.push(messageOf(error))
       }
@@ -61,42 +66,84 @@ export default function Home(): ReactElement {
     else drafts.reload()
   }
   usePaste((text) => {
-    importText(text).then(({ draft }) => navigate(`/w/${draft.id}`), (error: unknown) => setTrouble([messageOf(error)]))
+    importText(text).then(
+      ({ draft }) => navigate(`/w/${draft.id}`),
+      (error: unknown) => setTrouble([messageOf(error)]),
+    )
   })
 
   const people = (waits.value ?? []).filter(isForPeople)
   const recent = runs.value?.runs ?? []
-  const stored = (workflows.value ?? []).filter((workflow) => !(drafts.value ?? []).some((draft) => draft.base_name === workflow.name))
+  const stored = (workflows.value ?? []).filter(
+    (workflow) => !(drafts.value ?? []).some((draft) => draft.base_name === workflow.name),
+  )
   const choose = (): void => file.current?.click()
   return (
     <div className="screen" data-dropping={dropping || undefined}>
       <TopBar
         approvals={people.length}
-        right={<><Button icon="upload" className="home__import" onClick={choose}>Import</Button><Button kind="primary" icon="plus" className="home__new" onClick={() => void open(emptyDocument())}>New workflow</Button></>}
+        right={
+          <>
+            <Button icon="upload" className="home__import" onClick={choose}>
+              Import
+            </Button>
+            <Button kind="primary" icon="plus" className="home__new" onClick={() => void open(emptyDocument())}>
+              New workflow
+            </Button>
+          </>
+        }
       />
       <input
-        ref={file} type="file" accept=".json,application/json" multiple hidden onChange={(event) => {
+        ref={file}
+        type="file"
+        accept=".json,application/json"
+        multiple
+        hidden
+        onChange={(event) => {
           void takeFiles([...(event.target.files ?? [])])
           event.target.value = ''
         }}
       />
       <main className="page page--wide home">
         <div className="home__main">
-          {trouble.map((text) => <p key={text} className="notice" data-tone="err" role="alert">{text} <Button kind="bare" onClick={() => setTrouble([])}>Dismiss</Button></p>)}
+          {trouble.map((text) => (
+            <p key={text} className="notice" data-tone="err" role="alert">
+              {text}{' '}
+              <Button kind="bare" onClick={() => setTrouble([])}>
+                Dismiss
+              </Button>
+            </p>
+          ))}
           <section aria-labelledby="home-workflows">
             <h1 id="home-workflows">Workflows</h1>
             <Stale data={drafts} />
             {drafts.value?.length || stored.length ? (
               <ul className="rows">
-                {(drafts.value ?? []).map((draft) => <DraftRow key={draft.id} draft={draft} last={lastRun(draft, workflows.value ?? [])} onChange={drafts.reload} />)}
-                {stored.map((workflow) => <StoredRow key={workflow.name} workflow={workflow} onOpen={open} />)}
+                {(drafts.value ?? []).map((draft) => (
+                  <DraftRow
+                    key={draft.id}
+                    draft={draft}
+                    last={lastRun(draft, workflows.value ?? [])}
+                    onChange={drafts.reload}
+                  />
+                ))}
+                {stored.map((workflow) => (
+                  <StoredRow key={workflow.name} workflow={workflow} onOpen={open} />
+                ))}
               </ul>
             ) : (
               <ListState data={drafts} empty>
                 <div className="home__empty">
                   <EmptyState icon="block" title="No workflows yet">
-                    <p>Create one, drop a JSON file here, or open an example below. Workflows from Sim are converted.</p>
-                    <div className="home__buttons"><Button onClick={choose}>Import file</Button><Button kind="primary" onClick={() => void open(emptyDocument())}>New workflow</Button></div>
+                    <p>
+                      Create one, drop a JSON file here, or open an example below. Workflows from Sim are converted.
+                    </p>
+                    <div className="home__buttons">
+                      <Button onClick={choose}>Import file</Button>
+                      <Button kind="primary" onClick={() => void open(emptyDocument())}>
+                        New workflow
+                      </Button>
+                    </div>
                   </EmptyState>
                 </div>
               </ListState>
@@ -106,42 +153,81 @@ export default function Home(): ReactElement {
             <h2 id="home-examples">Examples</h2>
             <p className="quiet">Each shows one feature. They need no keys and no other services.</p>
             {examples.value ? (
-              <ul className="home__examples">{examples.value.map((example) => <ExampleCard key={example.name} example={example} specs={specs} onOpen={open} />)}</ul>
-            ) : <ListState data={examples} empty>{null}</ListState>}
+              <ul className="home__examples">
+                {examples.value.map((example) => (
+                  <ExampleCard key={example.name} example={example} specs={specs} onOpen={open} />
+                ))}
+              </ul>
+            ) : (
+              <ListState data={examples} empty>
+                {null}
+              </ListState>
+            )}
           </section>
         </div>
         <aside className="home__side">
           <section aria-labelledby="home-waits">
-            <h2 id="home-waits"><Link to="/approvals">Pending approvals</Link></h2>
+            <h2 id="home-waits">
+              <Link to="/approvals">Pending approvals</Link>
+            </h2>
             {people.length ? (
               <ul className="rows">
                 {people.slice(0, 5).map((wait) => (
                   <li key={`${wait.run} ${wait.id}`} className="home__wait">
                     <Icon name="approval" />
-                    <span className="home__two"><Link to={`/approvals?wait=${encodeURIComponent(`${wait.run} ${wait.id}`)}`}>{titleOf(wait)}</Link><span className="label">{wait.workflow}, <Ago at={wait.opened_at_ms} /></span></span>
+                    <span className="home__two">
+                      <Link to={`/approvals?wait=${encodeURIComponent(`${wait.run} ${wait.id}`)}`}>
+                        {titleOf(wait)}
+                      </Link>
+                      <span className="label">
+                        {wait.workflow}, <Ago at={wait.opened_at_ms} />
+                      </span>
+                    </span>
                   </li>
                 ))}
-                {people.length > 5 ? <li><Link to="/approvals">and {people.length - 5} more</Link></li> : null}
+                {people.length > 5 ? (
+                  <li>
+                    <Link to="/approvals">and {people.length - 5} more</Link>
+                  </li>
+                ) : null}
               </ul>
             ) : (
-              <ListState data={waits} empty><p className="quiet home__none">No pending approvals.</p></ListState>
+              <ListState data={waits} empty>
+                <p className="quiet home__none">No pending approvals.</p>
+              </ListState>
             )}
           </section>
           <section aria-labelledby="home-runs">
-            <h2 id="home-runs"><Link to="/runs">Recent runs</Link></h2>
+            <h2 id="home-runs">
+              <Link to="/runs">Recent runs</Link>
+            </h2>
             {recent.length ? (
               <ul className="rows">
                 {recent.map((run) => (
-                  <li key={run.id}><Status status={run.status} /><Link className="home__run" to={`/runs/${run.id}`}>{run.workflow}</Link><span className="label"><Ago at={run.created_at_ms} /></span></li>
+                  <li key={run.id}>
+                    <Status status={run.status} />
+                    <Link className="home__run" to={`/runs/${run.id}`}>
+                      {run.workflow}
+                    </Link>
+                    <span className="label">
+                      <Ago at={run.created_at_ms} />
+                    </span>
+                  </li>
                 ))}
               </ul>
             ) : (
-              <ListState data={runs} empty><p className="quiet home__none">No runs yet. Run an example to see one.</p></ListState>
+              <ListState data={runs} empty>
+                <p className="quiet home__none">No runs yet. Run an example to see one.</p>
+              </ListState>
             )}
           </section>
         </aside>
       </main>
-      {dropping ? <div className="home__drop" aria-hidden="true"><p>Drop to import</p></div> : null}
+      {dropping ? (
+        <div className="home__drop" aria-hidden="true">
+          <p>Drop to import</p>
+        </div>
+      ) : null}
     </div>
   )
 }
@@ -153,7 +239,15 @@ function lastRun(draft: DraftSummary, workflows: readonly WorkflowSummary[]): La
   return saved && (!own || saved.created_at_ms > own.created_at_ms) ? saved : own
 }
 
-function DraftRow({ draft, last, onChange }: { draft: DraftSummary; last: LastRun | null; onChange: () => void }): ReactElement {
+function DraftRow({
+  draft,
+  last,
+  onChange,
+}: {
+  draft: DraftSummary
+  last: LastRun | null
+  onChange: () => void
+}): ReactElement {
   const changed = draft.base_rev !== draft.rev
   const remove = async (): Promise<void> => {
     try {
@@ -161,27 +255,51 @@ function DraftRow({ draft, last, onChange }: { draft: DraftSummary; last: LastRu
       await api.deleteDraft(draft.id)
       onChange()
       toast(`Deleted ${draft.name}`, 'plain', {
-        label: 'Undo', onSelect: () => void api.createDraft(kept.document, kept.name, kept.base_version).then(onChange, (error: unknown) => toast(messageOf(error), 'err')),
+        label: 'Undo',
+        onSelect: () =>
+          void api
+            .createDraft(kept.document, kept.name, kept.base_version)
+            .then(onChange, (error: unknown) => toast(messageOf(error), 'err')),
       })
     } catch (error) {
       toast(messageOf(error), 'err')
     }
   }
   const act = (what: (draft: { name: string; document: Document }) => unknown) => () =>
-    void api.draft(draft.id).then(what).catch((error: unknown) => toast(messageOf(error), 'err'))
+    void api
+      .draft(draft.id)
+      .then(what)
+      .catch((error: unknown) => toast(messageOf(error), 'err'))
   return (
     <li className="home__row">
-      <Link className="home__name" to={`/w/${draft.id}`}>{draft.name}</Link>
-      <span className="label">{draft.base_version ? `v${draft.base_version}${changed ? ', edited' : ''}` : 'draft'}</span>
+      <Link className="home__name" to={`/w/${draft.id}`}>
+        {draft.name}
+      </Link>
+      <span className="label">
+        {draft.base_version ? `v${draft.base_version}${changed ? ', edited' : ''}` : 'draft'}
+      </span>
       <span className="home__fill" />
-      {last ? <Link className="home__last" to={`/runs/${last.id}`}><Status status={last.status} /></Link> : null}
-      <span className="label">saved <Ago at={draft.updated_at} /></span>
+      {last ? (
+        <Link className="home__last" to={`/runs/${last.id}`}>
+          <Status status={last.status} />
+        </Link>
+      ) : null}
+      <span className="label">
+        saved <Ago at={draft.updated_at} />
+      </span>
       <MenuButton
-        kind="bare" icon="more" iconOnly label={`More for ${draft.name}`}
+        kind="bare"
+        icon="more"
+        iconOnly
+        label={`More for ${draft.name}`}
         entries={[
           { label: 'Open', icon: 'edit', onSelect: () => navigate(`/w/${draft.id}`) },
           { label: 'Runs', icon: 'play', onSelect: () => navigate(`/runs?draft=${draft.id}`) },
-          { label: 'Make a copy', icon: 'copy', onSelect: act(({ document, name }) => api.createDraft(document, `${name}-copy`).then(onChange)) },
+          {
+            label: 'Make a copy',
+            icon: 'copy',
+            onSelect: act(({ document, name }) => api.createDraft(document, `${name}-copy`).then(onChange)),
+          },
           { label: 'Download JSON', icon: 'download', onSelect: act(({ document, name }) => download(name, document)) },
           'line',
           { label: 'Delete', icon: 'trash', onSelect: () => void remove() },
@@ -191,7 +309,13 @@ function DraftRow({ draft, last, onChange }: { draft: DraftSummary; last: LastRu
   )
 }
 
-function StoredRow({ workflow, onOpen }: { workflow: WorkflowSummary; onOpen: (document: Document, name: string, base: number) => Promise<void> }): ReactElement {
+function StoredRow({
+  workflow,
+  onOpen,
+}: {
+  workflow: WorkflowSummary
+  onOpen: (document: Document, name: string, base: number) => Promise<void>
+}): ReactElement {
   const last = workflow.last_run
   const edit = async (): Promise<void> => {
     try {
@@ -203,17 +327,33 @@ function StoredRow({ workflow, onOpen }: { workflow: WorkflowSummary; onOpen: (d
   }
   return (
     <li className="home__row">
-      <button type="button" className="home__name home__link" onClick={() => void edit()}>{workflow.name}</button>
+      <button type="button" className="home__name home__link" onClick={() => void edit()}>
+        {workflow.name}
+      </button>
       <span className="label">v{workflow.version}</span>
       <span className="home__fill" />
-      {last ? <Link className="home__last" to={`/runs/${last.id}`}><Status status={last.status} /></Link> : null}
-      <span className="label">stored <Ago at={workflow.created_at_ms} /></span>
+      {last ? (
+        <Link className="home__last" to={`/runs/${last.id}`}>
+          <Status status={last.status} />
+        </Link>
+      ) : null}
+      <span className="label">
+        stored <Ago at={workflow.created_at_ms} />
+      </span>
       <Button onClick={() => void edit()}>Edit</Button>
     </li>
   )
 }
 
-function ExampleCard({ example, specs, onOpen }: { example: Example; specs: Parameters<typeof Thumb>[0]['specs']; onOpen: (document: Document) => Promise<void> }): ReactElement {
+function ExampleCard({
+  example,
+  specs,
+  onOpen,
+}: {
+  example: Example
+  specs: Parameters<typeof Thumb>[0]['specs']
+  onOpen: (document: Document) => Promise<void>
+}): ReactElement {
   const [starting, setStarting] = useState(false)
   const run = async (): Promise<void> => {
     setStarting(true)
@@ -229,10 +369,22 @@ function ExampleCard({ example, specs, onOpen }: { example: Example; specs: Para
     <li className="home__example">
       <Thumb doc={example.document} specs={specs} />
       <h3>{example.title}</h3>
-      <p className="home__about">{topic ? <b>{topic[0]!.toUpperCase() + topic.slice(1)}. </b> : null}{rest ? rest[0]!.toUpperCase() + rest.slice(1) : null}</p>
+      <p className="home__about">
+        {topic ? <b>{topic[0]!.toUpperCase() + topic.slice(1)}. </b> : null}
+        {rest ? rest[0]!.toUpperCase() + rest.slice(1) : null}
+      </p>
       <div className="home__buttons">
-        <Button onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>Open a copy</Button>
-        <Button icon="play" why={starting ? 'Starting' : null} onClick={() => void run()} aria-label={`Run it: ${example.title}`}>Run it</Button>
+        <Button onClick={() => void onOpen(example.document)} aria-label={`Open a copy of ${example.title}`}>
+          Open a copy
+        </Button>
+        <Button
+          icon="play"
+          why={starting ? 'Starting' : null}
+          onClick={() => void run()}
+          aria-label={`Run it: ${example.title}`}
+        >
+          Run it
+        </Button>
       </div>
     </li>
   )

@@ -43,9 +43,11 @@ export default function Run({ id }: { id: string }): ReactElement {
     uiStore.set({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
     let current = true
     // Block types say which blocks are containers: the fold needs them.
-    void loadSpecs().catch(() => undefined).then(() => {
-      if (current) void openRun(id, moment.seq === null ? {} : { seq: moment.seq })
-    })
+    void loadSpecs()
+      .catch(() => undefined)
+      .then(() => {
+        if (current) void openRun(id, moment.seq === null ? {} : { seq: moment.seq })
+      })
     return () => {
       current = false
       closeRun()
@@ -65,7 +67,12 @@ export default function Run({ id }: { id: string }): ReactElement {
         <TopBar />
         <main className="page">
           <EmptyState icon="warning" title={error}>
-            <div className="run__buttons"><Button onClick={() => setTurn(turn + 1)}>Try again</Button><Link className="button" to="/runs">All runs</Link></div>
+            <div className="run__buttons">
+              <Button onClick={() => setTurn(turn + 1)}>Try again</Button>
+              <Link className="button" to="/runs">
+                All runs
+              </Link>
+            </div>
           </EmptyState>
         </main>
       </div>
@@ -73,33 +80,69 @@ export default function Run({ id }: { id: string }): ReactElement {
   }
   return (
     <div className="run" data-testid="run-page">
-      <TopBar left={meta ? <Link className="run__crumb" to={`/runs?workflow=${encodeURIComponent(meta.workflow)}`}>{meta.workflow}</Link> : null} />
+      <TopBar
+        left={
+          meta ? (
+            <Link className="run__crumb" to={`/runs?workflow=${encodeURIComponent(meta.workflow)}`}>
+              {meta.workflow}
+            </Link>
+          ) : null
+        }
+      />
       <RunHead />
       <RunNotices />
       {phone ? (
-        <main className="run__lists" aria-label="Trace"><Trace /></main>
+        <main className="run__lists" aria-label="Trace">
+          <Trace />
+        </main>
       ) : (
         <main className="run__body">
           <div className="run__canvas">
-            {doc ? <Canvas mode="run" /> : meta ? <EmptyState title="The workflow document of this run is not available">See the trace and the events below.</EmptyState> : <p className="run__loading quiet" role="status">Loading</p>}
+            {doc ? (
+              <Canvas mode="run" />
+            ) : meta ? (
+              <EmptyState title="The workflow document of this run is not available">
+                See the trace and the events below.
+              </EmptyState>
+            ) : (
+              <p className="run__loading quiet" role="status">
+                Loading
+              </p>
+            )}
           </div>
           {inspected && doc && !narrow ? (
             <>
-              <Splitter label="Width of the inspector" value={width} min={240} max={640} panel="after" onChange={(inspector) => setPanels({ inspector })} />
-              <aside className="run__inspector" style={{ width }} aria-label="Inspector"><Inspector mode="run" /></aside>
+              <Splitter
+                label="Width of the inspector"
+                value={width}
+                min={240}
+                max={640}
+                panel="after"
+                onChange={(inspector) => setPanels({ inspector })}
+              />
+              <aside className="run__inspector" style={{ width }} aria-label="Inspector">
+                <Inspector mode="run" />
+              </aside>
             </>
           ) : null}
         </main>
       )}
       <Drawer mode="run" />
-      {inspected && doc && narrow ? <Sheet><Inspector mode="run" /></Sheet> : null}
+      {inspected && doc && narrow ? (
+        <Sheet>
+          <Inspector mode="run" />
+        </Sheet>
+      ) : null}
     </div>
   )
 }
 
 /** The run moved to another version: what is drawn is loaded again. */
 function useMigrated(reload: () => void): void {
-  const moved = useSelect(runStore, (s) => s.head.version !== null && s.meta !== null && s.head.seq >= s.meta.seq && s.meta.version !== s.head.version)
+  const moved = useSelect(
+    runStore,
+    (s) => s.head.version !== null && s.meta !== null && s.head.seq >= s.meta.seq && s.meta.version !== s.head.version,
+  )
   useEffect(() => {
     if (moved) reload()
   }, [moved])
@@ -109,7 +152,11 @@ function useMigrated(reload: () => void): void {
 function Sheet({ children }: { children: ReactElement }): ReactElement {
   return (
     <aside className="sheet" aria-label="Inspector">
-      <div className="sheet__head"><Button kind="bare" icon="down" onClick={() => select({})}>Close</Button></div>
+      <div className="sheet__head">
+        <Button kind="bare" icon="down" onClick={() => select({})}>
+          Close
+        </Button>
+      </div>
       <div className="sheet__body">{children}</div>
     </aside>
   )
@@ -150,7 +197,8 @@ function useSpoken(): void {
       head = now
       if (now === before || before.seq === 0 || now.seq < before.seq) return
       const name = (block: string): string => (doc ? nameOf(doc, block) : block)
-      if (now.status !== before.status && isEnded(now.status)) return announce(`Run ${wordOf(now.status).toLowerCase()}`)
+      if (now.status !== before.status && isEnded(now.status))
+        return announce(`Run ${wordOf(now.status).toLowerCase()}`)
       const failed = now.failures.length > before.failures.length ? now.nodes.get(now.failures.at(-1)!) : undefined
       if (failed) {
         const where = placeOf(failed.path, doc)
@@ -185,7 +233,8 @@ function useTabIcon(): void {
     const plain = link?.getAttribute('href') ?? ''
     const colour = (TONES as Record<string, string>)[status] ?? '1b5fc9'
     document.title = `${wordOf(status)}: ${name} · weft`
-    if (link) link.href = `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%23${colour}'/%3E%3Cpath d='M4 5v7M8 3v9M12 7v5' stroke='%23fff' stroke-width='2'/%3E%3C/svg%3E`
+    if (link)
+      link.href = `data:image/svg+xml,%3Csvg xmlns='http://www.w3.org/2000/svg' viewBox='0 0 16 16'%3E%3Crect width='16' height='16' rx='4' fill='%23${colour}'/%3E%3Cpath d='M4 5v7M8 3v9M12 7v5' stroke='%23fff' stroke-width='2'/%3E%3C/svg%3E`
     return () => {
       document.title = 'weft'
       if (link) link.href = plain

@@ -22,16 +22,35 @@ const ONCE_MAX = 1000
 
 export default function Runs(): ReactElement {
   const { query } = useLocation()
-  const status = (STATUSES as readonly string[]).includes(query.get('status') ?? '') ? (query.get('status') as RunStatus) : undefined
+  const status = (STATUSES as readonly string[]).includes(query.get('status') ?? '')
+    ? (query.get('status') as RunStatus)
+    : undefined
   const workflow = query.get('workflow') ?? undefined
   const draft = query.get('draft') ?? undefined
   const parent = query.get('parent') ?? undefined
   const attention = query.get('status') === 'attention'
   // Lost attempts: the runs are open ones, which of them is for the waits to say.
-  const lost = usePolled(async () => new Set((await api.waits('pending', undefined, 1000)).filter((wait) => wait.kind === 'attention').map((wait) => wait.run)), [], 10_000)
-  const where = { ...(status ? { status } : {}), ...(workflow ? { workflow } : {}), ...(draft ? { draft } : {}), ...(parent ? { parent } : {}) }
+  const lost = usePolled(
+    async () =>
+      new Set(
+        (await api.waits('pending', undefined, 1000))
+          .filter((wait) => wait.kind === 'attention')
+          .map((wait) => wait.run),
+      ),
+    [],
+    10_000,
+  )
+  const where = {
+    ...(status ? { status } : {}),
+    ...(workflow ? { workflow } : {}),
+    ...(draft ? { draft } : {}),
+    ...(parent ? { parent } : {}),
+  }
   const [pages, setPages] = useState(1)
-  const first = usePolled(() => (attention ? openRuns(where) : newestRuns(where, pages * PAGE)), [status, workflow, draft, parent, attention])
+  const first = usePolled(
+    () => (attention ? openRuns(where) : newestRuns(where, pages * PAGE)),
+    [status, workflow, draft, parent, attention],
+  )
   const workflows = useData(() => api.workflows(), [])
   useEffect(() => setPages(1), [status, workflow, draft, parent, attention])
 
@@ -43,7 +62,13 @@ export default function Runs(): ReactElement {
     first.reload()
   }
   const counts = first.value?.counts
-  const names = [...new Set([...(workflows.value ?? []).map((each) => each.name), ...newest.map((run) => run.workflow), ...(workflow ? [workflow] : [])])].sort()
+  const names = [
+    ...new Set([
+      ...(workflows.value ?? []).map((each) => each.name),
+      ...newest.map((run) => run.workflow),
+      ...(workflow ? [workflow] : []),
+    ]),
+  ].sort()
   const total = counts ? Object.values(counts).reduce((sum, count) => sum + count, 0) : null
   return (
     <div className="screen">
@@ -51,42 +76,99 @@ export default function Runs(): ReactElement {
       <main className="page page--wide">
         <h1>Runs</h1>
         <div className="filters" role="group" aria-label="Filter">
-          <button type="button" className="pill" aria-pressed={!status && !attention} onClick={() => setQuery({ status: null })}>All{total === null ? null : <span className="label">{total}</span>}</button>
+          <button
+            type="button"
+            className="pill"
+            aria-pressed={!status && !attention}
+            onClick={() => setQuery({ status: null })}
+          >
+            All{total === null ? null : <span className="label">{total}</span>}
+          </button>
           {STATUSES.map((each) => (
-            <button key={each} type="button" className="pill" aria-pressed={status === each} onClick={() => setQuery({ status: status === each ? null : each })}>
-              {wordOf(each)}{counts ? <span className="label">{counts[each]}</span> : null}
+            <button
+              key={each}
+              type="button"
+              className="pill"
+              aria-pressed={status === each}
+              onClick={() => setQuery({ status: status === each ? null : each })}
+            >
+              {wordOf(each)}
+              {counts ? <span className="label">{counts[each]}</span> : null}
             </button>
           ))}
           {lost.value?.size || attention ? (
-            <button type="button" className="pill" aria-pressed={attention} data-testid="filter-attention" onClick={() => setQuery({ status: attention ? null : 'attention' })}>
-              {wordOf('attention')}<span className="label">{lost.value?.size ?? 0}</span>
+            <button
+              type="button"
+              className="pill"
+              aria-pressed={attention}
+              data-testid="filter-attention"
+              onClick={() => setQuery({ status: attention ? null : 'attention' })}
+            >
+              {wordOf('attention')}
+              <span className="label">{lost.value?.size ?? 0}</span>
             </button>
           ) : null}
-          <select aria-label="Workflow" value={workflow ?? ''} onChange={(event) => setQuery({ workflow: event.target.value || null })}>
+          <select
+            aria-label="Workflow"
+            value={workflow ?? ''}
+            onChange={(event) => setQuery({ workflow: event.target.value || null })}
+          >
             <option value="">All workflows</option>
-            {names.map((name) => <option key={name} value={name}>{name}</option>)}
+            {names.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
           </select>
-          {draft ? <Button icon="close" onClick={() => setQuery({ draft: null })}>Of one draft</Button> : null}
-          {parent ? <Button icon="close" onClick={() => setQuery({ parent: null })}>Started by run {shortId(parent)}</Button> : null}
+          {draft ? (
+            <Button icon="close" onClick={() => setQuery({ draft: null })}>
+              Of one draft
+            </Button>
+          ) : null}
+          {parent ? (
+            <Button icon="close" onClick={() => setQuery({ parent: null })}>
+              Started by run {shortId(parent)}
+            </Button>
+          ) : null}
         </div>
         <Stale data={first} />
         {runs.length ? (
           <div className="runs" role="table" aria-label="Runs">
             <div role="row" className="runs__row runs__head label">
-              {['Status', 'Workflow', 'Input', 'Started', 'Duration', 'Run'].map((name) => <span key={name} role="columnheader">{name}</span>)}
+              {['Status', 'Workflow', 'Input', 'Started', 'Duration', 'Run'].map((name) => (
+                <span key={name} role="columnheader">
+                  {name}
+                </span>
+              ))}
             </div>
-            {runs.map((run) => <Row key={run.id} run={run} lost={lost.value?.has(run.id) ?? false} />)}
+            {runs.map((run) => (
+              <Row key={run.id} run={run} lost={lost.value?.has(run.id) ?? false} />
+            ))}
           </div>
         ) : (
           <ListState data={first} empty>
             {status || workflow || draft || parent || attention ? (
-              <EmptyState title="No runs match"><Button onClick={() => setQuery({ status: null, workflow: null, draft: null, parent: null })}>Show all runs</Button></EmptyState>
+              <EmptyState title="No runs match">
+                <Button onClick={() => setQuery({ status: null, workflow: null, draft: null, parent: null })}>
+                  Show all runs
+                </Button>
+              </EmptyState>
             ) : (
-              <EmptyState icon="play" title="No runs yet"><Button kind="primary" onClick={() => navigate('/')}>Run an example</Button></EmptyState>
+              <EmptyState icon="play" title="No runs yet">
+                <Button kind="primary" onClick={() => navigate('/')}>
+                  Run an example
+                </Button>
+              </EmptyState>
             )}
           </ListState>
         )}
-        {next !== null && runs.length ? <p className="runs__more"><Button why={first.loading && runs.length < pages * PAGE ? 'Loading' : null} onClick={more}>Older runs</Button></p> : null}
+        {next !== null && runs.length ? (
+          <p className="runs__more">
+            <Button why={first.loading && runs.length < pages * PAGE ? 'Loading' : null} onClick={more}>
+              Older runs
+            </Button>
+          </p>
+        ) : null}
       </main>
     </div>
   )
@@ -105,10 +187,16 @@ async function newestRuns(where: RunQuery, count: number): Promise<RunPage> {
 
 /** Runs that have not ended, as one page: those that need attention are among them. */
 async function openRuns(where: RunQuery): Promise<RunPage> {
-  const pages = await Promise.all((['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: ONCE_MAX })))
+  const pages = await Promise.all(
+    (['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: ONCE_MAX })),
+  )
   // One that went on between the questions is in two of the answers.
   const runs = new Map(pages.flatMap((page) => page.runs).map((run) => [run.id, run]))
-  return { runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms), next: null, counts: pages[0]!.counts }
+  return {
+    runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms),
+    next: null,
+    counts: pages[0]!.counts,
+  }
 }
 
 function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
@@ -117,19 +205,38 @@ function Row({ run, lost }: { run: RunSummary; lost: boolean }): ReactElement {
   const input = run.input_summary && run.input_summary !== '{}' && run.input_summary !== 'null' ? run.input_summary : ''
   return (
     <div
-      role="row" className="runs__row" data-testid={`run-${run.id}`} data-status={run.status}
+      role="row"
+      className="runs__row"
+      data-testid={`run-${run.id}`}
+      data-status={run.status}
       onClick={(event) => {
         if (!(event.target as HTMLElement).closest('a')) navigate(`/runs/${run.id}`)
       }}
     >
-      <span role="cell"><Status status={lost && !isEnded(run.status) ? 'attention' : run.status} /></span>
-      <span role="cell" className="runs__name"><Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span>{run.parent_run_id ? <Link className="label" to={`/runs/${run.parent_run_id}`} title="The run that started it"> in {shortId(run.parent_run_id)}</Link> : null}</span>
+      <span role="cell">
+        <Status status={lost && !isEnded(run.status) ? 'attention' : run.status} />
+      </span>
+      <span role="cell" className="runs__name">
+        <Link to={`/runs/${run.id}`}>{run.workflow}</Link> <span className="label">{version}</span>
+        {run.parent_run_id ? (
+          <Link className="label" to={`/runs/${run.parent_run_id}`} title="The run that started it">
+            {' '}
+            in {shortId(run.parent_run_id)}
+          </Link>
+        ) : null}
+      </span>
       <span role="cell" className="runs__what mono" title={run.error?.message ?? input}>
         {run.error ? <span className="runs__error">{run.error.message}</span> : input}
       </span>
-      <span role="cell" className="label" title={dateTime(began)}><Ago at={began} /></span>
-      <span role="cell" className="mono runs__took">{run.duration_ms === null || run.duration_ms === undefined ? '' : durationText(run.duration_ms)}</span>
-      <span role="cell" className="label" title={run.id}>{shortId(run.id)}</span>
+      <span role="cell" className="label" title={dateTime(began)}>
+        <Ago at={began} />
+      </span>
+      <span role="cell" className="mono runs__took">
+        {run.duration_ms === null || run.duration_ms === undefined ? '' : durationText(run.duration_ms)}
+      </span>
+      <span role="cell" className="label" title={run.id}>
+        {shortId(run.id)}
+      </span>
     </div>
   )
 }

@@ -17,7 +17,11 @@ import { Webhooks } from './settings/Webhooks'
 import './pages.css'
 import './settings.css'
 
-const THEMES: readonly { id: Theme; label: string }[] = [{ id: 'system', label: 'Match system' }, { id: 'light', label: 'Light' }, { id: 'dark', label: 'Dark' }]
+const THEMES: readonly { id: Theme; label: string }[] = [
+  { id: 'system', label: 'Match system' },
+  { id: 'light', label: 'Light' },
+  { id: 'dark', label: 'Dark' },
+]
 
 export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
@@ -32,21 +36,45 @@ export default function Settings(): ReactElement {
           <h2 id="set-theme">Theme</h2>
           <div className="settings__choice" role="radiogroup" aria-labelledby="set-theme">
             {THEMES.map(({ id, label }) => (
-              <label key={id} data-on={theme === id || undefined}><input type="radio" name="theme" className="visually-hidden" checked={theme === id} onChange={() => uiStore.set({ theme: id })} />{label}</label>
+              <label key={id} data-on={theme === id || undefined}>
+                <input
+                  type="radio"
+                  name="theme"
+                  className="visually-hidden"
+                  checked={theme === id}
+                  onChange={() => uiStore.set({ theme: id })}
+                />
+                {label}
+              </label>
             ))}
           </div>
         </section>
         <section aria-labelledby="set-env">
           <h2 id="set-env">Environment</h2>
-          <p className="quiet">Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as <code>WEFT_ENV_NAME</code>, and never leave it.</p>
+          <p className="quiet">
+            Names that workflows read as <code>{'${NAME}'}</code>. Values are set where the server is started, as{' '}
+            <code>WEFT_ENV_NAME</code>, and never leave it.
+          </p>
           {env.value?.length ? (
             <div className="settings__env" role="table" aria-label="Environment names">
-              <div role="row" className="settings__row label">{['Name', 'Value', 'Used by'].map((name) => <span key={name} role="columnheader">{name}</span>)}</div>
-              {env.value.map((each) => <Env key={each.name} env={each} />)}
+              <div role="row" className="settings__row label">
+                {['Name', 'Value', 'Used by'].map((name) => (
+                  <span key={name} role="columnheader">
+                    {name}
+                  </span>
+                ))}
+              </div>
+              {env.value.map((each) => (
+                <Env key={each.name} env={each} />
+              ))}
             </div>
           ) : (
             <ListState data={env} empty>
-              <EmptyState title="No name is set, and no workflow reads one"><p>Start the server with <code>WEFT_ENV_API_KEY=...</code> and read it as <code>{'${API_KEY}'}</code>.</p></EmptyState>
+              <EmptyState title="No name is set, and no workflow reads one">
+                <p>
+                  Start the server with <code>WEFT_ENV_API_KEY=...</code> and read it as <code>{'${API_KEY}'}</code>.
+                </p>
+              </EmptyState>
             </ListState>
           )}
         </section>
@@ -54,16 +82,37 @@ export default function Settings(): ReactElement {
         <Webhooks />
         <section aria-labelledby="set-starts">
           <h2 id="set-starts">Starting runs from outside</h2>
-          <p className="quiet">Any stored workflow can be started by a call. With an <code>Idempotency-Key</code> a repeated call is the same run:</p>
-          <pre className="settings__code" tabIndex={0}>{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H "Authorization: Bearer $(weft token)" \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
+          <p className="quiet">
+            Any stored workflow can be started by a call. With an <code>Idempotency-Key</code> a repeated call is the
+            same run:
+          </p>
+          <pre
+            className="settings__code"
+            tabIndex={0}
+          >{`curl -X POST ${location.origin}/api/workflows/NAME/runs \\\n  -H "Authorization: Bearer $(weft token)" \\\n  -H 'Content-Type: application/json' -H 'Idempotency-Key: 2026-01-31' -d '{"input": {}}'`}</pre>
         </section>
         {server.value?.signed_in ? <Session /> : null}
         <section aria-labelledby="set-about">
           <h2 id="set-about">About</h2>
           <dl className="readable">
-            <div><dt>weft</dt><dd data-testid="weft-version">{server.value === null ? (server.error ? 'version unknown' : '') : `version ${server.value.version}`}</dd></div>
-            <div><dt>API</dt><dd><a href="/openapi.json">OpenAPI description</a></dd></div>
-            <div><dt>Licences</dt><dd><a href="/third-party-licenses.md">What is bundled with this interface, and its licences</a></dd></div>
+            <div>
+              <dt>weft</dt>
+              <dd data-testid="weft-version">
+                {server.value === null ? (server.error ? 'version unknown' : '') : `version ${server.value.version}`}
+              </dd>
+            </div>
+            <div>
+              <dt>API</dt>
+              <dd>
+                <a href="/openapi.json">OpenAPI description</a>
+              </dd>
+            </div>
+            <div>
+              <dt>Licences</dt>
+              <dd>
+                <a href="/third-party-licenses.md">What is bundled with this interface, and its licences</a>
+              </dd>
+            </div>
           </dl>
         </section>
       </main>
@@ -74,11 +123,16 @@ export default function Settings(): ReactElement {
 function Env({ env }: { env: EnvName }): ReactElement {
   return (
     <div role="row" className="settings__row">
-      <span role="cell"><code>{env.name}</code></span>
-      <span role="cell" className="status" data-tone={env.set ? 'ok' : env.used_by.length ? 'err' : 'quiet'}>
-        <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />{env.set ? (env.secret ? 'Set (secret)' : 'Set') : 'Not set'}
+      <span role="cell">
+        <code>{env.name}</code>
       </span>
-      <span role="cell">{env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">Not used</span>}</span>
+      <span role="cell" className="status" data-tone={env.set ? 'ok' : env.used_by.length ? 'err' : 'quiet'}>
+        <Icon name={env.set ? 'succeeded' : 'warning'} size={14} />
+        {env.set ? (env.secret ? 'Set (secret)' : 'Set') : 'Not set'}
+      </span>
+      <span role="cell">
+        {env.used_by.length ? <Uses uses={env.used_by} /> : <span className="quiet">Not used</span>}
+      </span>
     </div>
   )
 }
@@ -92,11 +146,19 @@ function Uses({ uses }: { uses: readonly EnvUse[] }): ReactElement {
     <span className="settings__uses">
       {shown.map((use) => (
         <span key={`${use.kind} ${use.id}`}>
-          {use.kind === 'draft' ? <Link to={`/w/${use.id}`}>{use.name}</Link> : <Link to={`/runs?workflow=${encodeURIComponent(use.name)}`}>{`${use.name} v${use.version}`}</Link>}
+          {use.kind === 'draft' ? (
+            <Link to={`/w/${use.id}`}>{use.name}</Link>
+          ) : (
+            <Link to={`/runs?workflow=${encodeURIComponent(use.name)}`}>{`${use.name} v${use.version}`}</Link>
+          )}
           <span className="label"> {use.blocks.join(', ')}</span>
         </span>
       ))}
-      {uses.length > shown.length ? <button type="button" className="pill" onClick={() => setAll(true)}>and {uses.length - shown.length} more</button> : null}
+      {uses.length > shown.length ? (
+        <button type="button" className="pill" onClick={() => setAll(true)}>
+          and {uses.length - shown.length} more
+        </button>
+      ) : null}
     </span>
   )
 }

@@ -40,16 +40,37 @@ function Form(): ReactElement {
     api.login(token.trim()).then(goOn, (refused: unknown) => setError(messageOf(refused)))
   }
   return (
-    <dialog ref={ref} className="dialog signin" aria-labelledby="signin-title" data-testid="sign-in" onCancel={(event) => event.preventDefault()}>
+    <dialog
+      ref={ref}
+      className="dialog signin"
+      aria-labelledby="signin-title"
+      data-testid="sign-in"
+      onCancel={(event) => event.preventDefault()}
+    >
       <form onSubmit={submit}>
         <h2 id="signin-title">You are signed out</h2>
-        <p>Paste the token (<code>weft token</code> prints it), or open the link that <code>weft link</code> prints and come back to this page.</p>
+        <p>
+          Paste the token (<code>weft token</code> prints it), or open the link that <code>weft link</code> prints and
+          come back to this page.
+        </p>
         <label className="signin__token">
           Token
-          <input type="password" autoComplete="current-password" required value={token} onChange={(event) => setToken(event.target.value)} />
+          <input
+            type="password"
+            autoComplete="current-password"
+            required
+            value={token}
+            onChange={(event) => setToken(event.target.value)}
+          />
         </label>
-        {error === null ? null : <p className="signin__error" role="alert">{error}</p>}
-        <Button kind="primary" type="submit">Sign in</Button>
+        {error === null ? null : (
+          <p className="signin__error" role="alert">
+            {error}
+          </p>
+        )}
+        <Button kind="primary" type="submit">
+          Sign in
+        </Button>
       </form>
     </dialog>
   )

@@ -18,7 +18,11 @@ export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' })
       toast(whole)
     }
   }
-  return <Button icon="link" onClick={() => void copy()}>Copy {what}</Button>
+  return (
+    <Button icon="link" onClick={() => void copy()}>
+      Copy {what}
+    </Button>
+  )
 }
 
 export function SendSignal({ view, why }: { view: WaitView; why?: string | null }): ReactElement {
@@ -41,11 +45,34 @@ export function SendSignal({ view, why }: { view: WaitView; why?: string | null 
   }
   return (
     <>
-      <Button why={why} onClick={() => setOpen(true)}>Send signal</Button>
-      <Dialog title={`Send ${view.name}`} open={open} onClose={() => setOpen(false)} foot={<Button kind="primary" onClick={() => void send()}>Send</Button>}>
+      <Button why={why} onClick={() => setOpen(true)}>
+        Send signal
+      </Button>
+      <Dialog
+        title={`Send ${view.name}`}
+        open={open}
+        onClose={() => setOpen(false)}
+        foot={
+          <Button kind="primary" onClick={() => void send()}>
+            Send
+          </Button>
+        }
+      >
         <label htmlFor="signal-payload">Payload (JSON)</label>
-        <textarea id="signal-payload" className="mono" rows={5} spellCheck={false} value={text} aria-invalid={trouble ? true : undefined} onChange={(event) => setText(event.target.value)} />
-        {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
+        <textarea
+          id="signal-payload"
+          className="mono"
+          rows={5}
+          spellCheck={false}
+          value={text}
+          aria-invalid={trouble ? true : undefined}
+          onChange={(event) => setText(event.target.value)}
+        />
+        {trouble ? (
+          <p className="notice" data-tone="err" role="alert">
+            {trouble}
+          </p>
+        ) : null}
       </Dialog>
     </>
   )

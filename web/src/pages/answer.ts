@@ -21,16 +21,25 @@ const LONG_TEXT = 120
 
 export function fieldsOf(schema: JsonSchema | null): FormField[] {
   return Object.entries(schema?.properties ?? {}).map(([name, field]) => ({
-    name, schema: field, kind: kindOf(field), title: field.title ?? name, required: schema?.required?.includes(name) ?? false,
+    name,
+    schema: field,
+    kind: kindOf(field),
+    title: field.title ?? name,
+    required: schema?.required?.includes(name) ?? false,
   }))
 }
 
 export function defaultsOf(fields: readonly FormField[]): Typed {
-  return Object.fromEntries(fields.map(({ name, kind, schema }) => [name, schema.default === undefined ? '' : textOf(kind, schema.default)]))
+  return Object.fromEntries(
+    fields.map(({ name, kind, schema }) => [name, schema.default === undefined ? '' : textOf(kind, schema.default)]),
+  )
 }
 
 /** The fields as JSON; what was left empty is left out. */
-export function readTyped(fields: readonly FormField[], typed: Typed): { values: Record<string, Json>; errors: Record<string, string> } {
+export function readTyped(
+  fields: readonly FormField[],
+  typed: Typed,
+): { values: Record<string, Json>; errors: Record<string, string> } {
   const values: Record<string, Json> = {}
   const errors: Record<string, string> = {}
   for (const field of fields) {
@@ -46,10 +55,15 @@ export function readTyped(fields: readonly FormField[], typed: Typed): { values:
 }
 
 /** Where the messages of a refused answer belong: by field, and the rest. */
-export function errorsOf(error: unknown, fields: readonly FormField[]): { byField: Record<string, string>; other: string } {
+export function errorsOf(
+  error: unknown,
+  fields: readonly FormField[],
+): { byField: Record<string, string>; other: string } {
   const byField: Record<string, string> = {}
   if (!(error instanceof ApiError)) return { byField, other: error instanceof Error ? error.message : String(error) }
-  const found = Array.isArray(error.problem.errors) ? (error.problem.errors as { pointer?: string; message?: string }[]) : []
+  const found = Array.isArray(error.problem.errors)
+    ? (error.problem.errors as { pointer?: string; message?: string }[])
+    : []
   let placed = 0
   for (const { pointer = '', message = '' } of found) {
     const name = pointer.split('/')[1]?.replace(/~1/g, '/').replace(/~0/g, '~')
@@ -63,12 +77,23 @@ export function errorsOf(error: unknown, fields: readonly FormField[]): { byFiel
 /** Is what counts for `wait` the answer that was sent from here? */
 export function isOurs(wait: WaitView, action: string | null, fields: Record<string, Json>, by: string): boolean {
   const answer = wait.response
-  if (wait.status !== 'answered' || (wait.answered_by ?? '') !== by || typeof answer !== 'object' || answer === null || Array.isArray(answer)) return false
-  return (answer.action ?? null) === action && Object.entries(fields).every(([name, value]) => JSON.stringify(answer[name]) === JSON.stringify(value))
+  if (
+    wait.status !== 'answered' ||
+    (wait.answered_by ?? '') !== by ||
+    typeof answer !== 'object' ||
+    answer === null ||
+    Array.isArray(answer)
+  )
+    return false
+  return (
+    (answer.action ?? null) === action &&
+    Object.entries(fields).every(([name, value]) => JSON.stringify(answer[name]) === JSON.stringify(value))
+  )
 }
 
 /** What is said to somebody whose answer does not count. */
-export const tooLate = (wait: WaitView): string => (wait.status === 'answered' ? 'This was already answered' : 'This question is closed')
+export const tooLate = (wait: WaitView): string =>
+  wait.status === 'answered' ? 'This was already answered' : 'This question is closed'
 
 export function titleOf(wait: WaitView): string {
   if (wait.title) return wait.title
@@ -76,13 +101,17 @@ export function titleOf(wait: WaitView): string {
 }
 
 /** Kinds that a person answers, by their link. */
-export const isForPeople = (wait: Pick<WaitView, 'kind'>): boolean => wait.kind === 'approval' || wait.kind === 'form' || wait.kind === 'attention'
+export const isForPeople = (wait: Pick<WaitView, 'kind'>): boolean =>
+  wait.kind === 'approval' || wait.kind === 'form' || wait.kind === 'attention'
 
 function kindOf(schema: JsonSchema): FieldKind {
   if (Array.isArray(schema.enum)) return 'enum'
   const types = (Array.isArray(schema.type) ? schema.type : [schema.type]).filter((type) => type !== 'null')
   const type = types.length === 1 ? types[0] : undefined
-  if (type === 'string') return schema.format === 'textarea' || schema.format === 'multiline' || (schema.maxLength ?? 0) > LONG_TEXT ? 'long' : 'string'
+  if (type === 'string')
+    return schema.format === 'textarea' || schema.format === 'multiline' || (schema.maxLength ?? 0) > LONG_TEXT
+      ? 'long'
+      : 'string'
   return type === 'integer' || type === 'number' || type === 'boolean' ? type : 'json'
 }
 

@@ -16,9 +16,12 @@ export async function importText(text: string, fileName?: string): Promise<Impor
   try {
     document = JSON.parse(text)
   } catch (error) {
-    throw new Error(`${fileName ?? 'The text'} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`)
+    throw new Error(
+      `${fileName ?? 'The text'} is not valid JSON: ${error instanceof Error ? error.message : String(error)}`,
+    )
   }
-  if (document === null || typeof document !== 'object' || Array.isArray(document)) throw new Error(`${fileName ?? 'The text'} is not a workflow: it must be a JSON object.`)
+  if (document === null || typeof document !== 'object' || Array.isArray(document))
+    throw new Error(`${fileName ?? 'The text'} is not a workflow: it must be a JSON object.`)
   const own = (document as { name?: unknown }).name
   const name = typeof own === 'string' && own ? own : fileName?.replace(/\.json$/i, '')
   const draft = await api.createDraft(document, name)

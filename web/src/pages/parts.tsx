@@ -18,7 +18,11 @@ export function Ago({ at, to = false }: { at: number; to?: boolean }): ReactElem
   }, [])
   const ms = to ? at - now : now - at
   const text = to ? (ms > 0 ? `in ${roughly(ms)}` : 'now') : ms < 5000 ? 'just now' : `${roughly(ms)} ago`
-  return <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>{text}</time>
+  return (
+    <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>
+      {text}
+    </time>
+  )
 }
 
 /** Rounds that an answer may take: to ask again sooner would be to throw away what is on its way, again and again. */
@@ -48,9 +52,22 @@ export function usePolled<T>(load: () => Promise<T>, deps: readonly unknown[], e
 }
 
 /** What stands in place of a list: nothing yet while it loads, why it cannot be had, or what to do when it is empty. */
-export function ListState({ data, empty, children }: { data: Loaded<unknown>; empty: boolean; children: ReactNode }): ReactElement | null {
+export function ListState({
+  data,
+  empty,
+  children,
+}: {
+  data: Loaded<unknown>
+  empty: boolean
+  children: ReactNode
+}): ReactElement | null {
   if (data.value === null && data.error) return <Unavailable error={data.error} onRetry={data.reload} />
-  if (data.value === null) return <p className="loading quiet" role="status">Loading</p>
+  if (data.value === null)
+    return (
+      <p className="loading quiet" role="status">
+        Loading
+      </p>
+    )
   return empty ? <>{children}</> : null
 }
 
@@ -58,7 +75,11 @@ export function Unavailable({ error, onRetry }: { error: Error; onRetry?: () => 
   const offline = error instanceof ApiError && error.status === 0
   return (
     <EmptyState icon="warning" title={offline ? 'The server cannot be reached' : error.message}>
-      {offline ? <p>It may be restarting. Runs continue after the restart.</p> : error instanceof ApiError && error.hint ? <p>{error.hint}</p> : null}
+      {offline ? (
+        <p>It may be restarting. Runs continue after the restart.</p>
+      ) : error instanceof ApiError && error.hint ? (
+        <p>{error.hint}</p>
+      ) : null}
       {onRetry ? <Button onClick={onRetry}>Try again</Button> : null}
     </EmptyState>
   )
@@ -67,7 +88,11 @@ export function Unavailable({ error, onRetry }: { error: Error; onRetry?: () => 
 /** What is on the page is older than it looks: shown above a list whose last reload failed. */
 export function Stale({ data }: { data: Loaded<unknown> }): ReactElement | null {
   if (!data.error || data.value === null) return null
-  return <p className="notice" data-tone="err" role="status">{data.error.message} This page may be out of date. <Button onClick={data.reload}>Try again</Button></p>
+  return (
+    <p className="notice" data-tone="err" role="status">
+      {data.error.message} This page may be out of date. <Button onClick={data.reload}>Try again</Button>
+    </p>
+  )
 }
 
 const DEPTH_MAX = 3
@@ -79,17 +104,37 @@ export function Readable({ value, depth = 0 }: { value: Json; depth?: number }):
     const entries = Object.entries(value)
     const more = entries.length > ITEMS_MAX ? <p className="quiet">and {entries.length - ITEMS_MAX} more</p> : null
     if (!entries.length) return <span className="quiet">Empty</span>
-    if (Array.isArray(value)) return <><ol className="readable-list">{value.slice(0, ITEMS_MAX).map((item, i) => <li key={i}><Readable value={item} depth={depth + 1} /></li>)}</ol>{more}</>
+    if (Array.isArray(value))
+      return (
+        <>
+          <ol className="readable-list">
+            {value.slice(0, ITEMS_MAX).map((item, i) => (
+              <li key={i}>
+                <Readable value={item} depth={depth + 1} />
+              </li>
+            ))}
+          </ol>
+          {more}
+        </>
+      )
     return (
       <>
         <dl className="readable">
-          {entries.slice(0, ITEMS_MAX).map(([name, item]) => <div key={name}><dt>{name}</dt><dd><Readable value={item} depth={depth + 1} /></dd></div>)}
+          {entries.slice(0, ITEMS_MAX).map(([name, item]) => (
+            <div key={name}>
+              <dt>{name}</dt>
+              <dd>
+                <Readable value={item} depth={depth + 1} />
+              </dd>
+            </div>
+          ))}
         </dl>
         {more}
       </>
     )
   }
-  if (typeof value === 'string') return value ? <span className="readable-text">{value}</span> : <span className="quiet">Empty</span>
+  if (typeof value === 'string')
+    return value ? <span className="readable-text">{value}</span> : <span className="quiet">Empty</span>
   if (typeof value === 'boolean') return <span>{value ? 'Yes' : 'No'}</span>
   if (value === null) return <span className="quiet">None</span>
   return <code>{JSON.stringify(value)}</code>

@@ -31,7 +31,10 @@ export interface CompleteContext {
 }
 
 /** The reference that is being typed at `caret`: where it starts, and what is typed of it. null: none. */
-export function typedAt(text: string, caret: number): { start: number; end: number; typed: string; env: boolean } | null {
+export function typedAt(
+  text: string,
+  caret: number,
+): { start: number; end: number; typed: string; env: boolean } | null {
   const before = text.slice(0, caret)
   const env = /\$\{([A-Za-z0-9_]*)$/.exec(before)
   if (env) return { start: caret - env[0].length, end: closing(text, caret, '}'), typed: env[1]!, env: true }
@@ -44,7 +47,10 @@ export function typedAt(text: string, caret: number): { start: number; end: numb
 
 /** Options for what is typed. "" gives everything one level deep; `Draft.` gives the fields of Draft. */
 export function complete(typed: string, context: CompleteContext, env = false): Option[] {
-  if (env) return (context.env ?? []).filter((name) => matches(name, typed)).map((name) => option(`\${${name}}`, name, 'Environment', 'environment', null))
+  if (env)
+    return (context.env ?? [])
+      .filter((name) => matches(name, typed))
+      .map((name) => option(`\${${name}}`, name, 'Environment', 'environment', null))
   const cut = Math.max(typed.lastIndexOf('.'), typed.lastIndexOf('['))
   if (cut > 0) {
     const base = typed.slice(0, cut)
@@ -60,10 +66,14 @@ export function complete(typed: string, context: CompleteContext, env = false): 
 function scopeFields(base: string, { doc, reader, specs = NO_SPECS }: CompleteContext): Option[] {
   const around = aroundOf(doc, reader)
   const wanted = normalize(base)
-  const container = around.find((each) => kindOf(doc, each, specs) === wanted) ?? around.find((each) => normalize(refName(doc, each)) === wanted)
+  const container =
+    around.find((each) => kindOf(doc, each, specs) === wanted) ??
+    around.find((each) => normalize(refName(doc, each)) === wanted)
   if (container === undefined) return []
   const fields: readonly string[] = kindOf(doc, container, specs) === 'parallel' ? PARALLEL_FIELDS : LOOP_FIELDS
-  return fields.filter((field) => field !== 'iteration').map((field) => option(`<${base}.${field}>`, `${base}.${field}`, SCOPE_WORDS[field] ?? '', 'scope', container))
+  return fields
+    .filter((field) => field !== 'iteration')
+    .map((field) => option(`<${base}.${field}>`, `${base}.${field}`, SCOPE_WORDS[field] ?? '', 'scope', container))
 }
 
 /** Everything a block can read, flat to depth one: for menus and for "did you mean". */
@@ -76,20 +86,29 @@ export function roots(context: CompleteContext): Option[] {
     const first = aroundOf(doc, reader).findIndex((other) => kindOf(doc, other, specs) === kind) === nth
     const name = first ? kind : refName(doc, container)
     for (const field of kind === 'loop' ? LOOP_FIELDS : PARALLEL_FIELDS) {
-      if (field !== 'iteration') options.push(option(`<${name}.${field}>`, `${name}.${field}`, SCOPE_WORDS[field] ?? '', 'scope', container))
+      if (field !== 'iteration')
+        options.push(option(`<${name}.${field}>`, `${name}.${field}`, SCOPE_WORDS[field] ?? '', 'scope', container))
     }
   }
   for (const { block, mode } of reachable(doc, reader, specs)) {
     const name = refName(doc, block)
     const group: Group = mode === 'current' ? 'upstream' : mode === 'last' ? 'loop' : 'earlier'
-    const detail = mode === 'previous' ? 'Previous iteration' : mode === 'last' ? 'Last iteration' : (doc.blocks[block]?.type ?? '')
+    const detail =
+      mode === 'previous' ? 'Previous iteration' : mode === 'last' ? 'Last iteration' : (doc.blocks[block]?.type ?? '')
     const more = fieldNames(outputSchema(doc, block, specs), lastOutput?.(block)).length > 0
     const value = lastOutput?.(block)
-    options.push({ ...option(`<${name}>`, name, detail, group, block, more), ...(value === undefined ? {} : { value }) })
+    options.push({
+      ...option(`<${name}>`, name, detail, group, block, more),
+      ...(value === undefined ? {} : { value }),
+    })
   }
-  for (const [name, schema] of Object.entries(doc.input?.properties ?? {})) options.push(option(`<input.${name}>`, `input.${name}`, typeOf(schema), 'input', null))
+  for (const [name, schema] of Object.entries(doc.input?.properties ?? {}))
+    options.push(option(`<input.${name}>`, `input.${name}`, typeOf(schema), 'input', null))
   for (const [name, value] of Object.entries(doc.variables ?? {})) {
-    options.push({ ...option(`<workflow.${name}>`, `workflow.${name}`, 'variable', 'variables', null, isObject(value)), value })
+    options.push({
+      ...option(`<workflow.${name}>`, `workflow.${name}`, 'variable', 'variables', null, isObject(value)),
+      value,
+    })
   }
   return options
 }
@@ -110,14 +129,21 @@ function fieldsBelow(base: string, context: CompleteContext): Option[] {
   const { doc, specs = NO_SPECS, lastOutput } = context
   const options: Option[] = []
   const wanted = normalize(base)
-  const root = roots(context).filter((r) => wanted.startsWith(normalize(r.label))).sort((a, b) => normalize(b.label).length - normalize(a.label).length)[0]
+  const root = roots(context)
+    .filter((r) => wanted.startsWith(normalize(r.label)))
+    .sort((a, b) => normalize(b.label).length - normalize(a.label).length)[0]
   if (!root) return []
-  let schema: JsonSchema | null | undefined = root.block && root.group !== 'scope' ? outputSchema(doc, root.block, specs) : null
+  let schema: JsonSchema | null | undefined =
+    root.block && root.group !== 'scope' ? outputSchema(doc, root.block, specs) : null
   let value: Json | undefined = root.block && root.group !== 'scope' ? lastOutput?.(root.block) : root.value
   const rest = base.slice(lengthOf(base, normalize(root.label).length))
   for (const part of rest.split(/[.[\]"]+/).filter(Boolean)) {
     schema = /^\d+$/.test(part) ? schema?.items : schema?.properties?.[part]
-    value = Array.isArray(value) ? value[Number(part)] : isObject(value) ? (value as Record<string, Json>)[part] : undefined
+    value = Array.isArray(value)
+      ? value[Number(part)]
+      : isObject(value)
+        ? (value as Record<string, Json>)[part]
+        : undefined
   }
   for (const name of fieldNames(schema, value)) {
     const plain = /^[\p{L}\p{N}_$@][\p{L}\p{N}_$@-]*$/u.test(name)
@@ -126,13 +152,20 @@ function fieldsBelow(base: string, context: CompleteContext): Option[] {
     const declared = schema?.properties?.[name]
     const more = fieldNames(declared, inner).length > 0
     const detail = declared ? typeOf(declared) : 'From the last run'
-    options.push({ ...option(`<${label}>`, label, detail, root.group, root.block, more), ...(inner === undefined ? {} : { value: inner }) })
+    options.push({
+      ...option(`<${label}>`, label, detail, root.group, root.block, more),
+      ...(inner === undefined ? {} : { value: inner }),
+    })
   }
   return options
 }
 
 const SCOPE_WORDS: Record<string, string> = {
-  index: 'Number, from 0', item: 'Current item', items: 'All items', results: 'Results so far', break: 'True after a break',
+  index: 'Number, from 0',
+  item: 'Current item',
+  items: 'All items',
+  results: 'Results so far',
+  break: 'True after a break',
 }
 
 function fieldNames(schema: JsonSchema | null | undefined, value: Json | undefined): string[] {
@@ -144,7 +177,14 @@ function typeOf(schema: JsonSchema): string {
   return schema.title ?? (Array.isArray(schema.type) ? schema.type.join(' or ') : (schema.type ?? ''))
 }
 
-function option(insert: string, label: string, detail: string, group: Group, block: string | null, more = false): Option {
+function option(
+  insert: string,
+  label: string,
+  detail: string,
+  group: Group,
+  block: string | null,
+  more = false,
+): Option {
   return { insert, label, detail, group, block, more }
 }
 
@@ -179,7 +219,8 @@ function editDistance(a: string, b: string, most: number): number {
   let row = Array.from({ length: b.length + 1 }, (_, i) => i)
   for (let i = 1; i <= a.length; i++) {
     const next = [i]
-    for (let j = 1; j <= b.length; j++) next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
+    for (let j = 1; j <= b.length; j++)
+      next[j] = Math.min(next[j - 1]! + 1, row[j]! + 1, row[j - 1]! + (a[i - 1] === b[j - 1] ? 0 : 1))
     row = next
   }
   return row[b.length]!

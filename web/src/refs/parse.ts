@@ -58,7 +58,13 @@ export function normalize(name: string): string {
 
 /** Can a block of this name be written as `<name...>`? */
 export function isWritable(name: string): boolean {
-  return WHOLE_HEAD.test(name) && !name.includes('??') && !name.includes('[') && normalize(name) !== '' && parse(name) !== null
+  return (
+    WHOLE_HEAD.test(name) &&
+    !name.includes('??') &&
+    !name.includes('[') &&
+    normalize(name) !== '' &&
+    parse(name) !== null
+  )
 }
 
 /** Replace references: `change` gets each candidate and returns its new inner text, or null to leave it. */
@@ -90,7 +96,11 @@ export function* texts(value: Json | undefined, pointer = ''): Generator<[string
 }
 
 /** A copy of a JSON value with every text mapped; the same object when nothing changed. */
-export function mapTexts<T extends Json | undefined>(value: T, change: (text: string, pointer: string) => string, pointer = ''): T {
+export function mapTexts<T extends Json | undefined>(
+  value: T,
+  change: (text: string, pointer: string) => string,
+  pointer = '',
+): T {
   if (typeof value === 'string') return change(value, pointer) as T
   if (Array.isArray(value)) {
     const items = value.map((item, i) => mapTexts(item, change, `${pointer}/${i}`))

@@ -33,7 +33,9 @@ export function previewRefs(text: string, reader: Reader, values: Values): Previ
 
 /** The whole text as it would be resolved: one reference alone keeps its type, others are put into the text. null: no references. */
 export function preview(text: string, reader: Reader, values: Values): Previewed | null {
-  const found = find(text).map((f) => ({ f, shown: readValue(f, reader, values) })).filter((item) => item.shown !== null)
+  const found = find(text)
+    .map((f) => ({ f, shown: readValue(f, reader, values) }))
+    .filter((item) => item.shown !== null)
   if (!found.length) return null
   const only = found[0]!
   if (found.length === 1 && only.f.start === 0 && only.f.end === text.length) return only.shown
@@ -52,7 +54,8 @@ function readValue(found: Found, reader: Reader, values: Values): Previewed | nu
   if (!target) return null
   const text = found.env ? `\${${found.text}}` : `<${found.text}>`
   const give = (known: boolean, value?: Json): Previewed => {
-    const fallback = 'parsed' in target && target.parsed.fallback !== null ? (JSON.parse(target.parsed.fallback) as Json) : undefined
+    const fallback =
+      'parsed' in target && target.parsed.fallback !== null ? (JSON.parse(target.parsed.fallback) as Json) : undefined
     const shown = value === undefined || value === null ? (fallback ?? value) : value
     return { text, known, ...(shown === undefined ? {} : { value: shown }) }
   }
@@ -68,7 +71,8 @@ function readValue(found: Found, reader: Reader, values: Values): Previewed | nu
     case 'block': {
       const node = nodeFor(target.block, reader, values)
       if (!node) return give(false)
-      if (node.error && node.route === 'error') return give(true, at({ error: node.error as unknown as Json }, target.path))
+      if (node.error && node.route === 'error')
+        return give(true, at({ error: node.error as unknown as Json }, target.path))
       const path = target.path[0] === 'output' && !hasKey(node.output, 'output') ? target.path.slice(1) : target.path
       if (node.output === undefined) return give(node.status === 'skipped')
       return give(true, at(node.output, path))
@@ -80,7 +84,9 @@ function readValue(found: Found, reader: Reader, values: Values): Previewed | nu
     const now = nodeAt(v, d, block, i)
     if (!feedback || now) return now
     const here = parsePath(pathFor(v, d, block, i)).find((part) => part.container === feedback)
-    return here && here.index > 0 ? nodeAt(v, d, block, { ...i, ...iterOf(scopeText('', feedback, here.index - 1, 'loop')) }) : now
+    return here && here.index > 0
+      ? nodeAt(v, d, block, { ...i, ...iterOf(scopeText('', feedback, here.index - 1, 'loop')) })
+      : now
   }
 }
 
@@ -94,7 +100,9 @@ export function itemsOf(container: string, values: Values): Json[] | null {
 
 function scopeValue(container: string, path: Segment[], reader: Reader, values: Values): [boolean, Json?] {
   const { view, doc, iter } = values
-  const here = parsePath(pathFor(view, doc, firstChildOf(doc, container, reader), iter)).find((part) => part.container === container)
+  const here = parsePath(pathFor(view, doc, firstChildOf(doc, container, reader), iter)).find(
+    (part) => part.container === container,
+  )
   if (!here || !view.nodes.has(keyOf(container, pathFor(view, doc, container, iter)))) return [false]
   const [field, ...more] = path
   if (field === 'index' || field === 'iteration') return [true, here.index]
@@ -108,7 +116,9 @@ function scopeValue(container: string, path: Segment[], reader: Reader, values: 
 function firstChildOf(doc: Document, container: string, reader: Reader): string {
   const chain = [reader.block, ...chainOf(doc, reader.block)]
   const at = chain.indexOf(container)
-  return at > 0 ? chain[at - 1]! : (Object.keys(doc.blocks).find((id) => doc.blocks[id]?.parent === container) ?? container)
+  return at > 0
+    ? chain[at - 1]!
+    : (Object.keys(doc.blocks).find((id) => doc.blocks[id]?.parent === container) ?? container)
 }
 
 function at(value: Json | undefined, path: readonly Segment[]): Json | undefined {

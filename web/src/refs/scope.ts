@@ -3,8 +3,30 @@
 
 import { asSchema } from '../net/mend'
 import type { Block, BlockSpec, Document, Json, JsonSchema } from '../net/types'
-import { chainOf, containerKind, indexOf, kindOf, nameOf, NO_SPECS, parentOf, upstreamOf, type Specs } from '../state/document'
-import { FIELD, find, isWritable, mapTexts, normalize, parse, rewrite, withHead, type Found, type Parsed, type Segment } from './parse'
+import {
+  chainOf,
+  containerKind,
+  indexOf,
+  kindOf,
+  nameOf,
+  NO_SPECS,
+  parentOf,
+  upstreamOf,
+  type Specs,
+} from '../state/document'
+import {
+  FIELD,
+  find,
+  isWritable,
+  mapTexts,
+  normalize,
+  parse,
+  rewrite,
+  withHead,
+  type Found,
+  type Parsed,
+  type Segment,
+} from './parse'
 
 export const LOOP_FIELDS = ['index', 'iteration', 'item', 'items', 'results', 'break'] as const
 export const PARALLEL_FIELDS = ['index', 'iteration', 'item', 'items'] as const
@@ -119,16 +141,29 @@ export function outputSchema(doc: Document, id: string, specs: Specs = NO_SPECS)
   if (!block) return null
   const spec = specs.get(block.type)
   const kind = containerKind(block, spec)
-  if (kind) return objectOf(kind === 'loop' ? { results: { type: 'array' }, last: lastSchema(doc, id, specs) } : { results: { type: 'array' } })
+  if (kind)
+    return objectOf(
+      kind === 'loop'
+        ? { results: { type: 'array' }, last: lastSchema(doc, id, specs) }
+        : { results: { type: 'array' } },
+    )
   switch (block.type) {
     case 'start':
       return objectOf({ ...doc.input?.properties, ...startFields(block) })
     case 'schedule':
-      return objectOf({ scheduled_at: MOMENT, fired_at: MOMENT, ...(isRecord(block.params?.input) ? shapeOf(block.params.input)?.properties : {}) })
+      return objectOf({
+        scheduled_at: MOMENT,
+        fired_at: MOMENT,
+        ...(isRecord(block.params?.input) ? shapeOf(block.params.input)?.properties : {}),
+      })
     case 'webhook':
       return objectOf({
         body: isRecord(block.params?.body_schema) ? asSchema(block.params.body_schema) : {},
-        headers: { type: 'object' }, query: { type: 'object' }, method: { type: 'string' }, delivery: { type: 'string' }, received_at: MOMENT,
+        headers: { type: 'object' },
+        query: { type: 'object' },
+        method: { type: 'string' },
+        delivery: { type: 'string' },
+        received_at: MOMENT,
       })
     case 'condition':
       return objectOf({ case: { type: 'string' }, title: { type: 'string' }, result: { type: 'boolean' } })
@@ -156,7 +191,9 @@ export function keepReferences(before: Document, after: Document, specs: Specs =
   const blocks: Record<string, Block> = {}
   let changed = false
   for (const [id, block] of Object.entries(after.blocks)) {
-    const next = before.blocks[id] ? rewriteBlock(block, specs, (found) => moved(before, after, id, found, specs)) : block
+    const next = before.blocks[id]
+      ? rewriteBlock(block, specs, (found) => moved(before, after, id, found, specs))
+      : block
     blocks[id] = next
     changed ||= next !== block
   }
@@ -166,7 +203,9 @@ export function keepReferences(before: Document, after: Document, specs: Specs =
 /** All texts of a block that may hold references, mapped; the same block when nothing changed. */
 export function rewriteBlock(block: Block, specs: Specs, change: (found: Found) => string | null): Block {
   const schema = specs.get(block.type)?.params
-  const params = mapTexts(block.params, (text, pointer) => (isLiteral(block, schema, pointer) ? text : rewrite(text, change)))
+  const params = mapTexts(block.params, (text, pointer) =>
+    isLiteral(block, schema, pointer) ? text : rewrite(text, change),
+  )
   const skip = block.policy?.skip_if
   const skipped = typeof skip === 'string' ? rewrite(skip, change) : skip
   const cache = isRecord(block.policy?.cache) ? block.policy.cache : null
@@ -180,7 +219,11 @@ export function rewriteBlock(block: Block, specs: Specs, change: (found: Found) 
 }
 
 /** Every reference of a block: where (JSON pointer below `params`, `skip_if` or `cache.key`), what is written, what it reads. */
-export function referencesOf(doc: Document, id: string, specs: Specs = NO_SPECS): { pointer: string; found: Found; target: Target | null }[] {
+export function referencesOf(
+  doc: Document,
+  id: string,
+  specs: Specs = NO_SPECS,
+): { pointer: string; found: Found; target: Target | null }[] {
   const block = doc.blocks[id]
   if (!block) return []
   const out: { pointer: string; found: Found; target: Target | null }[] = []
@@ -188,12 +231,16 @@ export function referencesOf(doc: Document, id: string, specs: Specs = NO_SPECS)
   mapTexts(block.params, (text, pointer) => {
     if (!isLiteral(block, schema, pointer)) {
       const inside = pointer === '/condition' && kindOf(doc, id, specs) === 'loop'
-      for (const found of find(text)) out.push({ pointer, found, target: resolve(doc, found, { block: id, inside }, specs) })
+      for (const found of find(text))
+        out.push({ pointer, found, target: resolve(doc, found, { block: id, inside }, specs) })
     }
     return text
   })
   const cache = isRecord(block.policy?.cache) ? block.policy.cache : null
-  for (const [pointer, text] of [['skip_if', block.policy?.skip_if], ['cache.key', cache?.key]] as const) {
+  for (const [pointer, text] of [
+    ['skip_if', block.policy?.skip_if],
+    ['cache.key', cache?.key],
+  ] as const) {
     if (typeof text !== 'string') continue
     for (const found of find(text)) out.push({ pointer, found, target: resolve(doc, found, { block: id }, specs) })
   }
@@ -261,8 +308,18 @@ function startFields(block: Block): Record<string, JsonSchema> {
 }
 
 /** What a person has answered: the fields of the form, who and when, and around that what is of this kind of question alone. */
-function answerOf(block: Block, before: Record<string, JsonSchema> = {}, after: Record<string, JsonSchema> = {}): JsonSchema {
-  return objectOf({ ...asSchema(block.params?.fields).properties, ...before, answered_by: { type: 'string' }, answered_at: MOMENT, ...after })
+function answerOf(
+  block: Block,
+  before: Record<string, JsonSchema> = {},
+  after: Record<string, JsonSchema> = {},
+): JsonSchema {
+  return objectOf({
+    ...asSchema(block.params?.fields).properties,
+    ...before,
+    answered_by: { type: 'string' },
+    answered_at: MOMENT,
+    ...after,
+  })
 }
 
 /** A schema with the keys of a literal value. */

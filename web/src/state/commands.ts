@@ -9,8 +9,24 @@ import { keepReferences, refName, rewriteBlock } from '../refs/scope'
 import { normalize, parse, withHead } from '../refs/parse'
 import { renameVariable } from '../refs/renameVariable'
 import {
-  absoluteAt, chainOf, checkParent, freshId, freshName, handleParams, handlesOf, indexOf, isInside, isTrigger, kindOf, nameOf, NO_SPECS,
-  noteId, parentOf, rootsOf, withDescendants, type Specs,
+  absoluteAt,
+  chainOf,
+  checkParent,
+  freshId,
+  freshName,
+  handleParams,
+  handlesOf,
+  indexOf,
+  isInside,
+  isTrigger,
+  kindOf,
+  nameOf,
+  NO_SPECS,
+  noteId,
+  parentOf,
+  rootsOf,
+  withDescendants,
+  type Specs,
 } from './document'
 
 export type Command =
@@ -46,7 +62,10 @@ export type Command =
   | { type: 'paste'; clip: Clip; at: Point; parent: string }
   /** A whole new document, as one step. What is equal keeps its identity. */
   | { type: 'replaceDoc'; doc: Document }
-  | { type: 'setMeta'; meta: { [K in 'name' | 'description' | 'input' | 'variables' | 'settings']?: Document[K] | undefined } }
+  | {
+      type: 'setMeta'
+      meta: { [K in 'name' | 'description' | 'input' | 'variables' | 'settings']?: Document[K] | undefined }
+    }
   | { type: 'addNote'; note: Note & { id: string } }
   | { type: 'setNote'; id: string; note: Partial<Note> }
   | { type: 'removeNotes'; ids: string[] }
@@ -71,32 +90,54 @@ export function applyCommand(doc: Document, command: Command, specs: Specs = NO_
 
 /** What a command does, for menus and for the screen reader: "move 3 blocks". */
 export function labelOf(command: Command, doc?: Document): string {
-  const blocks = (n: number, one?: string): string => (n === 1 && one ? `“${doc ? nameOf(doc, one) : one}”` : `${n} blocks`)
+  const blocks = (n: number, one?: string): string =>
+    n === 1 && one ? `“${doc ? nameOf(doc, one) : one}”` : `${n} blocks`
   switch (command.type) {
-    case 'addBlock': return `add “${command.block.name ?? command.id}”`
-    case 'removeBlocks': return command.ids.length ? `delete ${blocks(command.ids.length, command.ids[0])}` : 'delete notes'
-    case 'moveBlocks': return `move ${blocks(Object.keys(command.to).length, Object.keys(command.to)[0])}`
-    case 'resize': return `resize ${blocks(1, command.id)}`
+    case 'addBlock':
+      return `add “${command.block.name ?? command.id}”`
+    case 'removeBlocks':
+      return command.ids.length ? `delete ${blocks(command.ids.length, command.ids[0])}` : 'delete notes'
+    case 'moveBlocks':
+      return `move ${blocks(Object.keys(command.to).length, Object.keys(command.to)[0])}`
+    case 'resize':
+      return `resize ${blocks(1, command.id)}`
     case 'setParams':
     case 'setParam':
     case 'setPolicy':
     case 'setBlock':
-    case 'renameHandle': return `change ${blocks(1, command.id)}`
+    case 'renameHandle':
+      return `change ${blocks(1, command.id)}`
     case 'renameVariable':
-    case 'rename': return `rename to “${command.type === 'rename' ? command.name : command.to}”`
-    case 'setEnabled': return `${command.enabled ? 'enable' : 'disable'} ${blocks(command.ids.length, command.ids[0])}`
-    case 'addEdge': return 'connect'
-    case 'removeEdges': return command.ids.length === 1 ? 'delete connection' : `delete ${command.ids.length} connections`
-    case 'reparent': return command.parent ? `move into “${doc ? nameOf(doc, command.parent) : command.parent}”` : 'move out of container'
-    case 'paste': return `paste ${blocks(Object.keys(command.clip.blocks).length)}`
-    case 'replaceDoc': return 'edit JSON'
-    case 'setMeta': return 'change workflow settings'
-    case 'addNote': return 'add note'
-    case 'setNote': return 'change note'
-    case 'removeNotes': return 'delete note'
-    case 'tidy': return 'tidy'
-    case 'batch': return command.label ?? (command.commands[0] ? labelOf(command.commands[0], doc) : 'nothing')
-    case 'restore': return command.label
+    case 'rename':
+      return `rename to “${command.type === 'rename' ? command.name : command.to}”`
+    case 'setEnabled':
+      return `${command.enabled ? 'enable' : 'disable'} ${blocks(command.ids.length, command.ids[0])}`
+    case 'addEdge':
+      return 'connect'
+    case 'removeEdges':
+      return command.ids.length === 1 ? 'delete connection' : `delete ${command.ids.length} connections`
+    case 'reparent':
+      return command.parent
+        ? `move into “${doc ? nameOf(doc, command.parent) : command.parent}”`
+        : 'move out of container'
+    case 'paste':
+      return `paste ${blocks(Object.keys(command.clip.blocks).length)}`
+    case 'replaceDoc':
+      return 'edit JSON'
+    case 'setMeta':
+      return 'change workflow settings'
+    case 'addNote':
+      return 'add note'
+    case 'setNote':
+      return 'change note'
+    case 'removeNotes':
+      return 'delete note'
+    case 'tidy':
+      return 'tidy'
+    case 'batch':
+      return command.label ?? (command.commands[0] ? labelOf(command.commands[0], doc) : 'nothing')
+    case 'restore':
+      return command.label
   }
 }
 
@@ -155,19 +196,35 @@ function step(doc: Document, command: Command, specs: Specs): Document {
       return share(doc as unknown as Json, command.doc as unknown as Json) as unknown as Document
     case 'addBlock': {
       if (doc.blocks[command.id]) return doc
-      const added = { ...doc, blocks: { ...doc.blocks, [command.id]: command.block }, edges: [...doc.edges, ...(command.edges ?? [])] }
+      const added = {
+        ...doc,
+        blocks: { ...doc.blocks, [command.id]: command.block },
+        edges: [...doc.edges, ...(command.edges ?? [])],
+      }
       return grow(added, [parentOf(added, command.id)], specs)
     }
     case 'removeBlocks':
       return removeBlocks(doc, command.ids, command.notes ?? [])
     case 'moveBlocks': {
       const at = pick(command.to, doc)
-      const moved = setNotes(patchBlocks(doc, mapValues(at, (point) => ({ at: point }))), command.notes)
-      return grow(moved, Object.keys(at).map((id) => parentOf(moved, id)), specs)
+      const moved = setNotes(
+        patchBlocks(
+          doc,
+          mapValues(at, (point) => ({ at: point })),
+        ),
+        command.notes,
+      )
+      return grow(
+        moved,
+        Object.keys(at).map((id) => parentOf(moved, id)),
+        specs,
+      )
     }
     case 'resize': {
       if (!doc.blocks[command.id]) return doc
-      const sized = patchBlocks(doc, { [command.id]: { size: command.size, ...(command.at ? { at: command.at } : {}) } })
+      const sized = patchBlocks(doc, {
+        [command.id]: { size: command.size, ...(command.at ? { at: command.at } : {}) },
+      })
       return grow(sized, [command.id], specs)
     }
     case 'setParams':
@@ -191,14 +248,25 @@ function step(doc: Document, command: Command, specs: Specs): Document {
       return patchBlocks(doc, { [command.id]: { policy: Object.keys(policy).length ? policy : undefined } })
     }
     case 'setBlock':
-      return dropLostEdges(doc, patchBlocks(doc, doc.blocks[command.id] ? { [command.id]: command.fields } : {}), command.id, specs)
+      return dropLostEdges(
+        doc,
+        patchBlocks(doc, doc.blocks[command.id] ? { [command.id]: command.fields } : {}),
+        command.id,
+        specs,
+      )
     case 'setEnabled':
-      return patchBlocks(doc, Object.fromEntries(
-        command.ids.filter((id) => doc.blocks[id]).map((id) => [id, { enabled: command.enabled ? undefined : false }]),
-      ))
+      return patchBlocks(
+        doc,
+        Object.fromEntries(
+          command.ids
+            .filter((id) => doc.blocks[id])
+            .map((id) => [id, { enabled: command.enabled ? undefined : false }]),
+        ),
+      )
     case 'addEdge': {
       const { source, target, handle = 'out' } = command.edge
-      if (!doc.blocks[source] || !doc.blocks[target] || indexOf(doc).edge.has(`${source}:${handle}>${target}`)) return doc
+      if (!doc.blocks[source] || !doc.blocks[target] || indexOf(doc).edge.has(`${source}:${handle}>${target}`))
+        return doc
       const { handle: _, ...rest } = command.edge
       return { ...doc, edges: [...doc.edges, handle === 'out' ? rest : { ...rest, handle }] }
     }
@@ -220,7 +288,8 @@ function step(doc: Document, command: Command, specs: Specs): Document {
       return doc.notes ? { ...doc, notes: doc.notes.filter((note, i) => !command.ids.includes(noteId(note, i))) } : doc
     case 'tidy': {
       const patches: Record<string, Partial<Block>> = mapValues(pick(command.at, doc), (at) => ({ at }))
-      for (const [id, size] of Object.entries(command.size ?? {})) if (doc.blocks[id]) patches[id] = { ...patches[id], size }
+      for (const [id, size] of Object.entries(command.size ?? {}))
+        if (doc.blocks[id]) patches[id] = { ...patches[id], size }
       return setNotes(patchBlocks(doc, patches), command.notes)
     }
   }
@@ -243,7 +312,9 @@ function heal(edges: Edge[], id: string): Edge[] {
   const [before, after] = [into[0], outOf[0]]
   if (into.length !== 1 || outOf.length !== 1 || !before || !after || (after.handle ?? 'out') === 'error') return edges
   const joined = { ...before, target: after.target }
-  const twin = edges.some((e) => e.source === joined.source && e.target === joined.target && (e.handle ?? 'out') === (joined.handle ?? 'out'))
+  const twin = edges.some(
+    (e) => e.source === joined.source && e.target === joined.target && (e.handle ?? 'out') === (joined.handle ?? 'out'),
+  )
   return edges.flatMap((e) => (e === before ? (twin ? [] : [joined]) : e === after ? [] : [e]))
 }
 
@@ -254,7 +325,8 @@ function renameHandle(doc: Document, id: string, from: string, to: string, specs
   const hinted = handleParams(specs.get(block.type))
   for (const list of ['cases', 'routes', ...hinted.filter(([, hint]) => hint === 'id').map(([name]) => name)]) {
     const items = params[list]
-    if (Array.isArray(items)) params[list] = items.map((item) => (isObject(item) && item.id === from ? { ...item, id: to } : item)) as Json[]
+    if (Array.isArray(items))
+      params[list] = items.map((item) => (isObject(item) && item.id === from ? { ...item, id: to } : item)) as Json[]
   }
   for (const [name, hint] of hinted) {
     const value = params[name]
@@ -283,7 +355,9 @@ function reparent(doc: Document, ids: string[], parent: string, to: Record<strin
   const moved = patchBlocks(doc, patches)
   const legal = moved.edges.filter((e) => {
     if (!moving.includes(e.source) && !moving.includes(e.target)) return true
-    return (e.handle ?? 'out') === 'body' ? parentOf(moved, e.target) === e.source : parentOf(moved, e.source) === parentOf(moved, e.target)
+    return (e.handle ?? 'out') === 'body'
+      ? parentOf(moved, e.target) === e.source
+      : parentOf(moved, e.source) === parentOf(moved, e.target)
   })
   return grow(legal.length === moved.edges.length ? moved : { ...moved, edges: legal }, [parent], specs)
 }
@@ -292,7 +366,10 @@ function paste(doc: Document, clip: Clip, at: Point, parent: string, specs: Spec
   const ids = pasteIds(doc, clip, parent, specs)
   const source: Document = { format: 'weft/1', blocks: clip.blocks, edges: clip.edges }
   const roots = Object.keys(ids).filter((id) => !parentOf(source, id))
-  const corners = [...roots.map((id) => clip.blocks[id]!.at ?? [0, 0]), ...(clip.notes ?? []).map((note) => note.at ?? [0, 0])]
+  const corners = [
+    ...roots.map((id) => clip.blocks[id]!.at ?? [0, 0]),
+    ...(clip.notes ?? []).map((note) => note.at ?? [0, 0]),
+  ]
   if (!corners.length) return doc
   const left = Math.min(...corners.map(([x]) => x!))
   const top = Math.min(...corners.map(([, y]) => y!))
@@ -307,7 +384,9 @@ function paste(doc: Document, clip: Clip, at: Point, parent: string, specs: Spec
     const outer = holder && ids[holder] ? ids[holder] : parent
     const point = shifted(block.at)
     blocks[fresh] = {
-      ...block, name, ...(outer ? { parent: outer } : {}),
+      ...block,
+      name,
+      ...(outer ? { parent: outer } : {}),
       at: holder && ids[holder] ? (block.at ?? [0, 0]) : [point[0] - base[0]!, point[1] - base[1]!],
     }
   }
@@ -321,7 +400,12 @@ function paste(doc: Document, clip: Clip, at: Point, parent: string, specs: Spec
     taken.add(id)
     return { ...note, id, at: shifted(note.at) }
   })
-  const pasted: Document = { ...doc, blocks, edges: [...doc.edges, ...edges], ...(notes.length ? { notes: [...(doc.notes ?? []), ...notes] } : {}) }
+  const pasted: Document = {
+    ...doc,
+    blocks,
+    edges: [...doc.edges, ...edges],
+    ...(notes.length ? { notes: [...(doc.notes ?? []), ...notes] } : {}),
+  }
   return grow(remapReferences(pasted, source, ids, specs), [parent], specs)
 }
 
@@ -383,11 +467,13 @@ function growOne(doc: Document, id: string, specs: Specs): Document {
   if (size[0] !== w || size[1] !== h) {
     patches[id] = { ...patches[id], size }
     const [x, y] = block.at ?? [0, 0]
-    const others = (indexOf(doc).children.get(parentOf(doc, id)) ?? []).filter((other) => other !== id && doc.blocks[other]!.at).map((other) => {
-      const beside = doc.blocks[other]!
-      const [bw, bh] = sizeOf(beside, specs.get(beside.type))
-      return { id: other, x: beside.at![0], y: beside.at![1], w: bw, h: bh }
-    })
+    const others = (indexOf(doc).children.get(parentOf(doc, id)) ?? [])
+      .filter((other) => other !== id && doc.blocks[other]!.at)
+      .map((other) => {
+        const beside = doc.blocks[other]!
+        const [bw, bh] = sizeOf(beside, specs.get(beside.type))
+        return { id: other, x: beside.at![0], y: beside.at![1], w: bw, h: bh }
+      })
     const moves = roomBehind({ x, y, w, h }, { x: x - dx, y: y - dy, w: size[0], h: size[1] }, others)
     for (const [other, at] of Object.entries(moves)) patches[other] = { at }
   }
@@ -444,7 +530,11 @@ function merged<T extends object>(value: T, change: { [key: string]: unknown } |
 }
 
 /** A copy of `value` with `item` at `path`; objects and lists on the way are made when missing. */
-export function setAt(value: Json | undefined, path: readonly (string | number)[], item: Json | undefined): Json | undefined {
+export function setAt(
+  value: Json | undefined,
+  path: readonly (string | number)[],
+  item: Json | undefined,
+): Json | undefined {
   const [head, ...rest] = path
   if (head === undefined) return item
   if (typeof head === 'number') {
@@ -467,7 +557,9 @@ export function share(before: Json | undefined, after: Json): Json {
   if (Array.isArray(before) !== Array.isArray(after)) return after
   if (Array.isArray(after)) {
     const items = after.map((item, i) => share((before as Json[])[i], item))
-    return items.length === (before as Json[]).length && items.every((item, i) => item === (before as Json[])[i]) ? before : items
+    return items.length === (before as Json[]).length && items.every((item, i) => item === (before as Json[])[i])
+      ? before
+      : items
   }
   const old = before as JsonObject
   const keys = Object.keys(after)

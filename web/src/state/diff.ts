@@ -64,10 +64,13 @@ export function isSame({ blocks, edges, fields }: DocumentDiff): boolean {
 }
 
 function edgeChanges(before: readonly Edge[], after: readonly Edge[]): EdgeChange[] {
-  const keys = (edges: readonly Edge[]): Map<string, Edge> => new Map(edges.map((e) => [`${e.source}\0${e.handle ?? 'out'}\0${e.target}`, e]))
+  const keys = (edges: readonly Edge[]): Map<string, Edge> =>
+    new Map(edges.map((e) => [`${e.source}\0${e.handle ?? 'out'}\0${e.target}`, e]))
   const [old, now] = [keys(before), keys(after)]
   const only = (from: Map<string, Edge>, other: Map<string, Edge>, how: EdgeChange['how']): EdgeChange[] =>
-    [...from].filter(([key]) => !other.has(key)).map(([, { source, target, handle = 'out' }]) => ({ how, source, target, handle }))
+    [...from]
+      .filter(([key]) => !other.has(key))
+      .map(([, { source, target, handle = 'out' }]) => ({ how, source, target, handle }))
   return [...only(now, old, 'added'), ...only(old, now, 'removed')]
 }
 
@@ -91,7 +94,8 @@ function changes(before: Json | undefined, after: Json | undefined, path: readon
 function equal(a: Json | undefined, b: Json | undefined): boolean {
   if (Object.is(a, b)) return true
   if (typeof a !== 'object' || typeof b !== 'object' || a === null || b === null) return false
-  if (Array.isArray(a) || Array.isArray(b)) return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => equal(item, b[i]))
+  if (Array.isArray(a) || Array.isArray(b))
+    return Array.isArray(a) && Array.isArray(b) && a.length === b.length && a.every((item, i) => equal(item, b[i]))
   const names = Object.keys(a)
   return names.length === Object.keys(b).length && names.every((name) => name in b && equal(a[name], b[name]))
 }

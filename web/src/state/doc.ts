@@ -80,8 +80,17 @@ export async function openDraft(id: string): Promise<void> {
   if (local && !lost) void dropLocal(id)
   const doc = placed(draft.document, specsOf())
   docStore.set({
-    ...nothing(), id, doc, rev: draft.rev, baseVersion: draft.base_version, baseName: draft.base_name ?? null, baseRev: draft.base_rev ?? null,
-    mended: draft.mended ? { ...draft.mended, document: doc } : null, savedAt: draft.updated_at, restorable: lost, diagnostics: draft.diagnostics ?? [],
+    ...nothing(),
+    id,
+    doc,
+    rev: draft.rev,
+    baseVersion: draft.base_version,
+    baseName: draft.base_name ?? null,
+    baseRev: draft.base_rev ?? null,
+    mended: draft.mended ? { ...draft.mended, document: doc } : null,
+    savedAt: draft.updated_at,
+    restorable: lost,
+    diagnostics: draft.diagnostics ?? [],
     ...fitting(history, draft.document, draft.rev),
   })
 }
@@ -102,10 +111,17 @@ export function dispatch(command: Command, coalesce?: string): boolean {
   const [doc, inverse] = applyCommand(state.doc, command, specsOf())
   if (doc === state.doc) return false
   const now = Date.now()
-  const joins = coalesce !== undefined && coalesce === lastKey && now - lastAt < COALESCE_MS && state.undo.length > 0 && !state.redo.length
+  const joins =
+    coalesce !== undefined &&
+    coalesce === lastKey &&
+    now - lastAt < COALESCE_MS &&
+    state.undo.length > 0 &&
+    !state.redo.length
   lastKey = coalesce
   lastAt = now
-  const undo = joins ? state.undo : [...state.undo, { label: labelOf(command, state.doc), command: inverse }].slice(-UNDO_MAX)
+  const undo = joins
+    ? state.undo
+    : [...state.undo, { label: labelOf(command, state.doc), command: inverse }].slice(-UNDO_MAX)
   docStore.set({ doc, undo, redo: [] })
   changed()
   return true
@@ -143,7 +159,11 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
   }
   const [next, inverse] = applyCommand(docStore.get().doc, { type: 'replaceDoc', doc: conflict.document })
   docStore.set((state) => ({
-    doc: next, undo: [...state.undo, { label: 'use their version', command: inverse }], redo: [], saving: 'saved', savedAt: conflict.updated_at,
+    doc: next,
+    undo: [...state.undo, { label: 'use their version', command: inverse }],
+    redo: [],
+    saving: 'saved',
+    savedAt: conflict.updated_at,
     diagnostics: conflict.diagnostics ?? [],
   }))
   void dropLocal(id)
@@ -174,7 +194,11 @@ function travel(from: 'undo' | 'redo', to: 'undo' | 'redo'): string | null {
   if (!step || state.readonly) return null
   const [doc, inverse] = applyCommand(state.doc, step.command, specsOf())
   lastKey = undefined
-  docStore.set({ doc, [from]: state[from].slice(0, -1), [to]: [...state[to], { label: step.label, command: inverse }] } as Partial<DocState>)
+  docStore.set({
+    doc,
+    [from]: state[from].slice(0, -1),
+    [to]: [...state[to], { label: step.label, command: inverse }],
+  } as Partial<DocState>)
   changed()
   return step.label
 }
@@ -200,7 +224,13 @@ async function save(): Promise<void> {
     if (!here()) return
     unanswered = null
     const still = docStore.get().doc === doc
-    docStore.set({ rev: saved.rev, savedAt: saved.updated_at, diagnostics: saved.diagnostics, saving: still ? 'saved' : 'dirty', error: null })
+    docStore.set({
+      rev: saved.rev,
+      savedAt: saved.updated_at,
+      diagnostics: saved.diagnostics,
+      saving: still ? 'saved' : 'dirty',
+      error: null,
+    })
     if (still) void dropLocal(id)
   } catch (error) {
     if (!here()) return
@@ -229,7 +259,21 @@ function isUnanswered(id: string, rev: number, theirs: Draft): boolean {
 
 function nothing(): DocState {
   return {
-    id: null, doc: emptyDocument(), rev: 0, baseVersion: null, baseName: null, baseRev: null, mended: null, diagnostics: [], undo: [], redo: [], saving: 'saved', savedAt: null,
-    conflict: null, restorable: null, readonly: false, error: null,
+    id: null,
+    doc: emptyDocument(),
+    rev: 0,
+    baseVersion: null,
+    baseName: null,
+    baseRev: null,
+    mended: null,
+    diagnostics: [],
+    undo: [],
+    redo: [],
+    saving: 'saved',
+    savedAt: null,
+    conflict: null,
+    restorable: null,
+    readonly: false,
+    error: null,
   }
 }

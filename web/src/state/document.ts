@@ -36,7 +36,13 @@ export function indexOf(doc: Document): DocIndex {
 }
 
 export function emptyDocument(name = 'untitled'): Document {
-  return { format: 'weft/1', name, description: '', blocks: { start: { type: 'start', name: 'Start', at: [0, 0] } }, edges: [] }
+  return {
+    format: 'weft/1',
+    name,
+    description: '',
+    blocks: { start: { type: 'start', name: 'Start', at: [0, 0] } },
+    edges: [],
+  }
 }
 
 export function nameOf(doc: Document, id: string): string {
@@ -116,7 +122,9 @@ export function namedHandles(block: Block, spec?: BlockSpec): NamedHandle[] {
     case 'router': {
       const routes = listed(params.routes, '')
       const other = params.default
-      return typeof other === 'string' && other && !routes.some((r) => r.id === other) ? [...routes, { id: other, title: 'Default' }] : routes
+      return typeof other === 'string' && other && !routes.some((r) => r.id === other)
+        ? [...routes, { id: other, title: 'Default' }]
+        : routes
     }
     case 'approval': {
       const actions = params.actions === undefined || params.actions === null ? ['approve', 'reject'] : params.actions
@@ -133,10 +141,12 @@ type HandleHint = NonNullable<UiHint['handles']>
 
 /** Params of a block type that make handles (`x-ui.handles`), in the order the form shows them. */
 export function handleParams(spec: BlockSpec | undefined): [string, HandleHint][] {
-  const named = Object.entries(spec?.params.properties ?? {}).flatMap(([name, schema]): [string, HandleHint, number][] => {
-    const hint = schema['x-ui']
-    return hint?.handles ? [[name, hint.handles, hint.order ?? 1e6]] : []
-  })
+  const named = Object.entries(spec?.params.properties ?? {}).flatMap(
+    ([name, schema]): [string, HandleHint, number][] => {
+      const hint = schema['x-ui']
+      return hint?.handles ? [[name, hint.handles, hint.order ?? 1e6]] : []
+    },
+  )
   return named.sort((a, b) => a[2] - b[2]).map(([name, hint]) => [name, hint])
 }
 
@@ -146,7 +156,11 @@ function hintedHandles(params: JsonObject, spec: BlockSpec | undefined): NamedHa
     const value = params[name] ?? spec?.params.properties?.[name]?.default
     if (hint === 'id') return listed(value, '')
     if (hint === 'value') return typeof value === 'string' && value ? [{ id: value, title: value }] : []
-    return Array.isArray(value) ? value.filter((item) => typeof item === 'string' && item !== '').map((id) => ({ id: String(id), title: String(id) })) : []
+    return Array.isArray(value)
+      ? value
+          .filter((item) => typeof item === 'string' && item !== '')
+          .map((id) => ({ id: String(id), title: String(id) }))
+      : []
   })
   return found.filter((handle, i) => found.findIndex((other) => other.id === handle.id) === i)
 }
@@ -183,30 +197,41 @@ export function checkEdge(doc: Document, edge: Edge, specs: Specs = NO_SPECS, ig
   const handle = edge.handle ?? 'out'
   if (!source || !target) return 'This block no longer exists.'
   if (handlesOf(source, specs).length === 0) return `${nameOf(doc, edge.source)} is a note. Notes cannot be connected.`
-  if (target.type === 'note' || specs.get(target.type)?.category === 'annotation') return `${nameOf(doc, edge.target)} is a note. Notes cannot be connected.`
+  if (target.type === 'note' || specs.get(target.type)?.category === 'annotation')
+    return `${nameOf(doc, edge.target)} is a note. Notes cannot be connected.`
   if (isTrigger(target, specs)) return `${nameOf(doc, edge.target)} is a trigger. Nothing can be connected to it.`
   if (edge.source === edge.target) return 'A block cannot be connected to itself. Use a loop to repeat it.'
   if (!handlesOf(source, specs).includes(handle)) return `${nameOf(doc, edge.source)} has no handle “${handle}”.`
   if (handle === 'body') {
-    if (parentOf(doc, edge.target) !== edge.source) return `Connect this handle to a block inside ${nameOf(doc, edge.source)}.`
+    if (parentOf(doc, edge.target) !== edge.source)
+      return `Connect this handle to a block inside ${nameOf(doc, edge.source)}.`
   } else if (parentOf(doc, edge.source) !== parentOf(doc, edge.target)) {
-    if (parentOf(doc, edge.target) === edge.source) return 'To connect to a block inside, use the handle on the inner left side of the container.'
+    if (parentOf(doc, edge.target) === edge.source)
+      return 'To connect to a block inside, use the handle on the inner left side of the container.'
     return 'A connection cannot cross the border of a container.'
   }
   const index = indexOf(doc)
   const twin = index.edges.find((e) => e.source === edge.source && e.handle === handle && e.target === edge.target)
   if (twin && twin.id !== ignore) return 'These blocks are already connected.'
-  if (handle !== 'body' && reaches(index, edge.target, edge.source, ignore)) return 'This would create a cycle. Use a loop to repeat blocks.'
+  if (handle !== 'body' && reaches(index, edge.target, edge.source, ignore))
+    return 'This would create a cycle. Use a loop to repeat blocks.'
   return null
 }
 
 /** Why these blocks cannot be put into `parent` ('' is the canvas), in words; null when they can. */
-export function checkParent(doc: Document, ids: readonly string[], parent: string, specs: Specs = NO_SPECS): string | null {
+export function checkParent(
+  doc: Document,
+  ids: readonly string[],
+  parent: string,
+  specs: Specs = NO_SPECS,
+): string | null {
   if (parent && !kindOf(doc, parent, specs)) return `${nameOf(doc, parent)} is not a container.`
   for (const id of ids) {
-    if (parent && isTrigger(doc.blocks[id], specs)) return `${nameOf(doc, id)} is a trigger and cannot be inside a container.`
+    if (parent && isTrigger(doc.blocks[id], specs))
+      return `${nameOf(doc, id)} is a trigger and cannot be inside a container.`
     if (parent === id || (parent && isInside(doc, parent, id))) return 'A container cannot be moved into itself.'
-    if (parent && chainOf(doc, parent).length + 1 + depthOf(doc, id, specs) > NESTING_MAX) return `Containers can be nested up to ${NESTING_MAX} levels deep.`
+    if (parent && chainOf(doc, parent).length + 1 + depthOf(doc, id, specs) > NESTING_MAX)
+      return `Containers can be nested up to ${NESTING_MAX} levels deep.`
   }
   return null
 }
@@ -229,7 +254,9 @@ export function readingOrder(doc: Document): string[] {
     const left = new Set(children.get(container) ?? [])
     const place = (id: string): number => (doc.blocks[id]?.at?.[0] ?? 0) * 10_000 + (doc.blocks[id]?.at?.[1] ?? 0)
     while (left.size) {
-      const ready = [...left].filter((id) => !(into.get(id) ?? []).some((e) => e.handle !== 'body' && left.has(e.source)))
+      const ready = [...left].filter(
+        (id) => !(into.get(id) ?? []).some((e) => e.handle !== 'body' && left.has(e.source)),
+      )
       const next = (ready.length ? ready : [...left]).sort((a, b) => place(a) - place(b))
       for (const id of ready.length ? next : next.slice(0, 1)) {
         left.delete(id)
@@ -245,7 +272,12 @@ export function readingOrder(doc: Document): string[] {
 
 /** `base`, or `base-2`, `base-3`, ... : an id that is not taken. */
 export function freshId(taken: (id: string) => boolean, base: string): string {
-  const plain = base.toLowerCase().replace(/[^a-z0-9_.-]+/g, '-').replace(/^-+|-+$/g, '').slice(0, 100) || 'block'
+  const plain =
+    base
+      .toLowerCase()
+      .replace(/[^a-z0-9_.-]+/g, '-')
+      .replace(/^-+|-+$/g, '')
+      .slice(0, 100) || 'block'
   if (!taken(plain)) return plain
   const stem = plain.replace(/-\d+$/, '')
   for (let n = 2; ; n++) if (!taken(`${stem}-${n}`)) return `${stem}-${n}`

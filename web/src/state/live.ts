@@ -81,7 +81,8 @@ export function seek(to: number | 'live'): void {
 export function stepBy(by: 1 | -1, unit: 'event' | 'block' = 'event'): void {
   const { timeline, cursor } = runStore.get()
   let at = (cursor === 'live' ? timeline.seq : cursor) + by
-  const isBoundary = (event: WireEvent | undefined): boolean => !!event && /^(node\.(started|succeeded|failed)|region\.exited|wait\.)/.test(event.type)
+  const isBoundary = (event: WireEvent | undefined): boolean =>
+    !!event && /^(node\.(started|succeeded|failed)|region\.exited|wait\.)/.test(event.type)
   if (unit === 'block') while (at > 0 && at < timeline.seq && !isBoundary(timeline.log[at - 1])) at += by
   seek(at >= timeline.seq && by > 0 ? 'live' : at)
 }
@@ -96,7 +97,8 @@ export function ingest(events: WireEvent[]): void {
     if (event.key === null || !live.has(event.key)) continue
     const node = head.nodes.get(event.key)
     // The next attempt may have begun with the same events: its text is another one.
-    if (!node || isDecided(node) || node.status === 'retrying' || event.type === 'retry.scheduled') (texts ??= new Map(live)).delete(event.key)
+    if (!node || isDecided(node) || node.status === 'retrying' || event.type === 'retry.scheduled')
+      (texts ??= new Map(live)).delete(event.key)
   }
   runStore.set({ head, ...(texts ? { live: texts } : {}), view: cursor === 'live' ? head : timeline.seek(cursor) })
 }
@@ -111,5 +113,15 @@ function addText(key: string, text: string): void {
 
 function nothing(): RunState {
   const view = emptyFold()
-  return { id: null, meta: null, doc: null, timeline: new Timeline(), cursor: 'live', view, head: view, live: new Map(), error: null }
+  return {
+    id: null,
+    meta: null,
+    doc: null,
+    timeline: new Timeline(),
+    cursor: 'live',
+    view,
+    head: view,
+    live: new Map(),
+    error: null,
+  }
 }

@@ -42,7 +42,15 @@ const KEY = 'weft-ui'
 export const NOTHING: Selection = { blocks: [], edges: [], notes: [] }
 
 export const uiStore = createStore<UiState>({
-  selection: NOTHING, iter: {}, view: 'canvas', tab: 'config', runTab: 'output', overlay: null, theme: 'system', drawer: 'tape', minimap: false,
+  selection: NOTHING,
+  iter: {},
+  view: 'canvas',
+  tab: 'config',
+  runTab: 'output',
+  overlay: null,
+  theme: 'system',
+  drawer: 'tape',
+  minimap: false,
   panels: { palette: 208, paletteOpen: true, inspector: 328, json: 480, drawer: 112 },
   ...remembered(),
 })

@@ -19,7 +19,10 @@ const KEPT_MAX = 40
 export const unfinishedStore = createStore<{ list: readonly Unfinished[] }>({ list: remembered() })
 
 export function unfinishedText(draft: string | null, block: string | null, path: string): string | null {
-  return unfinishedStore.get().list.find((each) => each.draft === draft && each.block === block && each.path === path)?.text ?? null
+  return (
+    unfinishedStore.get().list.find((each) => each.draft === draft && each.block === block && each.path === path)
+      ?.text ?? null
+  )
 }
 
 /** null: it is finished, or gone. */
@@ -39,16 +42,26 @@ export function keepUnfinished(draft: string | null, block: string | null, path:
 
 /** The same as findings, for the lists that show what is wrong. */
 export function unfinishedFindings(list: readonly Unfinished[], draft: string | null): Diagnostic[] {
-  return list.filter((each) => each.draft === draft).map(({ block, path }) => ({
-    severity: 'error', code: 'json_unfinished', block, field: path.split('.')[0]!, message: 'This field contains invalid JSON, which is not saved.',
-    pointer: `/blocks/${block.replaceAll('~', '~0').replaceAll('/', '~1')}/params/${path.split('.').join('/')}`,
-  }))
+  return list
+    .filter((each) => each.draft === draft)
+    .map(({ block, path }) => ({
+      severity: 'error',
+      code: 'json_unfinished',
+      block,
+      field: path.split('.')[0]!,
+      message: 'This field contains invalid JSON, which is not saved.',
+      pointer: `/blocks/${block.replaceAll('~', '~0').replaceAll('/', '~1')}/params/${path.split('.').join('/')}`,
+    }))
 }
 
 function remembered(): Unfinished[] {
   try {
     const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
-    return Array.isArray(kept) ? (kept as Unfinished[]).filter((each) => typeof each?.text === 'string' && typeof each.block === 'string' && typeof each.path === 'string') : []
+    return Array.isArray(kept)
+      ? (kept as Unfinished[]).filter(
+          (each) => typeof each?.text === 'string' && typeof each.block === 'string' && typeof each.path === 'string',
+        )
+      : []
   } catch {
     return []
   }

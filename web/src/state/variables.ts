@@ -37,10 +37,12 @@ function change(value: Json | undefined, parts: readonly Part[], op: string, ope
     else list[index] = rest.length ? change(inner, rest, op, operand) : operate(inner, op, operand)
     return list
   }
-  if (value === undefined && typeof head === 'number') return head === 0 ? [rest.length ? change(undefined, rest, op, operand) : operate(undefined, op, operand)] : []
+  if (value === undefined && typeof head === 'number')
+    return head === 0 ? [rest.length ? change(undefined, rest, op, operand) : operate(undefined, op, operand)] : []
   const object = { ...((value ?? {}) as JsonObject) }
   if (op === 'del' && !rest.length) delete object[head]
-  else if (op !== 'del' || inner !== undefined) object[head] = rest.length ? change(inner, rest, op, operand) : operate(inner, op, operand)
+  else if (op !== 'del' || inner !== undefined)
+    object[head] = rest.length ? change(inner, rest, op, operand) : operate(inner, op, operand)
   return object
 }
 

@@ -15,13 +15,28 @@ export interface ButtonProps extends Omit<ButtonHTMLAttributes<HTMLButtonElement
   children: ReactNode
 }
 
-export function Button({ kind = 'plain', icon, iconOnly, keys, why, children, onClick, className, title, ...rest }: ButtonProps): ReactElement {
+export function Button({
+  kind = 'plain',
+  icon,
+  iconOnly,
+  keys,
+  why,
+  children,
+  onClick,
+  className,
+  title,
+  ...rest
+}: ButtonProps): ReactElement {
   const name = typeof children === 'string' ? children : undefined
   const classes = ['button', kind === 'plain' ? '' : `button--${kind}`, iconOnly ? 'button--icon' : '', className ?? '']
   return (
     <button
-      type="button" {...rest} className={classes.filter(Boolean).join(' ')} aria-disabled={why ? true : undefined}
-      aria-label={iconOnly ? name : rest['aria-label']} title={why ?? title ?? (iconOnly ? [name, keys].filter(Boolean).join('  ') : undefined)}
+      type="button"
+      {...rest}
+      className={classes.filter(Boolean).join(' ')}
+      aria-disabled={why ? true : undefined}
+      aria-label={iconOnly ? name : rest['aria-label']}
+      title={why ?? title ?? (iconOnly ? [name, keys].filter(Boolean).join('  ') : undefined)}
       onClick={(event) => (why ? event.preventDefault() : onClick?.(event))}
     >
       {icon ? <Icon name={icon} /> : null}

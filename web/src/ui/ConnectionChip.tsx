@@ -16,22 +16,42 @@ export function ConnectionChip(): ReactElement | null {
   if (cursor !== 'live') {
     return (
       <span className="chip status" data-tone="wait" data-mode="replay" data-testid="connection">
-        <Icon name="back" size={14} />Viewing event {cursor} of {last}
-        <Button kind="bare" onClick={() => seek('live')}>{net.mode === 'ended' ? 'Latest' : 'Live'}</Button>
+        <Icon name="back" size={14} />
+        Viewing event {cursor} of {last}
+        <Button kind="bare" onClick={() => seek('live')}>
+          {net.mode === 'ended' ? 'Latest' : 'Live'}
+        </Button>
       </span>
     )
   }
   const words = {
-    live: 'Live', ended: 'Finished', catching: net.behind ? `Catching up, ${net.behind} events` : 'Catching up',
+    live: 'Live',
+    ended: 'Finished',
+    catching: net.behind ? `Catching up, ${net.behind} events` : 'Catching up',
     // Nothing is tried again by itself after a refusal: what it says matters.
-    offline: net.retryAt === null && net.error ? net.error : `Connection lost${left === null ? '' : `, retrying in ${left} s`}`,
+    offline:
+      net.retryAt === null && net.error
+        ? net.error
+        : `Connection lost${left === null ? '' : `, retrying in ${left} s`}`,
   }
   const tones = { live: 'ok', ended: 'quiet', catching: 'run', offline: 'err' } as const
   const icons = { live: 'running', ended: 'stop', catching: 'queued', offline: 'warning' } as const
   return (
-    <span className="chip status" role="status" data-tone={tones[net.mode]} data-mode={net.mode} data-testid="connection" title={net.error ?? undefined}>
-      <Icon name={icons[net.mode]} size={14} />{words[net.mode]}
-      {net.mode === 'offline' ? <Button kind="bare" onClick={reconnect}>Retry now</Button> : null}
+    <span
+      className="chip status"
+      role="status"
+      data-tone={tones[net.mode]}
+      data-mode={net.mode}
+      data-testid="connection"
+      title={net.error ?? undefined}
+    >
+      <Icon name={icons[net.mode]} size={14} />
+      {words[net.mode]}
+      {net.mode === 'offline' ? (
+        <Button kind="bare" onClick={reconnect}>
+          Retry now
+        </Button>
+      ) : null}
     </span>
   )
 }

@@ -22,7 +22,9 @@ export function Dialog({ title, open, onClose, wide, foot, children }: DialogPro
     if (!dialog.open) {
       dialog.showModal()
       // What is to be filled in has the keyboard first, not the button that closes.
-      const first = dialog.querySelector<HTMLElement>('.dialog__body :is(input:not([type=hidden]), textarea, select), .dialog__foot .button--primary')
+      const first = dialog.querySelector<HTMLElement>(
+        '.dialog__body :is(input:not([type=hidden]), textarea, select), .dialog__foot .button--primary',
+      )
       first?.focus()
     }
     return () => dialog.close()
@@ -30,7 +32,9 @@ export function Dialog({ title, open, onClose, wide, foot, children }: DialogPro
   if (!open) return null
   return (
     <dialog
-      ref={ref} className={wide ? 'dialog dialog--wide' : 'dialog'} aria-labelledby={id}
+      ref={ref}
+      className={wide ? 'dialog dialog--wide' : 'dialog'}
+      aria-labelledby={id}
       onCancel={(event) => {
         event.preventDefault()
         onClose()
@@ -41,7 +45,9 @@ export function Dialog({ title, open, onClose, wide, foot, children }: DialogPro
     >
       <div className="dialog__head">
         <h2 id={id}>{title}</h2>
-        <Button kind="bare" icon="close" iconOnly onClick={onClose}>Close</Button>
+        <Button kind="bare" icon="close" iconOnly onClick={onClose}>
+          Close
+        </Button>
       </div>
       <div className="dialog__body">{children}</div>
       {foot ? <div className="dialog__foot">{foot}</div> : null}

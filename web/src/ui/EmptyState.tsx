@@ -3,7 +3,15 @@
 import type { ReactElement, ReactNode } from 'react'
 import { Icon, type IconName } from './icons'
 
-export function EmptyState({ icon, title, children }: { icon?: IconName; title: string; children?: ReactNode }): ReactElement {
+export function EmptyState({
+  icon,
+  title,
+  children,
+}: {
+  icon?: IconName
+  title: string
+  children?: ReactNode
+}): ReactElement {
   return (
     <div className="empty">
       {icon ? <Icon name={icon} size={24} /> : null}

@@ -26,7 +26,17 @@ export interface ListboxProps {
   empty?: string
 }
 
-export function Listbox({ label, placeholder, options, query, onQuery, onChoose, onCancel, autoFocus, empty }: ListboxProps): ReactElement {
+export function Listbox({
+  label,
+  placeholder,
+  options,
+  query,
+  onQuery,
+  onChoose,
+  onCancel,
+  autoFocus,
+  empty,
+}: ListboxProps): ReactElement {
   const id = useId()
   const list = useRef<HTMLDivElement>(null)
   const [active, setActive] = useState(0)
@@ -51,17 +61,37 @@ export function Listbox({ label, placeholder, options, query, onQuery, onChoose,
   return (
     <div className="combobox">
       <input
-        type="search" role="combobox" aria-label={label} aria-expanded="true" aria-controls={id} aria-autocomplete="list" autoComplete="off" spellCheck={false}
-        aria-activedescendant={options[now] ? `${id}-${options[now].id}` : undefined} placeholder={placeholder} value={query} autoFocus={autoFocus}
-        onChange={(event) => onQuery(event.target.value)} onKeyDown={onKey}
+        type="search"
+        role="combobox"
+        aria-label={label}
+        aria-expanded="true"
+        aria-controls={id}
+        aria-autocomplete="list"
+        autoComplete="off"
+        spellCheck={false}
+        aria-activedescendant={options[now] ? `${id}-${options[now].id}` : undefined}
+        placeholder={placeholder}
+        value={query}
+        autoFocus={autoFocus}
+        onChange={(event) => onQuery(event.target.value)}
+        onKeyDown={onKey}
       />
       <div ref={list} role="listbox" id={id} aria-label={label} className="listbox">
         {options.map((option, i) => (
           <div key={option.id} role="presentation">
-            {option.group && option.group !== options[i - 1]?.group ? <div className="listbox__group label" role="presentation">{option.group}</div> : null}
+            {option.group && option.group !== options[i - 1]?.group ? (
+              <div className="listbox__group label" role="presentation">
+                {option.group}
+              </div>
+            ) : null}
             <div
-              role="option" id={`${id}-${option.id}`} aria-selected={i === now} className="listbox__option" onPointerMove={() => setActive(i)}
-              onPointerDown={(event) => event.preventDefault()} onClick={() => onChoose(option)}
+              role="option"
+              id={`${id}-${option.id}`}
+              aria-selected={i === now}
+              className="listbox__option"
+              onPointerMove={() => setActive(i)}
+              onPointerDown={(event) => event.preventDefault()}
+              onClick={() => onChoose(option)}
             >
               {option.icon ? <Icon name={option.icon} /> : null}
               {option.label}

@@ -68,7 +68,13 @@ export function Menu({ entries, at, label, onClose }: MenuProps): ReactElement {
           <div key={i} role="separator" className="menu__line" />
         ) : (
           <button
-            key={i} type="button" role="menuitem" tabIndex={-1} className="menu__item" aria-disabled={entry.why ? true : undefined} title={entry.why ?? undefined}
+            key={i}
+            type="button"
+            role="menuitem"
+            tabIndex={-1}
+            className="menu__item"
+            aria-disabled={entry.why ? true : undefined}
+            title={entry.why ?? undefined}
             onClick={() => {
               if (entry.why) return
               onClose()
@@ -86,12 +92,18 @@ export function Menu({ entries, at, label, onClose }: MenuProps): ReactElement {
 }
 
 /** A button that opens a menu below itself. */
-export function MenuButton({ entries, label, ...button }: { entries: MenuEntry[]; label: string } & Omit<ButtonProps, 'onClick'>): ReactElement {
+export function MenuButton({
+  entries,
+  label,
+  ...button
+}: { entries: MenuEntry[]; label: string } & Omit<ButtonProps, 'onClick'>): ReactElement {
   const [at, setAt] = useState<{ x: number; y: number } | null>(null)
   return (
     <>
       <Button
-        {...button} aria-haspopup="menu" aria-expanded={at !== null}
+        {...button}
+        aria-haspopup="menu"
+        aria-expanded={at !== null}
         onClick={(event) => {
           const box = event.currentTarget.getBoundingClientRect()
           setAt({ x: box.left, y: box.bottom + 4 })

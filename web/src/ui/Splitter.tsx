@@ -14,7 +14,15 @@ export interface SplitterProps {
   onChange: (value: number) => void
 }
 
-export function Splitter({ label, value, min, max, panel = 'before', orientation = 'vertical', onChange }: SplitterProps): ReactElement {
+export function Splitter({
+  label,
+  value,
+  min,
+  max,
+  panel = 'before',
+  orientation = 'vertical',
+  onChange,
+}: SplitterProps): ReactElement {
   const drag = useRef<{ from: number; value: number } | null>(null)
   const sign = panel === 'before' ? 1 : -1
   const put = (next: number): void => onChange(Math.round(Math.max(min, Math.min(max, next))))
@@ -30,8 +38,15 @@ export function Splitter({ label, value, min, max, panel = 'before', orientation
   }
   return (
     <div
-      role="separator" tabIndex={0} aria-label={label} aria-orientation={orientation} aria-valuenow={value} aria-valuemin={min} aria-valuemax={max}
-      className="splitter" onKeyDown={onKey}
+      role="separator"
+      tabIndex={0}
+      aria-label={label}
+      aria-orientation={orientation}
+      aria-valuenow={value}
+      aria-valuemin={min}
+      aria-valuemax={max}
+      className="splitter"
+      onKeyDown={onKey}
       onPointerDown={(event) => {
         event.currentTarget.setPointerCapture(event.pointerId)
         drag.current = { from: place(event), value }
@@ -39,7 +54,8 @@ export function Splitter({ label, value, min, max, panel = 'before', orientation
       onPointerMove={(event) => {
         if (drag.current) put(drag.current.value + (place(event) - drag.current.from) * sign)
       }}
-      onPointerUp={() => (drag.current = null)} onPointerCancel={() => (drag.current = null)}
+      onPointerUp={() => (drag.current = null)}
+      onPointerCancel={() => (drag.current = null)}
     />
   )
 }

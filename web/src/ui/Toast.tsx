@@ -30,7 +30,13 @@ function dismiss(id: number): void {
 
 export function Toasts(): ReactElement {
   const toasts = useSelect(store, (s) => s.toasts)
-  return <div className="toasts">{toasts.map((each) => <One key={each.id} toast={each} />)}</div>
+  return (
+    <div className="toasts">
+      {toasts.map((each) => (
+        <One key={each.id} toast={each} />
+      ))}
+    </div>
+  )
 }
 
 function One({ toast }: { toast: Toast }): ReactElement {
@@ -43,7 +49,9 @@ function One({ toast }: { toast: Toast }): ReactElement {
     <div className="toast" data-tone={toast.tone}>
       <span>{toast.text}</span>
       {toast.action ? <Button onClick={() => (close(), toast.action!.onSelect())}>{toast.action.label}</Button> : null}
-      <Button kind="bare" icon="close" iconOnly onClick={close}>Dismiss</Button>
+      <Button kind="bare" icon="close" iconOnly onClick={close}>
+        Dismiss
+      </Button>
     </div>
   )
 }

@@ -23,7 +23,13 @@ export interface ValueTreeProps {
   label?: string
 }
 
-export function ValueTree({ value, base, name = 'value', height = 240, label = 'Value' }: ValueTreeProps): ReactElement {
+export function ValueTree({
+  value,
+  base,
+  name = 'value',
+  height = 240,
+  label = 'Value',
+}: ValueTreeProps): ReactElement {
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
   const [query, setQuery] = useState('')
   const [top, setTop] = useState(0)
@@ -69,27 +75,56 @@ export function ValueTree({ value, base, name = 'value', height = 240, label = '
     <div>
       {rows.length > 8 || query || cut ? (
         <div className="tree__bar">
-          <input type="search" aria-label={`Search in ${label.toLowerCase()}`} placeholder="Search" value={query} onChange={(e) => setQuery(e.target.value)} />
-          {cut ? <span className="label">First {PREVIEW_BYTES / 1024} kB of {Math.ceil(size / 1024)} kB</span> : null}
-          <Button icon="download" onClick={() => download(value, name)}>Download</Button>
+          <input
+            type="search"
+            aria-label={`Search in ${label.toLowerCase()}`}
+            placeholder="Search"
+            value={query}
+            onChange={(e) => setQuery(e.target.value)}
+          />
+          {cut ? (
+            <span className="label">
+              First {PREVIEW_BYTES / 1024} kB of {Math.ceil(size / 1024)} kB
+            </span>
+          ) : null}
+          <Button icon="download" onClick={() => download(value, name)}>
+            Download
+          </Button>
         </div>
       ) : null}
       <div
-        ref={ref} role="tree" aria-label={label} tabIndex={0} className="tree" style={{ height: shown }} onKeyDown={onKey} onFocus={() => now < 0 && setActive(0)}
-        aria-activedescendant={rows[now] ? `${label}-${now}` : undefined} onScroll={(event) => setTop(event.currentTarget.scrollTop)}
+        ref={ref}
+        role="tree"
+        aria-label={label}
+        tabIndex={0}
+        className="tree"
+        style={{ height: shown }}
+        onKeyDown={onKey}
+        onFocus={() => now < 0 && setActive(0)}
+        aria-activedescendant={rows[now] ? `${label}-${now}` : undefined}
+        onScroll={(event) => setTop(event.currentTarget.scrollTop)}
       >
         <div style={{ height: rows.length * ROW_H }} role="presentation">
           {seen.map((row, i) => (
             <div
-              key={row.id} id={`${label}-${from + i}`} role="treeitem" aria-level={row.depth + 1} aria-selected={from + i === now}
-              aria-expanded={row.size === null ? undefined : !row.closed} className="tree__row" style={{ top: (from + i) * ROW_H, paddingLeft: 4 + row.depth * 14 }}
+              key={row.id}
+              id={`${label}-${from + i}`}
+              role="treeitem"
+              aria-level={row.depth + 1}
+              aria-selected={from + i === now}
+              aria-expanded={row.size === null ? undefined : !row.closed}
+              className="tree__row"
+              style={{ top: (from + i) * ROW_H, paddingLeft: 4 + row.depth * 14 }}
               onClick={() => {
                 setActive(from + i)
                 if (row.size) fold(row, !row.closed)
               }}
-              onDoubleClick={() => void copyPath(row, base)} title={base ? 'Press Enter or double-click to copy the path' : undefined}
+              onDoubleClick={() => void copyPath(row, base)}
+              title={base ? 'Press Enter or double-click to copy the path' : undefined}
             >
-              <span className="tree__twist">{row.size ? <Icon name={row.closed ? 'chevron' : 'down'} size={12} /> : null}</span>
+              <span className="tree__twist">
+                {row.size ? <Icon name={row.closed ? 'chevron' : 'down'} size={12} /> : null}
+              </span>
               {row.key === null ? null : <span className="tree__key">{row.key}: </span>}
               <Shown row={row} />
             </div>
@@ -106,10 +141,20 @@ function Shown({ row }: { row: Row }): ReactElement {
   if (value && typeof value === 'object') return <span className="tree__note">{`{${Object.keys(value).length}}`}</span>
   if (typeof value === 'string') {
     const text = JSON.stringify(value.length > TEXT_MAX ? value.slice(0, TEXT_MAX) : value)
-    return <><span className="tree__text">{text}</span>{value.length > TEXT_MAX ? <span className="tree__note"> +{value.length - TEXT_MAX}</span> : null}</>
+    return (
+      <>
+        <span className="tree__text">{text}</span>
+        {value.length > TEXT_MAX ? <span className="tree__note"> +{value.length - TEXT_MAX}</span> : null}
+      </>
+    )
   }
   if (typeof value === 'number' && value > MOMENT_MIN && /(^|_)(at|at_ms|due_ms)$/.test(row.key ?? '')) {
-    return <><span className="tree__number">{value}</span><span className="tree__note"> {new Date(value).toLocaleString()}</span></>
+    return (
+      <>
+        <span className="tree__number">{value}</span>
+        <span className="tree__note"> {new Date(value).toLocaleString()}</span>
+      </>
+    )
   }
   return <span className={typeof value === 'number' ? 'tree__number' : 'tree__word'}>{String(value)}</span>
 }

@@ -18,7 +18,8 @@ const PATHS = {
   parallel: 'M3 4.5h10M3 8h10M3 11.5h10',
   break: 'M2.5 8h8M8 5l3 3-3 3M13 3.5v9',
   wait: 'M4.5 2.5h7M4.5 13.5h7M5.5 2.5c0 3 5 4 5 5.5s-5 2.5-5 5.5M10.5 2.5c0 3-5 4-5 5.5s5 2.5 5 5.5',
-  signal: 'M8 9.2a1.2 1.2 0 1 0 0-2.4 1.2 1.2 0 0 0 0 2.4M4.8 11.2a4.5 4.5 0 0 1 0-6.4M11.2 4.8a4.5 4.5 0 0 1 0 6.4M2.8 13.2a7.4 7.4 0 0 1 0-10.4M13.2 2.8a7.4 7.4 0 0 1 0 10.4',
+  signal:
+    'M8 9.2a1.2 1.2 0 1 0 0-2.4 1.2 1.2 0 0 0 0 2.4M4.8 11.2a4.5 4.5 0 0 1 0-6.4M11.2 4.8a4.5 4.5 0 0 1 0 6.4M2.8 13.2a7.4 7.4 0 0 1 0-10.4M13.2 2.8a7.4 7.4 0 0 1 0 10.4',
   approval: 'M3 3h10v10H3zM5.5 8l2 2 3.5-4',
   form: 'M3 2.5h10v11H3zM5.5 5.5h5M5.5 8h5M5.5 10.5h2.5',
   callback: 'M13 4H7a3.5 3.5 0 0 0 0 7h4.5M9 8.5l2.5 2.5L9 13.5',
@@ -71,7 +72,8 @@ export type IconName = keyof typeof PATHS
 const FILLED = new Set<IconName>(['start', 'play', 'running', 'first', 'last', 'theme'])
 /** Of glyphs that are half filled, which part. */
 const FILL_PART: Partial<Record<IconName, string>> = {
-  running: 'M8 3.5v9a4.5 4.5 0 0 1 0-9z', theme: 'M8 2.5a5.5 5.5 0 1 0 0 11z',
+  running: 'M8 3.5v9a4.5 4.5 0 0 1 0-9z',
+  theme: 'M8 2.5a5.5 5.5 0 1 0 0 11z',
 }
 
 /** With a `label` it speaks; without one it is decoration beside a word. */
@@ -79,8 +81,18 @@ export function Icon({ name, size = 16, label }: { name: IconName; size?: number
   const part = FILL_PART[name]
   return (
     <svg
-      className="icon" width={size} height={size} viewBox="0 0 16 16" fill="none" stroke="currentColor" strokeWidth="1.5"
-      strokeLinecap="round" strokeLinejoin="round" role={label ? 'img' : undefined} aria-label={label} aria-hidden={label ? undefined : true}
+      className="icon"
+      width={size}
+      height={size}
+      viewBox="0 0 16 16"
+      fill="none"
+      stroke="currentColor"
+      strokeWidth="1.5"
+      strokeLinecap="round"
+      strokeLinejoin="round"
+      role={label ? 'img' : undefined}
+      aria-label={label}
+      aria-hidden={label ? undefined : true}
     >
       <path d={PATHS[name]} fill={FILLED.has(name) && !part ? 'currentColor' : 'none'} />
       {part ? <path d={part} fill="currentColor" stroke="none" /> : null}
@@ -90,8 +102,19 @@ export function Icon({ name, size = 16, label }: { name: IconName; size?: number
 
 /** What block types of other packages may ask for (`icon` of their spec), beside the names above. */
 const ALIASES: Record<string, IconName> = {
-  branch: 'condition', clock: 'wait', code: 'function', equal: 'set', exit: 'break', globe: 'http', mail: 'email', person: 'approval', repeat: 'loop',
-  reply: 'response', route: 'router', variable: 'variables', play: 'start',
+  branch: 'condition',
+  clock: 'wait',
+  code: 'function',
+  equal: 'set',
+  exit: 'break',
+  globe: 'http',
+  mail: 'email',
+  person: 'approval',
+  repeat: 'loop',
+  reply: 'response',
+  route: 'router',
+  variable: 'variables',
+  play: 'start',
 }
 
 /** The glyph of a block type; `asked` is the spec's `icon`. */

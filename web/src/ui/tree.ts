@@ -35,14 +35,21 @@ export function rowsOf(value: Json, closed: ReadonlySet<string>, query = ''): { 
     const shut = !wanted && closed.has(path)
     rows.push({ id: path, key, path, depth, value: item, size, closed: shut })
     if (!inner || shut) return
-    if (Array.isArray(item)) for (const [i, each] of item.entries()) {
-      visit(each, String(i), `${path}[${i}]`, depth + 1)
-      if (cut && bytes > PREVIEW_BYTES) return
-    }
-    else for (const [name, each] of Object.entries(item)) {
-      visit(each, name, /^[\p{L}\p{N}_$@][\p{L}\p{N}_$@-]*$/u.test(name) ? `${path}.${name}` : `${path}["${name}"]`, depth + 1)
-      if (cut && bytes > PREVIEW_BYTES) return
-    }
+    if (Array.isArray(item))
+      for (const [i, each] of item.entries()) {
+        visit(each, String(i), `${path}[${i}]`, depth + 1)
+        if (cut && bytes > PREVIEW_BYTES) return
+      }
+    else
+      for (const [name, each] of Object.entries(item)) {
+        visit(
+          each,
+          name,
+          /^[\p{L}\p{N}_$@][\p{L}\p{N}_$@-]*$/u.test(name) ? `${path}.${name}` : `${path}["${name}"]`,
+          depth + 1,
+        )
+        if (cut && bytes > PREVIEW_BYTES) return
+      }
   }
   visit(value, null, '', 0)
   return { rows, cut }
@@ -70,5 +77,7 @@ function holds(value: Json, key: string | null, wanted: string): boolean {
   if (key?.toLowerCase().includes(wanted)) return true
   if (typeof value === 'string') return value.toLowerCase().includes(wanted)
   if (value === null || typeof value !== 'object') return String(value).includes(wanted)
-  return Array.isArray(value) ? value.some((item) => holds(item, null, wanted)) : Object.entries(value).some(([k, item]) => holds(item, k, wanted))
+  return Array.isArray(value)
+    ? value.some((item) => holds(item, null, wanted))
+    : Object.entries(value).some(([k, item]) => holds(item, k, wanted))
 }

@@ -3,7 +3,17 @@
 
 import type { Block, Document, Point } from '../../net/types'
 import type { Command } from '../../state/commands'
-import { absoluteAt, chainOf, indexOf, kindOf, NO_SPECS, noteId, parentOf, rootsOf, type Specs } from '../../state/document'
+import {
+  absoluteAt,
+  chainOf,
+  indexOf,
+  kindOf,
+  NO_SPECS,
+  noteId,
+  parentOf,
+  rootsOf,
+  type Specs,
+} from '../../state/document'
 import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
 import { columns, type Link } from './layers'
 import { GAP_Y, place } from './place'
@@ -23,7 +33,14 @@ export function layout(doc: Document, specs: Specs = NO_SPECS, ids?: readonly st
     }
   } else {
     const members = indexOf(doc).children.get('') ?? []
-    arrange(work, members, cornerOf(doc, members.filter((id) => !isNote(doc.blocks[id]!, specs))))
+    arrange(
+      work,
+      members,
+      cornerOf(
+        doc,
+        members.filter((id) => !isNote(doc.blocks[id]!, specs)),
+      ),
+    )
   }
   return { type: 'tidy', at: work.at, size: work.size, notes: notesBeside(work) }
 }
@@ -61,7 +78,14 @@ function arrange(work: Work, members: readonly string[], corner: Point): void {
 
 /** Size that holds the children, with room at every side. */
 function fit(work: Work, children: readonly string[]): Point {
-  const ends = children.filter((id) => work.at[id]).map((id): Point => [work.at[id]![0] + sizeIn(work, id)[0] + PAD.right, work.at[id]![1] + sizeIn(work, id)[1] + below(work, id)])
+  const ends = children
+    .filter((id) => work.at[id])
+    .map(
+      (id): Point => [
+        work.at[id]![0] + sizeIn(work, id)[0] + PAD.right,
+        work.at[id]![1] + sizeIn(work, id)[1] + below(work, id),
+      ],
+    )
   return [
     up(Math.max(CONTAINER_MIN[0], ...ends.map(([x]) => x))),
     up(Math.max(CONTAINER_MIN[1], ...ends.map(([, y]) => y))),
@@ -111,7 +135,8 @@ function leadOf(doc: Document, id: string): number {
 function entriesFirst(doc: Document, ids: readonly string[]): string[] {
   const { into } = indexOf(doc)
   const within = new Set(ids)
-  const isEntry = (id: string): boolean => !(into.get(id) ?? []).some((edge) => within.has(edge.source) && edge.handle !== 'body')
+  const isEntry = (id: string): boolean =>
+    !(into.get(id) ?? []).some((edge) => within.has(edge.source) && edge.handle !== 'body')
   const leads = (id: string): boolean => (indexOf(doc).outOf.get(id) ?? []).some((edge) => within.has(edge.target))
   const rank = (id: string): number => (isEntry(id) ? (leads(id) ? 0 : 2) : 1)
   return [...ids].sort((a, b) => rank(a) - rank(b))
@@ -156,8 +181,14 @@ function notesBeside(work: Work): Record<string, Point> {
     if (!isNote(block, specs) || !block.at) continue
     const shift = shiftOf(absoluteAt(doc, id), sizeOf(block, specs.get(block.type)))
     const outer = parentOf(doc, id)
-    const [was, now] = outer ? [absoluteAt(doc, outer), after(outer)] : [[0, 0], [0, 0]]
-    if (shift) work.at[id] = [block.at[0] + shift[0] - (now[0]! - was[0]!), block.at[1] + shift[1] - (now[1]! - was[1]!)]
+    const [was, now] = outer
+      ? [absoluteAt(doc, outer), after(outer)]
+      : [
+          [0, 0],
+          [0, 0],
+        ]
+    if (shift)
+      work.at[id] = [block.at[0] + shift[0] - (now[0]! - was[0]!), block.at[1] + shift[1] - (now[1]! - was[1]!)]
   }
   return notes
 }

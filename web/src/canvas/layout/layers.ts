@@ -69,7 +69,10 @@ function sortColumns(result: Place[][]): void {
 function centre(place: Place, forward: boolean, order: Map<Place, number>): number {
   const near = forward ? place.before : place.after
   if (!near.length) return order.get(place)!
-  return near.reduce((sum, { place: other, port }) => sum + order.get(other)! + (forward ? port / 10_000 : 0), 0) / near.length
+  return (
+    near.reduce((sum, { place: other, port }) => sum + order.get(other)! + (forward ? port / 10_000 : 0), 0) /
+    near.length
+  )
 }
 
 function orderOf(result: Place[][]): Map<Place, number> {
@@ -81,7 +84,11 @@ function crossings(result: Place[][]): number {
   const order = orderOf(result)
   let count = 0
   for (const column of result) {
-    const ends = column.flatMap((place) => [...place.after].sort((a, b) => a.port - b.port || order.get(a.place)! - order.get(b.place)!).map((e) => order.get(e.place)!))
+    const ends = column.flatMap((place) =>
+      [...place.after]
+        .sort((a, b) => a.port - b.port || order.get(a.place)! - order.get(b.place)!)
+        .map((e) => order.get(e.place)!),
+    )
     const seen: number[] = []
     for (const end of ends) {
       let low = 0

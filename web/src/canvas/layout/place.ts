@@ -27,7 +27,13 @@ export function place(columns: readonly Place[][], boxes: readonly Box[]): { x: 
   const y = new Map<Place, number>()
   const height = (at: Place): number => (at.box < 0 ? LANE : boxes[at.box]!.h)
   const entry = (at: Place): number => (at.box < 0 ? LANE / 2 : PORT_Y)
-  for (const column of columns) stack(column, column.map(() => 0), height, y)
+  for (const column of columns)
+    stack(
+      column,
+      column.map(() => 0),
+      height,
+      y,
+    )
   for (let pass = 0; pass < PASSES; pass++) {
     const forward = pass % 2 === 0
     for (const column of forward ? columns : [...columns].reverse()) {
@@ -35,7 +41,9 @@ export function place(columns: readonly Place[][], boxes: readonly Box[]): { x: 
         const near = forward ? at.before : at.after
         if (!near.length) return y.get(at)!
         const wishes = near.map(({ place: other, port }) =>
-          forward ? y.get(other)! + (other.box < 0 ? LANE / 2 : port) - entry(at) : y.get(other)! + entry(other) - (at.box < 0 ? LANE / 2 : port),
+          forward
+            ? y.get(other)! + (other.box < 0 ? LANE / 2 : port) - entry(at)
+            : y.get(other)! + entry(other) - (at.box < 0 ? LANE / 2 : port),
         )
         return wishes.reduce((a, b) => a + b, 0) / wishes.length
       })
@@ -56,7 +64,16 @@ export function place(columns: readonly Place[][], boxes: readonly Box[]): { x: 
   /** Room for labels, and for a lane to each place that is reached by going up or down. */
   function gapAfter(column: readonly Place[]): number {
     const lead = Math.max(0, ...column.map((at) => (at.box < 0 ? 0 : boxes[at.box]!.lead)))
-    const bent = new Set(column.flatMap((at) => at.after.filter(({ place: to, port }) => Math.abs(y.get(at)! + (at.box < 0 ? LANE / 2 : port) - y.get(to)! - entry(to)) > GRID / 2).map(({ place: to }) => to)))
+    const bent = new Set(
+      column.flatMap((at) =>
+        at.after
+          .filter(
+            ({ place: to, port }) =>
+              Math.abs(y.get(at)! + (at.box < 0 ? LANE / 2 : port) - y.get(to)! - entry(to)) > GRID / 2,
+          )
+          .map(({ place: to }) => to),
+      ),
+    )
     return up(Math.min(GAP_X_MAX, Math.max(GAP_X, lead + BESIDE, 2 * BESIDE + TRACK * bent.size)))
   }
 }
@@ -68,7 +85,12 @@ function gapBetween(above: Place, below: Place): number {
 
 /** The places of a column as near as possible (least squares) to where they want to be, in order and apart: pool the
  * neighbours that would overlap and let them share their shift. */
-function stack(column: readonly Place[], wanted: readonly number[], height: (at: Place) => number, y: Map<Place, number>): void {
+function stack(
+  column: readonly Place[],
+  wanted: readonly number[],
+  height: (at: Place) => number,
+  y: Map<Place, number>,
+): void {
   const pools: { sum: number; count: number }[] = []
   const offsets: number[] = []
   let offset = 0
@@ -87,5 +109,6 @@ function stack(column: readonly Place[], wanted: readonly number[], height: (at:
     }
   }
   let i = 0
-  for (const pool of pools) for (let n = 0; n < pool.count; n++, i++) y.set(column[i]!, pool.sum / pool.count + offsets[i]!)
+  for (const pool of pools)
+    for (let n = 0; n < pool.count; n++, i++) y.set(column[i]!, pool.sum / pool.count + offsets[i]!)
 }

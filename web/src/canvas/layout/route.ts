@@ -68,13 +68,33 @@ function simple(plan: Plan, wire: Wire): Point[] | null {
 
 /** The best of the ways with at most one lane in them. */
 function plain(plan: Plan, wire: Wire): Found | null {
-  const { start: [sx, sy], end: [tx, ty], down, lead } = wire
+  const {
+    start: [sx, sy],
+    end: [tx, ty],
+    down,
+    lead,
+  } = wire
   const ways: Point[][] = []
   if (down) {
-    if (ty - sy >= 16 && tx - sx >= 16) ways.push([[sx, sy], [sx, ty], [tx, ty]])
-  } else if (Math.abs(sy - ty) < 0.5 && tx > sx) ways.push([[sx, sy], [tx, ty]])
+    if (ty - sy >= 16 && tx - sx >= 16)
+      ways.push([
+        [sx, sy],
+        [sx, ty],
+        [tx, ty],
+      ])
+  } else if (Math.abs(sy - ty) < 0.5 && tx > sx)
+    ways.push([
+      [sx, sy],
+      [tx, ty],
+    ])
   else if (tx - sx >= 2 * CLEAR) {
-    for (const x of lanesBetween(sx + CLEAR, tx - CLEAR, lead, tx)) ways.push([[sx, sy], [x, sy], [x, ty], [tx, ty]])
+    for (const x of lanesBetween(sx + CLEAR, tx - CLEAR, lead, tx))
+      ways.push([
+        [sx, sy],
+        [x, sy],
+        [x, ty],
+        [tx, ty],
+      ])
   }
   return cheapest(plan, wire, ways)
 }
@@ -97,13 +117,46 @@ function cheapest(plan: Plan, wire: Wire, ways: readonly Point[][], limit = Infi
 
 /** The best of the ways that turn beside both ends and run level between the boxes in between: above them, below, through a gap. */
 function around(plan: Plan, wire: Wire, limit: number): Found | null {
-  const { start: [sx, sy], end: [tx, ty], down } = wire
-  const between = { x: Math.min(sx, tx) - REACH[0], y: Math.min(sy, ty) - REACH[0], w: Math.abs(tx - sx) + 2 * REACH[0], h: Math.abs(ty - sy) + 2 * REACH[0] }
+  const {
+    start: [sx, sy],
+    end: [tx, ty],
+    down,
+  } = wire
+  const between = {
+    x: Math.min(sx, tx) - REACH[0],
+    y: Math.min(sy, ty) - REACH[0],
+    w: Math.abs(tx - sx) + 2 * REACH[0],
+    h: Math.abs(ty - sy) + 2 * REACH[0],
+  }
   const detour = (y: number): number => Math.abs(y - sy) + Math.abs(y - ty)
-  const levels = linesOf([], plan.boxesIn(between), plan.within, 1).filter((y) => !down || y > sy).sort((a, b) => detour(a) - detour(b)).slice(0, LEVELS_MAX)
+  const levels = linesOf([], plan.boxesIn(between), plan.within, 1)
+    .filter((y) => !down || y > sy)
+    .sort((a, b) => detour(a) - detour(b))
+    .slice(0, LEVELS_MAX)
   const out = down ? [sx] : [sx + 16, sx + 32]
   const into = [tx - 32, tx - 16]
-  const ways = levels.flatMap((y) => out.flatMap((a) => into.map((b): Point[] => (down ? [[sx, sy], [a, y], [b, y], [b, ty], [tx, ty]] : [[sx, sy], [a, sy], [a, y], [b, y], [b, ty], [tx, ty]]))))
+  const ways = levels.flatMap((y) =>
+    out.flatMap((a) =>
+      into.map((b): Point[] =>
+        down
+          ? [
+              [sx, sy],
+              [a, y],
+              [b, y],
+              [b, ty],
+              [tx, ty],
+            ]
+          : [
+              [sx, sy],
+              [a, sy],
+              [a, y],
+              [b, y],
+              [b, ty],
+              [tx, ty],
+            ],
+      ),
+    ),
+  )
   const best = cheapest(plan, wire, ways, limit)
   return best && { way: straightened(best.way), cost: best.cost }
 }
@@ -114,17 +167,48 @@ function lanesBetween(from: number, to: number, lead: number, tx: number): numbe
   const lanes: number[] = []
   for (const by of [32, 24, 40, 16, 48, 56, 64]) if (tx - by >= from && tx - by <= to) lanes.push(tx - by)
   const first = from + Math.max(0, lead - CLEAR)
-  for (const by of [8, 16, 24, 0]) if (first + by < to && !lanes.includes(Math.round(first + by))) lanes.push(Math.round(first + by))
+  for (const by of [8, 16, 24, 0])
+    if (first + by < to && !lanes.includes(Math.round(first + by))) lanes.push(Math.round(first + by))
   return lanes
 }
 
 /** When nothing is free (boxes on each other): the shape of a way, through whatever stands there. */
 function unhindered({ start: [sx, sy], end: [tx, ty], down }: Wire): Point[] {
-  if (down) return ty > sy && tx > sx ? [[sx, sy], [sx, ty], [tx, ty]] : [[sx, sy], [sx, sy + 16], [tx - 16, sy + 16], [tx - 16, ty], [tx, ty]]
-  if (Math.abs(sy - ty) < 0.5 && tx > sx) return [[sx, sy], [tx, ty]]
-  if (tx - sx > 8) return [[sx, sy], [(sx + tx) / 2, sy], [(sx + tx) / 2, ty], [tx, ty]]
+  if (down)
+    return ty > sy && tx > sx
+      ? [
+          [sx, sy],
+          [sx, ty],
+          [tx, ty],
+        ]
+      : [
+          [sx, sy],
+          [sx, sy + 16],
+          [tx - 16, sy + 16],
+          [tx - 16, ty],
+          [tx, ty],
+        ]
+  if (Math.abs(sy - ty) < 0.5 && tx > sx)
+    return [
+      [sx, sy],
+      [tx, ty],
+    ]
+  if (tx - sx > 8)
+    return [
+      [sx, sy],
+      [(sx + tx) / 2, sy],
+      [(sx + tx) / 2, ty],
+      [tx, ty],
+    ]
   const y = (sy + ty) / 2
-  return straightened([[sx, sy], [sx + 16, sy], [sx + 16, y], [tx - 16, y], [tx - 16, ty], [tx, ty]])
+  return straightened([
+    [sx, sy],
+    [sx + 16, sy],
+    [sx + 16, y],
+    [tx - 16, y],
+    [tx - 16, ty],
+    [tx, ty],
+  ])
 }
 
 /** The cheapest way on the lines beside the boxes in reach of both ends; null when there is none. */
@@ -133,8 +217,10 @@ function search(plan: Plan, wire: Wire, reach: number): Point[] | null {
   const first: Point = down ? [start[0], start[1] + CLEAR] : [start[0] + CLEAR, start[1]]
   const last: Point = [end[0] - CLEAR, end[1]]
   const area = {
-    x: Math.min(start[0], end[0]) - reach, y: Math.min(start[1], end[1]) - reach,
-    w: Math.abs(start[0] - end[0]) + 2 * reach, h: Math.abs(start[1] - end[1]) + 2 * reach,
+    x: Math.min(start[0], end[0]) - reach,
+    y: Math.min(start[1], end[1]) - reach,
+    w: Math.abs(start[0] - end[0]) + 2 * reach,
+    h: Math.abs(start[1] - end[1]) + 2 * reach,
   }
   const near = plan.boxesIn(area)
   const xs = linesOf([first[0], last[0]], near, plan.within, 0)
@@ -164,7 +250,12 @@ function search(plan: Plan, wire: Wire, reach: number): Point[] | null {
     const ix = at % wide
     const iy = (at - ix) / wide
     const spent = cost[state]!
-    for (const [dx, dy] of [[1, 0], [-1, 0], [0, 1], [0, -1]] as const) {
+    for (const [dx, dy] of [
+      [1, 0],
+      [-1, 0],
+      [0, 1],
+      [0, -1],
+    ] as const) {
       const nx = ix + dx
       const ny = iy + dy
       if (nx < 0 || ny < 0 || nx >= wide || ny >= ys.length) continue
@@ -173,7 +264,7 @@ function search(plan: Plan, wire: Wire, reach: number): Point[] | null {
       if (spent + bend >= cost[next]!) continue
       // The first step continues as it left; the last one comes from the left.
       if (state === begin && (down ? dy < 0 : dx < 0)) continue
-      if ((ny * wide + nx) === goal && dx < 0) continue
+      if (ny * wide + nx === goal && dx < 0) continue
       const step = plan.stepCost(xs[ix]!, ys[iy]!, xs[nx]!, ys[ny]!, wire)
       const total = spent + bend + step
       if (total >= cost[next]!) continue
@@ -185,9 +276,17 @@ function search(plan: Plan, wire: Wire, reach: number): Point[] | null {
   return null
 }
 
-function walked(before: Int32Array, state: number, xs: readonly number[], ys: readonly number[], start: Point, end: Point): Point[] {
+function walked(
+  before: Int32Array,
+  state: number,
+  xs: readonly number[],
+  ys: readonly number[],
+  start: Point,
+  end: Point,
+): Point[] {
   const points: Point[] = [end]
-  for (let at = state; at >= 0; at = before[at]!) points.push([xs[(at >> 1) % xs.length]!, ys[Math.floor((at >> 1) / xs.length)]!])
+  for (let at = state; at >= 0; at = before[at]!)
+    points.push([xs[(at >> 1) % xs.length]!, ys[Math.floor((at >> 1) / xs.length)]!])
   points.push(start)
   return straightened(points.reverse())
 }
@@ -215,7 +314,13 @@ function straightened(points: readonly Point[]): Point[] {
   for (const point of points) {
     const [a, b] = [out.at(-2), out.at(-1)]
     if (b && Math.abs(b[0] - point[0]) < 0.01 && Math.abs(b[1] - point[1]) < 0.01) continue
-    if (a && b && ((Math.abs(a[0] - b[0]) < 0.01 && Math.abs(b[0] - point[0]) < 0.01) || (Math.abs(a[1] - b[1]) < 0.01 && Math.abs(b[1] - point[1]) < 0.01))) out.pop()
+    if (
+      a &&
+      b &&
+      ((Math.abs(a[0] - b[0]) < 0.01 && Math.abs(b[0] - point[0]) < 0.01) ||
+        (Math.abs(a[1] - b[1]) < 0.01 && Math.abs(b[1] - point[1]) < 0.01))
+    )
+      out.pop()
     out.push(point)
   }
   return out
@@ -239,7 +344,10 @@ class Plan {
   private readonly level = new Map<number, Run[]>()
   private readonly upright = new Map<number, Run[]>()
 
-  constructor(boxes: readonly Rect[], readonly within: Rect | null) {
+  constructor(
+    boxes: readonly Rect[],
+    readonly within: Rect | null,
+  ) {
     for (const box of boxes) {
       for (let cx = band(box.x - CLEAR); cx <= band(box.x + box.w + CLEAR); cx++)
         for (let cy = band(box.y - CLEAR); cy <= band(box.y + box.h + FOOT); cy++) push(this.cells, cellOf(cx, cy), box)
@@ -292,7 +400,8 @@ class Plan {
           if (top < floor + CLEAR) {
             if (left < far && right > box.x && top < floor && bottom > box.y) return Infinity
             cost += CLOSE
-          } else if (isLevel) cost += FOOT_COST * Math.max(0, Math.min(right, far, (cx + 1) * CELL) - Math.max(left, box.x, cx * CELL))
+          } else if (isLevel)
+            cost += FOOT_COST * Math.max(0, Math.min(right, far, (cx + 1) * CELL) - Math.max(left, box.x, cx * CELL))
         }
       }
     }
@@ -310,7 +419,16 @@ class Plan {
         }
         for (const run of across.get(cell) ?? NONE) {
           // A crossing counts in the one cell that it lies in.
-          if (run.at > low && run.at < high && at > run.low && at < run.high && run.at >= start && run.at < start + CELL && !friends(run, wire)) cost += CROSSING
+          if (
+            run.at > low &&
+            run.at < high &&
+            at > run.low &&
+            at < run.high &&
+            run.at >= start &&
+            run.at < start + CELL &&
+            !friends(run, wire)
+          )
+            cost += CROSSING
         }
       }
     }
@@ -322,7 +440,9 @@ class Plan {
       const [x1, y1] = way[i - 1]!
       const [x2, y2] = way[i]!
       const isLevel = Math.abs(y1 - y2) < 0.01
-      const [at, low, high] = isLevel ? [y1, Math.min(x1, x2), Math.max(x1, x2)] : [x1, Math.min(y1, y2), Math.max(y1, y2)]
+      const [at, low, high] = isLevel
+        ? [y1, Math.min(x1, x2), Math.max(x1, x2)]
+        : [x1, Math.min(y1, y2), Math.max(y1, y2)]
       const run: Run = { at, low, high, from, to }
       for (let along = band(low); along <= band(high); along++)
         for (let beside = band(at - STEP); beside <= band(at + STEP); beside++)

@@ -34,7 +34,10 @@ export function router(): (doc: Document, specs: Specs) => Ways {
       if (!plan || plan.key !== key) {
         const found = route(boxes, wires, within)
         const before = plan?.ways
-        plan = { key, ways: new Map(ids.map((id, i): [string, Way] => [id, kept(before?.get(id), fromStart(found[i]!))])) }
+        plan = {
+          key,
+          ways: new Map(ids.map((id, i): [string, Way] => [id, kept(before?.get(id), fromStart(found[i]!))])),
+        }
       }
       next.set(container, plan)
       for (const [id, way] of plan.ways) ways.set(id, way)
@@ -52,7 +55,9 @@ function fromStart(points: Way): Way {
 
 /** The same object while it says the same, so that the edge is not drawn again. */
 function kept(before: Way | undefined, now: Way): Way {
-  return before?.length === now.length && before.every(([x, y], i) => x === now[i]![0] && y === now[i]![1]) ? before : now
+  return before?.length === now.length && before.every(([x, y], i) => x === now[i]![0] && y === now[i]![1])
+    ? before
+    : now
 }
 
 /** Edges by the container they run in: that of their target. */
@@ -72,7 +77,12 @@ function byContainer(doc: Document): Map<string, EdgeItem[]> {
 }
 
 /** Everything in pixels from the container's corner. */
-function planOf(doc: Document, specs: Specs, container: string, edges: readonly EdgeItem[]): { boxes: Rect[]; within: Rect | null; wires: Wire[]; ids: string[] } {
+function planOf(
+  doc: Document,
+  specs: Specs,
+  container: string,
+  edges: readonly EdgeItem[],
+): { boxes: Rect[]; within: Rect | null; wires: Wire[]; ids: string[] } {
   const rect = (id: string): Rect => {
     const block = doc.blocks[id]!
     const [x, y] = block.at ?? [0, 0]
@@ -80,7 +90,8 @@ function planOf(doc: Document, specs: Specs, container: string, edges: readonly 
     return { x, y, w, h }
   }
   const children = indexOf(doc).children.get(container) ?? []
-  const isNote = (id: string): boolean => doc.blocks[id]!.type === 'note' || specs.get(doc.blocks[id]!.type)?.category === 'annotation'
+  const isNote = (id: string): boolean =>
+    doc.blocks[id]!.type === 'note' || specs.get(doc.blocks[id]!.type)?.category === 'annotation'
   const blocks = children.filter((id) => !isNote(id)).map(rect)
   // A note is something to go around as well, unless blocks stand on it.
   const notes = [...children.filter(isNote).map(rect), ...(container ? [] : notesOf(doc))]
@@ -92,12 +103,21 @@ function planOf(doc: Document, specs: Specs, container: string, edges: readonly 
     const [sx, sy] = edge.handle === 'body' ? [0, 0] : (source.at ?? [0, 0])
     const into = inPlace()
     return {
-      start: [sx + (edge.handle === 'body' ? BODY_X : out.x), sy + out.y], end: [tx + into.x, ty + into.y], down: out.side === 'bottom',
-      lead: out.side === 'bottom' ? 0 : labelWidth(titleOf(doc, edge.source, edge.handle)), from: `${edge.source}:${edge.handle}`, to: edge.target,
+      start: [sx + (edge.handle === 'body' ? BODY_X : out.x), sy + out.y],
+      end: [tx + into.x, ty + into.y],
+      down: out.side === 'bottom',
+      lead: out.side === 'bottom' ? 0 : labelWidth(titleOf(doc, edge.source, edge.handle)),
+      from: `${edge.source}:${edge.handle}`,
+      to: edge.target,
     }
   })
   const size = container && kindOf(doc, container, specs) ? rect(container) : null
-  return { boxes, within: size && { x: 0, y: CONTAINER_HEAD, w: size.w, h: size.h - CONTAINER_HEAD }, wires, ids: edges.map((edge) => edge.id) }
+  return {
+    boxes,
+    within: size && { x: 0, y: CONTAINER_HEAD, w: size.w, h: size.h - CONTAINER_HEAD },
+    wires,
+    ids: edges.map((edge) => edge.id),
+  }
 }
 
 /** What stands on an edge that leaves by `handle`: the title of its case, route or action, or that it is for errors. */
@@ -114,7 +134,9 @@ export function labelWidth(label: string): number {
 }
 
 function notesOf(doc: Document): Rect[] {
-  return (doc.notes ?? []).flatMap((note) => (note.at ? [{ x: note.at[0], y: note.at[1], w: (note.size ?? NOTE_SIZE)[0], h: (note.size ?? NOTE_SIZE)[1] }] : []))
+  return (doc.notes ?? []).flatMap((note) =>
+    note.at ? [{ x: note.at[0], y: note.at[1], w: (note.size ?? NOTE_SIZE)[0], h: (note.size ?? NOTE_SIZE)[1] }] : [],
+  )
 }
 
 function overlap(a: Rect, b: Rect): boolean {

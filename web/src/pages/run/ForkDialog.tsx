@@ -15,7 +15,17 @@ import { messageOf } from '../parts'
 
 const NODES_MAX = 500
 
-export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Document | null; seq: number; onClose: () => void }): ReactElement {
+export function ForkDialog({
+  run,
+  doc,
+  seq,
+  onClose,
+}: {
+  run: RunView
+  doc: Document | null
+  seq: number
+  onClose: () => void
+}): ReactElement {
   const [at, setAt] = useState(seq)
   const [key, setKey] = useState('')
   const [text, setText] = useState('')
@@ -24,7 +34,10 @@ export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Docu
   // What had been put out by then: of the newest first, as those are likely meant.
   const done = useMemo(() => {
     const { timeline } = runStore.get()
-    return [...timeline.seek(at).nodes.values()].filter((node) => node.status === 'succeeded' && !node.region).sort((a, b) => b.lastSeq - a.lastSeq).slice(0, NODES_MAX)
+    return [...timeline.seek(at).nodes.values()]
+      .filter((node) => node.status === 'succeeded' && !node.region)
+      .sort((a, b) => b.lastSeq - a.lastSeq)
+      .slice(0, NODES_MAX)
   }, [at])
   const read = readJson(text)
   const why = busy ? 'Starting' : key && !read.ok ? `Invalid JSON: ${read.why}` : null
@@ -43,15 +56,28 @@ export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Docu
       navigate(`/runs/${made.run}`)
     } catch (error) {
       const last = error instanceof ApiError && typeof error.problem.seq === 'number' ? error.problem.seq : null
-      setTrouble({ message: messageOf(error), hint: error instanceof ApiError ? error.hint : '', seq: last !== at ? last : null })
+      setTrouble({
+        message: messageOf(error),
+        hint: error instanceof ApiError ? error.hint : '',
+        seq: last !== at ? last : null,
+      })
     } finally {
       setBusy(false)
     }
   }
   return (
     <Dialog
-      title="Fork run" open onClose={onClose}
-      foot={<><Button onClick={onClose}>Cancel</Button><Button kind="primary" icon="play" data-testid="fork" why={why} onClick={() => void go()}>Fork at event {at}</Button></>}
+      title="Fork run"
+      open
+      onClose={onClose}
+      foot={
+        <>
+          <Button onClick={onClose}>Cancel</Button>
+          <Button kind="primary" icon="play" data-testid="fork" why={why} onClick={() => void go()}>
+            Fork at event {at}
+          </Button>
+        </>
+      }
     >
       <div className="rerun">
         <p>Starts a new run that continues from event {at} of this one. This run does not change.</p>
@@ -61,20 +87,39 @@ export function ForkDialog({ run, doc, seq, onClose }: { run: RunView; doc: Docu
             <option value="">None</option>
             {done.map((node) => {
               const where = placeOf(node.path, doc)
-              return <option key={node.key} value={node.key}>{`${doc ? nameOf(doc, node.block) : node.block}${where ? ` in ${where}` : ''}`}</option>
+              return (
+                <option
+                  key={node.key}
+                  value={node.key}
+                >{`${doc ? nameOf(doc, node.block) : node.block}${where ? ` in ${where}` : ''}`}</option>
+              )
             })}
           </select>
         </label>
         {key ? (
           <label className="rerun__field">
             <span className="label">Output (JSON)</span>
-            <textarea className="mono" rows={8} spellCheck={false} data-testid="fork-output" value={text} aria-invalid={read.ok ? undefined : true} onChange={(event) => setText(event.target.value)} />
+            <textarea
+              className="mono"
+              rows={8}
+              spellCheck={false}
+              data-testid="fork-output"
+              value={text}
+              aria-invalid={read.ok ? undefined : true}
+              onChange={(event) => setText(event.target.value)}
+            />
           </label>
         ) : null}
         {trouble ? (
           <div className="notice" data-tone="err" role="alert">
-            <span>{trouble.message} {trouble.hint}</span>
-            {trouble.seq === null || trouble.seq < 1 ? null : <Button onClick={() => (setAt(trouble.seq!), setKey(''), setTrouble(null))}>Use event {trouble.seq}</Button>}
+            <span>
+              {trouble.message} {trouble.hint}
+            </span>
+            {trouble.seq === null || trouble.seq < 1 ? null : (
+              <Button onClick={() => (setAt(trouble.seq!), setKey(''), setTrouble(null))}>
+                Use event {trouble.seq}
+              </Button>
+            )}
           </div>
         ) : null}
       </div>

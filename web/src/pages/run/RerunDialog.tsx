@@ -23,7 +23,10 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
   const [start, setStart] = useState(from)
   const [trouble, setTrouble] = useState('')
   const [busy, setBusy] = useState(false)
-  const plan = useData(async () => (start === null || !ended ? null : api.rerunPreview(run.id, start)), [run.id, start, ended])
+  const plan = useData(
+    async () => (start === null || !ended ? null : api.rerunPreview(run.id, start)),
+    [run.id, start, ended],
+  )
   const go = async (): Promise<void> => {
     setBusy(true)
     setTrouble('')
@@ -38,14 +41,36 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
     }
   }
   const list = (title: string, ids: readonly string[]): ReactElement | null =>
-    ids.length ? <div><dt>{title}</dt><dd>{ids.map((id) => nameOf(doc, id)).join(', ')}</dd></div> : null
+    ids.length ? (
+      <div>
+        <dt>{title}</dt>
+        <dd>{ids.map((id) => nameOf(doc, id)).join(', ')}</dd>
+      </div>
+    ) : null
   return (
     <Dialog
-      title="Run again" open onClose={onClose}
+      title="Run again"
+      open
+      onClose={onClose}
       foot={
         <>
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" icon="play" why={busy ? 'Starting' : start !== null && plan.error ? plan.error.message : start !== null && plan.loading ? 'Loading' : null} onClick={() => void go()}>Run</Button>
+          <Button
+            kind="primary"
+            icon="play"
+            why={
+              busy
+                ? 'Starting'
+                : start !== null && plan.error
+                  ? plan.error.message
+                  : start !== null && plan.loading
+                    ? 'Loading'
+                    : null
+            }
+            onClick={() => void go()}
+          >
+            Run
+          </Button>
         </>
       }
     >
@@ -53,14 +78,34 @@ export function RerunDialog({ run, doc, ended, from, onClose }: RerunDialogProps
         {from !== null ? (
           <fieldset className="rerun__choice">
             <legend className="visually-hidden">Run again from</legend>
-            <label><input type="radio" name="rerun" checked={start === from} onChange={() => setStart(from)} />From {nameOf(doc, from)}</label>
-            <label><input type="radio" name="rerun" checked={start === null} onChange={() => setStart(null)} />From the start</label>
+            <label>
+              <input type="radio" name="rerun" checked={start === from} onChange={() => setStart(from)} />
+              From {nameOf(doc, from)}
+            </label>
+            <label>
+              <input type="radio" name="rerun" checked={start === null} onChange={() => setStart(null)} />
+              From the start
+            </label>
           </fieldset>
         ) : null}
         {start === null ? <p>Starts a new run of the same workflow with the same input.</p> : null}
-        {start !== null && plan.value ? <dl className="readable">{list('Runs again', plan.value.again)}{list('Reused', plan.value.reused)}{list('Stays skipped', plan.value.skipped)}</dl> : null}
-        {start !== null && plan.error ? <p className="notice" data-tone="err" role="alert">{plan.error.message}</p> : null}
-        {trouble ? <p className="notice" data-tone="err" role="alert">{trouble}</p> : null}
+        {start !== null && plan.value ? (
+          <dl className="readable">
+            {list('Runs again', plan.value.again)}
+            {list('Reused', plan.value.reused)}
+            {list('Stays skipped', plan.value.skipped)}
+          </dl>
+        ) : null}
+        {start !== null && plan.error ? (
+          <p className="notice" data-tone="err" role="alert">
+            {plan.error.message}
+          </p>
+        ) : null}
+        {trouble ? (
+          <p className="notice" data-tone="err" role="alert">
+            {trouble}
+          </p>
+        ) : null}
       </div>
     </Dialog>
   )
@@ -74,7 +119,8 @@ async function startAnew(run: RunView, doc: Document): Promise<RunAccepted> {
   try {
     return await api.runDraft(run.draft_id, run.input, { rev: run.draft_rev })
   } catch (error) {
-    if (error instanceof ApiError && (error.status === 409 || error.status === 404)) return api.startDocument(doc, run.input)
+    if (error instanceof ApiError && (error.status === 409 || error.status === 404))
+      return api.startDocument(doc, run.input)
     throw error
   }
 }

@@ -39,7 +39,11 @@ export function RunHead(): ReactElement {
   const output = useSelect(runStore, (s) => s.view.output)
   const finished = useSelect(runStore, (s) => s.view.finishedAt)
   // A container runs as a whole: of what is inside, the outermost one is where to begin.
-  const selected = useSelect(uiStore, (s) => (s.selection.blocks.length === 1 && doc?.blocks[s.selection.blocks[0]!] ? (chainOf(doc, s.selection.blocks[0]!).at(-1) ?? s.selection.blocks[0]!) : null))
+  const selected = useSelect(uiStore, (s) =>
+    s.selection.blocks.length === 1 && doc?.blocks[s.selection.blocks[0]!]
+      ? (chainOf(doc, s.selection.blocks[0]!).at(-1) ?? s.selection.blocks[0]!)
+      : null,
+  )
   const [asked, setAsked] = useState(false)
   const [value, setValue] = useState<'input' | 'output' | null>(null)
   const [rerun, setRerun] = useState<{ from: string | null } | null>(null)
@@ -86,42 +90,115 @@ export function RunHead(): ReactElement {
   if (!meta) return <section className="runhead" aria-label="Run" />
   const version = moved ?? meta.version
   const more: MenuEntry[] = [
-    { label: `Fork from event ${cursor}`, icon: 'router', why: cursor < 1 ? 'No event yet' : null, onSelect: () => setDialog('fork') },
     {
-      label: 'Move to another version', icon: 'redo', why: why ?? (ended ? 'The run has ended' : version === null ? 'The run has no published version' : null),
+      label: `Fork from event ${cursor}`,
+      icon: 'router',
+      why: cursor < 1 ? 'No event yet' : null,
+      onSelect: () => setDialog('fork'),
+    },
+    {
+      label: 'Move to another version',
+      icon: 'redo',
+      why: why ?? (ended ? 'The run has ended' : version === null ? 'The run has no published version' : null),
       onSelect: () => setDialog('migrate'),
     },
-    ...(meta.children?.length ? ['line' as const, { label: `Child runs (${meta.children.length})`, onSelect: () => navigate(`/runs?parent=${encodeURIComponent(meta.id)}`) }] : []),
+    ...(meta.children?.length
+      ? [
+          'line' as const,
+          {
+            label: `Child runs (${meta.children.length})`,
+            onSelect: () => navigate(`/runs?parent=${encodeURIComponent(meta.id)}`),
+          },
+        ]
+      : []),
   ]
   return (
     <section className="runhead" data-status={status} aria-label="Run">
       <h1 className="visually-hidden runhead__title">{`Run of ${meta.workflow}`}</h1>
       <Status status={status} />
       <Duration />
-      {meta.started_at_ms ?? meta.created_at_ms ? <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>{versionOf(version, meta.draft_rev)}</span> : null}
-      {meta.parent ? <span className="label runhead__when">Started by <Link to={`/runs/${meta.parent.run}?block=${encodeURIComponent(blockOf(meta.parent.key))}`} data-testid="parent">{shortId(meta.parent.run)}</Link></span> : null}
-      {forked ? <span className="label runhead__when">Fork of <Link to={`/runs/${forked.run}?seq=${forked.seq}`} data-testid="fork-source">{shortId(forked.run)} at {forked.seq}</Link></span> : null}
+      {(meta.started_at_ms ?? meta.created_at_ms) ? (
+        <span className="label runhead__when" title={dateTime(meta.started_at_ms ?? meta.created_at_ms)}>
+          {versionOf(version, meta.draft_rev)}
+        </span>
+      ) : null}
+      {meta.parent ? (
+        <span className="label runhead__when">
+          Started by{' '}
+          <Link
+            to={`/runs/${meta.parent.run}?block=${encodeURIComponent(blockOf(meta.parent.key))}`}
+            data-testid="parent"
+          >
+            {shortId(meta.parent.run)}
+          </Link>
+        </span>
+      ) : null}
+      {forked ? (
+        <span className="label runhead__when">
+          Fork of{' '}
+          <Link to={`/runs/${forked.run}?seq=${forked.seq}`} data-testid="fork-source">
+            {shortId(forked.run)} at {forked.seq}
+          </Link>
+        </span>
+      ) : null}
       <Changed draft={meta.draft_id ?? null} rev={meta.draft_rev ?? null} />
       <Summary label="Input" text={given === '{}' ? 'None' : given} onOpen={() => setValue('input')} />
-      {finished !== null && gave !== null ? <Summary label="Output" text={gave} onOpen={() => setValue('output')} /> : null}
+      {finished !== null && gave !== null ? (
+        <Summary label="Output" text={gave} onOpen={() => setValue('output')} />
+      ) : null}
       <span className="runhead__fill" />
-      <span className="runhead__chip" data-testid="chip"><ConnectionChip /></span>
+      <span className="runhead__chip" data-testid="chip">
+        <ConnectionChip />
+      </span>
       {ended ? null : (
-        <Button kind="danger" icon="stop" title={keyText('cancel')} data-testid="cancel" why={status === 'cancelling' ? 'Cancelling' : why} onClick={() => void cancel()}>
+        <Button
+          kind="danger"
+          icon="stop"
+          title={keyText('cancel')}
+          data-testid="cancel"
+          why={status === 'cancelling' ? 'Cancelling' : why}
+          onClick={() => void cancel()}
+        >
           {status === 'cancelling' ? 'Cancelling' : 'Cancel'}
         </Button>
       )}
-      <Button icon="redo" title={keyText('rerun')} data-testid="rerun" why={doc ? null : 'The workflow document is not available'} onClick={() => setRerun({ from: ended ? selected : null })}>
-        {ended && selected && doc?.blocks[selected] ? <Wide short="Run again">{`Run again from ${nameOf(doc, selected)}`}</Wide> : 'Run again'}
+      <Button
+        icon="redo"
+        title={keyText('rerun')}
+        data-testid="rerun"
+        why={doc ? null : 'The workflow document is not available'}
+        onClick={() => setRerun({ from: ended ? selected : null })}
+      >
+        {ended && selected && doc?.blocks[selected] ? (
+          <Wide short="Run again">{`Run again from ${nameOf(doc, selected)}`}</Wide>
+        ) : (
+          'Run again'
+        )}
       </Button>
       <EditButton draft={meta.draft_id ?? null} />
-      <MenuButton kind="bare" icon="more" iconOnly label="More about this run" entries={more} data-testid="run-more">More</MenuButton>
-      <Dialog title={value === 'input' ? 'Run input' : 'Run output'} wide open={value !== null} onClose={() => setValue(null)}>
-        <ValueTree value={(value === 'input' ? meta.input : (output ?? null)) as Json} name={`${meta.workflow}-${value ?? ''}`} label={value ?? ''} height={480} />
+      <MenuButton kind="bare" icon="more" iconOnly label="More about this run" entries={more} data-testid="run-more">
+        More
+      </MenuButton>
+      <Dialog
+        title={value === 'input' ? 'Run input' : 'Run output'}
+        wide
+        open={value !== null}
+        onClose={() => setValue(null)}
+      >
+        <ValueTree
+          value={(value === 'input' ? meta.input : (output ?? null)) as Json}
+          name={`${meta.workflow}-${value ?? ''}`}
+          label={value ?? ''}
+          height={480}
+        />
       </Dialog>
       {dialog === 'fork' ? <ForkDialog run={meta} doc={doc} seq={cursor} onClose={() => setDialog(null)} /> : null}
-      {dialog === 'migrate' && version !== null ? <MigrateDialog run={meta} version={version} onClose={() => setDialog(null)} /> : null}
-      {rerun && doc ? <RerunDialog run={meta} doc={doc} ended={ended} from={rerun.from} onClose={() => setRerun(null)} /> : null}
+      {dialog === 'migrate' && version !== null ? (
+        <MigrateDialog run={meta} version={version} onClose={() => setDialog(null)} />
+      ) : null}
+      {rerun && doc ? (
+        <RerunDialog run={meta} doc={doc} ended={ended} from={rerun.from} onClose={() => setRerun(null)} />
+      ) : null}
     </section>
   )
 }
@@ -133,7 +210,11 @@ function Duration(): ReactElement | null {
   const now = useClock(100)
   if (started === null) return null
   return (
-    <span className="mono runhead__took" data-testid="duration" title={offline && finished === null ? 'Paused while the connection is lost' : undefined}>
+    <span
+      className="mono runhead__took"
+      data-testid="duration"
+      title={offline && finished === null ? 'Paused while the connection is lost' : undefined}
+    >
       {durationText((finished ?? now) - started)}
     </span>
   )
@@ -142,7 +223,8 @@ function Duration(): ReactElement | null {
 function Summary({ label, text, onOpen }: { label: string; text: string; onOpen: () => void }): ReactElement {
   return (
     <button type="button" className="runhead__value" onClick={onOpen} title={`Show the run ${label.toLowerCase()}`}>
-      <span className="label">{label}</span> <span className="mono">{text.length > 120 ? `${text.slice(0, 120)}...` : text}</span>
+      <span className="label">{label}</span>{' '}
+      <span className="mono">{text.length > 120 ? `${text.slice(0, 120)}...` : text}</span>
     </button>
   )
 }
@@ -151,7 +233,11 @@ function Summary({ label, text, onOpen }: { label: string; text: string; onOpen:
 function Changed({ draft, rev }: { draft: string | null; rev: number | null }): ReactElement | null {
   const now = useData(async () => (draft === null ? null : (await api.draft(draft)).rev), [draft])
   if (now.value === null || rev === null || now.value === rev) return null
-  return <span className="label runhead__when" data-testid="draft-changed">Draft changed since this run</span>
+  return (
+    <span className="label runhead__when" data-testid="draft-changed">
+      Draft changed since this run
+    </span>
+  )
 }
 
 /** To the draft that ran; without one (or when it is gone) to a copy of the document. */
@@ -174,11 +260,24 @@ function EditButton({ draft }: { draft: string | null }): ReactElement {
       toast(messageOf(error), 'err')
     }
   }
-  return known.value ? <Button icon="edit" onClick={() => navigate(`/w/${draft}`)}>Edit</Button> : <Button icon="edit" onClick={() => void copy()}>Edit a copy</Button>
+  return known.value ? (
+    <Button icon="edit" onClick={() => navigate(`/w/${draft}`)}>
+      Edit
+    </Button>
+  ) : (
+    <Button icon="edit" onClick={() => void copy()}>
+      Edit a copy
+    </Button>
+  )
 }
 
 function Wide({ short, children }: { short: string; children: ReactNode }): ReactElement {
-  return <><span className="runhead__wide">{children}</span><span className="runhead__short">{short}</span></>
+  return (
+    <>
+      <span className="runhead__wide">{children}</span>
+      <span className="runhead__short">{short}</span>
+    </>
+  )
 }
 
 function versionOf(version: number | null, rev: number | null | undefined): string {

@@ -44,26 +44,56 @@ export function RunNotices(): ReactElement | null {
         <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
           <Icon name="failed" />
           <p className="runnote__text">
-            <b>{failed ? `${doc ? nameOf(doc, failed.block) : failed.block} failed${where ? ` in ${where}` : ''}` : 'The run failed'}</b>: {message}
-            {error?.hint ?? failed?.error?.hint ? <span className="quiet"> {error?.hint ?? failed?.error?.hint}</span> : null}
+            <b>
+              {failed
+                ? `${doc ? nameOf(doc, failed.block) : failed.block} failed${where ? ` in ${where}` : ''}`
+                : 'The run failed'}
+            </b>
+            : {message}
+            {(error?.hint ?? failed?.error?.hint) ? (
+              <span className="quiet"> {error?.hint ?? failed?.error?.hint}</span>
+            ) : null}
           </p>
-          {failed ? <Button keys={keyText('firstError')} onClick={() => goToFirstError()}>Jump to first error</Button> : null}
+          {failed ? (
+            <Button keys={keyText('firstError')} onClick={() => goToFirstError()}>
+              Jump to first error
+            </Button>
+          ) : null}
         </div>
       ) : null}
       {shown.map((wait) => (
         <WaitNote
-          key={wait.key} wait={wait} view={views.get(wait.key)} name={doc ? nameOf(doc, wait.block) : wait.block} where={placeOf(pathOf(wait.key), doc)} why={why}
+          key={wait.key}
+          wait={wait}
+          view={views.get(wait.key)}
+          name={doc ? nameOf(doc, wait.block) : wait.block}
+          where={placeOf(pathOf(wait.key), doc)}
+          why={why}
           onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })}
         />
       ))}
-      {sorted.length > shown.length ? <div className="runnote" data-tone="wait"><Button kind="bare" onClick={() => setAll(true)}>and {sorted.length - shown.length} more waits</Button></div> : null}
+      {sorted.length > shown.length ? (
+        <div className="runnote" data-tone="wait">
+          <Button kind="bare" onClick={() => setAll(true)}>
+            and {sorted.length - shown.length} more waits
+          </Button>
+        </div>
+      ) : null}
       <ChildWaits why={why} onAnswer={(view) => setAsked({ wait: view, done: null, mine: false })} />
       <Dialog title={asked ? titleOf(asked.wait) : ''} open={asked !== null} onClose={() => setAsked(null)}>
         {asked?.done ? (
-          <>{asked.mine ? null : <p className="notice" data-tone="wait">{tooLate(asked.done)}. Recorded answer:</p>}<Outcome wait={asked.done} /></>
+          <>
+            {asked.mine ? null : (
+              <p className="notice" data-tone="wait">
+                {tooLate(asked.done)}. Recorded answer:
+              </p>
+            )}
+            <Outcome wait={asked.done} />
+          </>
         ) : asked ? (
           <AnswerForm
-            wait={asked.wait} why={why}
+            wait={asked.wait}
+            why={why}
             onDone={(done, mine) => (mine ? setAsked(null) : setAsked({ ...asked, done, mine }))}
           />
         ) : null}
@@ -85,18 +115,37 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
   const now = useClock(1000)
   const left = wait.dueAt === null ? null : Math.max(0, wait.dueAt - now)
   const asks = view ? titleOf(view) : wait.title
-  const rest = left === null ? '' : wait.kind === 'timer' ? ` until ${timeOfDay(wait.dueAt!)}, in ${roughly(left)}` : `, expires in ${roughly(left)}`
+  const rest =
+    left === null
+      ? ''
+      : wait.kind === 'timer'
+        ? ` until ${timeOfDay(wait.dueAt!)}, in ${roughly(left)}`
+        : `, expires in ${roughly(left)}`
   return (
     <div className="runnote" data-tone="wait" data-testid={`runwait-${wait.key}`}>
       <Icon name="waiting" />
       <p className="runnote__text">
-        <button type="button" className="runnote__name" onClick={() => selectNode({ block: wait.block, path: pathOf(wait.key) })}>{name}</button>
-        {where ? ` in ${where}` : ''} {SENTENCE[wait.kind] ?? 'is waiting'}{view?.kind === 'signal' && view.name ? ` ${view.name}` : ''}{rest}
+        <button
+          type="button"
+          className="runnote__name"
+          onClick={() => selectNode({ block: wait.block, path: pathOf(wait.key) })}
+        >
+          {name}
+        </button>
+        {where ? ` in ${where}` : ''} {SENTENCE[wait.kind] ?? 'is waiting'}
+        {view?.kind === 'signal' && view.name ? ` ${view.name}` : ''}
+        {rest}
         {asks && asks !== name && wait.kind !== 'timer' ? <span className="quiet">: {asks}</span> : null}
       </p>
-      {view && isForPeople(view) && view.link ? <Button kind="primary" why={why} onClick={() => onAnswer(view)}>Answer</Button> : null}
+      {view && isForPeople(view) && view.link ? (
+        <Button kind="primary" why={why} onClick={() => onAnswer(view)}>
+          Answer
+        </Button>
+      ) : null}
       {view && view.kind === 'signal' && view.name ? <SendSignal view={view} why={why} /> : null}
-      {view && view.link && wait.kind !== 'timer' ? <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'URL' : 'link'} /> : null}
+      {view && view.link && wait.kind !== 'timer' ? (
+        <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'URL' : 'link'} />
+      ) : null}
       {wait.kind === 'child' ? <ChildLink nodeKey={wait.key} /> : null}
     </div>
   )
@@ -105,7 +154,11 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
 /** To the run that a block waits for. */
 function ChildLink({ nodeKey }: { nodeKey: string }): ReactElement | null {
   const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === nodeKey))
-  return child ? <Link className="button" to={`/runs/${child.run}`}>Open run</Link> : null
+  return child ? (
+    <Link className="button" to={`/runs/${child.run}`}>
+      Open run
+    </Link>
+  ) : null
 }
 
 /** What runs that this one started wait for, to be answered here as well. */
@@ -117,11 +170,23 @@ function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: Wa
       {people.slice(0, SHOWN).map((wait) => (
         <div key={`${wait.run} ${wait.id}`} className="runnote" data-tone="wait" data-testid={`childwait-${wait.id}`}>
           <Icon name="waiting" />
-          <p className="runnote__text"><Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>, a child run, {SENTENCE[wait.kind]}<span className="quiet">: {titleOf(wait)}</span></p>
-          {wait.link ? <Button kind="primary" why={why} onClick={() => onAnswer(wait)}>Answer</Button> : null}
+          <p className="runnote__text">
+            <Link to={`/runs/${wait.run}?block=${encodeURIComponent(wait.block)}`}>{wait.workflow}</Link>, a child run,{' '}
+            {SENTENCE[wait.kind]}
+            <span className="quiet">: {titleOf(wait)}</span>
+          </p>
+          {wait.link ? (
+            <Button kind="primary" why={why} onClick={() => onAnswer(wait)}>
+              Answer
+            </Button>
+          ) : null}
         </div>
       ))}
-      {people.length > SHOWN ? <div className="runnote" data-tone="wait"><Link to="/approvals">and {people.length - SHOWN} more in child runs</Link></div> : null}
+      {people.length > SHOWN ? (
+        <div className="runnote" data-tone="wait">
+          <Link to="/approvals">and {people.length - SHOWN} more in child runs</Link>
+        </div>
+      ) : null}
     </>
   )
 }
@@ -154,5 +219,11 @@ function useWaitViews(): ReadonlyMap<string, WaitView> {
 const pathOf = (key: string): string => (key.includes('@') ? key.slice(key.indexOf('@') + 1) : '')
 
 const SENTENCE: Record<string, string> = {
-  approval: 'is waiting for approval', form: 'is waiting for an answer', timer: 'is waiting', signal: 'is waiting for the signal', webhook: 'is waiting for a callback', child: 'is waiting for another run', attention: 'needs attention: an attempt was lost',
+  approval: 'is waiting for approval',
+  form: 'is waiting for an answer',
+  timer: 'is waiting',
+  signal: 'is waiting for the signal',
+  webhook: 'is waiting for a callback',
+  child: 'is waiting for another run',
+  attention: 'needs attention: an attempt was lost',
 }

@@ -12,7 +12,12 @@ const EVERY_MS = 4000
 /** Keeps children, their waits and the version in `runStore.meta` fresh. */
 export function useFamily(): void {
   const id = useSelect(runStore, (s) => (s.meta ? s.id : null))
-  const open = useSelect(runStore, (s) => [...s.head.waits.values()].filter((wait) => wait.kind === 'child').map((wait) => wait.id).join('\n'))
+  const open = useSelect(runStore, (s) =>
+    [...s.head.waits.values()]
+      .filter((wait) => wait.kind === 'child')
+      .map((wait) => wait.id)
+      .join('\n'),
+  )
   const over = useSelect(runStore, (s) => isEnded(s.head.status))
   const any = useSelect(runStore, (s) => (s.meta?.children?.length ?? 0) > 0)
   useEffect(() => {
@@ -25,7 +30,15 @@ export function useFamily(): void {
       try {
         const now = await api.run(id)
         const { meta } = runStore.get()
-        if (current && meta?.id === id) runStore.set({ meta: { ...meta, children: now.children ?? [], child_waits: now.child_waits ?? [], children_active: now.children_active ?? 0 } })
+        if (current && meta?.id === id)
+          runStore.set({
+            meta: {
+              ...meta,
+              children: now.children ?? [],
+              child_waits: now.child_waits ?? [],
+              children_active: now.children_active ?? 0,
+            },
+          })
         again = (open !== '' && !over) || (now.children ?? []).some((child) => !isEnded(child.status))
       } catch {
         // The chip says when the server cannot be reached; what is shown stays.

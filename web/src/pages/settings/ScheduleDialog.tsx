@@ -13,54 +13,155 @@ import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { idFor, Part, refusalOf, StartsPart, TriggerForm, type Starts } from './form'
 
-const OVERLAPS: Record<ScheduleView['overlap'], string> = { skip: 'Skip this time', queue: 'Start after it ends', allow: 'Start another run' }
-const CATCH_UPS: Record<ScheduleView['catch_up'], string> = { one: 'Run once', none: 'Skip all', all: 'Run all, at most the last 100' }
+const OVERLAPS: Record<ScheduleView['overlap'], string> = {
+  skip: 'Skip this time',
+  queue: 'Start after it ends',
+  allow: 'Start another run',
+}
+const CATCH_UPS: Record<ScheduleView['catch_up'], string> = {
+  one: 'Run once',
+  none: 'Skip all',
+  all: 'Run all, at most the last 100',
+}
 
 /** `schedule` null: a new one. `taken`: the ids there are. */
-export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule: ScheduleView | null; taken: ReadonlySet<string>; onDone: () => void; onClose: () => void }): ReactElement {
-  const [starts, setStarts] = useState<Starts>({ workflow: schedule?.workflow ?? '', version: schedule?.version ? String(schedule.version) : '' })
+export function ScheduleDialog({
+  schedule,
+  taken,
+  onDone,
+  onClose,
+}: {
+  schedule: ScheduleView | null
+  taken: ReadonlySet<string>
+  onDone: () => void
+  onClose: () => void
+}): ReactElement {
+  const [starts, setStarts] = useState<Starts>({
+    workflow: schedule?.workflow ?? '',
+    version: schedule?.version ? String(schedule.version) : '',
+  })
   const [named, setNamed] = useState<string | null>(schedule?.id ?? null)
   const [cron, setCron] = useState(schedule?.cron ?? '0 9 * * MON-FRI')
   const [tz, setTz] = useState(schedule?.tz ?? ownZone())
-  const [input, setInput] = useState(() => (schedule && isObject(schedule.input) && Object.keys(schedule.input).length ? printJson(schedule.input) : ''))
+  const [input, setInput] = useState(() =>
+    schedule && isObject(schedule.input) && Object.keys(schedule.input).length ? printJson(schedule.input) : '',
+  )
   const [overlap, setOverlap] = useState(schedule?.overlap ?? 'skip')
   const [catchUp, setCatchUp] = useState(schedule?.catch_up ?? 'one')
   const id = named ?? (starts.workflow ? idFor(starts.workflow, taken) : '')
   const read = readJson(input)
-  const inputWrong = !read.ok ? `Invalid JSON: ${read.why}` : read.value !== undefined && !isObject(read.value) ? 'It must be an object, such as {"amount": 5}.' : null
+  const inputWrong = !read.ok
+    ? `Invalid JSON: ${read.why}`
+    : read.value !== undefined && !isObject(read.value)
+      ? 'It must be an object, such as {"amount": 5}.'
+      : null
   const idWrong = schedule === null && taken.has(id) ? 'Another schedule has this name.' : null
-  const why = !starts.workflow ? 'Choose a workflow' : !cron.trim() ? 'Enter a cron expression' : !id ? 'Enter a name' : idWrong ?? inputWrong
+  const why = !starts.workflow
+    ? 'Choose a workflow'
+    : !cron.trim()
+      ? 'Enter a cron expression'
+      : !id
+        ? 'Enter a name'
+        : (idWrong ?? inputWrong)
   const send = async (): Promise<void> => {
     await triggers.putSchedule(id, {
-      workflow: starts.workflow, version: starts.version ? Number(starts.version) : null, trigger: schedule && schedule.workflow === starts.workflow ? schedule.trigger : null,
-      cron: cron.trim(), tz: tz.trim() || 'UTC', input: read.ok && isObject(read.value) ? read.value : {}, overlap, catch_up: catchUp, enabled: schedule?.enabled ?? true,
+      workflow: starts.workflow,
+      version: starts.version ? Number(starts.version) : null,
+      trigger: schedule && schedule.workflow === starts.workflow ? schedule.trigger : null,
+      cron: cron.trim(),
+      tz: tz.trim() || 'UTC',
+      input: read.ok && isObject(read.value) ? read.value : {},
+      overlap,
+      catch_up: catchUp,
+      enabled: schedule?.enabled ?? true,
     })
     onDone()
   }
   return (
-    <TriggerForm title={schedule ? `Edit ${schedule.id}` : 'New schedule'} act={schedule ? 'Save' : 'Create schedule'} testId="schedule-form" why={why} fields={['id', 'workflow', 'version', 'cron', 'tz', 'input']} onSend={send} onClose={onClose}>
+    <TriggerForm
+      title={schedule ? `Edit ${schedule.id}` : 'New schedule'}
+      act={schedule ? 'Save' : 'Create schedule'}
+      testId="schedule-form"
+      why={why}
+      fields={['id', 'workflow', 'version', 'cron', 'tz', 'input']}
+      onSend={send}
+      onClose={onClose}
+    >
       {(found) => (
         <>
           <StartsPart value={starts} onChange={setStarts} found={found} />
           <div className="triggerform__pair">
             <Part name="cron" label="Repeat" needed found={found}>
-              {(ids) => <CronField id={ids.control} testId="schedule-cron" value={cron} onChange={setCron} invalid={ids.invalid} describedBy={ids.describedBy} />}
+              {(ids) => (
+                <CronField
+                  id={ids.control}
+                  testId="schedule-cron"
+                  value={cron}
+                  onChange={setCron}
+                  invalid={ids.invalid}
+                  describedBy={ids.describedBy}
+                />
+              )}
             </Part>
             <Part name="tz" label="Time zone" found={found}>
-              {(ids) => <ZoneField id={ids.control} testId="schedule-tz" value={tz} onChange={setTz} invalid={ids.invalid} describedBy={ids.describedBy} />}
+              {(ids) => (
+                <ZoneField
+                  id={ids.control}
+                  testId="schedule-tz"
+                  value={tz}
+                  onChange={setTz}
+                  invalid={ids.invalid}
+                  describedBy={ids.describedBy}
+                />
+              )}
             </Part>
           </div>
           <NextTimes cron={cron} tz={tz} />
-          <Part name="input" label="Input" found={found} error={inputWrong} about="JSON object. Leave empty for no input.">
-            {(ids) => <textarea id={ids.control} className="mono" rows={3} data-testid="schedule-input" value={input} spellCheck={false} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setInput(event.target.value)} />}
+          <Part
+            name="input"
+            label="Input"
+            found={found}
+            error={inputWrong}
+            about="JSON object. Leave empty for no input."
+          >
+            {(ids) => (
+              <textarea
+                id={ids.control}
+                className="mono"
+                rows={3}
+                data-testid="schedule-input"
+                value={input}
+                spellCheck={false}
+                aria-invalid={ids.invalid || undefined}
+                aria-describedby={ids.describedBy}
+                onChange={(event) => setInput(event.target.value)}
+              />
+            )}
           </Part>
           <div className="triggerform__pair">
-            <Part name="overlap" label="If a run is still active" found={found}>{(ids) => <Choice id={ids.control} options={OVERLAPS} value={overlap} onChange={setOverlap} />}</Part>
-            <Part name="catch_up" label="Missed runs" found={found}>{(ids) => <Choice id={ids.control} options={CATCH_UPS} value={catchUp} onChange={setCatchUp} />}</Part>
+            <Part name="overlap" label="If a run is still active" found={found}>
+              {(ids) => <Choice id={ids.control} options={OVERLAPS} value={overlap} onChange={setOverlap} />}
+            </Part>
+            <Part name="catch_up" label="Missed runs" found={found}>
+              {(ids) => <Choice id={ids.control} options={CATCH_UPS} value={catchUp} onChange={setCatchUp} />}
+            </Part>
           </div>
           {schedule ? null : (
             <Part name="id" label="Name" found={found} error={idWrong} about="Letters, digits, _ . and - only.">
-              {(ids) => <input type="text" id={ids.control} className="mono" data-testid="schedule-id" value={id} spellCheck={false} autoComplete="off" aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => setNamed(event.target.value)} />}
+              {(ids) => (
+                <input
+                  type="text"
+                  id={ids.control}
+                  className="mono"
+                  data-testid="schedule-id"
+                  value={id}
+                  spellCheck={false}
+                  autoComplete="off"
+                  aria-invalid={ids.invalid || undefined}
+                  aria-describedby={ids.describedBy}
+                  onChange={(event) => setNamed(event.target.value)}
+                />
+              )}
             </Part>
           )}
         </>
@@ -69,8 +170,26 @@ export function ScheduleDialog({ schedule, taken, onDone, onClose }: { schedule:
   )
 }
 
-export function Choice<T extends string>({ id, options, value, onChange }: { id: string; options: Record<T, string>; value: T; onChange: (next: T) => void }): ReactElement {
-  return <select id={id} value={value} onChange={(event) => onChange(event.target.value as T)}>{Object.entries<string>(options).map(([key, words]) => <option key={key} value={key}>{words}</option>)}</select>
+export function Choice<T extends string>({
+  id,
+  options,
+  value,
+  onChange,
+}: {
+  id: string
+  options: Record<T, string>
+  value: T
+  onChange: (next: T) => void
+}): ReactElement {
+  return (
+    <select id={id} value={value} onChange={(event) => onChange(event.target.value as T)}>
+      {Object.entries<string>(options).map(([key, words]) => (
+        <option key={key} value={key}>
+          {words}
+        </option>
+      ))}
+    </select>
+  )
 }
 
 const SHOWN = 3
@@ -84,16 +203,29 @@ function NextTimes({ cron, tz }: { cron: string; tz: string }): ReactElement {
   return (
     <div className="triggerform__next" aria-live="polite" data-testid="schedule-next">
       <span className="label">Next runs</span>
-      {next.error ? <p className="trigger__wrong">{refusalOf(next.error).message}</p> : (
+      {next.error ? (
+        <p className="trigger__wrong">{refusalOf(next.error).message}</p>
+      ) : (
         <>
-          {words ? <p>{words.charAt(0).toUpperCase() + words.slice(1)} ({zone})</p> : null}
-          {next.value ? next.value.length ? <Moments times={next.value.slice(0, SHOWN)} tz={zone} /> : <p className="quiet">None</p> : null}
+          {words ? (
+            <p>
+              {words.charAt(0).toUpperCase() + words.slice(1)} ({zone})
+            </p>
+          ) : null}
+          {next.value ? (
+            next.value.length ? (
+              <Moments times={next.value.slice(0, SHOWN)} tz={zone} />
+            ) : (
+              <p className="quiet">None</p>
+            )
+          ) : null}
         </>
       )}
     </div>
   )
 }
 
-const isObject = (value: unknown): value is JsonObject => typeof value === 'object' && value !== null && !Array.isArray(value)
+const isObject = (value: unknown): value is JsonObject =>
+  typeof value === 'object' && value !== null && !Array.isArray(value)
 
 const ownZone = (): string => Intl.DateTimeFormat().resolvedOptions().timeZone || 'UTC'

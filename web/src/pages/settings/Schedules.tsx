@@ -20,22 +20,52 @@ export function Schedules(): ReactElement {
   const add = (): void => setForm('new')
   return (
     <section aria-labelledby="set-schedules" id="schedules">
-      <div className="settings__head"><h2 id="set-schedules">Schedules</h2>{data.value?.length ? <Button icon="plus" onClick={add}>New schedule</Button> : null}</div>
+      <div className="settings__head">
+        <h2 id="set-schedules">Schedules</h2>
+        {data.value?.length ? (
+          <Button icon="plus" onClick={add}>
+            New schedule
+          </Button>
+        ) : null}
+      </div>
       <Stale data={data} />
-      {data.value?.length ? <ul className="rows triggers">{data.value.map((each) => <Schedule key={each.id} schedule={each} onChange={data.reload} onEdit={() => setForm(each)} />)}</ul> : (
+      {data.value?.length ? (
+        <ul className="rows triggers">
+          {data.value.map((each) => (
+            <Schedule key={each.id} schedule={each} onChange={data.reload} onEdit={() => setForm(each)} />
+          ))}
+        </ul>
+      ) : (
         <ListState data={data} empty>
           <EmptyState icon="schedule" title="No schedules">
             <p>Publish a workflow that starts with a Schedule block, or create a schedule here.</p>
-            <Button icon="plus" onClick={add}>New schedule</Button>
+            <Button icon="plus" onClick={add}>
+              New schedule
+            </Button>
           </EmptyState>
         </ListState>
       )}
-      {form === null ? null : <ScheduleDialog schedule={form === 'new' ? null : form} taken={new Set(data.value?.map((each) => each.id))} onDone={data.reload} onClose={() => setForm(null)} />}
+      {form === null ? null : (
+        <ScheduleDialog
+          schedule={form === 'new' ? null : form}
+          taken={new Set(data.value?.map((each) => each.id))}
+          onDone={data.reload}
+          onClose={() => setForm(null)}
+        />
+      )}
     </section>
   )
 }
 
-function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onChange: () => void; onEdit: () => void }): ReactElement {
+function Schedule({
+  schedule,
+  onChange,
+  onEdit,
+}: {
+  schedule: ScheduleView
+  onChange: () => void
+  onEdit: () => void
+}): ReactElement {
   const { id, next_run_at: next, last_run_at: last, last_run_id: run } = schedule
   const runNow = async (): Promise<void> => {
     try {
@@ -48,19 +78,66 @@ function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onCh
   }
   return (
     <TriggerRow
-      id={id} enabled={schedule.enabled} error={schedule.error ? `The last run could not start: ${schedule.error}` : null}
-      title={<Belongs id={id} workflow={schedule.workflow} block={schedule.trigger} version={schedule.version} origin={schedule.origin} />}
+      id={id}
+      enabled={schedule.enabled}
+      error={schedule.error ? `The last run could not start: ${schedule.error}` : null}
+      title={
+        <Belongs
+          id={id}
+          workflow={schedule.workflow}
+          block={schedule.trigger}
+          version={schedule.version}
+          origin={schedule.origin}
+        />
+      }
       facts={
         <>
           <CronWords cron={schedule.cron} tz={schedule.tz} />
-          <span>{next === null ? (schedule.enabled ? 'No more runs' : 'Disabled') : <>Next <Ago at={next} to /> <span className="mono quiet">{momentIn(next, schedule.tz)}</span></>}</span>
-          <span>{last === null ? <span className="quiet">Not run yet</span> : <>Last {run ? <Link to={`/runs/${run}`}><Ago at={last} /></Link> : <Ago at={last} />}</>}</span>
-          {schedule.queued_at === null || schedule.queued_at === undefined ? null : <span className="quiet">1 run is queued</span>}
+          <span>
+            {next === null ? (
+              schedule.enabled ? (
+                'No more runs'
+              ) : (
+                'Disabled'
+              )
+            ) : (
+              <>
+                Next <Ago at={next} to /> <span className="mono quiet">{momentIn(next, schedule.tz)}</span>
+              </>
+            )}
+          </span>
+          <span>
+            {last === null ? (
+              <span className="quiet">Not run yet</span>
+            ) : (
+              <>
+                Last{' '}
+                {run ? (
+                  <Link to={`/runs/${run}`}>
+                    <Ago at={last} />
+                  </Link>
+                ) : (
+                  <Ago at={last} />
+                )}
+              </>
+            )}
+          </span>
+          {schedule.queued_at === null || schedule.queued_at === undefined ? null : (
+            <span className="quiet">1 run is queued</span>
+          )}
         </>
       }
       actions={
         <>
-          {schedule.origin === 'document' ? null : <OwnActions what="schedule" id={id} note="It will not run again." onEdit={onEdit} onDelete={() => triggers.deleteSchedule(id).then(onChange)} />}
+          {schedule.origin === 'document' ? null : (
+            <OwnActions
+              what="schedule"
+              id={id}
+              note="It will not run again."
+              onEdit={onEdit}
+              onDelete={() => triggers.deleteSchedule(id).then(onChange)}
+            />
+          )}
           <Button onClick={() => void runNow()}>Run now</Button>
         </>
       }
@@ -71,7 +148,13 @@ function Schedule({ schedule, onChange, onEdit }: { schedule: ScheduleView; onCh
   )
 }
 
-const OUTCOMES: Record<string, string> = { started: 'Started', skipped: 'Skipped: a run was active', queued: 'Queued', missed: 'Missed', failed: 'Could not start' }
+const OUTCOMES: Record<string, string> = {
+  started: 'Started',
+  skipped: 'Skipped: a run was active',
+  queued: 'Queued',
+  missed: 'Missed',
+  failed: 'Could not start',
+}
 const FIRES_SHOWN = 10
 
 function Details({ id, schedule }: { id: string; schedule: ScheduleView }): ReactElement {
@@ -80,7 +163,11 @@ function Details({ id, schedule }: { id: string; schedule: ScheduleView }): Reac
     <div className="trigger__columns">
       <div>
         <h3 className="label">Next runs</h3>
-        {schedule.upcoming.length ? <Moments times={schedule.upcoming} tz={schedule.tz} /> : <p className="quiet">None while disabled</p>}
+        {schedule.upcoming.length ? (
+          <Moments times={schedule.upcoming} tz={schedule.tz} />
+        ) : (
+          <p className="quiet">None while disabled</p>
+        )}
       </div>
       <div>
         <h3 className="label">Last runs</h3>
@@ -89,13 +176,24 @@ function Details({ id, schedule }: { id: string; schedule: ScheduleView }): Reac
             <ol className="moments">
               {detail.value.fires.slice(0, FIRES_SHOWN).map((fire) => (
                 <li key={`${fire.due} ${fire.at}`}>
-                  <span className="mono">{momentIn(fire.due, schedule.tz)}</span> {fire.run ? <Link to={`/runs/${fire.run}`}>{OUTCOMES[fire.outcome] ?? fire.outcome}</Link> : <span className="quiet">{OUTCOMES[fire.outcome] ?? fire.outcome}</span>}
+                  <span className="mono">{momentIn(fire.due, schedule.tz)}</span>{' '}
+                  {fire.run ? (
+                    <Link to={`/runs/${fire.run}`}>{OUTCOMES[fire.outcome] ?? fire.outcome}</Link>
+                  ) : (
+                    <span className="quiet">{OUTCOMES[fire.outcome] ?? fire.outcome}</span>
+                  )}
                   {fire.error ? <span className="trigger__wrong">: {fire.error}</span> : null}
                 </li>
               ))}
             </ol>
-          ) : <p className="quiet">None yet</p>
-        ) : <ListState data={detail} empty={false}>{null}</ListState>}
+          ) : (
+            <p className="quiet">None yet</p>
+          )
+        ) : (
+          <ListState data={detail} empty={false}>
+            {null}
+          </ListState>
+        )}
       </div>
     </div>
   )

@@ -9,17 +9,27 @@ export function Session(): ReactElement {
   const [error, setError] = useState<string | null>(null)
   const leave = (end: () => Promise<unknown>): void => {
     setError(null)
-    end().then(() => location.replace('/'), (refused: unknown) => setError(messageOf(refused)))
+    end().then(
+      () => location.replace('/'),
+      (refused: unknown) => setError(messageOf(refused)),
+    )
   }
   return (
     <section aria-labelledby="set-session">
       <h2 id="set-session">Session</h2>
-      <p className="quiet">A session ends after 8 hours without use and after 7 days. <code>weft link</code> prints a link that signs a browser in.</p>
+      <p className="quiet">
+        A session ends after 8 hours without use and after 7 days. <code>weft link</code> prints a link that signs a
+        browser in.
+      </p>
       <div className="settings__session">
         <Button onClick={() => leave(api.logout)}>Sign out</Button>
         <Button onClick={() => leave(api.endSessions)}>Sign out all browsers</Button>
       </div>
-      {error === null ? null : <p className="notice" data-tone="err" role="alert">{error}</p>}
+      {error === null ? null : (
+        <p className="notice" data-tone="err" role="alert">
+          {error}
+        </p>
+      )}
     </section>
   )
 }

@@ -20,7 +20,16 @@ interface TriggerRowProps {
   children: ReactNode
 }
 
-export function TriggerRow({ id, title, facts, enabled, error, onSwitch, actions, children }: TriggerRowProps): ReactElement {
+export function TriggerRow({
+  id,
+  title,
+  facts,
+  enabled,
+  error,
+  onSwitch,
+  actions,
+  children,
+}: TriggerRowProps): ReactElement {
   const [open, setOpen] = useState(false)
   const [busy, setBusy] = useState(false)
   const turn = async (): Promise<void> => {
@@ -37,23 +46,58 @@ export function TriggerRow({ id, title, facts, enabled, error, onSwitch, actions
   return (
     <li className="trigger" data-testid={`trigger-${id}`} data-enabled={enabled}>
       <div className="trigger__head">
-        <button type="button" className="trigger__open" aria-expanded={open} aria-label={`Details of ${id}`} onClick={() => setOpen(!open)}><Icon name={open ? 'down' : 'chevron'} size={14} /></button>
-        <div className="trigger__words"><p className="trigger__title">{title}</p><div className="trigger__facts">{facts}</div></div>
+        <button
+          type="button"
+          className="trigger__open"
+          aria-expanded={open}
+          aria-label={`Details of ${id}`}
+          onClick={() => setOpen(!open)}
+        >
+          <Icon name={open ? 'down' : 'chevron'} size={14} />
+        </button>
+        <div className="trigger__words">
+          <p className="trigger__title">{title}</p>
+          <div className="trigger__facts">{facts}</div>
+        </div>
         <div className="trigger__actions">
           {actions}
-          <button type="button" role="switch" aria-checked={enabled} aria-label={`${id} enabled`} className="onoff" onClick={() => void turn()}>
-            <span className="onoff__knob" aria-hidden="true" />{enabled ? 'On' : 'Off'}
+          <button
+            type="button"
+            role="switch"
+            aria-checked={enabled}
+            aria-label={`${id} enabled`}
+            className="onoff"
+            onClick={() => void turn()}
+          >
+            <span className="onoff__knob" aria-hidden="true" />
+            {enabled ? 'On' : 'Off'}
           </button>
         </div>
       </div>
-      {error ? <p className="notice" data-tone="err" role="status">{error}</p> : null}
+      {error ? (
+        <p className="notice" data-tone="err" role="status">
+          {error}
+        </p>
+      ) : null}
       {open ? <div className="trigger__body">{children}</div> : null}
     </li>
   )
 }
 
 /** The workflow, and what makes it start: the block that declares the trigger, or the name it was given here. */
-export function Belongs({ id, workflow, block, version, origin }: { id: string; workflow: string; block: string | null; version: number | null; origin: string }): ReactElement {
+export function Belongs({
+  id,
+  workflow,
+  block,
+  version,
+  origin,
+}: {
+  id: string
+  workflow: string
+  block: string | null
+  version: number | null
+  origin: string
+}): ReactElement {
   const openCopy = async (): Promise<void> => {
     try {
       // A draft of this workflow, if there is one; else a copy of its newest version.
@@ -69,7 +113,13 @@ export function Belongs({ id, workflow, block, version, origin }: { id: string; 
     <>
       <Link to={`/runs?workflow=${encodeURIComponent(workflow)}`}>{workflow}</Link>
       {version === null ? null : <span className="label"> v{version}</span>}
-      {origin === 'document' && block ? <button type="button" className="trigger__block" onClick={() => void openCopy()}>block {block}</button> : <code className="trigger__id">{id}</code>}
+      {origin === 'document' && block ? (
+        <button type="button" className="trigger__block" onClick={() => void openCopy()}>
+          block {block}
+        </button>
+      ) : (
+        <code className="trigger__id">{id}</code>
+      )}
     </>
   )
 }

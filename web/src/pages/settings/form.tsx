@@ -17,16 +17,34 @@ export interface Refusal {
   message: string
 }
 
-const BY_CODE: Record<string, string> = { id_invalid: 'id', workflow_not_found: 'workflow', version_not_found: 'version', cron_invalid: 'cron', timezone_unknown: 'tz', input_invalid: 'input', trigger_not_found: 'trigger' }
+const BY_CODE: Record<string, string> = {
+  id_invalid: 'id',
+  workflow_not_found: 'workflow',
+  version_not_found: 'version',
+  cron_invalid: 'cron',
+  timezone_unknown: 'tz',
+  input_invalid: 'input',
+  trigger_not_found: 'trigger',
+}
 
 export function refusalOf(error: unknown): Refusal {
   if (!(error instanceof ApiError)) return { field: null, message: messageOf(error) }
   const { pointer } = error.problem
   const field = BY_CODE[error.code] ?? (typeof pointer === 'string' ? (pointer.split('/')[1] ?? null) : null)
-  return { field, message: [sentence(error.message), error.hint && sentence(error.hint), ...error.diagnostics.map((each) => sentence(each.message))].filter(Boolean).join(' ') }
+  return {
+    field,
+    message: [
+      sentence(error.message),
+      error.hint && sentence(error.hint),
+      ...error.diagnostics.map((each) => sentence(each.message)),
+    ]
+      .filter(Boolean)
+      .join(' '),
+  }
 }
 
-const sentence = (text: string): string => `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`
+const sentence = (text: string): string =>
+  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`
 
 interface TriggerFormProps {
   title: string
@@ -43,7 +61,16 @@ interface TriggerFormProps {
   children: (found: Refusal | null) => ReactNode
 }
 
-export function TriggerForm({ title, act, testId, why, onSend, onClose, fields, children }: TriggerFormProps): ReactElement {
+export function TriggerForm({
+  title,
+  act,
+  testId,
+  why,
+  onSend,
+  onClose,
+  fields,
+  children,
+}: TriggerFormProps): ReactElement {
   const [busy, setBusy] = useState(false)
   const [tried, setTried] = useState(false)
   const [found, setFound] = useState<Refusal | null>(null)
@@ -64,18 +91,41 @@ export function TriggerForm({ title, act, testId, why, onSend, onClose, fields, 
   const elsewhere = found && (found.field === null || !fields.includes(found.field)) ? found.message : null
   return (
     <Dialog
-      title={title} open onClose={onClose}
+      title={title}
+      open
+      onClose={onClose}
       foot={
         <>
-          {tried && why ? <span className="triggerform__why" role="status">{why}</span> : null}
+          {tried && why ? (
+            <span className="triggerform__why" role="status">
+              {why}
+            </span>
+          ) : null}
           <Button onClick={onClose}>Cancel</Button>
-          <Button kind="primary" data-testid={`${testId}-send`} why={busy ? 'Saving' : tried ? why : null} onClick={() => void send()}>{act}</Button>
+          <Button
+            kind="primary"
+            data-testid={`${testId}-send`}
+            why={busy ? 'Saving' : tried ? why : null}
+            onClick={() => void send()}
+          >
+            {act}
+          </Button>
         </>
       }
     >
-      <form className="triggerform" data-testid={testId} noValidate onInput={() => setFound(null)} onSubmit={(event) => (event.preventDefault(), void send())}>
+      <form
+        className="triggerform"
+        data-testid={testId}
+        noValidate
+        onInput={() => setFound(null)}
+        onSubmit={(event) => (event.preventDefault(), void send())}
+      >
         {children(found)}
-        {elsewhere ? <p className="notice" data-tone="err" role="alert">{elsewhere}</p> : null}
+        {elsewhere ? (
+          <p className="notice" data-tone="err" role="alert">
+            {elsewhere}
+          </p>
+        ) : null}
         <button type="submit" hidden />
       </form>
     </Dialog>
@@ -94,7 +144,16 @@ interface PartProps {
 }
 
 export function Part({ name, label, about, needed, found, error, children }: PartProps): ReactElement {
-  return <FieldShell label={label} description={about} required={needed} error={error ?? (found?.field === name ? found.message : null)}>{children}</FieldShell>
+  return (
+    <FieldShell
+      label={label}
+      description={about}
+      required={needed}
+      error={error ?? (found?.field === name ? found.message : null)}
+    >
+      {children}
+    </FieldShell>
+  )
 }
 
 export interface Starts {
@@ -104,7 +163,15 @@ export interface Starts {
 }
 
 /** Which stored workflow, and which version of it. */
-export function StartsPart({ value, onChange, found }: { value: Starts; onChange: (next: Starts) => void; found: Refusal | null }): ReactElement {
+export function StartsPart({
+  value,
+  onChange,
+  found,
+}: {
+  value: Starts
+  onChange: (next: Starts) => void
+  found: Refusal | null
+}): ReactElement {
   const stored = useData(() => api.workflows(), [])
   const names = (stored.value ?? []).map((each) => each.name)
   const chosen = stored.value?.find((each) => each.name === value.workflow)
@@ -114,19 +181,42 @@ export function StartsPart({ value, onChange, found }: { value: Starts; onChange
     <div className="triggerform__pair">
       <Part name="workflow" label="Workflow" needed found={found} error={whyNone(stored)}>
         {(ids) => (
-          <select id={ids.control} data-testid="trigger-workflow" value={value.workflow} aria-invalid={ids.invalid || undefined} aria-describedby={ids.describedBy} onChange={(event) => onChange({ workflow: event.target.value, version: '' })}>
+          <select
+            id={ids.control}
+            data-testid="trigger-workflow"
+            value={value.workflow}
+            aria-invalid={ids.invalid || undefined}
+            aria-describedby={ids.describedBy}
+            onChange={(event) => onChange({ workflow: event.target.value, version: '' })}
+          >
             <option value="">{stored.loading && !stored.value ? 'Loading' : 'Select a workflow'}</option>
             {known ? null : <option value={value.workflow}>{value.workflow}</option>}
-            {names.map((name) => <option key={name} value={name}>{name}</option>)}
+            {names.map((name) => (
+              <option key={name} value={name}>
+                {name}
+              </option>
+            ))}
           </select>
         )}
       </Part>
       <Part name="version" label="Version" found={found}>
         {(ids) => (
-          <select id={ids.control} data-testid="trigger-version" value={value.version} disabled={!value.workflow} onChange={(event) => onChange({ ...value, version: event.target.value })}>
+          <select
+            id={ids.control}
+            data-testid="trigger-version"
+            value={value.version}
+            disabled={!value.workflow}
+            onChange={(event) => onChange({ ...value, version: event.target.value })}
+          >
             <option value="">{chosen ? `Active version (now ${chosen.version})` : 'Active version'}</option>
-            {value.version && Number(value.version) > newest ? <option value={value.version}>{value.version}</option> : null}
-            {Array.from({ length: newest }, (_, i) => newest - i).map((each) => <option key={each} value={each}>{each}</option>)}
+            {value.version && Number(value.version) > newest ? (
+              <option value={value.version}>{value.version}</option>
+            ) : null}
+            {Array.from({ length: newest }, (_, i) => newest - i).map((each) => (
+              <option key={each} value={each}>
+                {each}
+              </option>
+            ))}
           </select>
         )}
       </Part>
@@ -149,7 +239,19 @@ export function idFor(workflow: string, taken: ReadonlySet<string>): string {
 }
 
 /** Edit and delete: of those that were made here; what a document declares is changed there. */
-export function OwnActions({ what, id, note, onEdit, onDelete }: { what: string; id: string; note: string; onEdit: () => void; onDelete: () => Promise<unknown> }): ReactElement {
+export function OwnActions({
+  what,
+  id,
+  note,
+  onEdit,
+  onDelete,
+}: {
+  what: string
+  id: string
+  note: string
+  onEdit: () => void
+  onDelete: () => Promise<unknown>
+}): ReactElement {
   const [asking, setAsking] = useState(false)
   const remove = async (): Promise<void> => {
     setAsking(false)
@@ -165,8 +267,17 @@ export function OwnActions({ what, id, note, onEdit, onDelete }: { what: string;
       <Button icon="edit" iconOnly onClick={onEdit}>{`Edit ${id}`}</Button>
       <Button icon="trash" iconOnly onClick={() => setAsking(true)}>{`Delete ${id}`}</Button>
       <Dialog
-        title={`Delete ${what} ${id}?`} open={asking} onClose={() => setAsking(false)}
-        foot={<><Button onClick={() => setAsking(false)}>Cancel</Button><Button kind="danger" data-testid="trigger-delete" onClick={() => void remove()}>Delete</Button></>}
+        title={`Delete ${what} ${id}?`}
+        open={asking}
+        onClose={() => setAsking(false)}
+        foot={
+          <>
+            <Button onClick={() => setAsking(false)}>Cancel</Button>
+            <Button kind="danger" data-testid="trigger-delete" onClick={() => void remove()}>
+              Delete
+            </Button>
+          </>
+        }
       >
         <p>{note} Its runs are kept.</p>
       </Dialog>

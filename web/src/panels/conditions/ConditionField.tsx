@@ -5,7 +5,17 @@ import { useState, type ReactElement } from 'react'
 import { ReferenceField } from '../fields/ReferenceField'
 import { AddRow, focusField, replaced, RowTools } from '../fields/rows'
 import { useFieldScope } from '../fields/scope'
-import { EMPTY_ROW, hasRight, OPERATORS, readCondition, readsSomething, writeCondition, type Condition, type Operator, type Row } from './condition'
+import {
+  EMPTY_ROW,
+  hasRight,
+  OPERATORS,
+  readCondition,
+  readsSomething,
+  writeCondition,
+  type Condition,
+  type Operator,
+  type Row,
+} from './condition'
 
 export interface ConditionFieldProps {
   label: string
@@ -36,13 +46,31 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
     return (
       <div className="cond">
         <ReferenceField
-          label={label} testId={testId} describedBy={props.describedBy ?? ''} invalid={props.invalid ?? false} value={value} onChange={(text) => (setAsText(true), onChange(text))} multiline mono expression inside={inside}
+          label={label}
+          testId={testId}
+          describedBy={props.describedBy ?? ''}
+          invalid={props.invalid ?? false}
+          value={value}
+          onChange={(text) => (setAsText(true), onChange(text))}
+          multiline
+          mono
+          expression
+          inside={inside}
           placeholder={props.placeholder ?? ''}
         />
         {readonly ? null : (
           <div className="cond__foot">
-            {condition === null ? <span className="fld__about">This expression can only be edited as text.</span> : (
-              <button type="button" className="linklike" data-testid={`rows-${path}`} onClick={() => (setAsText(false), focusField(`${testId}.0.left`))}>Edit as rules</button>
+            {condition === null ? (
+              <span className="fld__about">This expression can only be edited as text.</span>
+            ) : (
+              <button
+                type="button"
+                className="linklike"
+                data-testid={`rows-${path}`}
+                onClick={() => (setAsText(false), focusField(`${testId}.0.left`))}
+              >
+                Edit as rules
+              </button>
             )}
           </div>
         )}
@@ -66,7 +94,12 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
       {rows.length > 1 ? (
         <label className="cond__match">
           Match
-          <select data-testid={`match-${path}`} value={condition.match} disabled={readonly} onChange={(event) => put({ match: event.target.value as Condition['match'] })}>
+          <select
+            data-testid={`match-${path}`}
+            value={condition.match}
+            disabled={readonly}
+            onChange={(event) => put({ match: event.target.value as Condition['match'] })}
+          >
             <option value="all">all</option>
             <option value="any">any</option>
           </select>
@@ -75,46 +108,109 @@ export function ConditionField(props: ConditionFieldProps): ReactElement {
       ) : null}
       {rows.map((row, i) => (
         <RowFields
-          key={i} row={row} name={rows.length > 1 ? `${label}, rule ${i + 1}` : label} testId={`${testId}.${i}`} inside={inside} invalid={props.invalid ?? false}
-          describedBy={props.describedBy ?? ''} onChange={(next) => put({ rows: replaced(rows, i, next) })} onRemove={rows.length > 1 || optional ? () => remove(i) : undefined}
+          key={i}
+          row={row}
+          name={rows.length > 1 ? `${label}, rule ${i + 1}` : label}
+          testId={`${testId}.${i}`}
+          inside={inside}
+          invalid={props.invalid ?? false}
+          describedBy={props.describedBy ?? ''}
+          onChange={(next) => put({ rows: replaced(rows, i, next) })}
+          onRemove={rows.length > 1 || optional ? () => remove(i) : undefined}
         />
       ))}
-      {condition.rows.some((row) => row.left.trim()) ? null : CONSTANT[condition.otherwise] ? <p className="fld__about">{CONSTANT[condition.otherwise]}</p> : null}
+      {condition.rows.some((row) => row.left.trim()) ? null : CONSTANT[condition.otherwise] ? (
+        <p className="fld__about">{CONSTANT[condition.otherwise]}</p>
+      ) : null}
       {readonly ? null : (
         <div className="cond__foot">
-          <AddRow testId={`add-${path}`} onClick={() => (put({ rows: [...rows, EMPTY_ROW] }), focusField(`${testId}.${rows.length}.left`))}>Add rule</AddRow>
-          <button type="button" className="linklike" data-testid={`text-${path}`} onClick={() => (setAsText(true), focusField(testId))}>Edit as text</button>
+          <AddRow
+            testId={`add-${path}`}
+            onClick={() => (put({ rows: [...rows, EMPTY_ROW] }), focusField(`${testId}.${rows.length}.left`))}
+          >
+            Add rule
+          </AddRow>
+          <button
+            type="button"
+            className="linklike"
+            data-testid={`text-${path}`}
+            onClick={() => (setAsText(true), focusField(testId))}
+          >
+            Edit as text
+          </button>
         </div>
       )}
     </div>
   )
 }
 
-const CONSTANT: Readonly<Record<string, string>> = { true: 'Always true until you choose a value.', false: 'Never true until you choose a value.' }
+const CONSTANT: Readonly<Record<string, string>> = {
+  true: 'Always true until you choose a value.',
+  false: 'Never true until you choose a value.',
+}
 
-function RowFields({ row, name, testId, inside, invalid, describedBy, onChange, onRemove }: {
-  row: Row; name: string; testId: string; inside: boolean; invalid: boolean; describedBy: string; onChange: (row: Row) => void; onRemove: (() => void) | undefined
+function RowFields({
+  row,
+  name,
+  testId,
+  inside,
+  invalid,
+  describedBy,
+  onChange,
+  onRemove,
+}: {
+  row: Row
+  name: string
+  testId: string
+  inside: boolean
+  invalid: boolean
+  describedBy: string
+  onChange: (row: Row) => void
+  onRemove: (() => void) | undefined
 }): ReactElement {
   const { readonly } = useFieldScope()
   return (
     <div className="cond__row" role="group" aria-label={name}>
       <ReferenceField
-        label={`Value of ${name}`} testId={`${testId}.left`} value={row.left} placeholder="Type < to choose a value" expression pick inside={inside} describedBy={describedBy} invalid={invalid && !row.left.trim()}
+        label={`Value of ${name}`}
+        testId={`${testId}.left`}
+        value={row.left}
+        placeholder="Type < to choose a value"
+        expression
+        pick
+        inside={inside}
+        describedBy={describedBy}
+        invalid={invalid && !row.left.trim()}
         onChange={(left) => onChange({ ...row, left })}
       />
       <select
-        aria-label={`Operator of ${name}`} data-testid={`${testId}.operator`} value={row.operator} disabled={readonly}
+        aria-label={`Operator of ${name}`}
+        data-testid={`${testId}.operator`}
+        value={row.operator}
+        disabled={readonly}
         onChange={(event) => onChange({ ...row, operator: event.target.value as Operator, form: 0 })}
       >
-        {Object.entries(OPERATORS).map(([operator, words]) => <option key={operator} value={operator}>{words}</option>)}
+        {Object.entries(OPERATORS).map(([operator, words]) => (
+          <option key={operator} value={operator}>
+            {words}
+          </option>
+        ))}
       </select>
       {hasRight(row.operator) ? (
         <ReferenceField
-          label={`Compared value of ${name}`} testId={`${testId}.right`} value={row.right} placeholder="Value" expression inside={inside} onChange={(right) => onChange({ ...row, right })}
+          label={`Compared value of ${name}`}
+          testId={`${testId}.right`}
+          value={row.right}
+          placeholder="Value"
+          expression
+          inside={inside}
+          onChange={(right) => onChange({ ...row, right })}
         />
       ) : null}
       {onRemove ? <RowTools at={0} count={1} name="rule" onRemove={onRemove} /> : null}
-      {row.left.trim() && !readsSomething(row.left) ? <p className="ref__wrong cond__note">This is text. Type &lt; to compare a value of the run.</p> : null}
+      {row.left.trim() && !readsSomething(row.left) ? (
+        <p className="ref__wrong cond__note">This is text. Type &lt; to compare a value of the run.</p>
+      ) : null}
     </div>
   )
 }

@@ -5,7 +5,20 @@ import { find } from '../../refs/parse'
 import { hasReference, readExpression, type Node } from './expression'
 
 export type Operator =
-  | 'equals' | 'differs' | 'greater' | 'at_least' | 'less' | 'at_most' | 'contains' | 'lacks' | 'starts' | 'ends' | 'empty' | 'filled' | 'true' | 'false'
+  | 'equals'
+  | 'differs'
+  | 'greater'
+  | 'at_least'
+  | 'less'
+  | 'at_most'
+  | 'contains'
+  | 'lacks'
+  | 'starts'
+  | 'ends'
+  | 'empty'
+  | 'filled'
+  | 'true'
+  | 'false'
 
 /** What is shown of a value: a reference, a number, text without quotes. `form`: which of the ways to write the operator. */
 export interface Row {
@@ -23,8 +36,20 @@ export interface Condition {
 }
 
 export const OPERATORS: Readonly<Record<Operator, string>> = {
-  equals: 'equals', differs: 'does not equal', greater: 'is greater than', at_least: 'is at least', less: 'is less than', at_most: 'is at most',
-  contains: 'contains', lacks: 'does not contain', starts: 'starts with', ends: 'ends with', empty: 'is empty', filled: 'is not empty', true: 'is true', false: 'is false',
+  equals: 'equals',
+  differs: 'does not equal',
+  greater: 'is greater than',
+  at_least: 'is at least',
+  less: 'is less than',
+  at_most: 'is at most',
+  contains: 'contains',
+  lacks: 'does not contain',
+  starts: 'starts with',
+  ends: 'ends with',
+  empty: 'is empty',
+  filled: 'is not empty',
+  true: 'is true',
+  false: 'is false',
 }
 
 /** They have no second value. */
@@ -55,7 +80,14 @@ const FORMS: Readonly<Record<Operator, readonly Write[]>> = {
 }
 
 const COMPARED: Readonly<Record<string, [Operator, number]>> = {
-  '==': ['equals', 0], '===': ['equals', 1], '!=': ['differs', 0], '!==': ['differs', 1], '>': ['greater', 0], '>=': ['at_least', 0], '<': ['less', 0], '<=': ['at_most', 0],
+  '==': ['equals', 0],
+  '===': ['equals', 1],
+  '!=': ['differs', 0],
+  '!==': ['differs', 1],
+  '>': ['greater', 0],
+  '>=': ['at_least', 0],
+  '<': ['less', 0],
+  '<=': ['at_most', 0],
 }
 const CALLED: Readonly<Record<string, Operator>> = { includes: 'contains', startsWith: 'starts', endsWith: 'ends' }
 
@@ -76,7 +108,9 @@ export function readCondition(text: string): Condition | null {
 export function writeCondition({ match, rows, otherwise }: Condition): string {
   const done = rows.filter((row) => row.left.trim() !== '')
   if (!done.length) return otherwise
-  return done.map((row) => FORMS[row.operator][row.form]!(sourceOf(row.left), sourceOf(row.right))).join(match === 'all' ? ' && ' : ' || ')
+  return done
+    .map((row) => FORMS[row.operator][row.form]!(sourceOf(row.left), sourceOf(row.right)))
+    .join(match === 'all' ? ' && ' : ' || ')
 }
 
 /** What was typed as JavaScript: references, numbers, true, false, null and quoted text stand for themselves, the rest is text. */
@@ -113,7 +147,8 @@ function rowOf(term: Node, source: string): Row | null {
         if (!guarded || length === 3) return row(of, operator, null, guarded ? 0 : length === 3 ? 1 : 2)
       }
     }
-    if (right.kind === 'literal' && typeof right.value === 'boolean' && (op === '===' || op === '==')) return row(left, right.value ? 'true' : 'false', null, op === '===' ? 1 : 2)
+    if (right.kind === 'literal' && typeof right.value === 'boolean' && (op === '===' || op === '=='))
+      return row(left, right.value ? 'true' : 'false', null, op === '===' ? 1 : 2)
     const [operator, form] = COMPARED[op]!
     return row(left, operator, right, form)
   }
@@ -133,7 +168,9 @@ function calledOf(node: Node): { left: Node; operator: Operator; right: Node; fo
 /** `(left ?? "")` is left. */
 function unguarded(node: Node): { of: Node; guarded: boolean } {
   const of = bare(node)
-  return of.kind === 'or_else' && of.otherwise.kind === 'literal' && of.otherwise.value === '' ? { of: bare(of.of), guarded: true } : { of, guarded: false }
+  return of.kind === 'or_else' && of.otherwise.kind === 'literal' && of.otherwise.value === ''
+    ? { of: bare(of.of), guarded: true }
+    : { of, guarded: false }
 }
 
 /** Without the brackets around all of it. */
@@ -145,7 +182,8 @@ function bare(node: Node): Node {
 function shown(value: Node, source: string): string | null {
   const node = bare(value)
   const text = source.slice(node.start, node.end)
-  if (node.kind === 'literal' && typeof node.value === 'string' && sourceOf(node.value) === JSON.stringify(node.value)) return node.value
+  if (node.kind === 'literal' && typeof node.value === 'string' && sourceOf(node.value) === JSON.stringify(node.value))
+    return node.value
   return sourceOf(text) === text ? text : null
 }
 
@@ -161,5 +199,8 @@ function isValue(node: Node): boolean {
 /** In front of a dot or after `!`. */
 function inner(source: string): string {
   const node = readExpression(source)
-  return node && (node.kind === 'sum' || node.kind === 'minus' || (node.kind === 'literal' && typeof node.value === 'number')) ? `(${source})` : source
+  return node &&
+    (node.kind === 'sum' || node.kind === 'minus' || (node.kind === 'literal' && typeof node.value === 'number'))
+    ? `(${source})`
+    : source
 }

@@ -8,19 +8,20 @@ interface Span {
   end: number
 }
 
-export type Node = Span & (
-  | { kind: 'reference' }
-  | { kind: 'literal'; value: string | number | boolean | null }
-  | { kind: 'name' }
-  | { kind: 'list'; items: Node[] }
-  | { kind: 'member'; of: Node; name: string }
-  | { kind: 'call'; of: Node; args: Node[] }
-  | { kind: 'index' | 'group' | 'sum' | 'minus'; of: Node }
-  | { kind: 'or_else'; of: Node; otherwise: Node }
-  | { kind: 'compare'; left: Node; op: string; right: Node }
-  | { kind: 'not'; of: Node }
-  | { kind: 'logic'; op: '&&' | '||'; of: Node[] }
-)
+export type Node = Span &
+  (
+    | { kind: 'reference' }
+    | { kind: 'literal'; value: string | number | boolean | null }
+    | { kind: 'name' }
+    | { kind: 'list'; items: Node[] }
+    | { kind: 'member'; of: Node; name: string }
+    | { kind: 'call'; of: Node; args: Node[] }
+    | { kind: 'index' | 'group' | 'sum' | 'minus'; of: Node }
+    | { kind: 'or_else'; of: Node; otherwise: Node }
+    | { kind: 'compare'; left: Node; op: string; right: Node }
+    | { kind: 'not'; of: Node }
+    | { kind: 'logic'; op: '&&' | '||'; of: Node[] }
+  )
 
 /** null: more than this reads. */
 export function readExpression(source: string): Node | null {
@@ -54,12 +55,39 @@ interface Token extends Span {
   text: string
 }
 
-const TOKEN = /(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?<name>[\p{L}_$][\p{L}\p{N}_$]*)|(?<mark>===|!==|==|!=|<=|>=|&&|\|\||\?\?|\?\.|[<>!()[\].,+*%/-])/uy
-const WORDS = new Set(['typeof', 'in', 'instanceof', 'new', 'return', 'function', 'await', 'async', 'void', 'delete', 'let', 'const', 'var', 'if', 'else', 'for', 'while', 'class', 'this', 'throw', 'yield'])
+const TOKEN =
+  /(?<string>"(?:[^"\\\n]|\\.)*"|'(?:[^'\\\n]|\\.)*')|(?<number>(?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)|(?<name>[\p{L}_$][\p{L}\p{N}_$]*)|(?<mark>===|!==|==|!=|<=|>=|&&|\|\||\?\?|\?\.|[<>!()[\].,+*%/-])/uy
+const WORDS = new Set([
+  'typeof',
+  'in',
+  'instanceof',
+  'new',
+  'return',
+  'function',
+  'await',
+  'async',
+  'void',
+  'delete',
+  'let',
+  'const',
+  'var',
+  'if',
+  'else',
+  'for',
+  'while',
+  'class',
+  'this',
+  'throw',
+  'yield',
+])
 const COMPARISONS = new Set(['==', '===', '!=', '!==', '<', '<=', '>', '>='])
 
 function tokens(source: string): Token[] {
-  const references = new Map(find(source).filter((found) => found.env || isPlain(found.text)).map((found) => [found.start, found.end]))
+  const references = new Map(
+    find(source)
+      .filter((found) => found.env || isPlain(found.text))
+      .map((found) => [found.start, found.end]),
+  )
   const out: Token[] = []
   let at = 0
   while (at < source.length) {
@@ -161,9 +189,12 @@ class Reader {
     const { start, end } = token
     this.at++
     switch (token.kind) {
-      case 'reference': return { kind: 'reference', start, end }
-      case 'string': return { kind: 'literal', value: unquoted(token.text), start, end }
-      case 'number': return { kind: 'literal', value: Number(token.text), start, end }
+      case 'reference':
+        return { kind: 'reference', start, end }
+      case 'string':
+        return { kind: 'literal', value: unquoted(token.text), start, end }
+      case 'number':
+        return { kind: 'literal', value: Number(token.text), start, end }
       case 'name': {
         const word = ({ true: true, false: false, null: null } as Record<string, boolean | null>)[token.text]
         return word === undefined ? { kind: 'name', start, end } : { kind: 'literal', value: word, start, end }
@@ -171,7 +202,9 @@ class Reader {
     }
     if (token.text === '-') {
       const of = this.postfix()
-      return of.kind === 'literal' && typeof of.value === 'number' ? { kind: 'literal', value: -of.value, start, end: of.end } : { kind: 'minus', of, start, end: of.end }
+      return of.kind === 'literal' && typeof of.value === 'number'
+        ? { kind: 'literal', value: -of.value, start, end: of.end }
+        : { kind: 'minus', of, start, end: of.end }
     }
     if (token.text === '[') {
       const list = this.list(']')
@@ -198,8 +231,9 @@ class Reader {
 
   private list(close: string): { items: Node[]; end: number } {
     const items: Node[] = []
-    if (this.next?.text !== close) do items.push(this.value())
-    while (this.takes(','))
+    if (this.next?.text !== close)
+      do items.push(this.value())
+      while (this.takes(','))
     return { items, end: this.closes(close) }
   }
 
@@ -232,22 +266,27 @@ function isTest(node: Node): boolean {
   switch (node.kind) {
     case 'compare':
     case 'logic':
-    case 'not': return true
+    case 'not':
+      return true
     case 'member':
     case 'index':
     case 'call':
     case 'group':
     case 'or_else':
     case 'sum':
-    case 'minus': return isTest(node.of)
-    default: return false
+    case 'minus':
+      return isTest(node.of)
+    default:
+      return false
   }
 }
 
 function unquoted(text: string): string {
   const inner = text.slice(1, -1)
   try {
-    return JSON.parse(text.startsWith('"') ? text : `"${inner.replaceAll("\\'", "'").replace(/(?<!\\)"/g, '\\"')}"`) as string
+    return JSON.parse(
+      text.startsWith('"') ? text : `"${inner.replaceAll("\\'", "'").replace(/(?<!\\)"/g, '\\"')}"`,
+    ) as string
   } catch {
     throw new Unread()
   }

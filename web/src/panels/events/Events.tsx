@@ -26,7 +26,10 @@ export default function Events(): ReactElement {
   const [active, setActive] = useState<number | null>(null)
   const box = useRef<HTMLDivElement>(null)
 
-  const blocks = useMemo(() => [...new Set(timeline.log.flatMap((event) => (event.block ? [event.block] : [])))], [timeline, length])
+  const blocks = useMemo(
+    () => [...new Set(timeline.log.flatMap((event) => (event.block ? [event.block] : [])))],
+    [timeline, length],
+  )
   const shown = useMemo(() => {
     const types: readonly string[] | undefined = EVENT_GROUPS.find((each) => each.id === group)?.types
     if (!types && !block) return timeline.log.slice()
@@ -48,11 +51,19 @@ export default function Events(): ReactElement {
     seek(event.seq)
     if (event.block !== null) selectNode({ block: event.block, path: event.path })
   }
-  const at = active !== null && cursor === active ? shown.findIndex((event) => event.seq === active) : lastBefore(shown, seq)
+  const at =
+    active !== null && cursor === active ? shown.findIndex((event) => event.seq === active) : lastBefore(shown, seq)
   const onKey = (event: KeyboardEvent): void => {
     if (event.ctrlKey || event.metaKey || event.altKey) return
     const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / ROW_H) - 1)
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: shown.length - 1, PageDown: at + page, PageUp: at - page }[event.key]
+    const to = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: shown.length - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+    }[event.key]
     const target = to === undefined ? undefined : shown[Math.max(0, Math.min(shown.length - 1, to))]
     if (!target) return
     choose(target)
@@ -64,27 +75,52 @@ export default function Events(): ReactElement {
     <div className="events">
       <div className="events__list">
         <div className="events__bar">
-          <label className="visually-hidden" htmlFor="events-group">Kind of event</label>
+          <label className="visually-hidden" htmlFor="events-group">
+            Kind of event
+          </label>
           <select id="events-group" value={group} onChange={(event) => setGroup(event.target.value)}>
             <option value="">All events</option>
-            {EVENT_GROUPS.map((each) => <option key={each.id} value={each.id}>{each.label}</option>)}
+            {EVENT_GROUPS.map((each) => (
+              <option key={each.id} value={each.id}>
+                {each.label}
+              </option>
+            ))}
           </select>
-          <label className="visually-hidden" htmlFor="events-block">Block</label>
+          <label className="visually-hidden" htmlFor="events-block">
+            Block
+          </label>
           <select id="events-block" value={block} onChange={(event) => setBlock(event.target.value)}>
             <option value="">All blocks</option>
-            {blocks.map((id) => <option key={id} value={id}>{doc ? nameOf(doc, id) : id}</option>)}
+            {blocks.map((id) => (
+              <option key={id} value={id}>
+                {doc ? nameOf(doc, id) : id}
+              </option>
+            ))}
           </select>
           <span className="label">{shown.length === length ? `${length} events` : `${shown.length} of ${length}`}</span>
         </div>
         <div
-          ref={box} role="listbox" tabIndex={0} aria-label="Events" className="events__rows" onKeyDown={onKey} onScroll={() => (wasAtEnd.current = virtual.atEnd())}
+          ref={box}
+          role="listbox"
+          tabIndex={0}
+          aria-label="Events"
+          className="events__rows"
+          onKeyDown={onKey}
+          onScroll={() => (wasAtEnd.current = virtual.atEnd())}
           aria-activedescendant={detail ? `event-${detail.seq}` : undefined}
         >
           <div style={{ height: virtual.height }} role="presentation" className="events__all">
             {shown.slice(virtual.from, virtual.to).map((event, i) => (
               <div
-                key={event.seq} id={`event-${event.seq}`} role="option" aria-selected={virtual.from + i === at} className="events__row mono" data-tone={toneOfEvent(event)}
-                data-future={event.seq > seq || undefined} style={{ top: (virtual.from + i) * ROW_H, height: ROW_H }} onClick={() => choose(event)}
+                key={event.seq}
+                id={`event-${event.seq}`}
+                role="option"
+                aria-selected={virtual.from + i === at}
+                className="events__row mono"
+                data-tone={toneOfEvent(event)}
+                data-future={event.seq > seq || undefined}
+                style={{ top: (virtual.from + i) * ROW_H, height: ROW_H }}
+                onClick={() => choose(event)}
               >
                 <span className="events__seq">{event.seq}</span>
                 <span className="events__at">{timeOfDay(event.at)}</span>
@@ -98,8 +134,18 @@ export default function Events(): ReactElement {
       </div>
       {detail ? (
         <div className="events__detail">
-          <p className="label">Event {detail.seq}: {detail.block === null ? 'run' : doc ? nameOf(doc, detail.block) : detail.block}{detail.path ? `, ${placeOf(detail.path, doc)}` : ''}{detail.attempt > 1 ? `, attempt ${detail.attempt}` : ''}</p>
-          <ValueTree key={detail.seq} value={detail.data as Json} name={`event-${detail.seq}`} label="Data of the event" height={600} />
+          <p className="label">
+            Event {detail.seq}: {detail.block === null ? 'run' : doc ? nameOf(doc, detail.block) : detail.block}
+            {detail.path ? `, ${placeOf(detail.path, doc)}` : ''}
+            {detail.attempt > 1 ? `, attempt ${detail.attempt}` : ''}
+          </p>
+          <ValueTree
+            key={detail.seq}
+            value={detail.data as Json}
+            name={`event-${detail.seq}`}
+            label="Data of the event"
+            height={600}
+          />
         </div>
       ) : null}
     </div>

@@ -7,8 +7,16 @@ import { kindOf, namedHandles, nameOf } from '../../state/document'
 import type { Tone } from '../../ui/status'
 
 export const EVENT_GROUPS = [
-  { id: 'run', label: 'Run', types: ['run.started', 'run.parked', 'run.cancelling', 'run.finished', 'run.forked', 'run.migrated'] },
-  { id: 'block', label: 'Blocks', types: ['node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'region.exited'] },
+  {
+    id: 'run',
+    label: 'Run',
+    types: ['run.started', 'run.parked', 'run.cancelling', 'run.finished', 'run.forked', 'run.migrated'],
+  },
+  {
+    id: 'block',
+    label: 'Blocks',
+    types: ['node.started', 'node.succeeded', 'node.failed', 'node.skipped', 'region.exited'],
+  },
   { id: 'retry', label: 'Failures and retries', types: ['node.failed', 'retry.scheduled', 'retry.hastened'] },
   { id: 'scope', label: 'Iterations and branches', types: ['region.sized', 'scope.opened', 'region.exited'] },
   { id: 'wait', label: 'Waits', types: ['wait.opened', 'wait.closed', 'run.parked'] },
@@ -73,49 +81,103 @@ function happened(event: WireEvent, doc: Document | null): string {
   const isParallel = event.block !== null && !!doc && kindOf(doc, event.block) === 'parallel'
   const word = isParallel ? 'branch' : 'iteration'
   switch (type) {
-    case 'run.started': return 'Run started'
-    case 'run.parked': return 'Run paused'
-    case 'run.cancelling': return 'Cancelling the run'
-    case 'run.forked': return `Run forked from ${data.source ?? 'another run'} at event ${data.seq ?? 0}`
-    case 'run.migrated': return `Run moved to version ${data.version ?? 'unknown'}`
-    case 'run.finished': return `Run ${data.status ?? 'finished'}`
-    case 'node.started': return isEnd ? `${name}: ${isParallel ? 'branches collected' : 'loop condition checked'}` : event.attempt > 1 ? `${name} started, attempt ${event.attempt}` : `${name} started`
+    case 'run.started':
+      return 'Run started'
+    case 'run.parked':
+      return 'Run paused'
+    case 'run.cancelling':
+      return 'Cancelling the run'
+    case 'run.forked':
+      return `Run forked from ${data.source ?? 'another run'} at event ${data.seq ?? 0}`
+    case 'run.migrated':
+      return `Run moved to version ${data.version ?? 'unknown'}`
+    case 'run.finished':
+      return `Run ${data.status ?? 'finished'}`
+    case 'node.started':
+      return isEnd
+        ? `${name}: ${isParallel ? 'branches collected' : 'loop condition checked'}`
+        : event.attempt > 1
+          ? `${name} started, attempt ${event.attempt}`
+          : `${name} started`
     case 'node.succeeded': {
       if (data.cached) return `${name} succeeded, result from the cache`
       if (data.reused) return `${name} succeeded, result of the previous run`
-      return data.route && data.route !== 'out' ? `${name} succeeded. Branch taken: ${branchOf(doc, event.block, data.route)}` : `${name} succeeded`
+      return data.route && data.route !== 'out'
+        ? `${name} succeeded. Branch taken: ${branchOf(doc, event.block, data.route)}`
+        : `${name} succeeded`
     }
-    case 'node.failed': return data.route || data.caught ? `${name} failed, handled` : `${name} failed`
-    case 'node.skipped': return `${name} skipped: ${SKIPS[data.reason ?? 'pruned'] ?? data.reason}`
-    case 'retry.scheduled': return data.error?.code === 'attempt_lost' ? `${name} resumed after a restart` : data.error?.code === 'run_forked' ? `${name} starts again in this run` : data.deferred === 'asked' ? `${name} was asked to try again later` : data.deferred === 'not_begun' ? `${name} could not start and is tried again` : `${name} failed, attempt ${event.attempt + 1} scheduled`
-    case 'retry.hastened': return `${name}: attempt ${event.attempt} starts now`
-    case 'region.sized': return data.count === 0 ? `${name} has no items` : `${name} started, ${data.count === 1 ? `1 ${word}` : `${data.count} ${word}${isParallel ? 'es' : 's'}`}`
+    case 'node.failed':
+      return data.route || data.caught ? `${name} failed, handled` : `${name} failed`
+    case 'node.skipped':
+      return `${name} skipped: ${SKIPS[data.reason ?? 'pruned'] ?? data.reason}`
+    case 'retry.scheduled':
+      return data.error?.code === 'attempt_lost'
+        ? `${name} resumed after a restart`
+        : data.error?.code === 'run_forked'
+          ? `${name} starts again in this run`
+          : data.deferred === 'asked'
+            ? `${name} was asked to try again later`
+            : data.deferred === 'not_begun'
+              ? `${name} could not start and is tried again`
+              : `${name} failed, attempt ${event.attempt + 1} scheduled`
+    case 'retry.hastened':
+      return `${name}: attempt ${event.attempt} starts now`
+    case 'region.sized':
+      return data.count === 0
+        ? `${name} has no items`
+        : `${name} started, ${data.count === 1 ? `1 ${word}` : `${data.count} ${word}${isParallel ? 'es' : 's'}`}`
     case 'scope.opened': {
       const first = (data.first ?? 0) + 1
       const count = data.count ?? 1
-      return count > 1 ? `${name}: ${word}${isParallel ? 'es' : 's'} ${first} to ${first + count - 1} started` : `${name}: ${word} ${first} started`
+      return count > 1
+        ? `${name}: ${word}${isParallel ? 'es' : 's'} ${first} to ${first + count - 1} started`
+        : `${name}: ${word} ${first} started`
     }
-    case 'region.exited': return `${name} finished after ${data.count ?? 0} ${word}${data.count === 1 ? '' : isParallel ? 'es' : 's'}`
-    case 'wait.opened': return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}`
-    case 'wait.closed': return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
-    case 'variables.patched': return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
-    case 'node.log': return data.stream === 'text' ? `${name} streamed: ${data.message ?? ''}` : `${name}: ${data.message ?? ''}`
-    default: return data.message ? `${name || 'Run'}: ${data.message}` : name ? `${name} ${type}` : type
+    case 'region.exited':
+      return `${name} finished after ${data.count ?? 0} ${word}${data.count === 1 ? '' : isParallel ? 'es' : 's'}`
+    case 'wait.opened':
+      return `${name} is waiting for ${WAITS[data.kind ?? ''] ?? `a ${data.kind}`}`
+    case 'wait.closed':
+      return `${name}: ${OUTCOMES[data.outcome ?? ''] ?? data.outcome}${data.by ? ` by ${data.by}` : ''}`
+    case 'variables.patched':
+      return `${name} set ${(data.ops ?? []).map(([, path]) => path.replace(/^\$\.?/, '')).join(', ') || 'variables'}`
+    case 'node.log':
+      return data.stream === 'text' ? `${name} streamed: ${data.message ?? ''}` : `${name}: ${data.message ?? ''}`
+    default:
+      return data.message ? `${name || 'Run'}: ${data.message}` : name ? `${name} ${type}` : type
   }
 }
 
 /** A branch by its title. */
 function branchOf(doc: Document | null, id: string | null, route: string): string {
   const block = id === null ? undefined : doc?.blocks[id]
-  return (block && namedHandles(block).find((named) => named.id === route)?.title) || (route === 'error' ? 'On error' : route)
+  return (
+    (block && namedHandles(block).find((named) => named.id === route)?.title) ||
+    (route === 'error' ? 'On error' : route)
+  )
 }
 
 function detailOf(data: EventData): string {
   return data.error ? `: ${data.error.message}` : ''
 }
 
-const SKIPS: Record<string, string> = { pruned: 'branch not taken', skip_if: 'its skip condition was true', expired: 'no answer in time' }
-const OUTCOMES: Record<string, string> = { fired: 'wait finished', answered: 'answered', expired: 'expired', cancelled: 'wait cancelled' }
+const SKIPS: Record<string, string> = {
+  pruned: 'branch not taken',
+  skip_if: 'its skip condition was true',
+  expired: 'no answer in time',
+}
+const OUTCOMES: Record<string, string> = {
+  fired: 'wait finished',
+  answered: 'answered',
+  expired: 'expired',
+  cancelled: 'wait cancelled',
+}
 const WAITS: Record<string, string> = {
-  approval: 'a decision', form: 'an answer', timer: 'its due time', signal: 'a signal', webhook: 'a request', child: 'a run it started', attention: 'a decision about a lost attempt',
+  approval: 'a decision',
+  form: 'an answer',
+  timer: 'its due time',
+  signal: 'a signal',
+  webhook: 'a request',
+  child: 'a run it started',
+  attention: 'a decision about a lost attempt',
 }

@@ -20,11 +20,17 @@ export function AssignmentsField(props: ControlProps): ReactElement {
   // {name: value} is short for setting each; it becomes a list when something is changed.
   const items: JsonObject[] = Array.isArray(value)
     ? value.map((item) => (isObject(item) ? item : {}))
-    : isObject(value) ? Object.entries(value).map(([name, item]) => ({ name, value: item })) : []
+    : isObject(value)
+      ? Object.entries(value).map(([name, item]) => ({ name, value: item }))
+      : []
   const put = (next: readonly JsonObject[]): void => onChange([...next] as Json[])
   return (
     <div className="rowlist">
-      <datalist id={names}>{Object.keys(doc.variables ?? {}).map((name) => <option key={name} value={name} />)}</datalist>
+      <datalist id={names}>
+        {Object.keys(doc.variables ?? {}).map((name) => (
+          <option key={name} value={name} />
+        ))}
+      </datalist>
       {items.map((item, i) => {
         const set = (key: string, next: Json | undefined): void => put(replaced(items, i, withKey(item, key, next)))
         const name = typeof item.name === 'string' ? item.name : ''
@@ -34,25 +40,64 @@ export function AssignmentsField(props: ControlProps): ReactElement {
           <div key={i} className="case" role="group" aria-label={`Assignment to ${word}`}>
             <div className="case__head">
               <input
-                type="text" className="mono" list={names} aria-label={`Variable ${i + 1}`} data-testid={`field-${path}.${i}.name`} value={name} placeholder="variable" readOnly={readonly}
-                spellCheck={false} autoComplete="off" onChange={(event) => set('name', event.target.value)}
+                type="text"
+                className="mono"
+                list={names}
+                aria-label={`Variable ${i + 1}`}
+                data-testid={`field-${path}.${i}.name`}
+                value={name}
+                placeholder="variable"
+                readOnly={readonly}
+                spellCheck={false}
+                autoComplete="off"
+                onChange={(event) => set('name', event.target.value)}
               />
-              <select aria-label={`Operation for ${word}`} data-testid={`field-${path}.${i}.op`} value={op} disabled={readonly} onChange={(event) => set('op', event.target.value === 'set' ? undefined : event.target.value)}>
-                {Object.entries(OPS).map(([each, text]) => <option key={each} value={each}>{text}</option>)}
+              <select
+                aria-label={`Operation for ${word}`}
+                data-testid={`field-${path}.${i}.op`}
+                value={op}
+                disabled={readonly}
+                onChange={(event) => set('op', event.target.value === 'set' ? undefined : event.target.value)}
+              >
+                {Object.entries(OPS).map(([each, text]) => (
+                  <option key={each} value={each}>
+                    {text}
+                  </option>
+                ))}
               </select>
-              <RowTools at={i} count={items.length} name={word} onMove={(to) => put(moved(items, i, to))} onRemove={() => put(items.filter((_, j) => j !== i))} />
+              <RowTools
+                at={i}
+                count={items.length}
+                name={word}
+                onMove={(to) => put(moved(items, i, to))}
+                onRemove={() => put(items.filter((_, j) => j !== i))}
+              />
             </div>
             {op === 'del' ? null : (
               <ValueField
-                {...props} path={`${path}.${i}.value`} label={`Value for ${word}`} value={item.value} schema={op === 'increment' ? { default: 1 } : {}} hint={{}}
-                ids={{ ...props.ids, invalid: false, describedBy: undefined }} onChange={(next) => set('value', next)}
+                {...props}
+                path={`${path}.${i}.value`}
+                label={`Value for ${word}`}
+                value={item.value}
+                schema={op === 'increment' ? { default: 1 } : {}}
+                hint={{}}
+                ids={{ ...props.ids, invalid: false, describedBy: undefined }}
+                onChange={(next) => set('value', next)}
               />
             )}
             {op === 'del' ? null : (
               <label className="case__foot">
                 <span className="label">Convert to</span>
-                <select value={typeof item.type === 'string' ? item.type : 'any'} disabled={readonly} onChange={(event) => set('type', event.target.value === 'any' ? undefined : event.target.value)}>
-                  {FIELD_TYPES.map((each) => <option key={each} value={each}>{each === 'any' ? 'No conversion' : TYPE_WORDS[each]}</option>)}
+                <select
+                  value={typeof item.type === 'string' ? item.type : 'any'}
+                  disabled={readonly}
+                  onChange={(event) => set('type', event.target.value === 'any' ? undefined : event.target.value)}
+                >
+                  {FIELD_TYPES.map((each) => (
+                    <option key={each} value={each}>
+                      {each === 'any' ? 'No conversion' : TYPE_WORDS[each]}
+                    </option>
+                  ))}
                 </select>
               </label>
             )}
@@ -60,7 +105,12 @@ export function AssignmentsField(props: ControlProps): ReactElement {
           </div>
         )
       })}
-      <AddRow testId={`add-${path}`} onClick={() => (put([...items, { name: '', value: '' }]), focusField(`field-${path}.${items.length}.name`))}>Add assignment</AddRow>
+      <AddRow
+        testId={`add-${path}`}
+        onClick={() => (put([...items, { name: '', value: '' }]), focusField(`field-${path}.${items.length}.name`))}
+      >
+        Add assignment
+      </AddRow>
     </div>
   )
 }

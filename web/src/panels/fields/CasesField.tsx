@@ -41,30 +41,75 @@ export function CasesField(props: ControlProps): ReactElement {
           <div key={i} className="case" role="group" aria-label={`${router ? 'Route' : 'Case'} ${word}`}>
             <div className="case__head">
               <input
-                type="text" aria-label={`Title of ${id || `case ${i + 1}`}`} data-testid={`field-${path}.${i}.title`} value={title} placeholder={id || 'Title'} readOnly={scope.readonly}
-                className="case__title" onChange={(event) => set('title', event.target.value || undefined)}
+                type="text"
+                aria-label={`Title of ${id || `case ${i + 1}`}`}
+                data-testid={`field-${path}.${i}.title`}
+                value={title}
+                placeholder={id || 'Title'}
+                readOnly={scope.readonly}
+                className="case__title"
+                onChange={(event) => set('title', event.target.value || undefined)}
               />
-              <RowTools at={i} count={items.length} name={word} onMove={(to) => put(moved(items, i, to))} onRemove={() => put(items.filter((_, j) => j !== i))} />
+              <RowTools
+                at={i}
+                count={items.length}
+                name={word}
+                onMove={(to) => put(moved(items, i, to))}
+                onRemove={() => put(items.filter((_, j) => j !== i))}
+              />
             </div>
             {otherwise ? <p className="case__else">Else: no case above matches</p> : null}
             {router && !hasRule(item) ? <RouteValue {...props} item={item} at={i} set={set} /> : null}
             {otherwise && !('when' in item) ? null : !router || hasRule(item) ? (
               <ConditionField
-                key={id || i} label={`Expression of ${word}`} path={`${path}.${i}.when`} value={typeof item.when === 'string' ? item.when : item.when === undefined || item.when === null ? '' : JSON.stringify(item.when)}
-                empty="false" placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'} onChange={(text) => set('when', text)}
-                invalid={at !== undefined && findingsAt(scope.diagnostics, at, true).some((each) => each.severity === 'error')}
+                key={id || i}
+                label={`Expression of ${word}`}
+                path={`${path}.${i}.when`}
+                value={
+                  typeof item.when === 'string'
+                    ? item.when
+                    : item.when === undefined || item.when === null
+                      ? ''
+                      : JSON.stringify(item.when)
+                }
+                empty="false"
+                placeholder={router ? 'JavaScript' : 'For example <start.amount> > 500'}
+                onChange={(text) => set('when', text)}
+                invalid={
+                  at !== undefined && findingsAt(scope.diagnostics, at, true).some((each) => each.severity === 'error')
+                }
               />
             ) : null}
             <div className="case__foot">
               <span className="label">Branch id</span>
               <CommitInput
-                mono label={`Branch id of ${word}`} testId={`field-${path}.${i}.id`} value={id} check={(text) => checkHandle(text, ids.filter((_, j) => j !== i))}
+                mono
+                label={`Branch id of ${word}`}
+                testId={`field-${path}.${i}.id`}
+                value={id}
+                check={(text) =>
+                  checkHandle(
+                    text,
+                    ids.filter((_, j) => j !== i),
+                  )
+                }
                 onCommit={(text) => (id && props.onRenameHandle ? props.onRenameHandle(id, text) : set('id', text))}
               />
               {router && !scope.readonly ? (
                 <button
-                  type="button" className="linklike"
-                  onClick={() => put(replaced(items, i, hasRule(item) ? withKey(item, 'when', undefined) : withKey(withKey(item, 'equals', undefined), 'when', 'false')))}
+                  type="button"
+                  className="linklike"
+                  onClick={() =>
+                    put(
+                      replaced(
+                        items,
+                        i,
+                        hasRule(item)
+                          ? withKey(item, 'when', undefined)
+                          : withKey(withKey(item, 'equals', undefined), 'when', 'false'),
+                      ),
+                    )
+                  }
                 >
                   {hasRule(item) ? 'Compare a value' : 'Use an expression'}
                 </button>
@@ -75,18 +120,49 @@ export function CasesField(props: ControlProps): ReactElement {
         )
       })}
       <div className="rowlist__adds">
-        <AddRow testId={`add-${path}`} onClick={() => add(router ? { title: `Route ${items.length + 1}` } : { title: `Case ${items.filter((each) => !isElse(each)).length + 1}`, when: 'false' }, router ? 'route' : 'case')}>{router ? 'Add route' : 'Add case'}</AddRow>
-        {router || hasElse ? null : <AddRow testId={`add-${path}-else`} onClick={() => put([...items, { id: freshId((id) => ids.includes(id), 'else'), title: 'Else' }])}>Add else</AddRow>}
+        <AddRow
+          testId={`add-${path}`}
+          onClick={() =>
+            add(
+              router
+                ? { title: `Route ${items.length + 1}` }
+                : { title: `Case ${items.filter((each) => !isElse(each)).length + 1}`, when: 'false' },
+              router ? 'route' : 'case',
+            )
+          }
+        >
+          {router ? 'Add route' : 'Add case'}
+        </AddRow>
+        {router || hasElse ? null : (
+          <AddRow
+            testId={`add-${path}-else`}
+            onClick={() => put([...items, { id: freshId((id) => ids.includes(id), 'else'), title: 'Else' }])}
+          >
+            Add else
+          </AddRow>
+        )}
       </div>
     </div>
   )
 }
 
-function RouteValue({ path, item, at, set, ...props }: ControlProps & { item: JsonObject; at: number; set: (key: string, value: Json | undefined) => void }): ReactElement {
+function RouteValue({
+  path,
+  item,
+  at,
+  set,
+  ...props
+}: ControlProps & { item: JsonObject; at: number; set: (key: string, value: Json | undefined) => void }): ReactElement {
   return (
     <ValueField
-      {...props} path={`${path}.${at}.equals`} label={`Value of ${String(item.id)}`} value={item.equals} hint={{ placeholder: `equals “${String(item.id)}”` }} schema={{}}
-      ids={{ ...props.ids, invalid: false, describedBy: undefined }} onChange={(next) => set('equals', next)}
+      {...props}
+      path={`${path}.${at}.equals`}
+      label={`Value of ${String(item.id)}`}
+      value={item.equals}
+      hint={{ placeholder: `equals “${String(item.id)}”` }}
+      schema={{}}
+      ids={{ ...props.ids, invalid: false, describedBy: undefined }}
+      onChange={(next) => set('equals', next)}
     />
   )
 }

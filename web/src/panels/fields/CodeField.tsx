@@ -26,7 +26,12 @@ export function CodeField({ value, onChange, path, ids, label }: ControlProps): 
     void import('../json/codemirror').then(({ createEditor }) => {
       if (gone || !host.current) return
       editor.current = createEditor({
-        host: host.current, text: now.current.text, language: 'javascript', label, readonly: now.current.scope.readonly, placeholder: 'return <start.amount> * 2',
+        host: host.current,
+        text: now.current.text,
+        language: 'javascript',
+        label,
+        readonly: now.current.scope.readonly,
+        placeholder: 'return <start.amount> * 2',
         onChange: (next) => now.current.onChange(next === '' ? undefined : next),
         refs: (code) => (now.current.scope.block === null ? [] : checkRefs(code, contextOf(now.current.scope))),
         complete: (code, caret) => completions(code, caret, now.current.scope),
@@ -46,7 +51,17 @@ export function CodeField({ value, onChange, path, ids, label }: ControlProps): 
   return (
     <div className="code" data-invalid={ids.invalid || undefined}>
       <div ref={host} className="code__host" data-testid={`field-${path}`} hidden={!ready} />
-      {ready ? null : <ReferenceField label={label} value={text} multiline mono rows={6} onChange={(next) => onChange(next === '' ? undefined : next)} preview={false} />}
+      {ready ? null : (
+        <ReferenceField
+          label={label}
+          value={text}
+          multiline
+          mono
+          rows={6}
+          onChange={(next) => onChange(next === '' ? undefined : next)}
+          preview={false}
+        />
+      )}
       <PreviewLine text={text} inside={false} expression />
     </div>
   )
@@ -55,7 +70,13 @@ export function CodeField({ value, onChange, path, ids, label }: ControlProps): 
 type Scope = ReturnType<typeof useFieldScope>
 
 function contextOf(scope: Scope): CheckContext & { specs: Specs } {
-  return { doc: scope.doc, reader: { block: scope.block! }, specs: scope.specs, env: scope.env, lastOutput: (block: string) => lastValue(scope, block) }
+  return {
+    doc: scope.doc,
+    reader: { block: scope.block! },
+    specs: scope.specs,
+    env: scope.env,
+    lastOutput: (block: string) => lastValue(scope, block),
+  }
 }
 
 function completions(code: string, caret: number, scope: Scope) {
@@ -63,6 +84,8 @@ function completions(code: string, caret: number, scope: Scope) {
   if (!at) return null
   const { doc, reader, specs, lastOutput } = contextOf(scope)
   const found = complete(at.typed, { doc, reader, specs, lastOutput, env: scope.env ?? [] }, at.env)
-  const options = groupsOf(found, doc, reader, specs).flatMap((group) => group.options.map((option) => ({ ...option, group: group.title })))
+  const options = groupsOf(found, doc, reader, specs).flatMap((group) =>
+    group.options.map((option) => ({ ...option, group: group.title })),
+  )
   return options.length ? { from: at.start, to: at.end, options } : null
 }

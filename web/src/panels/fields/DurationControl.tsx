@@ -17,7 +17,14 @@ export function DurationControl({ value, onChange, ids, path, schema, label }: C
   const units = unitsOf(base, schema.maximum)
   const byDefault = typeof schema.default === 'number' ? schema.default : null
   const isText = typeof value === 'string'
-  const unit = isText ? base : chosen ?? (typeof value === 'number' ? unitOf(value, base, units) : byDefault === null ? base : unitOf(byDefault, base, units))
+  const unit = isText
+    ? base
+    : (chosen ??
+      (typeof value === 'number'
+        ? unitOf(value, base, units)
+        : byDefault === null
+          ? base
+          : unitOf(byDefault, base, units)))
 
   const read = (text: string, as: Unit) => {
     const number = readNumber(text)
@@ -28,7 +35,12 @@ export function DurationControl({ value, onChange, ids, path, schema, label }: C
   return (
     <div className="duration">
       <ReferenceField
-        id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={shown} mono
+        id={ids.control}
+        testId={`field-${path}`}
+        describedBy={ids.describedBy ?? ''}
+        invalid={ids.invalid}
+        value={shown}
+        mono
         placeholder={byDefault === null ? '' : String(amountIn(unit, byDefault, base))}
         onChange={(text) => {
           // What is typed counts in the unit that is shown, whatever the number would be shown in later.
@@ -38,14 +50,22 @@ export function DurationControl({ value, onChange, ids, path, schema, label }: C
         }}
       />
       <select
-        aria-label={`Unit of ${label}`} data-testid={`unit-${path}`} value={unit} disabled={readonly || isText} title={isText ? `References are in ${UNIT_WORDS[base]}` : undefined}
+        aria-label={`Unit of ${label}`}
+        data-testid={`unit-${path}`}
+        value={unit}
+        disabled={readonly || isText}
+        title={isText ? `References are in ${UNIT_WORDS[base]}` : undefined}
         onChange={(event) => {
           const next = event.target.value as Unit
           setChosen(next)
           if (typeof value === 'number') onChange(read(shown, next))
         }}
       >
-        {units.map((each) => <option key={each} value={each}>{UNIT_WORDS[each]}</option>)}
+        {units.map((each) => (
+          <option key={each} value={each}>
+            {UNIT_WORDS[each]}
+          </option>
+        ))}
       </select>
     </div>
   )

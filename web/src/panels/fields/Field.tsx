@@ -70,28 +70,42 @@ export function Field(props: FieldProps): ReactElement {
   const reference = (CHOSEN.has(kind) || composite) && isReferenceText(value)
   const couldRefer = block !== null && props.refers !== false && CHOSEN.has(kind) && !readonly
 
-  const tools = composite && !readonly && !reference ? (
-    <Button kind="bare" className="fld__tool" aria-pressed={asJson} onClick={() => setAsJson(!asJson)}>JSON</Button>
-  ) : couldRefer ? (
-    <Button
-      kind="bare" className="fld__tool" icon="link" iconOnly aria-pressed={asText || reference}
-      onClick={() => {
-        if (reference) onChange(undefined)
-        setAsText(!(asText || reference))
-      }}
-    >
-      {asText || reference ? 'Choose a value' : 'Use a reference'}
-    </Button>
-  ) : null
+  const tools =
+    composite && !readonly && !reference ? (
+      <Button kind="bare" className="fld__tool" aria-pressed={asJson} onClick={() => setAsJson(!asJson)}>
+        JSON
+      </Button>
+    ) : couldRefer ? (
+      <Button
+        kind="bare"
+        className="fld__tool"
+        icon="link"
+        iconOnly
+        aria-pressed={asText || reference}
+        onClick={() => {
+          if (reference) onChange(undefined)
+          setAsText(!(asText || reference))
+        }}
+      >
+        {asText || reference ? 'Choose a value' : 'Use a reference'}
+      </Button>
+    ) : null
 
   return (
     <FieldShell
-      label={label} description={kind === 'cron' ? undefined : schema.description} required={props.required} pointer={props.pointer} below={!OWN_FINDINGS.has(kind) || asJson} error={props.error}
-      group={(composite && !reference) || kind === 'value' || kind === 'expression'} tools={tools}
+      label={label}
+      description={kind === 'cron' ? undefined : schema.description}
+      required={props.required}
+      pointer={props.pointer}
+      below={!OWN_FINDINGS.has(kind) || asJson}
+      error={props.error}
+      group={(composite && !reference) || kind === 'value' || kind === 'expression'}
+      tools={tools}
     >
       {(ids) => {
         const control: ControlProps = { ...props, ids, hint, label }
-        if (composite && asJson) return <JsonText label={label} value={value} onChange={onChange} path={path} rows={6} />
+        if (composite && asJson)
+          return <JsonText label={label} value={value} onChange={onChange} path={path} rows={6} />
         if (reference || (couldRefer && asText)) return <Text {...control} kind="text" />
         return <Control {...control} kind={kind} key={path} />
       }}
@@ -101,25 +115,51 @@ export function Field(props: FieldProps): ReactElement {
 
 function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElement {
   switch (kind) {
-    case 'boolean': return <BooleanControl {...props} />
-    case 'select': return <SelectControl {...props} />
-    case 'number': return <NumberControl {...props} />
-    case 'expression': return <Expression {...props} />
-    case 'duration': return <DurationControl {...props} />
+    case 'boolean':
+      return <BooleanControl {...props} />
+    case 'select':
+      return <SelectControl {...props} />
+    case 'number':
+      return <NumberControl {...props} />
+    case 'expression':
+      return <Expression {...props} />
+    case 'duration':
+      return <DurationControl {...props} />
     case 'cron':
-    case 'zone': return <Moment {...props} kind={kind} />
-    case 'code': return <CodeField {...props} />
-    case 'pairs': return <PairsField {...props} />
-    case 'texts': return <TextsField {...props} />
-    case 'items': return <ItemsField {...props} />
-    case 'cases': return <CasesField {...props} />
-    case 'assignments': return <AssignmentsField {...props} />
-    case 'inputs': return <InputsField {...props} />
-    case 'schema': return <SchemaField {...props} />
-    case 'json': return <JsonText label={props.label} value={props.value} onChange={props.onChange} path={props.path} rows={props.hint.rows ?? 4} />
-    case 'workflow': return <WorkflowField {...props} />
-    case 'value': return <ValueField {...props} />
-    default: return <Text {...props} kind={kind} />
+    case 'zone':
+      return <Moment {...props} kind={kind} />
+    case 'code':
+      return <CodeField {...props} />
+    case 'pairs':
+      return <PairsField {...props} />
+    case 'texts':
+      return <TextsField {...props} />
+    case 'items':
+      return <ItemsField {...props} />
+    case 'cases':
+      return <CasesField {...props} />
+    case 'assignments':
+      return <AssignmentsField {...props} />
+    case 'inputs':
+      return <InputsField {...props} />
+    case 'schema':
+      return <SchemaField {...props} />
+    case 'json':
+      return (
+        <JsonText
+          label={props.label}
+          value={props.value}
+          onChange={props.onChange}
+          path={props.path}
+          rows={props.hint.rows ?? 4}
+        />
+      )
+    case 'workflow':
+      return <WorkflowField {...props} />
+    case 'value':
+      return <ValueField {...props} />
+    default:
+      return <Text {...props} kind={kind} />
   }
 }
 
@@ -127,8 +167,15 @@ function Control({ kind, ...props }: ControlProps & { kind: Kind }): ReactElemen
 function Expression({ type, label, value, onChange, ids, path, hint, schema }: ControlProps): ReactElement {
   return (
     <ConditionField
-      label={label} path={path} value={textOf(value)} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} inside={hint.inside ?? false} optional={type === null}
-      placeholder={hint.placeholder ?? placeholderOf(schema)} onChange={(next) => onChange(next === '' ? undefined : next)}
+      label={label}
+      path={path}
+      value={textOf(value)}
+      describedBy={ids.describedBy ?? ''}
+      invalid={ids.invalid}
+      inside={hint.inside ?? false}
+      optional={type === null}
+      placeholder={hint.placeholder ?? placeholderOf(schema)}
+      onChange={(next) => onChange(next === '' ? undefined : next)}
     />
   )
 }
@@ -137,8 +184,14 @@ function Expression({ type, label, value, onChange, ids, path, hint, schema }: C
 function Text({ kind, value, onChange, ids, path, hint, schema }: ControlProps & { kind: Kind }): ReactElement {
   return (
     <ReferenceField
-      id={ids.control} testId={`field-${path}`} describedBy={ids.describedBy ?? ''} invalid={ids.invalid} value={textOf(value)} onChange={(next) => onChange(next === '' ? undefined : next)}
-      multiline={kind === 'long'} rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
+      id={ids.control}
+      testId={`field-${path}`}
+      describedBy={ids.describedBy ?? ''}
+      invalid={ids.invalid}
+      value={textOf(value)}
+      onChange={(next) => onChange(next === '' ? undefined : next)}
+      multiline={kind === 'long'}
+      rows={kind === 'long' ? (hint.rows ?? schema['x-rows'] ?? 3) : 1}
       placeholder={hint.placeholder ?? placeholderOf(schema)}
     />
   )
@@ -146,13 +199,23 @@ function Text({ kind, value, onChange, ids, path, hint, schema }: ControlProps &
 
 function Moment({ kind, value, onChange, ids, path, schema }: ControlProps & { kind: 'cron' | 'zone' }): ReactElement {
   const { readonly } = useFieldScope()
-  const control = { id: ids.control, testId: `field-${path}`, value: textOf(value), readonly, invalid: ids.invalid, describedBy: ids.describedBy, onChange: (text: string) => onChange(text === '' || text === schema.default ? undefined : text) }
+  const control = {
+    id: ids.control,
+    testId: `field-${path}`,
+    value: textOf(value),
+    readonly,
+    invalid: ids.invalid,
+    describedBy: ids.describedBy,
+    onChange: (text: string) => onChange(text === '' || text === schema.default ? undefined : text),
+  }
   return kind === 'cron' ? <CronField {...control} about={schema.description} /> : <ZoneField {...control} />
 }
 
-const textOf = (value: Json | undefined): string => (typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value))
+const textOf = (value: Json | undefined): string =>
+  typeof value === 'string' ? value : value === undefined || value === null ? '' : JSON.stringify(value)
 
 export function placeholderOf(schema: JsonSchema): string {
-  if (schema.default !== undefined && schema.default !== null) return typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)
+  if (schema.default !== undefined && schema.default !== null)
+    return typeof schema.default === 'string' ? schema.default : JSON.stringify(schema.default)
   return ''
 }

@@ -28,12 +28,24 @@ interface FieldShellProps {
   children: (ids: FieldIds) => ReactNode
 }
 
-export function FieldShell({ label, description, required, pointer, below = true, error, tools, group, children }: FieldShellProps): ReactElement {
+export function FieldShell({
+  label,
+  description,
+  required,
+  pointer,
+  below = true,
+  error,
+  tools,
+  group,
+  children,
+}: FieldShellProps): ReactElement {
   const id = useId()
   const { diagnostics } = useFieldScope()
   const findings = pointer === undefined ? [] : findingsAt(diagnostics, pointer, below)
   const isWrong = !!error || findings.some((each) => each.severity === 'error')
-  const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : ''].filter(Boolean).join(' ')
+  const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : '']
+    .filter(Boolean)
+    .join(' ')
   // What was found has the place of the description, or a line that is kept free for it. Where it needed more, that room stays: what
   // stands below does not move during typing.
   const under = useRef<HTMLDivElement>(null)
@@ -41,20 +53,47 @@ export function FieldShell({ label, description, required, pointer, below = true
   useLayoutEffect(() => {
     if (under.current) tallest.current = Math.max(tallest.current, under.current.offsetHeight)
   })
-  const ids: FieldIds = { control: `${id}-control`, label: `${id}-label`, describedBy: described || undefined, invalid: isWrong }
+  const ids: FieldIds = {
+    control: `${id}-control`,
+    label: `${id}-label`,
+    describedBy: described || undefined,
+    invalid: isWrong,
+  }
   return (
-    <div className="fld" data-invalid={isWrong || undefined} role={group ? 'group' : undefined} aria-labelledby={group ? ids.label : undefined}>
+    <div
+      className="fld"
+      data-invalid={isWrong || undefined}
+      role={group ? 'group' : undefined}
+      aria-labelledby={group ? ids.label : undefined}
+    >
       <div className="fld__head">
-        {group ? <span className="fld__label" id={ids.label}>{label}</span> : <label className="fld__label" id={ids.label} htmlFor={ids.control}>{label}</label>}
+        {group ? (
+          <span className="fld__label" id={ids.label}>
+            {label}
+          </span>
+        ) : (
+          <label className="fld__label" id={ids.label} htmlFor={ids.control}>
+            {label}
+          </label>
+        )}
         {required ? <span className="fld__needed">Required</span> : null}
         {tools ? <span className="fld__tools">{tools}</span> : null}
       </div>
       {children(ids)}
       <div ref={under} className="fld__below" style={{ minHeight: tallest.current || undefined }}>
-        {description ? <p className="fld__about" id={`${id}-about`}>{description}</p> : null}
+        {description ? (
+          <p className="fld__about" id={`${id}-about`}>
+            {description}
+          </p>
+        ) : null}
         {error || findings.length ? (
           <div className="fld__found" id={`${id}-found`}>
-            {error ? <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{error}</span></p> : null}
+            {error ? (
+              <p className="finding" data-severity="error">
+                <Icon name="failed" size={14} />
+                <span>{error}</span>
+              </p>
+            ) : null}
             <Findings findings={findings} />
           </div>
         ) : null}
@@ -69,7 +108,10 @@ export function Findings({ findings }: { findings: readonly Diagnostic[] }): Rea
       {findings.map((each, i) => (
         <p key={i} className="finding" data-severity={each.severity}>
           <Icon name={each.severity === 'error' ? 'failed' : 'warning'} size={14} label={each.severity} />
-          <span>{each.message}{each.hint ? <span className="finding__hint"> {each.hint}</span> : null}</span>
+          <span>
+            {each.message}
+            {each.hint ? <span className="finding__hint"> {each.hint}</span> : null}
+          </span>
         </p>
       ))}
     </>

@@ -17,11 +17,23 @@ export function ItemsField({ value, onChange, path, pointer, schema, label }: Co
           <div key={i} className="case" role="group" aria-label={`${label} ${i + 1}`}>
             <div className="case__head">
               <span className="label">{i + 1}</span>
-              <RowTools at={i} count={items.length} name={`${label} ${i + 1}`} onMove={(to) => onChange(moved(items, i, to))} onRemove={() => onChange(replaced(items, i, undefined))} />
+              <RowTools
+                at={i}
+                count={items.length}
+                name={`${label} ${i + 1}`}
+                onMove={(to) => onChange(moved(items, i, to))}
+                onRemove={() => onChange(replaced(items, i, undefined))}
+              />
             </div>
             {Object.entries(inner.properties ?? {}).map(([key, part]) => (
               <Field
-                key={key} type={null} name={key} schema={part} value={object[key]} path={`${path}.${i}.${key}`} required={inner.required?.includes(key) ?? false}
+                key={key}
+                type={null}
+                name={key}
+                schema={part}
+                value={object[key]}
+                path={`${path}.${i}.${key}`}
+                required={inner.required?.includes(key) ?? false}
                 {...(pointer === undefined ? {} : { pointer: `${pointer}/${i}/${key}` })}
                 onChange={(next) => onChange(replaced(items, i, withKey(object, key, next)))}
               />
@@ -29,7 +41,9 @@ export function ItemsField({ value, onChange, path, pointer, schema, label }: Co
           </div>
         )
       })}
-      <AddRow testId={`add-${path}`} onClick={() => onChange([...items, {}])}>Add item</AddRow>
+      <AddRow testId={`add-${path}`} onClick={() => onChange([...items, {}])}>
+        Add item
+      </AddRow>
     </div>
   )
 }

@@ -20,7 +20,9 @@ export interface JsonTextProps {
 
 export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextProps): ReactElement {
   const { block, readonly } = useFieldScope()
-  const [typed, setTyped] = useState<string | null>(() => (readonly ? null : unfinishedText(docStore.get().id, block, path)))
+  const [typed, setTyped] = useState<string | null>(() =>
+    readonly ? null : unfinishedText(docStore.get().id, block, path),
+  )
   const given = value === undefined ? '' : printJson(value)
   const read = typed === null ? null : readJson(typed)
   // Text that says the same as the value, or nothing yet, stays as it was typed.
@@ -29,7 +31,15 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
   return (
     <>
       <ReferenceField
-        label={`${label}, as JSON`} testId={`field-${path}`} value={shown} multiline mono expression json rows={rows} invalid={keeps && !read.ok}
+        label={`${label}, as JSON`}
+        testId={`field-${path}`}
+        value={shown}
+        multiline
+        mono
+        expression
+        json
+        rows={rows}
+        invalid={keeps && !read.ok}
         onChange={(text) => {
           setTyped(text)
           const next = readJson(text)
@@ -37,7 +47,9 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
           if (next.ok) onChange(next.value)
         }}
       />
-      {keeps && !read.ok ? <p className="ref__wrong">Invalid JSON: {read.why} The workflow uses the last valid value.</p> : null}
+      {keeps && !read.ok ? (
+        <p className="ref__wrong">Invalid JSON: {read.why} The workflow uses the last valid value.</p>
+      ) : null}
     </>
   )
 }
@@ -47,7 +59,11 @@ type Mode = 'text' | 'json'
 /** Anything: text as it is, or a JSON value. */
 export function ValueField({ value, onChange, path, label, ids, schema, hint }: ControlProps): ReactElement {
   const { readonly, block } = useFieldScope()
-  const [mode, setMode] = useState<Mode>(() => ((value === undefined || typeof value === 'string') && unfinishedText(docStore.get().id, block, path) === null ? 'text' : 'json'))
+  const [mode, setMode] = useState<Mode>(() =>
+    (value === undefined || typeof value === 'string') && unfinishedText(docStore.get().id, block, path) === null
+      ? 'text'
+      : 'json',
+  )
   const now: Mode = value !== undefined && typeof value !== 'string' ? 'json' : mode
   const rows = hint.rows ?? schema['x-rows'] ?? 1
   const turn = (to: Mode): void => {
@@ -60,16 +76,33 @@ export function ValueField({ value, onChange, path, label, ids, schema, hint }: 
   }
   return (
     <div className="valuefield">
-      {now === 'json' ? <JsonText label={label} value={value} onChange={onChange} path={path} rows={value === undefined || (typeof value === 'object' && value !== null) ? Math.max(rows, 3) : 1} /> : (
+      {now === 'json' ? (
+        <JsonText
+          label={label}
+          value={value}
+          onChange={onChange}
+          path={path}
+          rows={value === undefined || (typeof value === 'object' && value !== null) ? Math.max(rows, 3) : 1}
+        />
+      ) : (
         <ReferenceField
-          label={label} testId={`field-${path}`} value={typeof value === 'string' ? value : ''} multiline rows={rows} describedBy={ids.describedBy ?? ''} invalid={ids.invalid}
-          placeholder={hint.placeholder ?? placeholderOf(schema)} onChange={(text) => onChange(text === '' ? undefined : text)}
+          label={label}
+          testId={`field-${path}`}
+          value={typeof value === 'string' ? value : ''}
+          multiline
+          rows={rows}
+          describedBy={ids.describedBy ?? ''}
+          invalid={ids.invalid}
+          placeholder={hint.placeholder ?? placeholderOf(schema)}
+          onChange={(text) => onChange(text === '' ? undefined : text)}
         />
       )}
       {readonly ? null : (
         <div className="segment valuefield__mode" role="group" aria-label={`Type of ${label}`}>
           {(['text', 'json'] as const).map((each) => (
-            <button key={each} type="button" aria-pressed={now === each} onClick={() => turn(each)}>{each === 'text' ? 'Text' : 'JSON'}</button>
+            <button key={each} type="button" aria-pressed={now === each} onClick={() => turn(each)}>
+              {each === 'text' ? 'Text' : 'JSON'}
+            </button>
           ))}
         </div>
       )}

@@ -18,12 +18,14 @@ export function PairsField({ value, onChange, path, label }: ControlProps): Reac
   // Rows may have no key yet, or the same one twice: the document has only those that count.
   const [typed, setTyped] = useState<Row[] | null>(null)
   const given: Row[] = isObject(value) ? Object.entries(value).map(([key, item]) => ({ key, value: item })) : []
-  const rows = typed && JSON.stringify(objectOf(typed) ?? null) === JSON.stringify(isObject(value) ? value : null) ? typed : given
+  const rows =
+    typed && JSON.stringify(objectOf(typed) ?? null) === JSON.stringify(isObject(value) ? value : null) ? typed : given
   const put = (next: Row[]): void => {
     setTyped(next)
     onChange(objectOf(next))
   }
-  const patch = (at: number, change: Partial<Row>): void => put(rows.map((row, i) => (i === at ? { ...row, ...change } : row)))
+  const patch = (at: number, change: Partial<Row>): void =>
+    put(rows.map((row, i) => (i === at ? { ...row, ...change } : row)))
   return (
     <div className="rowlist">
       {rows.map((row, i) => {
@@ -31,20 +33,42 @@ export function PairsField({ value, onChange, path, label }: ControlProps): Reac
         return (
           <div key={i} className="pair">
             <input
-              type="text" className="mono" aria-label={`Key ${i + 1} of ${label}`} data-testid={`field-${path}.${i}.key`} placeholder="Name" value={row.key} readOnly={readonly}
-              spellCheck={false} autoComplete="off" aria-invalid={twice || undefined} title={twice ? 'This name is used above. This row takes precedence.' : undefined}
+              type="text"
+              className="mono"
+              aria-label={`Key ${i + 1} of ${label}`}
+              data-testid={`field-${path}.${i}.key`}
+              placeholder="Name"
+              value={row.key}
+              readOnly={readonly}
+              spellCheck={false}
+              autoComplete="off"
+              aria-invalid={twice || undefined}
+              title={twice ? 'This name is used above. This row takes precedence.' : undefined}
               onChange={(event) => patch(i, { key: event.target.value })}
             />
             <ReferenceField
-              label={`Value of ${row.key || `row ${i + 1}`}`} testId={`field-${path}.${i}.value`} value={typeof row.value === 'string' ? row.value : JSON.stringify(row.value)} placeholder="Value"
+              label={`Value of ${row.key || `row ${i + 1}`}`}
+              testId={`field-${path}.${i}.value`}
+              value={typeof row.value === 'string' ? row.value : JSON.stringify(row.value)}
+              placeholder="Value"
               onChange={(text) => patch(i, { value: typeof row.value === 'string' ? text : retyped(text) })}
             />
-            <RowTools at={i} count={rows.length} name={row.key || `row ${i + 1}`} onRemove={() => put(rows.filter((_, j) => j !== i))} />
+            <RowTools
+              at={i}
+              count={rows.length}
+              name={row.key || `row ${i + 1}`}
+              onRemove={() => put(rows.filter((_, j) => j !== i))}
+            />
           </div>
         )
       })}
       {rows.length === 0 && readonly ? <span className="quiet">None</span> : null}
-      <AddRow testId={`add-${path}`} onClick={() => (setTyped([...rows, { key: '', value: '' }]), focusField(`field-${path}.${rows.length}.key`))}>Add row</AddRow>
+      <AddRow
+        testId={`add-${path}`}
+        onClick={() => (setTyped([...rows, { key: '', value: '' }]), focusField(`field-${path}.${rows.length}.key`))}
+      >
+        Add row
+      </AddRow>
     </div>
   )
 }

@@ -19,7 +19,13 @@ export function groupsOf(options: readonly Option[], doc: Document, reader: Read
   const distance = new Map(reachable(doc, reader, specs).map((each) => [each.block, each.distance]))
   const groups = new Map<string, Group>()
   for (const option of options) {
-    const [title, rank] = placeOf(option, option.block === null ? 0 : (distance.get(option.block) ?? 0), doc, reader, specs)
+    const [title, rank] = placeOf(
+      option,
+      option.block === null ? 0 : (distance.get(option.block) ?? 0),
+      doc,
+      reader,
+      specs,
+    )
     const group = groups.get(title) ?? { title, rank, options: [] }
     group.options.push(option)
     groups.set(title, group)
@@ -37,12 +43,20 @@ function placeOf(option: Option, distance: number, doc: Document, reader: Reader
     case 'upstream':
       if (distance <= 1) return ['Previous step', 1]
       if (distance < 1000) return ['Earlier steps', 2]
-      return [`Before ${nameOf(doc, aroundOf(doc, reader)[Math.floor(distance / 1000) - 1] ?? '')}`.trim(), 2 + distance / 1000]
-    case 'loop': return ['Last iteration of an earlier loop', 30]
-    case 'earlier': return ['Previous iteration', 31]
-    case 'input': return ['Run input', 40]
-    case 'variables': return ['Workflow variables', 41]
-    case 'environment': return ['Environment', 42]
+      return [
+        `Before ${nameOf(doc, aroundOf(doc, reader)[Math.floor(distance / 1000) - 1] ?? '')}`.trim(),
+        2 + distance / 1000,
+      ]
+    case 'loop':
+      return ['Last iteration of an earlier loop', 30]
+    case 'earlier':
+      return ['Previous iteration', 31]
+    case 'input':
+      return ['Run input', 40]
+    case 'variables':
+      return ['Workflow variables', 41]
+    case 'environment':
+      return ['Environment', 42]
   }
 }
 
@@ -59,7 +73,18 @@ interface RefMenuProps {
   onInto: (option: Option) => void
 }
 
-export function RefMenu({ id, options, active, doc, reader, specs, anchor, onActive, onChoose, onInto }: RefMenuProps): ReactElement {
+export function RefMenu({
+  id,
+  options,
+  active,
+  doc,
+  reader,
+  specs,
+  anchor,
+  onActive,
+  onChoose,
+  onInto,
+}: RefMenuProps): ReactElement {
   const ref = useRef<HTMLDivElement>(null)
   const titles = new Map(groupsOf(options, doc, reader, specs).map((group) => [group.options[0]!, group.title]))
   useLayoutEffect(() => {
@@ -92,17 +117,29 @@ export function RefMenu({ id, options, active, doc, reader, specs, anchor, onAct
       <div role="listbox" id={id} aria-label="References">
         {options.map((option, i) => (
           <div key={option.insert} role="presentation">
-            {titles.has(option) ? <div className="listbox__group label" role="presentation">{titles.get(option)}</div> : null}
+            {titles.has(option) ? (
+              <div className="listbox__group label" role="presentation">
+                {titles.get(option)}
+              </div>
+            ) : null}
             <div
-              role="option" id={`${id}-${i}`} aria-selected={i === active} className="listbox__option refmenu__option" onPointerMove={() => onActive(i)}
+              role="option"
+              id={`${id}-${i}`}
+              aria-selected={i === active}
+              className="listbox__option refmenu__option"
+              onPointerMove={() => onActive(i)}
               onClick={() => onChoose(option)}
             >
-              {option.block && option.group !== 'scope' ? <Icon name={iconOf(doc.blocks[option.block]?.type ?? '')} size={14} /> : null}
+              {option.block && option.group !== 'scope' ? (
+                <Icon name={iconOf(doc.blocks[option.block]?.type ?? '')} size={14} />
+              ) : null}
               <span className="refmenu__name">{option.label}</span>
               <span className="refmenu__value">{option.value === undefined ? option.detail : brief(option.value)}</span>
               {option.more ? (
                 <span
-                  className="refmenu__into" title="Fields (Right arrow)" aria-hidden="true"
+                  className="refmenu__into"
+                  title="Fields (Right arrow)"
+                  aria-hidden="true"
                   onClick={(event) => {
                     event.stopPropagation()
                     onInto(option)

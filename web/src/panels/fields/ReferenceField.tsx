@@ -66,7 +66,11 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const look = (text: string, caret: number): void => {
     const at = reader && !readonly ? typedAt(text, caret) : null
     if (!at || !reader) return setTyping(null)
-    const found = complete(at.typed, { doc, reader, specs, env: env ?? [], lastOutput: (other) => lastValue(scope, other) }, at.env)
+    const found = complete(
+      at.typed,
+      { doc, reader, specs, env: env ?? [], lastOutput: (other) => lastValue(scope, other) },
+      at.env,
+    )
     const options = groupsOf(found, doc, reader, specs).flatMap((group) => group.options)
     // What is typed to its end and fits nothing else needs no menu: `a < b` stays prose.
     const done = options.length === 1 && text.slice(at.start, at.end) === options[0]!.insert && !options[0]!.more
@@ -112,8 +116,9 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
       else if (key === 'ArrowUp') setActive((active + count - 1) % count)
       else if ((key === 'Enter' || key === 'Tab') && plain && option) choose(option, false)
       else if (key === 'ArrowRight' && plain && option?.more) choose(option, true)
-      else if (key === 'ArrowLeft' && plain && out()) { /* went up */ }
-      else if (key === 'Escape') setTyping(null)
+      else if (key === 'ArrowLeft' && plain && out()) {
+        /* went up */
+      } else if (key === 'Escape') setTyping(null)
       else return
       event.preventDefault()
       event.stopPropagation()
@@ -132,14 +137,37 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const menuId = `${id}-menu`
   return (
     <div className="ref">
-      <div className={`ref__box${props.mono ? ' ref__box--mono' : ''}${props.pick ? ' ref__box--pick' : ''}`} data-readonly={readonly || undefined} style={{ minHeight: 30 + ((props.rows ?? 1) - 1) * 18 }}>
-        <div ref={paint} className="ref__paint" aria-hidden="true">{painted(value, marks)}</div>
+      <div
+        className={`ref__box${props.mono ? ' ref__box--mono' : ''}${props.pick ? ' ref__box--pick' : ''}`}
+        data-readonly={readonly || undefined}
+        style={{ minHeight: 30 + ((props.rows ?? 1) - 1) * 18 }}
+      >
+        <div ref={paint} className="ref__paint" aria-hidden="true">
+          {painted(value, marks)}
+        </div>
         <textarea
-          ref={area} id={props.id} data-testid={props.testId} className="ref__text" rows={1} spellCheck={!props.mono && !expression} value={value} readOnly={readonly}
-          autoComplete="off" autoCapitalize="off" aria-label={props.label} aria-multiline={multiline} placeholder={props.placeholder} aria-invalid={props.invalid || wrong ? true : undefined}
-          aria-describedby={[props.describedBy, wrong ? `${id}-wrong` : ''].filter(Boolean).join(' ') || undefined} aria-autocomplete={reader ? 'list' : undefined}
-          aria-haspopup={reader ? 'listbox' : undefined} aria-controls={typing ? menuId : undefined} aria-activedescendant={typing ? `${menuId}-${active}` : undefined}
-          onKeyDown={onKey} onBlur={() => setTyping(null)} onClick={(event) => look(value, event.currentTarget.selectionStart)}
+          ref={area}
+          id={props.id}
+          data-testid={props.testId}
+          className="ref__text"
+          rows={1}
+          spellCheck={!props.mono && !expression}
+          value={value}
+          readOnly={readonly}
+          autoComplete="off"
+          autoCapitalize="off"
+          aria-label={props.label}
+          aria-multiline={multiline}
+          placeholder={props.placeholder}
+          aria-invalid={props.invalid || wrong ? true : undefined}
+          aria-describedby={[props.describedBy, wrong ? `${id}-wrong` : ''].filter(Boolean).join(' ') || undefined}
+          aria-autocomplete={reader ? 'list' : undefined}
+          aria-haspopup={reader ? 'listbox' : undefined}
+          aria-controls={typing ? menuId : undefined}
+          aria-activedescendant={typing ? `${menuId}-${active}` : undefined}
+          onKeyDown={onKey}
+          onBlur={() => setTyping(null)}
+          onClick={(event) => look(value, event.currentTarget.selectionStart)}
           onChange={(event) => {
             const text = multiline ? event.target.value : event.target.value.replace(/\r?\n/g, ' ')
             onChange(text)
@@ -148,7 +176,11 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
         />
         {props.pick && reader && !readonly ? (
           <button
-            type="button" className="ref__pick" aria-label={`Choose ${props.label ?? 'a value'}`} title="Choose a value" onPointerDown={(event) => event.preventDefault()}
+            type="button"
+            className="ref__pick"
+            aria-label={`Choose ${props.label ?? 'a value'}`}
+            title="Choose a value"
+            onPointerDown={(event) => event.preventDefault()}
             onClick={() => {
               area.current!.focus()
               replace(0, value.length, '<', 1, true)
@@ -160,11 +192,26 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
       </div>
       {typing && reader ? (
         <RefMenu
-          id={menuId} options={typing.options} active={active} doc={doc} reader={reader} specs={specs} anchor={() => caretRect(paint.current, typing.start)}
-          onActive={setActive} onChoose={(option) => choose(option, false)} onInto={(option) => choose(option, true)}
+          id={menuId}
+          options={typing.options}
+          active={active}
+          doc={doc}
+          reader={reader}
+          specs={specs}
+          anchor={() => caretRect(paint.current, typing.start)}
+          onActive={setActive}
+          onChoose={(option) => choose(option, false)}
+          onInto={(option) => choose(option, true)}
         />
       ) : null}
-      {wrong ? <Wrong id={`${id}-wrong`} mark={wrong} readonly={readonly} onFix={(text) => replace(wrong.start, wrong.end, text, wrong.start + text.length, false)} /> : null}
+      {wrong ? (
+        <Wrong
+          id={`${id}-wrong`}
+          mark={wrong}
+          readonly={readonly}
+          onFix={(text) => replace(wrong.start, wrong.end, text, wrong.start + text.length, false)}
+        />
+      ) : null}
       {props.preview === false || !reader ? null : <PreviewLine text={value} inside={inside} expression={expression} />}
     </div>
   )
@@ -175,11 +222,30 @@ function isQuoted(before: string): boolean {
   return (before.replace(/\\./g, '').match(/"/g)?.length ?? 0) % 2 === 1
 }
 
-function Wrong({ id, mark, readonly, onFix }: { id: string; mark: Mark; readonly: boolean; onFix: (text: string) => void }): ReactElement {
+function Wrong({
+  id,
+  mark,
+  readonly,
+  onFix,
+}: {
+  id: string
+  mark: Mark
+  readonly: boolean
+  onFix: (text: string) => void
+}): ReactElement {
   return (
     <p className="ref__wrong" id={id}>
       {mark.message}
-      {mark.fix && !readonly ? <> Did you mean <button type="button" className="ref__fix" onClick={() => onFix(mark.fix!)}>{mark.fix}</button>?</> : null}
+      {mark.fix && !readonly ? (
+        <>
+          {' '}
+          Did you mean{' '}
+          <button type="button" className="ref__fix" onClick={() => onFix(mark.fix!)}>
+            {mark.fix}
+          </button>
+          ?
+        </>
+      ) : null}
     </p>
   )
 }
@@ -189,11 +255,23 @@ function painted(text: string, marks: readonly Mark[]): ReactElement[] {
   let at = 0
   for (const mark of marks) {
     out.push(<span key={`t${at}`}>{text.slice(at, mark.start)}</span>)
-    out.push(<span key={`m${mark.start}`} className={mark.ok ? (mark.env ? 'chip-ref chip-ref--env' : 'chip-ref') : 'chip-ref chip-ref--wrong'}>{text.slice(mark.start, mark.end)}</span>)
+    out.push(
+      <span
+        key={`m${mark.start}`}
+        className={mark.ok ? (mark.env ? 'chip-ref chip-ref--env' : 'chip-ref') : 'chip-ref chip-ref--wrong'}
+      >
+        {text.slice(mark.start, mark.end)}
+      </span>,
+    )
     at = mark.end
   }
   // A last line that is empty has no height of its own.
-  out.push(<span key="end">{text.slice(at)}{text.endsWith('\n') || !text ? '\u200b' : ''}</span>)
+  out.push(
+    <span key="end">
+      {text.slice(at)}
+      {text.endsWith('\n') || !text ? '\u200b' : ''}
+    </span>,
+  )
   return out
 }
 
@@ -214,4 +292,3 @@ function caretRect(paint: HTMLElement | null, offset: number): DOMRect | null {
   }
   return paint.getBoundingClientRect()
 }
-

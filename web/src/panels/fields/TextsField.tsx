@@ -7,7 +7,16 @@ import type { ControlProps } from './Field'
 import { ReferenceField } from './ReferenceField'
 import { AddRow, checkHandle, CommitInput, focusField, moved, replaced, RowTools } from './rows'
 
-export function TextsField({ type, name, value, onChange, path, schema, label, onRenameHandle }: ControlProps): ReactElement {
+export function TextsField({
+  type,
+  name,
+  value,
+  onChange,
+  path,
+  schema,
+  label,
+  onRenameHandle,
+}: ControlProps): ReactElement {
   const given = value ?? schema.default
   const items: Json[] = Array.isArray(given) ? given : []
   const handles = type === 'approval' && name === 'actions'
@@ -21,17 +30,42 @@ export function TextsField({ type, name, value, onChange, path, schema, label, o
           <div key={i} className="pair pair--one">
             {handles ? (
               <CommitInput
-                mono label={`Action ${i + 1}`} testId={`field-${path}.${i}`} value={text} check={(next) => checkHandle(next, others)}
-                onCommit={(next) => (onRenameHandle && text ? onRenameHandle(text, next) : put(replaced(items, i, next)))}
+                mono
+                label={`Action ${i + 1}`}
+                testId={`field-${path}.${i}`}
+                value={text}
+                check={(next) => checkHandle(next, others)}
+                onCommit={(next) =>
+                  onRenameHandle && text ? onRenameHandle(text, next) : put(replaced(items, i, next))
+                }
               />
             ) : (
-              <ReferenceField label={`${label} ${i + 1}`} testId={`field-${path}.${i}`} value={text} onChange={(next) => put(replaced(items, i, next))} />
+              <ReferenceField
+                label={`${label} ${i + 1}`}
+                testId={`field-${path}.${i}`}
+                value={text}
+                onChange={(next) => put(replaced(items, i, next))}
+              />
             )}
-            <RowTools at={i} count={items.length} name={text || `row ${i + 1}`} onMove={(to) => put(moved(items, i, to))} onRemove={() => put(replaced(items, i, undefined))} />
+            <RowTools
+              at={i}
+              count={items.length}
+              name={text || `row ${i + 1}`}
+              onMove={(to) => put(moved(items, i, to))}
+              onRemove={() => put(replaced(items, i, undefined))}
+            />
           </div>
         )
       })}
-      <AddRow testId={`add-${path}`} onClick={() => (put([...items, handles ? freshId((id) => items.includes(id), 'action') : '']), focusField(`field-${path}.${items.length}`))}>{handles ? 'Add button' : 'Add item'}</AddRow>
+      <AddRow
+        testId={`add-${path}`}
+        onClick={() => (
+          put([...items, handles ? freshId((id) => items.includes(id), 'action') : '']),
+          focusField(`field-${path}.${items.length}`)
+        )}
+      >
+        {handles ? 'Add button' : 'Add item'}
+      </AddRow>
     </div>
   )
 }

@@ -17,17 +17,34 @@ export function WorkflowField({ value, onChange, ids, path }: ControlProps): Rea
   return (
     <>
       <select
-        id={ids.control} data-testid={`field-${path}`} disabled={readonly} value={name} aria-describedby={ids.describedBy} aria-invalid={ids.invalid || missing || undefined}
+        id={ids.control}
+        data-testid={`field-${path}`}
+        disabled={readonly}
+        value={name}
+        aria-describedby={ids.describedBy}
+        aria-invalid={ids.invalid || missing || undefined}
         onChange={(event) => onChange(event.target.value || undefined)}
       >
         <option value="">Select a workflow</option>
         {isKnown ? null : <option value={name}>{missing ? `${name} (not published)` : name}</option>}
-        {names.map((each) => <option key={each} value={each}>{each}</option>)}
+        {names.map((each) => (
+          <option key={each} value={each}>
+            {each}
+          </option>
+        ))}
       </select>
-      {name && !missing ? <p className="fld__about"><Link to={`/runs?workflow=${encodeURIComponent(name)}`}>Runs of {name}</Link></p> : null}
-      {missing ? <p className="ref__wrong">No published workflow has this name. Publish it before you run this one.</p> : null}
+      {name && !missing ? (
+        <p className="fld__about">
+          <Link to={`/runs?workflow=${encodeURIComponent(name)}`}>Runs of {name}</Link>
+        </p>
+      ) : null}
+      {missing ? (
+        <p className="ref__wrong">No published workflow has this name. Publish it before you run this one.</p>
+      ) : null}
       {stored.error ? <p className="ref__wrong">{stored.error.message}</p> : null}
-      {!name && stored.value?.length === 0 ? <p className="ref__wrong">No workflow is published yet. Publish one, then choose it here.</p> : null}
+      {!name && stored.value?.length === 0 ? (
+        <p className="ref__wrong">No workflow is published yet. Publish one, then choose it here.</p>
+      ) : null}
     </>
   )
 }

@@ -4,7 +4,16 @@
 import type { Document, Json, JsonSchema } from '../../net/types'
 import { suggest } from '../../refs/complete'
 import { find, normalize, parse, withHead, type Found, type Segment } from '../../refs/parse'
-import { aroundOf, LOOP_FIELDS, outputSchema, PARALLEL_FIELDS, reachable, refName, resolve, type Reader } from '../../refs/scope'
+import {
+  aroundOf,
+  LOOP_FIELDS,
+  outputSchema,
+  PARALLEL_FIELDS,
+  reachable,
+  refName,
+  resolve,
+  type Reader,
+} from '../../refs/scope'
 import { kindOf, nameOf, NO_SPECS, type Specs } from '../../state/document'
 
 /** `fix` replaces the reference, brackets included. */
@@ -56,29 +65,60 @@ function checkOne(found: Found, context: CheckContext): Verdict | null {
       return bad(`There is no variable "${target.name}".`, near && `<${withHead(found.text, 2, `workflow.${near}`)}>`)
     }
     case 'input':
-      return field(found, target.path, { type: 'object', properties: doc.input?.properties ?? {} }, undefined, 1, 'The input', !doc.input?.properties)
+      return field(
+        found,
+        target.path,
+        { type: 'object', properties: doc.input?.properties ?? {} },
+        undefined,
+        1,
+        'The input',
+        !doc.input?.properties,
+      )
     case 'scope': {
       const fields = kindOf(doc, target.container, specs) === 'parallel' ? PARALLEL_FIELDS : LOOP_FIELDS
       const name = target.path[0]
       if (typeof name !== 'string' || (fields as readonly string[]).includes(name) || name === 'currentItem') return OK
-      return bad(`${nameOf(doc, target.container)} has no ${name} here.`, near(found, target.parsed.segments.length - target.path.length, name, fields))
+      return bad(
+        `${nameOf(doc, target.container)} has no ${name} here.`,
+        near(found, target.parsed.segments.length - target.path.length, name, fields),
+      )
     }
     case 'block': {
       const way = reachable(doc, reader, specs).find((each) => each.block === target.block)
       const name = nameOf(doc, target.block)
-      if (!way) return bad(target.block === reader.block ? `${name} cannot read its own output.` : `${name} does not run before this block.`, null)
+      if (!way)
+        return bad(
+          target.block === reader.block
+            ? `${name} cannot read its own output.`
+            : `${name} does not run before this block.`,
+          null,
+        )
       const open = doc.blocks[target.block]?.type === 'start'
       const path = target.path[0] === 'output' ? target.path.slice(1) : target.path
       if (path[0] === 'error') return OK
       const used = target.parsed.segments.length - path.length
-      return field(found, path, outputSchema(doc, target.block, specs), context.lastOutput?.(target.block), used, name, open)
+      return field(
+        found,
+        path,
+        outputSchema(doc, target.block, specs),
+        context.lastOutput?.(target.block),
+        used,
+        name,
+        open,
+      )
     }
   }
 }
 
 /** Follow `path` through the schema; a name that neither it nor the last value has is wrong. `open`: only when it looks misspelt. */
 function field(
-  found: Found, path: readonly Segment[], schema: JsonSchema | null | undefined, value: Json | undefined, used: number, owner: string, open: boolean,
+  found: Found,
+  path: readonly Segment[],
+  schema: JsonSchema | null | undefined,
+  value: Json | undefined,
+  used: number,
+  owner: string,
+  open: boolean,
 ): Verdict {
   for (const part of path) {
     if (!schema) return OK
@@ -91,7 +131,8 @@ function field(
       const known = names.find((name) => name === part)
       if (known === undefined) {
         const meant = near(found, used, part, names)
-        const closed = schema.properties && Object.keys(schema.properties).length > 0 && !schema.additionalProperties && !open
+        const closed =
+          schema.properties && Object.keys(schema.properties).length > 0 && !schema.additionalProperties && !open
         return closed || meant ? bad(`${owner} has no field "${part}".`, meant) : OK
       }
       schema = schema.properties?.[part]
@@ -109,7 +150,10 @@ function unknown(found: Found, { doc, reader, specs = NO_SPECS }: CheckContext):
   const word = normalize(first)
   if (word === 'loop' || word === 'parallel') {
     const other = aroundOf(doc, reader).length > 0
-    return bad(`This block is not inside a ${word}.`, other ? `<${withHead(found.text, 1, word === 'loop' ? 'parallel' : 'loop')}>` : null)
+    return bad(
+      `This block is not inside a ${word}.`,
+      other ? `<${withHead(found.text, 1, word === 'loop' ? 'parallel' : 'loop')}>` : null,
+    )
   }
   const names = new Map<string, string>()
   for (const { block } of reachable(doc, reader, specs)) names.set(refName(doc, block), refName(doc, block))

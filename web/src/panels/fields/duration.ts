@@ -4,7 +4,13 @@ export type Unit = 'ms' | 's' | 'min' | 'h' | 'd'
 export type Base = 'ms' | 's'
 
 const LENGTH_MS: Readonly<Record<Unit, number>> = { ms: 1, s: 1000, min: 60_000, h: 3_600_000, d: 86_400_000 }
-export const UNIT_WORDS: Readonly<Record<Unit, string>> = { ms: 'milliseconds', s: 'seconds', min: 'minutes', h: 'hours', d: 'days' }
+export const UNIT_WORDS: Readonly<Record<Unit, string>> = {
+  ms: 'milliseconds',
+  s: 'seconds',
+  min: 'minutes',
+  h: 'hours',
+  d: 'days',
+}
 
 /** Those that a value may have: nothing above the maximum. */
 export function unitsOf(base: Base, maximum?: number): Unit[] {
@@ -18,7 +24,8 @@ export function unitOf(value: number, base: Base, units: readonly Unit[]): Unit 
   return [...units].reverse().find((unit) => Number.isInteger(amountIn(unit, value, base))) ?? base
 }
 
-export const amountIn = (unit: Unit, value: number, base: Base): number => rounded((value * LENGTH_MS[base]) / LENGTH_MS[unit])
+export const amountIn = (unit: Unit, value: number, base: Base): number =>
+  rounded((value * LENGTH_MS[base]) / LENGTH_MS[unit])
 
 export function valueOf(amount: number, unit: Unit, base: Base, whole: boolean): number {
   const value = rounded((amount * LENGTH_MS[unit]) / LENGTH_MS[base])

@@ -4,8 +4,26 @@ import type { Json, JsonObject, JsonSchema } from '../../net/types'
 import { baseOf, typesOf } from './schema'
 
 export type Kind =
-  | 'text' | 'long' | 'number' | 'boolean' | 'select' | 'expression' | 'code' | 'value' | 'json' | 'pairs' | 'texts' | 'items'
-  | 'cases' | 'assignments' | 'inputs' | 'schema' | 'workflow' | 'duration' | 'cron' | 'zone'
+  | 'text'
+  | 'long'
+  | 'number'
+  | 'boolean'
+  | 'select'
+  | 'expression'
+  | 'code'
+  | 'value'
+  | 'json'
+  | 'pairs'
+  | 'texts'
+  | 'items'
+  | 'cases'
+  | 'assignments'
+  | 'inputs'
+  | 'schema'
+  | 'workflow'
+  | 'duration'
+  | 'cron'
+  | 'zone'
 
 /** `x-ui` as the server gives it. `options`: of a select, from the other params. `inside`: the text is read inside the loop. */
 export interface Hint {
@@ -23,18 +41,30 @@ export interface Hint {
 }
 
 const WIDGETS: Record<string, Kind> = {
-  text: 'text', longtext: 'long', number: 'number', boolean: 'boolean', select: 'select', keyvalues: 'pairs', schema: 'schema', reference: 'value',
+  text: 'text',
+  longtext: 'long',
+  number: 'number',
+  boolean: 'boolean',
+  select: 'select',
+  keyvalues: 'pairs',
+  schema: 'schema',
+  reference: 'value',
 }
 
 const idsOf = (list: Json | undefined): string[] =>
-  (Array.isArray(list) ? list : []).flatMap((item) => (item && typeof item === 'object' && !Array.isArray(item) && typeof item.id === 'string' ? [item.id] : []))
+  (Array.isArray(list) ? list : []).flatMap((item) =>
+    item && typeof item === 'object' && !Array.isArray(item) && typeof item.id === 'string' ? [item.id] : [],
+  )
 const actionsOf = (params: JsonObject): string[] =>
-  (Array.isArray(params.actions) ? params.actions : ['approve', 'reject']).filter((action): action is string => typeof action === 'string')
+  (Array.isArray(params.actions) ? params.actions : ['approve', 'reject']).filter(
+    (action): action is string => typeof action === 'string',
+  )
 
 /** Routes, and a way of its own. */
 function defaultsOf(params: JsonObject): string[] {
   const ids = idsOf(params.routes)
-  const own = typeof params.default === 'string' && params.default && !ids.includes(params.default) ? params.default : 'default'
+  const own =
+    typeof params.default === 'string' && params.default && !ids.includes(params.default) ? params.default : 'default'
   return ids.includes(own) ? ids : [...ids, own]
 }
 
@@ -55,7 +85,11 @@ const KNOWN: Record<string, Record<string, Hint>> = {
 export function hintOf(type: string | null, param: string, schema: JsonSchema): Hint {
   const given = schema['x-ui']
   const when = schema['x-when']
-  return { ...(given && typeof given === 'object' ? (given as Hint) : {}), ...(when ? { when } : {}), ...(type ? KNOWN[type]?.[param] : {}) }
+  return {
+    ...(given && typeof given === 'object' ? (given as Hint) : {}),
+    ...(when ? { when } : {}),
+    ...(type ? KNOWN[type]?.[param] : {}),
+  }
 }
 
 export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {
@@ -72,12 +106,17 @@ export function kindOf(schema: JsonSchema, hint: Hint = {}): Kind {
   if (schema.enum) return 'select'
   if (types.length === 1) {
     switch (types[0]) {
-      case 'boolean': return 'boolean'
+      case 'boolean':
+        return 'boolean'
       case 'number':
-      case 'integer': return 'number'
-      case 'string': return (schema['x-rows'] ?? 1) > 1 || schema.format === 'multiline' ? 'long' : 'text'
-      case 'array': return schema.items?.type === 'string' ? 'texts' : schema.items?.properties ? 'items' : 'json'
-      case 'object': return schema.properties ? 'json' : 'pairs'
+      case 'integer':
+        return 'number'
+      case 'string':
+        return (schema['x-rows'] ?? 1) > 1 || schema.format === 'multiline' ? 'long' : 'text'
+      case 'array':
+        return schema.items?.type === 'string' ? 'texts' : schema.items?.properties ? 'items' : 'json'
+      case 'object':
+        return schema.properties ? 'json' : 'pairs'
     }
   }
   if (types.length && types.every((type) => type !== 'object' && type !== 'array')) return 'text'

@@ -16,10 +16,30 @@ export interface Property {
   rest: JsonObject
 }
 
-export const PROPERTY_TYPES = ['any', 'string', 'long', 'number', 'integer', 'boolean', 'choice', 'date', 'array', 'object'] as const
+export const PROPERTY_TYPES = [
+  'any',
+  'string',
+  'long',
+  'number',
+  'integer',
+  'boolean',
+  'choice',
+  'date',
+  'array',
+  'object',
+] as const
 export type PropertyType = (typeof PROPERTY_TYPES)[number]
 export const TYPE_WORDS: Record<PropertyType, string> = {
-  any: 'Any', string: 'Text', long: 'Long text', number: 'Number', integer: 'Whole number', boolean: 'True or false', choice: 'Choice', date: 'Date', array: 'List', object: 'Object',
+  any: 'Any',
+  string: 'Text',
+  long: 'Long text',
+  number: 'Number',
+  integer: 'Whole number',
+  boolean: 'True or false',
+  choice: 'Choice',
+  date: 'Date',
+  array: 'List',
+  object: 'Object',
 }
 /** What a start block's fields can be. */
 export const FIELD_TYPES: readonly PropertyType[] = ['any', 'string', 'number', 'integer', 'boolean', 'object', 'array']
@@ -27,23 +47,46 @@ export const FIELD_TYPES: readonly PropertyType[] = ['any', 'string', 'number', 
 export function propertiesOf(schema: JsonSchema | null | undefined): Property[] {
   const whole = asSchema(schema)
   return Object.entries(whole.properties ?? {}).map(([name, part]) => {
-    const { type: _, title, description, default: fallback, enum: choices, format, 'x-rows': rows, ...rest } = part as JsonSchema & JsonObject
+    const {
+      type: _,
+      title,
+      description,
+      default: fallback,
+      enum: choices,
+      format,
+      'x-rows': rows,
+      ...rest
+    } = part as JsonSchema & JsonObject
     const kind = typeOf(part)
     return {
-      name, type: kind, title: title ?? '', description: description ?? '', required: whole.required?.includes(name) ?? false, fallback,
+      name,
+      type: kind,
+      title: title ?? '',
+      description: description ?? '',
+      required: whole.required?.includes(name) ?? false,
+      fallback,
       choices: (choices ?? []).map((each) => (typeof each === 'string' ? each : JSON.stringify(each))),
-      rest: { ...(rest as JsonObject), ...(format && kind !== 'date' ? { format } : {}), ...(rows && kind !== 'long' ? { 'x-rows': rows } : {}) },
+      rest: {
+        ...(rest as JsonObject),
+        ...(format && kind !== 'date' ? { format } : {}),
+        ...(rows && kind !== 'long' ? { 'x-rows': rows } : {}),
+      },
     }
   })
 }
 
 /** The schema with these rows as its properties; undefined when nothing is left of it. */
-export function schemaOf(before: JsonSchema | null | undefined, properties: readonly Property[]): JsonSchema | undefined {
+export function schemaOf(
+  before: JsonSchema | null | undefined,
+  properties: readonly Property[],
+): JsonSchema | undefined {
   const { properties: _, required: __, type: ___, ...rest } = before ?? {}
   if (!properties.length && !Object.keys(rest).length) return undefined
   const required = properties.filter((each) => each.required && each.name).map((each) => each.name)
   return {
-    type: 'object', ...rest, properties: Object.fromEntries(properties.filter((each) => each.name).map((each) => [each.name, partOf(each)])),
+    type: 'object',
+    ...rest,
+    properties: Object.fromEntries(properties.filter((each) => each.name).map((each) => [each.name, partOf(each)])),
     ...(required.length ? { required } : {}),
   }
 }
@@ -53,17 +96,30 @@ export function fieldsOf(value: Json | undefined): Property[] {
     if (!item || typeof item !== 'object' || Array.isArray(item)) return []
     const { name, type, title, description, required, default: fallback, ...rest } = item
     const known = FIELD_TYPES.find((each) => each === type) ?? 'any'
-    return [{
-      name: String(name ?? ''), type: known, title: String(title ?? ''), description: String(description ?? ''), required: required === true, fallback,
-      choices: [], rest,
-    }]
+    return [
+      {
+        name: String(name ?? ''),
+        type: known,
+        title: String(title ?? ''),
+        description: String(description ?? ''),
+        required: required === true,
+        fallback,
+        choices: [],
+        rest,
+      },
+    ]
   })
 }
 
 export function fieldListOf(properties: readonly Property[]): Json[] {
   return properties.map(({ name, type, title, description, required, fallback, rest }) => ({
-    name, ...(type === 'any' ? {} : { type }), ...(title ? { title } : {}), ...(description ? { description } : {}), ...(fallback === undefined ? {} : { default: fallback }),
-    ...(required ? { required } : {}), ...rest,
+    name,
+    ...(type === 'any' ? {} : { type }),
+    ...(title ? { title } : {}),
+    ...(description ? { description } : {}),
+    ...(fallback === undefined ? {} : { default: fallback }),
+    ...(required ? { required } : {}),
+    ...rest,
   }))
 }
 
@@ -72,7 +128,16 @@ export function freshProperty(properties: readonly Property[]): Property {
   const taken = new Set(properties.map((each) => each.name))
   let name = 'field'
   for (let n = 2; taken.has(name); n++) name = `field_${n}`
-  return { name, type: 'string', title: '', description: '', required: false, fallback: undefined, choices: [], rest: {} }
+  return {
+    name,
+    type: 'string',
+    title: '',
+    description: '',
+    required: false,
+    fallback: undefined,
+    choices: [],
+    rest: {},
+  }
 }
 
 function typeOf(part: JsonSchema): PropertyType {
@@ -84,8 +149,22 @@ function typeOf(part: JsonSchema): PropertyType {
 
 function partOf({ type, title, description, fallback, choices, rest }: Property): JsonSchema {
   const kinds: Record<PropertyType, JsonSchema> = {
-    any: {}, string: { type: 'string' }, long: { type: 'string', 'x-rows': 4 }, number: { type: 'number' }, integer: { type: 'integer' }, boolean: { type: 'boolean' },
-    choice: { type: 'string', enum: choices }, date: { type: 'string', format: 'date' }, array: { type: 'array' }, object: { type: 'object' },
+    any: {},
+    string: { type: 'string' },
+    long: { type: 'string', 'x-rows': 4 },
+    number: { type: 'number' },
+    integer: { type: 'integer' },
+    boolean: { type: 'boolean' },
+    choice: { type: 'string', enum: choices },
+    date: { type: 'string', format: 'date' },
+    array: { type: 'array' },
+    object: { type: 'object' },
   }
-  return { ...kinds[type], ...(title ? { title } : {}), ...(description ? { description } : {}), ...(fallback === undefined ? {} : { default: fallback }), ...rest }
+  return {
+    ...kinds[type],
+    ...(title ? { title } : {}),
+    ...(description ? { description } : {}),
+    ...(fallback === undefined ? {} : { default: fallback }),
+    ...rest,
+  }
 }

@@ -5,8 +5,18 @@ import { flushSync } from 'react-dom'
 import { Button } from '../../ui/Button'
 import { useFieldScope } from './scope'
 
-export function RowTools({ at, count, name, onMove, onRemove }: {
-  at: number; count: number; name: string; onMove?: (to: number) => void; onRemove?: () => void
+export function RowTools({
+  at,
+  count,
+  name,
+  onMove,
+  onRemove,
+}: {
+  at: number
+  count: number
+  name: string
+  onMove?: (to: number) => void
+  onRemove?: () => void
 }): ReactElement | null {
   const { readonly } = useFieldScope()
   if (readonly) return null
@@ -14,8 +24,21 @@ export function RowTools({ at, count, name, onMove, onRemove }: {
     <span className="rowtools">
       {onMove ? (
         <>
-          <Button kind="bare" icon="down" iconOnly className="rowtools__up" why={at === 0 ? 'Already first' : null} onClick={() => onMove(at - 1)}>{`Move ${name} up`}</Button>
-          <Button kind="bare" icon="down" iconOnly why={at === count - 1 ? 'Already last' : null} onClick={() => onMove(at + 1)}>{`Move ${name} down`}</Button>
+          <Button
+            kind="bare"
+            icon="down"
+            iconOnly
+            className="rowtools__up"
+            why={at === 0 ? 'Already first' : null}
+            onClick={() => onMove(at - 1)}
+          >{`Move ${name} up`}</Button>
+          <Button
+            kind="bare"
+            icon="down"
+            iconOnly
+            why={at === count - 1 ? 'Already last' : null}
+            onClick={() => onMove(at + 1)}
+          >{`Move ${name} down`}</Button>
         </>
       ) : null}
       {onRemove ? <Button kind="bare" icon="trash" iconOnly onClick={onRemove}>{`Remove ${name}`}</Button> : null}
@@ -32,15 +55,41 @@ export function focusField(testId: string): void {
   if (field instanceof HTMLInputElement || field instanceof HTMLTextAreaElement) field.select()
 }
 
-export function AddRow({ children, onClick, testId }: { children: string; onClick: () => void; testId?: string }): ReactElement | null {
+export function AddRow({
+  children,
+  onClick,
+  testId,
+}: {
+  children: string
+  onClick: () => void
+  testId?: string
+}): ReactElement | null {
   const { readonly } = useFieldScope()
   if (readonly) return null
-  return <Button kind="bare" icon="plus" className="addrow" data-testid={testId} onClick={onClick}>{children}</Button>
+  return (
+    <Button kind="bare" icon="plus" className="addrow" data-testid={testId} onClick={onClick}>
+      {children}
+    </Button>
+  )
 }
 
 /** A text that takes effect when it is left or Enter is pressed: ids and names, whose every letter would move edges. */
-export function CommitInput({ value, onCommit, label, check, testId, placeholder, mono }: {
-  value: string; onCommit: (text: string) => void; label: string; check?: (text: string) => string | null; testId?: string; placeholder?: string; mono?: boolean
+export function CommitInput({
+  value,
+  onCommit,
+  label,
+  check,
+  testId,
+  placeholder,
+  mono,
+}: {
+  value: string
+  onCommit: (text: string) => void
+  label: string
+  check?: (text: string) => string | null
+  testId?: string
+  placeholder?: string
+  mono?: boolean
 }): ReactElement {
   const { readonly } = useFieldScope()
   const [typed, setTyped] = useState<string | null>(null)
@@ -53,8 +102,18 @@ export function CommitInput({ value, onCommit, label, check, testId, placeholder
   return (
     <>
       <input
-        type="text" aria-label={label} data-testid={testId} className={mono ? 'mono' : undefined} value={shown} readOnly={readonly} placeholder={placeholder} spellCheck={false}
-        autoComplete="off" aria-invalid={why ? true : undefined} onChange={(event) => setTyped(event.target.value)} onBlur={commit}
+        type="text"
+        aria-label={label}
+        data-testid={testId}
+        className={mono ? 'mono' : undefined}
+        value={shown}
+        readOnly={readonly}
+        placeholder={placeholder}
+        spellCheck={false}
+        autoComplete="off"
+        aria-invalid={why ? true : undefined}
+        onChange={(event) => setTyped(event.target.value)}
+        onBlur={commit}
         onKeyDown={(event) => {
           if (event.key === 'Enter') commit()
           else if (event.key === 'Escape' && typed !== null) setTyped(null)

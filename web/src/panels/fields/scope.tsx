@@ -27,7 +27,13 @@ export interface FieldScope {
 }
 
 const NO_SCOPE: FieldScope = {
-  doc: emptyDocument(), block: null, specs: NO_SPECS, readonly: false, diagnostics: [], run: null, env: null,
+  doc: emptyDocument(),
+  block: null,
+  specs: NO_SPECS,
+  readonly: false,
+  diagnostics: [],
+  run: null,
+  env: null,
 }
 
 export const FieldScopeContext = createContext<FieldScope>(NO_SCOPE)
@@ -37,7 +43,8 @@ export const useFieldScope = (): FieldScope => useContext(FieldScopeContext)
 /** Findings as fields show them: a missing param is found at its own place, and no text says again which block it is about. */
 export function placedFindings(diagnostics: readonly Diagnostic[]): Diagnostic[] {
   return diagnostics.map((each) => {
-    const pointer = each.field && each.pointer.endsWith('/params') ? `${each.pointer}/${escapePointer(each.field)}` : each.pointer
+    const pointer =
+      each.field && each.pointer.endsWith('/params') ? `${each.pointer}/${escapePointer(each.field)}` : each.pointer
     const message = each.message.replace(/^(?:[\w ]{1,40} )?"[^"]*": /, '')
     // Advice to those who write documents by hand is of no use beside a form.
     const hint = each.hint && !/^GET \/api\//.test(each.hint) && !each.hint.startsWith('docs/') ? each.hint : undefined

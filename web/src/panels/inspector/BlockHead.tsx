@@ -17,7 +17,15 @@ import { useFieldScope } from '../fields/scope'
 import { durationText, roughly } from '../tape/time'
 import { useClock } from '../tape/useClock'
 
-export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | undefined; hasRun: boolean }): ReactElement {
+export function BlockHead({
+  id,
+  node,
+  hasRun,
+}: {
+  id: string
+  node: NodeState | undefined
+  hasRun: boolean
+}): ReactElement {
   const { doc, specs, readonly } = useFieldScope()
   const view = useSelect(runStore, (state) => state.view)
   const iter = useSelect(uiStore, (state) => state.iter)
@@ -28,18 +36,37 @@ export function BlockHead({ id, node, hasRun }: { id: string; node: NodeState | 
     <header className="inspector__head">
       <div className="inspector__title">
         <Icon name={iconOf(block.type)} />
-        {readonly ? <h2>{name}</h2> : (
+        {readonly ? (
+          <h2>{name}</h2>
+        ) : (
           <CommitInput
-            label="Name of the block" testId="block-name" value={name} onCommit={(next) => dispatch({ type: 'rename', id, name: next })}
-            check={(text) => (text.trim() === '' ? 'A block needs a name.' : text.length > 128 ? 'A name has at most 128 characters.' : null)}
+            label="Name of the block"
+            testId="block-name"
+            value={name}
+            onCommit={(next) => dispatch({ type: 'rename', id, name: next })}
+            check={(text) =>
+              text.trim() === ''
+                ? 'A block needs a name.'
+                : text.length > 128
+                  ? 'A name has at most 128 characters.'
+                  : null
+            }
           />
         )}
         {hasRun ? <Status status={node ? shownStatus(node) : statusAt(view, doc, id, iter)} /> : null}
       </div>
-      {shared ? <p className="inspector__note">{isWritable(name) && !RESERVED.has(normalize(name)) ? 'Another block has this name.' : 'This name cannot be used in references.'} Use <code>{`<${id}>`}</code> in references.</p> : null}
+      {shared ? (
+        <p className="inspector__note">
+          {isWritable(name) && !RESERVED.has(normalize(name))
+            ? 'Another block has this name.'
+            : 'This name cannot be used in references.'}{' '}
+          Use <code>{`<${id}>`}</code> in references.
+        </p>
+      ) : null}
       {block.enabled === false ? <p className="inspector__note">This block is disabled and does not run.</p> : null}
       <dl className="facts">
-        <dt>Type</dt><dd>{specs.get(block.type)?.title ?? block.type}</dd>
+        <dt>Type</dt>
+        <dd>{specs.get(block.type)?.title ?? block.type}</dd>
         {hasRun ? <RunFacts id={id} node={node} /> : null}
       </dl>
     </header>
@@ -69,24 +96,64 @@ function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): Re
             {nameOf(doc, container)} <b>{scopes.length ? index + 1 : 0}</b> of {scopes.length}
             {scopes.length > 1 ? (
               <span className="facts__step">
-                <Button kind="bare" icon="back" iconOnly why={index === 0 ? `This is the first ${word}` : null} onClick={() => setIter(container, index - 1)}>{`Previous ${word}`}</Button>
-                <Button kind="bare" icon="chevron" iconOnly why={index >= scopes.length - 1 ? `This is the last ${word}` : scopes[index + 1] ? null : `The next ${word} has not started`} onClick={() => setIter(container, index + 1)}>{`Next ${word}`}</Button>
+                <Button
+                  kind="bare"
+                  icon="back"
+                  iconOnly
+                  why={index === 0 ? `This is the first ${word}` : null}
+                  onClick={() => setIter(container, index - 1)}
+                >{`Previous ${word}`}</Button>
+                <Button
+                  kind="bare"
+                  icon="chevron"
+                  iconOnly
+                  why={
+                    index >= scopes.length - 1
+                      ? `This is the last ${word}`
+                      : scopes[index + 1]
+                        ? null
+                        : `The next ${word} has not started`
+                  }
+                  onClick={() => setIter(container, index + 1)}
+                >{`Next ${word}`}</Button>
               </span>
             ) : null}
           </Fact>
         )
       })}
-      {region ? <Fact name="Finished">{region.closed} of {region.count}{region.failed ? `, ${region.failed} failed` : ''}</Fact> : null}
-      {attempts > 1 || node?.status === 'retrying' ? <Fact name="Attempt">{attempts}{most ? ` of ${most}` : ''}{node?.status === 'retrying' && due ? `, next in ${due}` : ''}</Fact> : null}
+      {region ? (
+        <Fact name="Finished">
+          {region.closed} of {region.count}
+          {region.failed ? `, ${region.failed} failed` : ''}
+        </Fact>
+      ) : null}
+      {attempts > 1 || node?.status === 'retrying' ? (
+        <Fact name="Attempt">
+          {attempts}
+          {most ? ` of ${most}` : ''}
+          {node?.status === 'retrying' && due ? `, next in ${due}` : ''}
+        </Fact>
+      ) : null}
       {node?.cached ? <Fact name="Output">From the cache</Fact> : null}
       {node?.lost ? <Fact name="Restarts">{node.lost}</Fact> : null}
       {node?.status === 'waiting' && due ? <Fact name="Expires in">{due}</Fact> : null}
-      {took !== null && node?.status !== 'skipped' ? <Fact name={node?.finishedAt ? 'Duration' : node?.status === 'waiting' ? 'Waiting for' : 'Running for'}>{durationText(took)}</Fact> : null}
-      {node?.route && node.route !== 'out' ? <Fact name="Branch taken">{routeTitle(doc, id, node.route, specs)}</Fact> : null}
+      {took !== null && node?.status !== 'skipped' ? (
+        <Fact name={node?.finishedAt ? 'Duration' : node?.status === 'waiting' ? 'Waiting for' : 'Running for'}>
+          {durationText(took)}
+        </Fact>
+      ) : null}
+      {node?.route && node.route !== 'out' ? (
+        <Fact name="Branch taken">{routeTitle(doc, id, node.route, specs)}</Fact>
+      ) : null}
     </>
   )
 }
 
 function Fact({ name, children }: { name: string; children: React.ReactNode }): ReactElement {
-  return <><dt>{name}</dt><dd>{children}</dd></>
+  return (
+    <>
+      <dt>{name}</dt>
+      <dd>{children}</dd>
+    </>
+  )
 }

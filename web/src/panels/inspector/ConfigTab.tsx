@@ -19,9 +19,13 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
   const rows = fieldsOf(block.type, spec?.params, params)
   const shown = new Set(rows.map((row) => `/blocks/${escapePointer(id)}/params/${escapePointer(row.name)}`))
   const others = diagnostics.filter((each) => {
-    const here = each.pointer === `/blocks/${escapePointer(id)}` || each.pointer.startsWith(`/blocks/${escapePointer(id)}/`)
+    const here =
+      each.pointer === `/blocks/${escapePointer(id)}` || each.pointer.startsWith(`/blocks/${escapePointer(id)}/`)
     if (!here && !(each.block === id && each.pointer.startsWith('/edges'))) return false
-    return !each.pointer.includes('/policy/') && ![...shown].some((pointer) => each.pointer === pointer || each.pointer.startsWith(`${pointer}/`))
+    return (
+      !each.pointer.includes('/policy/') &&
+      ![...shown].some((pointer) => each.pointer === pointer || each.pointer.startsWith(`${pointer}/`))
+    )
   })
   /** What the choice hides goes with it: a loop over items has no count. */
   const setParam = (name: string, value: Json | undefined): void => {
@@ -29,11 +33,30 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
     const shownNext = new Set(fieldsOf(block.type, spec?.params, next).map((row) => row.name))
     const gone = rows.filter((row) => row.name !== name && params[row.name] !== undefined && !shownNext.has(row.name))
     const set = { type: 'setParam' as const, id, path: [name], value }
-    dispatch(gone.length ? { type: 'batch', label: `set ${name}`, commands: [set, ...gone.map((row) => ({ type: 'setParam' as const, id, path: [row.name], value: undefined }))] } : set, `param ${id} ${name}`)
+    dispatch(
+      gone.length
+        ? {
+            type: 'batch',
+            label: `set ${name}`,
+            commands: [
+              set,
+              ...gone.map((row) => ({ type: 'setParam' as const, id, path: [row.name], value: undefined })),
+            ],
+          }
+        : set,
+      `param ${id} ${name}`,
+    )
   }
   const field = ({ name, schema }: Row): ReactElement => (
     <Field
-      key={name} type={block.type} name={name} schema={schema} value={params[name]} params={params} path={name} pointer={`/blocks/${escapePointer(id)}/params/${escapePointer(name)}`}
+      key={name}
+      type={block.type}
+      name={name}
+      schema={schema}
+      value={params[name]}
+      params={params}
+      path={name}
+      pointer={`/blocks/${escapePointer(id)}/params/${escapePointer(name)}`}
       required={spec?.params.required?.includes(name) ?? false}
       onChange={(value: Json | undefined) => setParam(name, value)}
       onRenameHandle={(from, to) => dispatch({ type: 'renameHandle', id, from, to })}
@@ -42,10 +65,20 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
   const [plain, more] = [rows.filter((row) => !row.advanced), rows.filter((row) => row.advanced)]
   return (
     <>
-      {spec ? <p className="inspector__about">{spec.description}</p> : <p className="inspector__about">This server has no block type <code>{block.type}</code>.</p>}
+      {spec ? (
+        <p className="inspector__about">{spec.description}</p>
+      ) : (
+        <p className="inspector__about">
+          This server has no block type <code>{block.type}</code>.
+        </p>
+      )}
       {spec?.trigger && !readonly ? <TriggerPanel id={id} type={block.type} params={params} /> : null}
       {plain.length ? <div className="inspector__fields">{plain.map(field)}</div> : null}
-      {others.length ? <div className="inspector__findings"><Findings findings={others} /></div> : null}
+      {others.length ? (
+        <div className="inspector__findings">
+          <Findings findings={others} />
+        </div>
+      ) : null}
       {more.length ? (
         <details className="fold" open={more.some((row) => params[row.name] !== undefined) || undefined}>
           <summary>More options</summary>
@@ -55,8 +88,17 @@ export function ConfigTab({ id }: { id: string }): ReactElement {
       {spec?.trigger || spec?.category === 'annotation' ? null : <PolicySection id={id} />}
       {!readonly || block.description ? (
         <Field
-          type={null} name="description" schema={{ type: 'string', title: 'Notes', 'x-rows': 2 }} value={block.description} path="description"
-          onChange={(value) => dispatch({ type: 'setBlock', id, fields: { description: typeof value === 'string' ? value : undefined } }, `remark ${id}`)}
+          type={null}
+          name="description"
+          schema={{ type: 'string', title: 'Notes', 'x-rows': 2 }}
+          value={block.description}
+          path="description"
+          onChange={(value) =>
+            dispatch(
+              { type: 'setBlock', id, fields: { description: typeof value === 'string' ? value : undefined } },
+              `remark ${id}`,
+            )
+          }
         />
       ) : null}
     </>
@@ -72,7 +114,11 @@ interface Row {
 /** Params of the schema in its order, then those it does not list. */
 function fieldsOf(type: string, schema: JsonSchema | undefined, params: JsonObject): Row[] {
   const properties = schema?.properties ?? {}
-  const defaults = Object.fromEntries(Object.entries(properties).flatMap(([name, part]) => (part.default === undefined ? [] : [[name, part.default] as const])))
+  const defaults = Object.fromEntries(
+    Object.entries(properties).flatMap(([name, part]) =>
+      part.default === undefined ? [] : [[name, part.default] as const],
+    ),
+  )
   const listed = Object.entries(properties)
     .map(([name, part]) => ({ name, schema: part, hint: hintOf(type, name, part) }))
     .filter(({ hint }) => isShown(hint, params, defaults))

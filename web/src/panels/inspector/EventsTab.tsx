@@ -29,12 +29,18 @@ export function EventsTab({ id, node }: { id: string; node: NodeState | undefine
   const shown = all ? events : events.slice(-SHOWN)
   return (
     <>
-      {shown.length < events.length ? <Button onClick={() => setAll(true)}>{`Show ${events.length - shown.length} earlier events`}</Button> : null}
+      {shown.length < events.length ? (
+        <Button onClick={() => setAll(true)}>{`Show ${events.length - shown.length} earlier events`}</Button>
+      ) : null}
       <ol className="nodeevents">
         {shown.map((event) => (
           <li key={event.seq}>
             <button
-              type="button" className="nodeevent" data-later={event.seq > cursor || undefined} aria-current={event.seq === cursor ? 'step' : undefined} title={new Date(event.at).toLocaleString()}
+              type="button"
+              className="nodeevent"
+              data-later={event.seq > cursor || undefined}
+              aria-current={event.seq === cursor ? 'step' : undefined}
+              title={new Date(event.at).toLocaleString()}
               onClick={() => {
                 seek(event.seq)
                 uiStore.set(({ iter }) => ({ iter: { ...iter, ...iterOf(event.path) } }))
@@ -42,7 +48,9 @@ export function EventsTab({ id, node }: { id: string; node: NodeState | undefine
             >
               <span className="nodeevent__seq">{event.seq}</span>
               <span className="nodeevent__at">{clockText(event.at - (started ?? event.at))}</span>
-              <span className="nodeevent__text" data-tone={toneOfEvent(event)}>{describe({ ...event, path: '' }, doc)}</span>
+              <span className="nodeevent__text" data-tone={toneOfEvent(event)}>
+                {describe({ ...event, path: '' }, doc)}
+              </span>
             </button>
           </li>
         ))}

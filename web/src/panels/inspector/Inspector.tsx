@@ -23,23 +23,37 @@ export default function Inspector({ mode }: { mode: Mode }): ReactElement {
   const count = blocks.length + edges.length + notes.length
   return (
     <aside className="inspector" aria-label="Inspector" data-inspector data-testid="inspector">
-      {blocks.length === 1 ? <BlockInspector key={blocks[0]} mode={mode} id={blocks[0]!} />
-        : count > 1 ? <SeveralPanel mode={mode} />
-        : edges.length === 1 ? <EdgePanel mode={mode} id={edges[0]!} />
-        : notes.length === 1 ? <NotePanel mode={mode} id={notes[0]!} />
-        : mode === 'run' ? <RunPanel />
-        : <WorkflowInspector />}
+      {blocks.length === 1 ? (
+        <BlockInspector key={blocks[0]} mode={mode} id={blocks[0]!} />
+      ) : count > 1 ? (
+        <SeveralPanel mode={mode} />
+      ) : edges.length === 1 ? (
+        <EdgePanel mode={mode} id={edges[0]!} />
+      ) : notes.length === 1 ? (
+        <NotePanel mode={mode} id={notes[0]!} />
+      ) : mode === 'run' ? (
+        <RunPanel />
+      ) : (
+        <WorkflowInspector />
+      )}
     </aside>
   )
 }
 
 function WorkflowInspector(): ReactElement {
   const scope = useFieldScopeOf('edit', null)
-  return <FieldScopeContext value={scope}><WorkflowPanel /></FieldScopeContext>
+  return (
+    <FieldScopeContext value={scope}>
+      <WorkflowPanel />
+    </FieldScopeContext>
+  )
 }
 
 const TABS: readonly { id: InspectorTab; label: string }[] = [
-  { id: 'config', label: 'Config' }, { id: 'input', label: 'Input' }, { id: 'output', label: 'Output' }, { id: 'events', label: 'Events' },
+  { id: 'config', label: 'Config' },
+  { id: 'input', label: 'Input' },
+  { id: 'output', label: 'Output' },
+  { id: 'events', label: 'Events' },
 ]
 
 function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement | null {
@@ -49,7 +63,10 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
   const ran = useSelect(runStore, (state) => state.doc?.blocks[id] !== undefined && state.head.seq > 0)
   const iter = useSelect(uiStore, (state) => state.iter)
   const block = scope.doc.blocks[id]
-  const node = useMemo(() => (block && ran ? nodeAt(view, scope.doc, id, iter) : undefined), [block, ran, view, scope.doc, id, iter])
+  const node = useMemo(
+    () => (block && ran ? nodeAt(view, scope.doc, id, iter) : undefined),
+    [block, ran, view, scope.doc, id, iter],
+  )
   if (!block) return null
   const tab = ran ? wanted : 'config'
   return (
@@ -57,8 +74,22 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
       <BlockHead id={id} node={node} hasRun={ran} />
       {ran && node && mode === 'run' ? <NodeActions node={node} /> : null}
       {ran ? <Tabs tab={tab} onTurn={(to) => uiStore.set(mode === 'run' ? { runTab: to } : { tab: to })} /> : null}
-      <div className="inspector__body" id="inspector-panel" role={ran ? 'tabpanel' : undefined} aria-labelledby={ran ? `inspector-${tab}` : undefined} tabIndex={ran ? -1 : undefined}>
-        {tab === 'config' ? <ConfigTab id={id} /> : tab === 'input' ? <InputTab id={id} node={node} /> : tab === 'output' ? <OutputTab id={id} node={node} /> : <EventsTab id={id} node={node} />}
+      <div
+        className="inspector__body"
+        id="inspector-panel"
+        role={ran ? 'tabpanel' : undefined}
+        aria-labelledby={ran ? `inspector-${tab}` : undefined}
+        tabIndex={ran ? -1 : undefined}
+      >
+        {tab === 'config' ? (
+          <ConfigTab id={id} />
+        ) : tab === 'input' ? (
+          <InputTab id={id} node={node} />
+        ) : tab === 'output' ? (
+          <OutputTab id={id} node={node} />
+        ) : (
+          <EventsTab id={id} node={node} />
+        )}
       </div>
     </FieldScopeContext>
   )
@@ -67,7 +98,9 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
 function Tabs({ tab, onTurn }: { tab: InspectorTab; onTurn: (to: InspectorTab) => void }): ReactElement {
   return (
     <div
-      className="tabs" role="tablist" aria-label="About this block"
+      className="tabs"
+      role="tablist"
+      aria-label="About this block"
       onKeyDown={(event) => {
         const by = { ArrowRight: 1, ArrowLeft: -1 }[event.key]
         if (by === undefined) return
@@ -80,8 +113,15 @@ function Tabs({ tab, onTurn }: { tab: InspectorTab; onTurn: (to: InspectorTab) =
     >
       {TABS.map((each) => (
         <button
-          key={each.id} type="button" role="tab" id={`inspector-${each.id}`} data-testid={`tab-${each.id}`} aria-selected={tab === each.id} aria-controls="inspector-panel"
-          tabIndex={tab === each.id ? 0 : -1} onClick={() => onTurn(each.id)}
+          key={each.id}
+          type="button"
+          role="tab"
+          id={`inspector-${each.id}`}
+          data-testid={`tab-${each.id}`}
+          aria-selected={tab === each.id}
+          aria-controls="inspector-panel"
+          tabIndex={tab === each.id ? 0 : -1}
+          onClick={() => onTurn(each.id)}
         >
           {each.label}
         </button>

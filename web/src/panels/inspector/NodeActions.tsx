@@ -13,7 +13,10 @@ import { toast } from '../../ui/Toast'
 import { useWhyNot } from '../../pages/run/useWhyNot'
 
 const WORDS: Record<string, string> = {
-  now: 'The next attempt starts now.', from_block: 'Started a new run from this block.', from_node: 'Started a new run from this block.', whole_container: 'Started a new run from the container.',
+  now: 'The next attempt starts now.',
+  from_block: 'Started a new run from this block.',
+  from_node: 'Started a new run from this block.',
+  whole_container: 'Started a new run from the container.',
 }
 
 export function NodeActions({ node }: { node: NodeState }): ReactElement | null {
@@ -32,18 +35,32 @@ export function NodeActions({ node }: { node: NodeState }): ReactElement | null 
       toast(WORDS[answer.how] ?? 'Started.', 'ok')
       if (answer.how !== 'now') navigate(`/runs/${answer.run}`)
     } catch (error) {
-      toast(`${error instanceof Error ? error.message : String(error)}${error instanceof ApiError && error.hint ? ` ${error.hint}` : ''}`, 'err')
+      toast(
+        `${error instanceof Error ? error.message : String(error)}${error instanceof ApiError && error.hint ? ` ${error.hint}` : ''}`,
+        'err',
+      )
     } finally {
       setBusy(false)
     }
   }
   return (
     <div className="nodeactions">
-      {node.status === 'retrying' ? <Button icon="redo" data-testid="retry-node" why={why} onClick={() => void retry()}>Retry now</Button> : null}
+      {node.status === 'retrying' ? (
+        <Button icon="redo" data-testid="retry-node" why={why} onClick={() => void retry()}>
+          Retry now
+        </Button>
+      ) : null}
       {started.length ? (
         <ul className="nodeactions__children" aria-label="Runs started by this block">
           {started.map((child) => (
-            <li key={child.run}><Status status={child.status} /> <Link to={`/runs/${child.run}`}>{child.workflow}{child.version === null ? '' : ` v${child.version}`}</Link>{started.length > 1 ? <span className="label"> attempt {child.attempt}</span> : null}</li>
+            <li key={child.run}>
+              <Status status={child.status} />{' '}
+              <Link to={`/runs/${child.run}`}>
+                {child.workflow}
+                {child.version === null ? '' : ` v${child.version}`}
+              </Link>
+              {started.length > 1 ? <span className="label"> attempt {child.attempt}</span> : null}
+            </li>
           ))}
         </ul>
       ) : null}

@@ -11,8 +11,19 @@ import { useFieldScope } from '../fields/scope'
 type PolicyChange = { [K in keyof Policy]?: Policy[K] | undefined }
 
 const RETRY: Record<string, JsonSchema> = {
-  max_attempts: { title: 'Max attempts', description: 'Including the first one. Leave empty for the default of the block type.', type: 'integer', minimum: 1, maximum: 100 },
-  backoff: { title: 'Delay', enum: ['fixed', 'linear', 'exponential'], 'x-titles': { fixed: 'Fixed', linear: 'Linear', exponential: 'Exponential' }, default: 'exponential' },
+  max_attempts: {
+    title: 'Max attempts',
+    description: 'Including the first one. Leave empty for the default of the block type.',
+    type: 'integer',
+    minimum: 1,
+    maximum: 100,
+  },
+  backoff: {
+    title: 'Delay',
+    enum: ['fixed', 'linear', 'exponential'],
+    'x-titles': { fixed: 'Fixed', linear: 'Linear', exponential: 'Exponential' },
+    default: 'exponential',
+  },
   initial_ms: { title: 'First delay (ms)', type: 'integer', default: 1000 },
   factor: { title: 'Factor', type: 'number', default: 2 },
   max_ms: { title: 'Max delay (ms)', type: 'integer', default: 300_000 },
@@ -26,7 +37,8 @@ export function PolicySection({ id }: { id: string }): ReactElement {
   const retry: Retry = policy.retry ?? {}
   const groups = Object.keys(doc.settings?.groups ?? {})
   const pointer = `/blocks/${escapePointer(id)}/policy`
-  const put = (change: PolicyChange, key: string): void => void dispatch({ type: 'setPolicy', id, policy: change }, `policy ${id} ${key}`)
+  const put = (change: PolicyChange, key: string): void =>
+    void dispatch({ type: 'setPolicy', id, policy: change }, `policy ${id} ${key}`)
   const putRetry = (name: string, value: Json | undefined): void => {
     const { [name as keyof Retry]: _, ...rest } = retry
     const next = value === undefined ? rest : { ...rest, [name]: value }
@@ -34,13 +46,26 @@ export function PolicySection({ id }: { id: string }): ReactElement {
   }
   const field = (name: keyof Policy & string, schema: JsonSchema): ReactElement => (
     <Field
-      type={null} name={name} schema={schema} value={policy[name] as Json | undefined} refers={false} path={`policy.${name}`} pointer={`${pointer}/${name}`}
+      type={null}
+      name={name}
+      schema={schema}
+      value={policy[name] as Json | undefined}
+      refers={false}
+      path={`policy.${name}`}
+      pointer={`${pointer}/${name}`}
       onChange={(value) => put({ [name]: value } as PolicyChange, name)}
     />
   )
   const retryField = (name: string): ReactElement => (
     <Field
-      key={name} type={null} name={name} schema={RETRY[name]!} value={retry[name as keyof Retry] as Json | undefined} refers={false} path={`policy.retry.${name}`} pointer={`${pointer}/retry/${name}`}
+      key={name}
+      type={null}
+      name={name}
+      schema={RETRY[name]!}
+      value={retry[name as keyof Retry] as Json | undefined}
+      refers={false}
+      path={`policy.retry.${name}`}
+      pointer={`${pointer}/retry/${name}`}
       onChange={(value) => putRetry(name, value)}
     />
   )
@@ -51,22 +76,59 @@ export function PolicySection({ id }: { id: string }): ReactElement {
       <div className="inspector__fields">
         {retryField('max_attempts')}
         {retry.max_attempts === undefined && !policy.retry ? null : (
-          <div className="twocol">{['backoff', 'initial_ms', 'factor', 'max_ms'].filter((name) => name !== 'factor' || (retry.backoff ?? 'exponential') === 'exponential').map(retryField)}{retryField('jitter')}</div>
+          <div className="twocol">
+            {['backoff', 'initial_ms', 'factor', 'max_ms']
+              .filter((name) => name !== 'factor' || (retry.backoff ?? 'exponential') === 'exponential')
+              .map(retryField)}
+            {retryField('jitter')}
+          </div>
         )}
         {field('timeout_s', { title: 'Timeout (seconds)', type: 'number', description: 'For each attempt.' })}
         {field('on_error', {
-          title: 'When this block fails', enum: ['fail', 'continue'], 'x-titles': { fail: 'Use the error branch, or fail the run', continue: 'Continue with null' }, default: 'fail',
+          title: 'When this block fails',
+          enum: ['fail', 'continue'],
+          'x-titles': { fail: 'Use the error branch, or fail the run', continue: 'Continue with null' },
+          default: 'fail',
         })}
-        {field('skip_if', { title: 'Skip if', type: 'string', 'x-weft': 'expression', description: 'A JavaScript expression. If it is true, the block is skipped and the run continues after it.' })}
-        {groups.length || policy.group ? field('group', { title: 'Concurrency group', enum: groups, description: 'Limits how many blocks of the group run at the same time. Set the limit in the workflow settings.' }) : null}
+        {field('skip_if', {
+          title: 'Skip if',
+          type: 'string',
+          'x-weft': 'expression',
+          description: 'A JavaScript expression. If it is true, the block is skipped and the run continues after it.',
+        })}
+        {groups.length || policy.group
+          ? field('group', {
+              title: 'Concurrency group',
+              enum: groups,
+              description:
+                'Limits how many blocks of the group run at the same time. Set the limit in the workflow settings.',
+            })
+          : null}
         <Field
-          type={null} name="assign" schema={{ title: 'Save output to variable', type: 'string', description: 'A workflow variable, for example $.customer.' }} value={block.assign ?? undefined} path="assign"
+          type={null}
+          name="assign"
+          schema={{
+            title: 'Save output to variable',
+            type: 'string',
+            description: 'A workflow variable, for example $.customer.',
+          }}
+          value={block.assign ?? undefined}
+          path="assign"
           pointer={`/blocks/${escapePointer(id)}/assign`}
-          onChange={(value) => dispatch({ type: 'setBlock', id, fields: { assign: typeof value === 'string' ? value : undefined } }, `assign ${id}`)}
+          onChange={(value) =>
+            dispatch(
+              { type: 'setBlock', id, fields: { assign: typeof value === 'string' ? value : undefined } },
+              `assign ${id}`,
+            )
+          }
         />
         {readonly ? null : (
           <Field
-            type={null} name="enabled" schema={{ title: 'Enabled', type: 'boolean', default: true }} value={block.enabled === false ? false : undefined} path="enabled"
+            type={null}
+            name="enabled"
+            schema={{ title: 'Enabled', type: 'boolean', default: true }}
+            value={block.enabled === false ? false : undefined}
+            path="enabled"
             onChange={(value) => dispatch({ type: 'setEnabled', ids: [id], enabled: value !== false })}
           />
         )}

@@ -18,33 +18,81 @@ export function RunPanel(): ReactElement {
   const { view, meta, doc, error, id } = useSelect(runStore, (state) => state)
   const now = useClock(500)
   if (!id) return <EmptyState title="No run" />
-  if (error) return <EmptyState icon="warning" title="Cannot show this run">{error}</EmptyState>
+  if (error)
+    return (
+      <EmptyState icon="warning" title="Cannot show this run">
+        {error}
+      </EmptyState>
+    )
   const failed = firstError(view)
-  const output = view.output ?? (view.finishedAt !== null && view.seq === meta?.seq ? (meta.output ?? undefined) : undefined)
+  const output =
+    view.output ?? (view.finishedAt !== null && view.seq === meta?.seq ? (meta.output ?? undefined) : undefined)
   const given = meta?.input
   return (
     <>
       <header className="inspector__head">
-        <div className="inspector__title"><h2>{meta?.workflow ?? 'Run'}</h2><Status status={view.status} /></div>
+        <div className="inspector__title">
+          <h2>{meta?.workflow ?? 'Run'}</h2>
+          <Status status={view.status} />
+        </div>
         <dl className="facts">
-          <dt>Run</dt><dd className="mono facts__id">{id}</dd>
-          {meta?.version ? <><dt>Version</dt><dd>{meta.version}</dd></> : null}
-          {view.startedAt ? <><dt>Started</dt><dd>{dateTime(view.startedAt)}</dd><dt>Duration</dt><dd>{durationText((view.finishedAt ?? now) - view.startedAt)}</dd></> : null}
+          <dt>Run</dt>
+          <dd className="mono facts__id">{id}</dd>
+          {meta?.version ? (
+            <>
+              <dt>Version</dt>
+              <dd>{meta.version}</dd>
+            </>
+          ) : null}
+          {view.startedAt ? (
+            <>
+              <dt>Started</dt>
+              <dd>{dateTime(view.startedAt)}</dd>
+              <dt>Duration</dt>
+              <dd>{durationText((view.finishedAt ?? now) - view.startedAt)}</dd>
+            </>
+          ) : null}
         </dl>
       </header>
       <div className="inspector__body">
         {view.error ? (
           <Section
             label="Error"
-            tools={failed && doc ? <button type="button" className="linklike" onClick={() => selectNode(failed)}>{nameOf(doc, failed.block)}</button> : null}
+            tools={
+              failed && doc ? (
+                <button type="button" className="linklike" onClick={() => selectNode(failed)}>
+                  {nameOf(doc, failed.block)}
+                </button>
+              ) : null
+            }
           >
             <ErrorCard error={view.error as ErrorInfo} />
           </Section>
         ) : null}
-        {output === undefined ? null : <Section label="Output"><ValueTree value={output} name={`${id}-output`} label="Output of the run" height={280} /></Section>}
-        {given === undefined || given === null ? null : <Section label="Input"><ValueTree value={given} base="input" name={`${id}-input`} label="Input of the run" height={220} /></Section>}
-        {Object.keys(view.variables).length ? <Section label="Variables"><ValueTree value={view.variables as Json} base="workflow" name={`${id}-variables`} label="Variables" height={220} /></Section> : null}
-        {output === undefined && !view.error && (given === undefined || given === null) ? <EmptyState title="Select a block">Its input, output and events appear here.</EmptyState> : null}
+        {output === undefined ? null : (
+          <Section label="Output">
+            <ValueTree value={output} name={`${id}-output`} label="Output of the run" height={280} />
+          </Section>
+        )}
+        {given === undefined || given === null ? null : (
+          <Section label="Input">
+            <ValueTree value={given} base="input" name={`${id}-input`} label="Input of the run" height={220} />
+          </Section>
+        )}
+        {Object.keys(view.variables).length ? (
+          <Section label="Variables">
+            <ValueTree
+              value={view.variables as Json}
+              base="workflow"
+              name={`${id}-variables`}
+              label="Variables"
+              height={220}
+            />
+          </Section>
+        ) : null}
+        {output === undefined && !view.error && (given === undefined || given === null) ? (
+          <EmptyState title="Select a block">Its input, output and events appear here.</EmptyState>
+        ) : null}
       </div>
     </>
   )

@@ -17,7 +17,15 @@ import { WebhookAccess } from '../triggers/WebhookAccess'
 import { Section } from './parts'
 import '../triggers/triggers.css'
 
-export function TriggerPanel({ id, type, params }: { id: string; type: string; params: JsonObject }): ReactElement | null {
+export function TriggerPanel({
+  id,
+  type,
+  params,
+}: {
+  id: string
+  type: string
+  params: JsonObject
+}): ReactElement | null {
   if (type === 'schedule') return <SchedulePanel id={id} params={params} />
   return type === 'webhook' ? <WebhookPanel id={id} /> : null
 }
@@ -26,22 +34,65 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
   const cron = useLater(typeof params.cron === 'string' ? params.cron.trim() : '')
   const tz = useLater(typeof params.tz === 'string' && params.tz ? params.tz : 'UTC')
   const next = useData(async () => (cron ? triggers.upcoming(cron, tz) : []), [cron, tz])
-  const stored = useStored(async (workflow) => (await triggers.schedules(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null, id)
+  const stored = useStored(
+    async (workflow) =>
+      (await triggers.schedules(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null,
+    id,
+  )
   const words = cronWords(cron)
   return (
     <>
       {cron ? (
         <Section label="Next runs">
-          {words ? <p className="part__words">{capital(words)} ({tz})</p> : null}
-          {next.error ? <p className="quiet">{next.error instanceof ApiError && next.error.status === 422 ? next.error.message : 'The next runs are not available.'}</p> : next.value ? <Moments times={next.value} tz={tz} /> : null}
+          {words ? (
+            <p className="part__words">
+              {capital(words)} ({tz})
+            </p>
+          ) : null}
+          {next.error ? (
+            <p className="quiet">
+              {next.error instanceof ApiError && next.error.status === 422
+                ? next.error.message
+                : 'The next runs are not available.'}
+            </p>
+          ) : next.value ? (
+            <Moments times={next.value} tz={tz} />
+          ) : null}
         </Section>
       ) : null}
       <Stored what="schedule" known={stored.value !== null} loading={stored.loading} anchor="schedules">
         {stored.value ? (
           <p>
-            {stored.value.enabled ? <>Enabled{stored.value.next_run_at === null ? '' : <>, next <Ago at={stored.value.next_run_at} to /></>}.</> : 'Disabled.'}
-            {stored.value.cron === cron && stored.value.tz === tz ? '' : <> The published version uses <code>{stored.value.cron}</code> ({stored.value.tz}).</>}
-            {stored.value.last_run_id ? <> The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.</> : null}
+            {stored.value.enabled ? (
+              <>
+                Enabled
+                {stored.value.next_run_at === null ? (
+                  ''
+                ) : (
+                  <>
+                    , next <Ago at={stored.value.next_run_at} to />
+                  </>
+                )}
+                .
+              </>
+            ) : (
+              'Disabled.'
+            )}
+            {stored.value.cron === cron && stored.value.tz === tz ? (
+              ''
+            ) : (
+              <>
+                {' '}
+                The published version uses <code>{stored.value.cron}</code> ({stored.value.tz}).
+              </>
+            )}
+            {stored.value.last_run_id ? (
+              <>
+                {' '}
+                The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
+                {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.
+              </>
+            ) : null}
             {stored.value.error ? <span className="ref__wrong"> {stored.value.error}</span> : null}
           </p>
         ) : null}
@@ -51,7 +102,11 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
 }
 
 function WebhookPanel({ id }: { id: string }): ReactElement {
-  const stored = useStored(async (workflow) => (await triggers.webhooks(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null, id)
+  const stored = useStored(
+    async (workflow) =>
+      (await triggers.webhooks(workflow)).find((each) => each.trigger === id && each.origin === 'document') ?? null,
+    id,
+  )
   return (
     <Stored what="webhook" known={stored.value !== null} loading={stored.loading} anchor="webhooks">
       {stored.value ? (
@@ -59,7 +114,13 @@ function WebhookPanel({ id }: { id: string }): ReactElement {
           <WebhookAccess webhook={stored.value} />
           <p>
             {stored.value.enabled ? 'Enabled.' : 'Disabled.'}
-            {stored.value.last_run_id ? <> The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.</> : null}
+            {stored.value.last_run_id ? (
+              <>
+                {' '}
+                The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
+                {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.
+              </>
+            ) : null}
           </p>
         </>
       ) : null}
@@ -67,11 +128,36 @@ function WebhookPanel({ id }: { id: string }): ReactElement {
   )
 }
 
-function Stored({ what, known, loading, anchor, children }: { what: string; known: boolean; loading: boolean; anchor: string; children: ReactElement | null }): ReactElement {
+function Stored({
+  what,
+  known,
+  loading,
+  anchor,
+  children,
+}: {
+  what: string
+  known: boolean
+  loading: boolean
+  anchor: string
+  children: ReactElement | null
+}): ReactElement {
   return (
-    <Section label="Published version" tools={<Link to={`/settings#${anchor}`} className="linklike">All {what}s</Link>}>
+    <Section
+      label="Published version"
+      tools={
+        <Link to={`/settings#${anchor}`} className="linklike">
+          All {what}s
+        </Link>
+      }
+    >
       <div className="stored" data-testid={`stored-${what}`}>
-        {known ? children : loading ? null : <p className="quiet">{what === 'webhook' ? 'The URL and the secret are created when you publish.' : 'Starts when you publish.'}</p>}
+        {known ? (
+          children
+        ) : loading ? null : (
+          <p className="quiet">
+            {what === 'webhook' ? 'The URL and the secret are created when you publish.' : 'Starts when you publish.'}
+          </p>
+        )}
       </div>
     </Section>
   )

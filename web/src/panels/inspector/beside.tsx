@@ -8,5 +8,9 @@ const Loaded = lazy(load)
 load().catch(() => undefined)
 
 export default function Inspector(props: { mode: 'edit' | 'run' }): ReactElement {
-  return <Suspense fallback={null}><Loaded {...props} /></Suspense>
+  return (
+    <Suspense fallback={null}>
+      <Loaded {...props} />
+    </Suspense>
+  )
 }

@@ -23,13 +23,22 @@ const kept = new Map<string, NodeDetail>()
 export function useNodeDetail(run: string | null, node: NodeState | undefined, attempt: number | null): Detailed {
   const seq = node?.lastSeq
   const name = run && node ? JSON.stringify([run, node.key, seq, attempt]) : null
-  const [state, setState] = useState<Detailed & { name: string | null }>({ name: null, detail: null, loading: false, error: null })
+  const [state, setState] = useState<Detailed & { name: string | null }>({
+    name: null,
+    detail: null,
+    loading: false,
+    error: null,
+  })
   useEffect(() => {
     if (!run || !node || name === null || kept.has(name)) return
     const abort = new AbortController()
     const ask = (): void => {
       setState((before) => ({ ...before, name, loading: true, error: before.name === name ? before.error : null }))
-      const where = { preview: PREVIEW_BYTES, ...(seq === undefined ? {} : { seq }), ...(attempt === null ? {} : { attempt }) }
+      const where = {
+        preview: PREVIEW_BYTES,
+        ...(seq === undefined ? {} : { seq }),
+        ...(attempt === null ? {} : { attempt }),
+      }
       api.node(run, node.key, where, abort.signal).then(
         (detail) => {
           kept.set(name, detail)
@@ -42,7 +51,13 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
           const gone = status === 404 && (error as ApiError).code !== 'run_not_found'
           // Nothing else would ask again: a run that has ended does not change any more.
           if (status === 0 || status >= 500) timer = setTimeout(ask, AGAIN_MS)
-          setState((before) => ({ ...before, name, detail: null, loading: false, error: gone ? null : error instanceof Error ? error.message : String(error) }))
+          setState((before) => ({
+            ...before,
+            name,
+            detail: null,
+            loading: false,
+            error: gone ? null : error instanceof Error ? error.message : String(error),
+          }))
         },
       )
     }
@@ -57,5 +72,9 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
   if (known) return { detail: known, loading: false, error: null }
   if (name === null) return { detail: null, loading: false, error: null }
   // Until the newer answer is there, the one of the same node a moment ago stays.
-  return { detail: state.detail?.key === node?.key && attempt === null ? state.detail : null, loading: state.name !== name || state.loading, error: state.name === name ? state.error : null }
+  return {
+    detail: state.detail?.key === node?.key && attempt === null ? state.detail : null,
+    loading: state.name !== name || state.loading,
+    error: state.name === name ? state.error : null,
+  }
 }

@@ -18,7 +18,10 @@ export function useEnv(): readonly string[] | null {
   useEffect(() => {
     if (envStore.get().asked) return
     envStore.set({ asked: true })
-    api.env().then((env) => envStore.set({ names: env.map((each) => each.name) }), () => envStore.set({ asked: false }))
+    api.env().then(
+      (env) => envStore.set({ names: env.map((each) => each.name) }),
+      () => envStore.set({ asked: false }),
+    )
   }, [])
   return useSelect(envStore, (state) => state.names)
 }
@@ -33,8 +36,16 @@ export function useShownDoc(mode: Mode): Document {
 export function useFieldScopeOf(mode: Mode, block: string | null): FieldScope {
   const doc = useShownDoc(mode)
   const specs = useSelect(specsStore, (state) => state.specs)
-  const { diagnostics, locked } = useSelect(docStore, (state) => ({ diagnostics: state.diagnostics, locked: state.readonly }), shallow)
-  const { view, ranDoc, meta } = useSelect(runStore, (state) => ({ view: state.view, ranDoc: state.doc, meta: state.meta }), shallow)
+  const { diagnostics, locked } = useSelect(
+    docStore,
+    (state) => ({ diagnostics: state.diagnostics, locked: state.readonly }),
+    shallow,
+  )
+  const { view, ranDoc, meta } = useSelect(
+    runStore,
+    (state) => ({ view: state.view, ranDoc: state.doc, meta: state.meta }),
+    shallow,
+  )
   const iter = useSelect(uiStore, (state) => state.iter)
   const env = useEnv()
   const run = useMemo(

@@ -30,7 +30,9 @@ export default function JsonView(): ReactElement {
   const doc = useSelect(docStore, (state) => state.doc)
   const readonly = useSelect(docStore, (state) => state.readonly)
   const diagnostics = useSelect(docStore, (state) => state.diagnostics)
-  const selected = useSelect(uiStore, (state) => (state.selection.blocks.length === 1 ? state.selection.blocks[0]! : null))
+  const selected = useSelect(uiStore, (state) =>
+    state.selection.blocks.length === 1 ? state.selection.blocks[0]! : null,
+  )
   const [session] = useState(() => new Session())
 
   useEffect(() => {
@@ -39,11 +41,17 @@ export default function JsonView(): ReactElement {
       if (gone || !host.current) return
       setErrors(session.begin(docStore.get().doc, storedDocument()))
       editor.current = createEditor({
-        host: host.current, text: session.text, language: 'json', label: 'Workflow as JSON', readonly: docStore.get().readonly, gutters: true,
-        onChange: (text) => session.typed(text, (found) => {
-          setErrors(found)
-          if (!found.length) setMoved(false)
-        }),
+        host: host.current,
+        text: session.text,
+        language: 'json',
+        label: 'Workflow as JSON',
+        readonly: docStore.get().readonly,
+        gutters: true,
+        onChange: (text) =>
+          session.typed(text, (found) => {
+            setErrors(found)
+            if (!found.length) setMoved(false)
+          }),
         onCaret: (offset) => {
           const block = blockAt(session.places(), offset)
           const now = uiStore.get().selection.blocks
@@ -73,7 +81,12 @@ export default function JsonView(): ReactElement {
 
   useEffect(() => {
     const marks: CodeMark[] = errors.length
-      ? errors.map((each) => ({ from: each.from, to: Math.max(each.to, each.from + 1), severity: 'error', message: each.message }))
+      ? errors.map((each) => ({
+          from: each.from,
+          to: Math.max(each.to, each.from + 1),
+          severity: 'error',
+          message: each.message,
+        }))
       : placedFindings(diagnostics).flatMap((each) => marksOf(each, session))
     editor.current?.setMarks(marks)
   }, [errors, diagnostics, ready, doc, session])
@@ -99,19 +112,39 @@ export default function JsonView(): ReactElement {
     <section className="jsonview" aria-label="JSON" data-testid="json-view">
       <header className="jsonview__head">
         <h2>JSON</h2>
-        <span className="label">{errors.length ? 'Not saved' : readonly ? 'Read only' : 'Changes apply as you type'}</span>
-        <Button kind="bare" icon="copy" iconOnly onClick={() => void copy()}>Copy all</Button>
-        <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.set({ view: 'canvas' })}>Close the JSON view</Button>
+        <span className="label">
+          {errors.length ? 'Not saved' : readonly ? 'Read only' : 'Changes apply as you type'}
+        </span>
+        <Button kind="bare" icon="copy" iconOnly onClick={() => void copy()}>
+          Copy all
+        </Button>
+        <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.set({ view: 'canvas' })}>
+          Close the JSON view
+        </Button>
       </header>
       {errors.length ? (
         <div className="jsonview__banner" role="status" data-testid="json-banner">
           <Icon name="warning" />
-          <span>The text has {errors.length === 1 ? 'an error' : `${errors.length} errors`}: {errors[0]!.message} The canvas shows the last valid version.</span>
-          <Button kind="bare" onClick={() => (editor.current?.reveal(errors[0]!.from, errors[0]!.to), editor.current?.focus())}>Go to error</Button>
-          <Button kind="bare" onClick={takeCanvas}>Discard changes</Button>
+          <span>
+            The text has {errors.length === 1 ? 'an error' : `${errors.length} errors`}: {errors[0]!.message} The canvas
+            shows the last valid version.
+          </span>
+          <Button
+            kind="bare"
+            onClick={() => (editor.current?.reveal(errors[0]!.from, errors[0]!.to), editor.current?.focus())}
+          >
+            Go to error
+          </Button>
+          <Button kind="bare" onClick={takeCanvas}>
+            Discard changes
+          </Button>
         </div>
       ) : null}
-      {moved && errors.length ? <p className="jsonview__banner" data-tone="quiet">The canvas has changed. Your text will replace those changes.</p> : null}
+      {moved && errors.length ? (
+        <p className="jsonview__banner" data-tone="quiet">
+          The canvas has changed. Your text will replace those changes.
+        </p>
+      ) : null}
       <div ref={host} className="jsonview__host" data-testid="json-editor" />
       {ready ? null : <p className="label jsonview__wait">Loading the editor</p>}
     </section>
@@ -146,7 +179,10 @@ class Session {
   }
 
   knows(doc: Document): boolean {
-    return doc === this.shown || (!this.isBroken && this.shown !== null && JSON.stringify(doc) === JSON.stringify(this.shown))
+    return (
+      doc === this.shown ||
+      (!this.isBroken && this.shown !== null && JSON.stringify(doc) === JSON.stringify(this.shown))
+    )
   }
 
   follow(doc: Document): string {
@@ -197,7 +233,13 @@ function marksOf(finding: Diagnostic, session: Session): CodeMark[] {
   // Of what goes over several lines only the name, or the first character.
   const long = session.text.slice(place.from, place.to).includes('\n')
   const at = long ? (place.key ?? { from: place.from, to: place.from + 1 }) : place
-  const mark: CodeMark = { from: at.from, to: at.to, severity: finding.severity, message: finding.hint ? `${finding.message} ${finding.hint}` : finding.message, source: finding.code }
+  const mark: CodeMark = {
+    from: at.from,
+    to: at.to,
+    severity: finding.severity,
+    message: finding.hint ? `${finding.message} ${finding.hint}` : finding.message,
+    source: finding.code,
+  }
   return [mark]
 }
 

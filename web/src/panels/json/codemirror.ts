@@ -2,15 +2,41 @@
 // in the page it would add <style> elements, which the content security policy forbids.
 
 import {
-  autocompletion, closeBrackets, closeBracketsKeymap, completionKeymap, selectedCompletion, startCompletion, type Completion, type CompletionContext, type CompletionResult,
+  autocompletion,
+  closeBrackets,
+  closeBracketsKeymap,
+  completionKeymap,
+  selectedCompletion,
+  startCompletion,
+  type Completion,
+  type CompletionContext,
+  type CompletionResult,
 } from '@codemirror/autocomplete'
 import { defaultKeymap, history, historyKeymap, indentWithTab } from '@codemirror/commands'
 import { json } from '@codemirror/lang-json'
-import { bracketMatching, foldGutter, foldKeymap, HighlightStyle, indentOnInput, indentUnit, syntaxHighlighting } from '@codemirror/language'
+import {
+  bracketMatching,
+  foldGutter,
+  foldKeymap,
+  HighlightStyle,
+  indentOnInput,
+  indentUnit,
+  syntaxHighlighting,
+} from '@codemirror/language'
 import { lintGutter, setDiagnostics, type Diagnostic } from '@codemirror/lint'
 import { Annotation, Compartment, EditorState, Prec, RangeSetBuilder, type Extension } from '@codemirror/state'
 import {
-  Decoration, drawSelection, EditorView, highlightActiveLine, highlightActiveLineGutter, keymap, lineNumbers, placeholder, tooltips, ViewPlugin, type DecorationSet,
+  Decoration,
+  drawSelection,
+  EditorView,
+  highlightActiveLine,
+  highlightActiveLineGutter,
+  keymap,
+  lineNumbers,
+  placeholder,
+  tooltips,
+  ViewPlugin,
+  type DecorationSet,
   type ViewUpdate,
 } from '@codemirror/view'
 import { tags } from '@lezer/highlight'
@@ -19,7 +45,14 @@ export type CodeMark = Diagnostic
 /** Spans of references: `ok` false is underlined. */
 export type RefSpans = (text: string) => { start: number; end: number; ok: boolean }[]
 /** What can be written at the caret. */
-export type Complete = (text: string, caret: number) => { from: number; to: number; options: { label: string; insert: string; detail: string; group: string; more: boolean }[] } | null
+export type Complete = (
+  text: string,
+  caret: number,
+) => {
+  from: number
+  to: number
+  options: { label: string; insert: string; detail: string; group: string; more: boolean }[]
+} | null
 
 export interface CodeOptions {
   host: HTMLElement
@@ -63,15 +96,26 @@ export function createEditor(options: CodeOptions): CodeEditor {
   const spoken = new Compartment()
   const searched = new Compartment()
   const redraw = Annotation.define<boolean>()
-  const state = EditorState.create({ doc: options.text, extensions: [extensionsOf(options, writable, spoken, redraw), searched.of([])] })
+  const state = EditorState.create({
+    doc: options.text,
+    extensions: [extensionsOf(options, writable, spoken, redraw), searched.of([])],
+  })
   const view = new EditorView({ state, parent: box, root })
   // The JSON view does not pay for the grammar of programs.
   if (options.language === 'javascript') {
-    void import('@codemirror/lang-javascript').then(({ javascript }) => view.dispatch({ effects: spoken.reconfigure(javascript()) }))
+    void import('@codemirror/lang-javascript').then(({ javascript }) =>
+      view.dispatch({ effects: spoken.reconfigure(javascript()) }),
+    )
   }
   // Nobody searches a text in the moment it appears.
   void import('@codemirror/search').then(({ highlightSelectionMatches, search, searchKeymap }) =>
-    view.dispatch({ effects: searched.reconfigure([search({ top: true }), highlightSelectionMatches(), Prec.high(keymap.of(searchKeymap))]) }),
+    view.dispatch({
+      effects: searched.reconfigure([
+        search({ top: true }),
+        highlightSelectionMatches(),
+        Prec.high(keymap.of(searchKeymap)),
+      ]),
+    }),
   )
   return {
     setText(text) {
@@ -79,10 +123,20 @@ export function createEditor(options: CodeOptions): CodeEditor {
       if (change) view.dispatch({ changes: change, annotations: fromOutside.of(true) })
     },
     setReadonly: (readonly) => view.dispatch({ effects: writable.reconfigure(locked(readonly)) }),
-    setMarks: (marks) => view.dispatch(setDiagnostics(view.state, marks.map((mark) => ({ ...mark, from: clamp(mark.from), to: clamp(mark.to) })))),
+    setMarks: (marks) =>
+      view.dispatch(
+        setDiagnostics(
+          view.state,
+          marks.map((mark) => ({ ...mark, from: clamp(mark.from), to: clamp(mark.to) })),
+        ),
+      ),
     refresh: () => view.dispatch({ annotations: redraw.of(true) }),
     reveal(from, to) {
-      view.dispatch({ selection: { anchor: clamp(from) }, effects: EditorView.scrollIntoView(clamp(from), { y: 'start', yMargin: 40 }), annotations: fromOutside.of(true) })
+      view.dispatch({
+        selection: { anchor: clamp(from) },
+        effects: EditorView.scrollIntoView(clamp(from), { y: 'start', yMargin: 40 }),
+        annotations: fromOutside.of(true),
+      })
       void to
     },
     focus: () => view.focus(),
@@ -105,28 +159,63 @@ export function changeBetween(before: string, after: string): { from: number; to
   return { from, to: before.length - same, insert: after.slice(from, after.length - same) }
 }
 
-function extensionsOf(options: CodeOptions, writable: Compartment, spoken: Compartment, redraw: ReturnType<typeof Annotation.define<boolean>>): Extension[] {
+function extensionsOf(
+  options: CodeOptions,
+  writable: Compartment,
+  spoken: Compartment,
+  redraw: ReturnType<typeof Annotation.define<boolean>>,
+): Extension[] {
   const { language, refs, complete, gutters } = options
   const list: Extension[] = [
-    history(), drawSelection(), typeOverSelection, indentUnit.of('  '), indentOnInput(), bracketMatching(), closeBrackets(),
-    spoken.of(language === 'json' ? json() : []), syntaxHighlighting(HIGHLIGHT), THEME, tooltips({ position: 'fixed' }),
-    EditorView.contentAttributes.of({ 'aria-label': options.label, tabindex: '0' }), writable.of(locked(options.readonly)),
+    history(),
+    drawSelection(),
+    typeOverSelection,
+    indentUnit.of('  '),
+    indentOnInput(),
+    bracketMatching(),
+    closeBrackets(),
+    spoken.of(language === 'json' ? json() : []),
+    syntaxHighlighting(HIGHLIGHT),
+    THEME,
+    tooltips({ position: 'fixed' }),
+    EditorView.contentAttributes.of({ 'aria-label': options.label, tabindex: '0' }),
+    writable.of(locked(options.readonly)),
     EditorView.updateListener.of((update) => {
       const outside = update.transactions.some((each) => each.annotation(fromOutside))
       if (update.docChanged && !outside) options.onChange(update.state.doc.toString())
       if (update.selectionSet && !outside && update.view.hasFocus) options.onCaret?.(update.state.selection.main.head)
     }),
   ]
-  if (gutters) list.push(lineNumbers(), foldGutter({ markerDOM: foldMark }), lintGutter(), highlightActiveLine(), highlightActiveLineGutter())
+  if (gutters)
+    list.push(
+      lineNumbers(),
+      foldGutter({ markerDOM: foldMark }),
+      lintGutter(),
+      highlightActiveLine(),
+      highlightActiveLineGutter(),
+    )
   else list.push(EditorView.lineWrapping)
   if (options.placeholder) list.push(placeholder(options.placeholder))
   if (refs) list.push(refPlugin(refs, redraw))
-  list.push(autocompletion({ override: complete ? [(context) => completionsOf(context, complete)] : [], icons: false, tooltipClass: () => 'refs' }))
+  list.push(
+    autocompletion({
+      override: complete ? [(context) => completionsOf(context, complete)] : [],
+      icons: false,
+      tooltipClass: () => 'refs',
+    }),
+  )
   list.push(Prec.highest(keymap.of([{ key: 'ArrowRight', run: goInto }])))
-  list.push(keymap.of([
-    ...closeBracketsKeymap, ...completionKeymap, ...historyKeymap, ...foldKeymap, ...defaultKeymap, ...(gutters ? [] : [indentWithTab]),
-    { key: 'Escape', run: () => (options.onEscape?.(), !!options.onEscape) },
-  ]))
+  list.push(
+    keymap.of([
+      ...closeBracketsKeymap,
+      ...completionKeymap,
+      ...historyKeymap,
+      ...foldKeymap,
+      ...defaultKeymap,
+      ...(gutters ? [] : [indentWithTab]),
+      { key: 'Escape', run: () => (options.onEscape?.(), !!options.onEscape) },
+    ]),
+  )
   return list
 }
 
@@ -136,10 +225,20 @@ const typeOverSelection = EditorView.domEventHandlers({
   beforeinput(event, view) {
     const { main, ranges } = view.state.selection
     const text = event.data
-    if (event.inputType !== 'insertText' || !text || event.isComposing || ranges.length > 1 || main.empty || view.state.readOnly) return false
-    const insert = () => view.state.update(view.state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true })
+    if (
+      event.inputType !== 'insertText' ||
+      !text ||
+      event.isComposing ||
+      ranges.length > 1 ||
+      main.empty ||
+      view.state.readOnly
+    )
+      return false
+    const insert = () =>
+      view.state.update(view.state.replaceSelection(text), { userEvent: 'input.type', scrollIntoView: true })
     event.preventDefault()
-    if (!view.state.facet(EditorView.inputHandler).some((handler) => handler(view, main.from, main.to, text, insert))) view.dispatch(insert())
+    if (!view.state.facet(EditorView.inputHandler).some((handler) => handler(view, main.from, main.to, text, insert)))
+      view.dispatch(insert())
     return true
   },
 })
@@ -159,12 +258,20 @@ function completionsOf(context: CompletionContext, complete: Complete): Completi
   if (!found || !found.options.length) return null
   const sectionOf = sectionsBy()
   return {
-    from: found.from, filter: false,
-    options: found.options.map((option, i): Offered => ({
-      label: option.label, detail: option.detail + (option.more ? ' …' : ''), section: sectionOf(option.group, i), boost: -Math.min(i, 99),
-      apply: (view) => put(view, found.from, found.to, option.insert),
-      into: option.more ? (view) => (put(view, found.from, found.to, `${option.insert.slice(0, -1)}.`), void startCompletion(view)) : undefined,
-    })),
+    from: found.from,
+    filter: false,
+    options: found.options.map(
+      (option, i): Offered => ({
+        label: option.label,
+        detail: option.detail + (option.more ? ' …' : ''),
+        section: sectionOf(option.group, i),
+        boost: -Math.min(i, 99),
+        apply: (view) => put(view, found.from, found.to, option.insert),
+        into: option.more
+          ? (view) => (put(view, found.from, found.to, `${option.insert.slice(0, -1)}.`), void startCompletion(view))
+          : undefined,
+      }),
+    ),
   }
 }
 
@@ -197,7 +304,8 @@ function refPlugin(refs: RefSpans, redraw: ReturnType<typeof Annotation.define<b
         this.decorations = build(view)
       }
       update(update: ViewUpdate): void {
-        if (update.docChanged || update.transactions.some((each) => each.annotation(redraw))) this.decorations = build(update.view)
+        if (update.docChanged || update.transactions.some((each) => each.annotation(redraw)))
+          this.decorations = build(update.view)
       }
     },
     { decorations: (plugin) => plugin.decorations },
@@ -223,39 +331,122 @@ const HIGHLIGHT = HighlightStyle.define([
 const THEME = EditorView.theme({
   '&': { height: '100%', color: 'var(--ink)', backgroundColor: 'var(--paper)', fontSize: '12px' },
   '&.cm-focused': { outline: 'none' },
-  '.cm-scroller': { fontFamily: 'var(--font-mono)', lineHeight: '18px', fontVariantLigatures: 'none', overflow: 'auto' },
+  '.cm-scroller': {
+    fontFamily: 'var(--font-mono)',
+    lineHeight: '18px',
+    fontVariantLigatures: 'none',
+    overflow: 'auto',
+  },
   '.cm-content': { padding: '6px 0', caretColor: 'var(--ink)' },
   '.cm-line': { padding: '0 8px' },
   '.cm-cursor': { borderLeftColor: 'var(--ink)', borderLeftWidth: '1.5px' },
-  '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': { backgroundColor: 'var(--run-tint)' },
+  '&.cm-focused > .cm-scroller > .cm-selectionLayer .cm-selectionBackground, .cm-selectionBackground': {
+    backgroundColor: 'var(--run-tint)',
+  },
   '.cm-selectionMatch': { backgroundColor: 'var(--wait-tint)' },
   '.cm-activeLine': { backgroundColor: 'color-mix(in srgb, var(--line) 35%, transparent)' },
   '.cm-gutters': { backgroundColor: 'var(--paper)', color: 'var(--ink-3)', border: 'none' },
   '.cm-activeLineGutter': { backgroundColor: 'transparent', color: 'var(--ink)' },
-  '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': { backgroundColor: 'transparent', boxShadow: 'inset 0 -1px 0 var(--ink-2)' },
-  '.cm-nonmatchingBracket, &.cm-focused .cm-nonmatchingBracket': { backgroundColor: 'transparent', color: 'var(--err)' },
+  '.cm-matchingBracket, &.cm-focused .cm-matchingBracket': {
+    backgroundColor: 'transparent',
+    boxShadow: 'inset 0 -1px 0 var(--ink-2)',
+  },
+  '.cm-nonmatchingBracket, &.cm-focused .cm-nonmatchingBracket': {
+    backgroundColor: 'transparent',
+    color: 'var(--err)',
+  },
   '.cm-placeholder': { color: 'var(--ink-3)' },
   '.cm-ref': { backgroundColor: 'var(--run-tint)', color: 'var(--run)', borderRadius: '3px' },
   '.cm-ref *': { color: 'inherit' },
-  '.cm-ref-wrong': { backgroundColor: 'var(--err-tint)', color: 'var(--err)', textDecoration: 'underline wavy var(--err)' },
-  '.cm-foldPlaceholder': { backgroundColor: 'var(--panel)', border: '1px solid var(--line)', color: 'var(--ink-2)', padding: '0 4px' },
-  '.cm-fold': { display: 'inline-block', width: '7px', height: '7px', margin: '0 3px 2px', borderRight: '1.5px solid var(--ink-3)', borderBottom: '1.5px solid var(--ink-3)', transform: 'rotate(45deg) scale(.8)', cursor: 'pointer' },
+  '.cm-ref-wrong': {
+    backgroundColor: 'var(--err-tint)',
+    color: 'var(--err)',
+    textDecoration: 'underline wavy var(--err)',
+  },
+  '.cm-foldPlaceholder': {
+    backgroundColor: 'var(--panel)',
+    border: '1px solid var(--line)',
+    color: 'var(--ink-2)',
+    padding: '0 4px',
+  },
+  '.cm-fold': {
+    display: 'inline-block',
+    width: '7px',
+    height: '7px',
+    margin: '0 3px 2px',
+    borderRight: '1.5px solid var(--ink-3)',
+    borderBottom: '1.5px solid var(--ink-3)',
+    transform: 'rotate(45deg) scale(.8)',
+    cursor: 'pointer',
+  },
   '.cm-fold-shut': { transform: 'rotate(-45deg) scale(.8)' },
-  '.cm-panels': { backgroundColor: 'var(--panel)', color: 'var(--ink)', borderColor: 'var(--line)', fontFamily: 'var(--font-ui)' },
+  '.cm-panels': {
+    backgroundColor: 'var(--panel)',
+    color: 'var(--ink)',
+    borderColor: 'var(--line)',
+    fontFamily: 'var(--font-ui)',
+  },
   '.cm-panel.cm-search': { padding: '6px 8px' },
-  '.cm-textfield': { backgroundColor: 'var(--paper)', border: '1px solid var(--line)', borderRadius: '6px', color: 'var(--ink)' },
-  '.cm-button': { backgroundImage: 'none', backgroundColor: 'var(--panel)', border: '1px solid var(--line)', borderRadius: '6px', color: 'var(--ink)' },
-  '.cm-tooltip': { backgroundColor: 'var(--panel)', color: 'var(--ink)', border: '1px solid var(--line)', borderRadius: '8px', boxShadow: '0 2px 0 var(--hard-shadow)', overflow: 'hidden' },
-  '.cm-tooltip.cm-tooltip-autocomplete > ul': { fontFamily: 'var(--font-mono)', fontSize: '12px', maxHeight: '260px', padding: '4px' },
-  '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': { backgroundColor: 'var(--paper)', color: 'var(--ink)', boxShadow: 'inset 0 0 0 1px var(--run)', borderRadius: '6px' },
+  '.cm-textfield': {
+    backgroundColor: 'var(--paper)',
+    border: '1px solid var(--line)',
+    borderRadius: '6px',
+    color: 'var(--ink)',
+  },
+  '.cm-button': {
+    backgroundImage: 'none',
+    backgroundColor: 'var(--panel)',
+    border: '1px solid var(--line)',
+    borderRadius: '6px',
+    color: 'var(--ink)',
+  },
+  '.cm-tooltip': {
+    backgroundColor: 'var(--panel)',
+    color: 'var(--ink)',
+    border: '1px solid var(--line)',
+    borderRadius: '8px',
+    boxShadow: '0 2px 0 var(--hard-shadow)',
+    overflow: 'hidden',
+  },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul': {
+    fontFamily: 'var(--font-mono)',
+    fontSize: '12px',
+    maxHeight: '260px',
+    padding: '4px',
+  },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > li[aria-selected]': {
+    backgroundColor: 'var(--paper)',
+    color: 'var(--ink)',
+    boxShadow: 'inset 0 0 0 1px var(--run)',
+    borderRadius: '6px',
+  },
   '.cm-tooltip.cm-tooltip-autocomplete > ul > li': { padding: '3px 8px' },
   '.cm-completionDetail': { color: 'var(--ink-3)', fontStyle: 'normal', marginLeft: '12px' },
-  '.cm-tooltip.cm-tooltip-autocomplete > ul > completion-section': { borderBottom: 'none', padding: '6px 8px 2px', color: 'var(--ink-3)', fontSize: '11px', opacity: '1' },
-  '.cm-diagnostic': { padding: '6px 10px', fontFamily: 'var(--font-ui)', fontSize: '13px', borderLeft: '5px solid var(--err)' },
+  '.cm-tooltip.cm-tooltip-autocomplete > ul > completion-section': {
+    borderBottom: 'none',
+    padding: '6px 8px 2px',
+    color: 'var(--ink-3)',
+    fontSize: '11px',
+    opacity: '1',
+  },
+  '.cm-diagnostic': {
+    padding: '6px 10px',
+    fontFamily: 'var(--font-ui)',
+    fontSize: '13px',
+    borderLeft: '5px solid var(--err)',
+  },
   '.cm-diagnostic-error': { borderLeftColor: 'var(--err)' },
   '.cm-diagnostic-warning': { borderLeftColor: 'var(--wait)' },
-  '.cm-lintRange-error': { backgroundImage: 'none', textDecoration: 'underline wavy var(--err)', textUnderlineOffset: '3px' },
-  '.cm-lintRange-warning': { backgroundImage: 'none', textDecoration: 'underline wavy var(--wait)', textUnderlineOffset: '3px' },
+  '.cm-lintRange-error': {
+    backgroundImage: 'none',
+    textDecoration: 'underline wavy var(--err)',
+    textUnderlineOffset: '3px',
+  },
+  '.cm-lintRange-warning': {
+    backgroundImage: 'none',
+    textDecoration: 'underline wavy var(--wait)',
+    textUnderlineOffset: '3px',
+  },
   '.cm-lintPoint:after': { borderBottomColor: 'var(--err)' },
   '.cm-lint-marker': { width: '8px', height: '8px', margin: '5px 2px', borderRadius: '2px' },
   '.cm-lint-marker-error': { content: 'none', backgroundColor: 'var(--err)' },

@@ -34,7 +34,8 @@ export function locate(text: string): Located {
   }
   const string = (what: string): string => {
     const from = at
-    if (text[at] !== '"') fail(at >= text.length ? `The text ends where ${what} should be.` : `Expected ${what} in double quotes.`)
+    if (text[at] !== '"')
+      fail(at >= text.length ? `The text ends where ${what} should be.` : `Expected ${what} in double quotes.`)
     for (at++; ; at++) {
       const char = text[at]
       if (char === undefined || char === '\n') fail('The quotes are not closed.', from, at)
@@ -71,7 +72,11 @@ export function locate(text: string): Located {
           const comma = at++
           blank()
           if (text[at] === '}') fail('Trailing comma.', comma)
-        } else if (text[at] !== '}') fail(at >= text.length ? 'The object is not closed.' : 'Expected a comma or }.', at >= text.length ? from : at)
+        } else if (text[at] !== '}')
+          fail(
+            at >= text.length ? 'The object is not closed.' : 'Expected a comma or }.',
+            at >= text.length ? from : at,
+          )
       }
       at++
     } else if (char === '[') {
@@ -84,15 +89,26 @@ export function locate(text: string): Located {
           const comma = at++
           blank()
           if (text[at] === ']') fail('Trailing comma.', comma)
-        } else if (text[at] !== ']') fail(at >= text.length ? 'The list is not closed.' : 'Expected a comma or ].', at >= text.length ? from : at)
+        } else if (text[at] !== ']')
+          fail(at >= text.length ? 'The list is not closed.' : 'Expected a comma or ].', at >= text.length ? from : at)
       }
       at++
     } else if (char === '"') string('text')
     else {
-      const word = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/.exec(text.slice(at, at + 400))
+      const word = /^(?:true|false|null|-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?)(?![\w.+-])/.exec(
+        text.slice(at, at + 400),
+      )
       if (!word) {
         const wrong = /^[\w.+-]+/.exec(text.slice(at, at + 60))?.[0]
-        fail(at >= text.length ? 'The text ends where a value should be.' : wrong ? `${wrong} is not a JSON value.` : 'Expected a value.', at, at + (wrong?.length ?? 1))
+        fail(
+          at >= text.length
+            ? 'The text ends where a value should be.'
+            : wrong
+              ? `${wrong} is not a JSON value.`
+              : 'Expected a value.',
+          at,
+          at + (wrong?.length ?? 1),
+        )
       }
       at += word![0].length
     }

@@ -20,13 +20,18 @@ function print(value: Json, indent: string, inList: boolean): string {
   }
   const inner = indent + INDENT
   if (list) return `[\n${value.map((item) => inner + print(item, inner, true)).join(',\n')}\n${indent}]`
-  return `{\n${Object.entries(value).filter(([, item]) => item !== undefined).map(([key, item]) => `${inner}${JSON.stringify(key)}: ${print(item, inner, false)}`).join(',\n')}\n${indent}}`
+  return `{\n${Object.entries(value)
+    .filter(([, item]) => item !== undefined)
+    .map(([key, item]) => `${inner}${JSON.stringify(key)}: ${print(item, inner, false)}`)
+    .join(',\n')}\n${indent}}`
 }
 
 function oneLine(value: Json): string {
   if (value === null || typeof value !== 'object') return JSON.stringify(value)
   if (Array.isArray(value)) return `[${value.map(oneLine).join(', ')}]`
-  return `{${Object.entries(value).map(([key, item]) => `${JSON.stringify(key)}: ${oneLine(item)}`).join(', ')}}`
+  return `{${Object.entries(value)
+    .map(([key, item]) => `${JSON.stringify(key)}: ${oneLine(item)}`)
+    .join(', ')}}`
 }
 
 function isPlain(value: Json): boolean {

@@ -5,7 +5,9 @@ import { mend } from '../../net/mend'
 import type { Document } from '../../net/types'
 import { locate, placeOf, type Located, type TextError } from './locate'
 
-export type Read = { doc: Document; errors: []; located: Located } | { doc: null; errors: TextError[]; located: Located }
+export type Read =
+  | { doc: Document; errors: []; located: Located }
+  | { doc: null; errors: TextError[]; located: Located }
 
 export function readDocument(text: string): Read {
   const located = locate(text)

@@ -4,7 +4,18 @@ import { announce } from '../../a11y'
 import type { Block, BlockSpec, Document, Point } from '../../net/types'
 import { CARD_W, CONTAINER_MIN, PAD, sizeOf, snap } from '../../canvas/size'
 import { dispatch, docStore, specsOf } from '../../state/doc'
-import { checkEdge, checkParent, freshId, freshName, handlesOf, indexOf, kindOf, nameOf, parentOf, type Specs } from '../../state/document'
+import {
+  checkEdge,
+  checkParent,
+  freshId,
+  freshName,
+  handlesOf,
+  indexOf,
+  kindOf,
+  nameOf,
+  parentOf,
+  type Specs,
+} from '../../state/document'
 import { select } from '../../state/ui'
 
 const GAP = 64
@@ -13,13 +24,23 @@ const GAP = 64
 export function addBehind(after: string | null, spec: BlockSpec): string | null {
   const { doc } = docStore.get()
   const specs = specsOf()
-  const inside = after !== null && kindOf(doc, after, specs) !== null && !(indexOf(doc).children.get(after)?.length ?? 0) && !spec.trigger ? after : null
+  const inside =
+    after !== null &&
+    kindOf(doc, after, specs) !== null &&
+    !(indexOf(doc).children.get(after)?.length ?? 0) &&
+    !spec.trigger
+      ? after
+      : null
   const parent = inside ?? (after === null || spec.trigger ? '' : parentOf(doc, after))
   const names = new Set(Object.keys(doc.blocks).map((id) => nameOf(doc, id)))
   const name = freshName(names, spec.title)
   const id = freshId((other) => other in doc.blocks, name)
   const block: Block = {
-    type: spec.type, name, at: placeBehind(doc, after, inside, specs), ...(parent ? { parent } : {}), ...(spec.container ? { size: CONTAINER_MIN } : {}),
+    type: spec.type,
+    name,
+    at: placeBehind(doc, after, inside, specs),
+    ...(parent ? { parent } : {}),
+    ...(spec.container ? { size: CONTAINER_MIN } : {}),
   }
   if (!dispatch({ type: 'addBlock', id, block })) return null
   if (after !== null) join(inside ? { source: after, handle: 'body' } : { source: after }, id)
@@ -33,7 +54,9 @@ function join(from: { source: string; handle?: string }, target: string): void {
   const { doc } = docStore.get()
   const specs = specsOf()
   const taken = new Set((indexOf(doc).outOf.get(from.source) ?? []).map((edge) => edge.handle))
-  const handles = from.handle ? [from.handle] : handlesOf(doc.blocks[from.source]!, specs).filter((handle) => handle !== 'error' && handle !== 'body')
+  const handles = from.handle
+    ? [from.handle]
+    : handlesOf(doc.blocks[from.source]!, specs).filter((handle) => handle !== 'error' && handle !== 'body')
   const handle = handles.find((each) => !taken.has(each)) ?? handles[0]
   if (handle === undefined) return
   const edge = { source: from.source, target, handle }
@@ -44,7 +67,9 @@ function placeBehind(doc: Document, after: string | null, inside: string | null,
   if (inside) return [PAD.left, PAD.top]
   const block = after === null ? undefined : doc.blocks[after]
   if (!block) {
-    const right = (indexOf(doc).children.get('') ?? []).map((id) => (doc.blocks[id]!.at?.[0] ?? 0) + sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))[0])
+    const right = (indexOf(doc).children.get('') ?? []).map(
+      (id) => (doc.blocks[id]!.at?.[0] ?? 0) + sizeOf(doc.blocks[id]!, specs.get(doc.blocks[id]!.type))[0],
+    )
     return [snap(Math.max(0, ...right) + GAP), 0]
   }
   const [width] = sizeOf(block, specs.get(block.type))
@@ -62,15 +87,28 @@ function overlaps(other: Block, at: Point, specs: Specs): boolean {
 }
 
 /** Containers a block can be put into; `why` where it cannot. '' is the canvas. */
-export function containersFor(doc: Document, id: string, specs: Specs): { id: string; name: string; why: string | null }[] {
+export function containersFor(
+  doc: Document,
+  id: string,
+  specs: Specs,
+): { id: string; name: string; why: string | null }[] {
   const now = parentOf(doc, id)
   const containers = Object.keys(doc.blocks).filter((other) => other !== id && kindOf(doc, other, specs))
-  return ['', ...containers].filter((other) => other !== now).map((other) => ({
-    id: other, name: other ? nameOf(doc, other) : 'Outside all containers', why: checkParent(doc, [id], other, specs),
-  }))
+  return ['', ...containers]
+    .filter((other) => other !== now)
+    .map((other) => ({
+      id: other,
+      name: other ? nameOf(doc, other) : 'Outside all containers',
+      why: checkParent(doc, [id], other, specs),
+    }))
 }
 
-export function targetsFor(doc: Document, source: string, handle: string, specs: Specs): { id: string; name: string; why: string | null }[] {
+export function targetsFor(
+  doc: Document,
+  source: string,
+  handle: string,
+  specs: Specs,
+): { id: string; name: string; why: string | null }[] {
   return Object.keys(doc.blocks)
     .filter((id) => doc.blocks[id]!.type !== 'note')
     .map((id) => ({ id, name: nameOf(doc, id), why: checkEdge(doc, { source, target: id, handle }, specs) }))

@@ -20,7 +20,15 @@ export function outlineRows(doc: Document, specs: Specs, closed: ReadonlySet<str
     const hasInside = edges.length > 0 || (kindOf(doc, id, specs) !== null && (children.get(id)?.length ?? 0) > 0)
     rows.push({ key: id, kind: 'block', id, depth: chain.length, open: hasInside ? !closed.has(id) : null })
     if (closed.has(id)) continue
-    for (const edge of edges) rows.push({ key: edge.id, kind: 'edge', id: edge.id, depth: chain.length + 1, edge, target: nameOf(doc, edge.target) })
+    for (const edge of edges)
+      rows.push({
+        key: edge.id,
+        kind: 'edge',
+        id: edge.id,
+        depth: chain.length + 1,
+        edge,
+        target: nameOf(doc, edge.target),
+      })
   }
   return rows
 }

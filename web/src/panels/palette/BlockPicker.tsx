@@ -6,7 +6,16 @@ import { sentenceText } from '../../canvas/sentence'
 import { focusNode } from '../../canvas/view'
 import type { BlockSpec } from '../../net/types'
 import { dispatch, docStore, specsStore } from '../../state/doc'
-import { checkEdge, handlesOf, handleTitle, indexOf, namedHandles, nameOf, parentOf, readingOrder } from '../../state/document'
+import {
+  checkEdge,
+  handlesOf,
+  handleTitle,
+  indexOf,
+  namedHandles,
+  nameOf,
+  parentOf,
+  readingOrder,
+} from '../../state/document'
 import { useSelect } from '../../state/store'
 import { iconOf } from '../../ui/icons'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
@@ -25,7 +34,9 @@ export default function BlockPicker(): ReactElement | null {
   const name = request.mode === 'add' ? 'Add a block' : 'Connect'
   return (
     <Overlay label={name} at={request.screen} onClose={closePicker}>
-      <div data-testid="block-picker">{request.mode === 'add' ? <Add request={request} /> : <Join key={request.handle} request={request} />}</div>
+      <div data-testid="block-picker">
+        {request.mode === 'add' ? <Add request={request} /> : <Join key={request.handle} request={request} />}
+      </div>
     </Overlay>
   )
 }
@@ -38,8 +49,14 @@ function Add({ request }: { request: Adding }): ReactElement {
   const after = request.from ? nameOf(docStore.get().doc, request.from.source) : null
   return (
     <Listbox
-      label="Block types" placeholder={after ? `Add a block after ${after}` : 'Add a block'} options={options} query={query} onQuery={setQuery} autoFocus
-      empty="No results" onCancel={cancel}
+      label="Block types"
+      placeholder={after ? `Add a block after ${after}` : 'Add a block'}
+      options={options}
+      query={query}
+      onQuery={setQuery}
+      autoFocus
+      empty="No results"
+      onCancel={cancel}
       onChoose={(option) => {
         closePicker()
         const type = option.id.replace(/^recent /, '')
@@ -60,10 +77,16 @@ function fitting(list: readonly BlockSpec[], { from, edge, parent }: Adding): Bl
 
 function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly string[]): ListOption[] {
   const option = (spec: BlockSpec, group?: string, prefix = ''): ListOption => ({
-    id: prefix + spec.type, label: spec.title, icon: iconOf(spec.type), ...(group ? { group } : {}), ...(query ? { detail: groupOf(spec) } : {}),
+    id: prefix + spec.type,
+    label: spec.title,
+    icon: iconOf(spec.type),
+    ...(group ? { group } : {}),
+    ...(query ? { detail: groupOf(spec) } : {}),
   })
   if (query.trim()) return search(list, query).map((spec) => option(spec))
-  const before = recent.map((type) => list.find((spec) => spec.type === type)).filter((spec): spec is BlockSpec => !!spec)
+  const before = recent
+    .map((type) => list.find((spec) => spec.type === type))
+    .filter((spec): spec is BlockSpec => !!spec)
   return [
     ...before.map((spec) => option(spec, 'Recent', 'recent ')),
     ...grouped(list).flatMap(({ group, specs }) => specs.map((spec) => option(spec, group))),
@@ -73,14 +96,29 @@ function optionsFor(list: readonly BlockSpec[], query: string, recent: readonly 
 /** First a handle (when there are several), then a target: only those that may be joined, then those that are. */
 function Join({ request }: { request: Joining }): ReactElement {
   const [query, setQuery] = useState('')
-  const options = useMemo(() => (request.handle === null ? handleOptions(request.source) : targetOptions(request.source, request.handle)), [request])
-  const shown = query.trim() ? options.map((o) => ({ o, score: fuzzy(o.label, query) })).filter((each) => each.score > 0).sort((a, b) => b.score - a.score).map((each) => each.o) : options
+  const options = useMemo(
+    () => (request.handle === null ? handleOptions(request.source) : targetOptions(request.source, request.handle)),
+    [request],
+  )
+  const shown = query.trim()
+    ? options
+        .map((o) => ({ o, score: fuzzy(o.label, query) }))
+        .filter((each) => each.score > 0)
+        .sort((a, b) => b.score - a.score)
+        .map((each) => each.o)
+    : options
   const { doc } = docStore.get()
   const name = nameOf(doc, request.source)
   return (
     <Listbox
-      label={request.handle === null ? 'Branch' : 'Target'} placeholder={request.handle === null ? `Connect from: a branch of ${name}` : `Connect ${name} to`}
-      options={shown} query={query} onQuery={setQuery} autoFocus onCancel={cancel} empty={query ? 'No results' : `No block can follow ${name}.`}
+      label={request.handle === null ? 'Branch' : 'Target'}
+      placeholder={request.handle === null ? `Connect from: a branch of ${name}` : `Connect ${name} to`}
+      options={shown}
+      query={query}
+      onQuery={setQuery}
+      autoFocus
+      onCancel={cancel}
+      empty={query ? 'No results' : `No block can follow ${name}.`}
       onChoose={(option) => {
         if (request.handle === null) return openPicker({ ...request, handle: option.id })
         closePicker()
@@ -98,7 +136,11 @@ function handleOptions(source: string): ListOption[] {
   const specs = specsStore.get().specs
   const titles = new Map(namedHandles(block, specs.get(block.type)).map((named) => [named.id, named.title]))
   const wired = new Set((indexOf(docStore.get().doc).outOf.get(source) ?? []).map((edge) => edge.handle))
-  return handlesOf(block, specs).map((id) => ({ id, label: titles.get(id) ?? handleTitle(block, id, specs.get(block.type)), ...(wired.has(id) ? { detail: 'Connected' } : {}) }))
+  return handlesOf(block, specs).map((id) => ({
+    id,
+    label: titles.get(id) ?? handleTitle(block, id, specs.get(block.type)),
+    ...(wired.has(id) ? { detail: 'Connected' } : {}),
+  }))
 }
 
 function targetOptions(source: string, handle: string): ListOption[] {
@@ -106,11 +148,20 @@ function targetOptions(source: string, handle: string): ListOption[] {
   const { specs } = specsStore.get()
   const option = (target: string): ListOption => {
     const block = doc.blocks[target]!
-    return { id: target, label: nameOf(doc, target), icon: iconOf(block.type), detail: sentenceText(block, specs.get(block.type)).slice(0, 24) }
+    return {
+      id: target,
+      label: nameOf(doc, target),
+      icon: iconOf(block.type),
+      detail: sentenceText(block, specs.get(block.type)).slice(0, 24),
+    }
   }
-  const joined = (indexOf(doc).outOf.get(source) ?? []).filter((edge) => edge.handle === handle && doc.blocks[edge.target])
+  const joined = (indexOf(doc).outOf.get(source) ?? []).filter(
+    (edge) => edge.handle === handle && doc.blocks[edge.target],
+  )
   return [
-    ...readingOrder(doc).filter((target) => checkEdge(doc, { source, handle, target }, specs) === null).map(option),
+    ...readingOrder(doc)
+      .filter((target) => checkEdge(doc, { source, handle, target }, specs) === null)
+      .map(option),
     ...joined.map((edge) => ({ ...option(edge.target), id: AWAY + edge.id, group: 'Remove connection' })),
   ]
 }

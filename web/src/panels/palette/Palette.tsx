@@ -23,11 +23,23 @@ export default function Palette(): ReactElement {
   const groups = query.trim() ? [{ group: 'Results', specs: search(list, query) }] : grouped(list)
   const first = groups[0]?.specs[0]
   return (
-    <nav ref={frame} className="palette" aria-label="Blocks" data-open={open} onKeyDown={(event) => move(event, frame.current)}>
+    <nav
+      ref={frame}
+      className="palette"
+      aria-label="Blocks"
+      data-open={open}
+      onKeyDown={(event) => move(event, frame.current)}
+    >
       <div className="palette__top">
         {open ? (
           <input
-            type="search" className="palette__search" placeholder={`Add a block   ${keyText('add')}`} aria-label="Find a block type" value={query} autoComplete="off" spellCheck={false}
+            type="search"
+            className="palette__search"
+            placeholder={`Add a block   ${keyText('add')}`}
+            aria-label="Find a block type"
+            value={query}
+            autoComplete="off"
+            spellCheck={false}
             onChange={(event) => setQuery(event.target.value)}
             onKeyDown={(event) => {
               if (event.key === 'Enter' && first) {
@@ -40,7 +52,13 @@ export default function Palette(): ReactElement {
             }}
           />
         ) : null}
-        <Button kind="bare" icon={open ? 'back' : 'chevron'} iconOnly aria-expanded={open} onClick={() => setPanels({ paletteOpen: !open })}>
+        <Button
+          kind="bare"
+          icon={open ? 'back' : 'chevron'}
+          iconOnly
+          aria-expanded={open}
+          onClick={() => setPanels({ paletteOpen: !open })}
+        >
           {open ? 'Hide blocks' : 'Show blocks'}
         </Button>
       </div>
@@ -48,7 +66,9 @@ export default function Palette(): ReactElement {
         {groups.map(({ group, specs }) => (
           <section key={group} className="palette__group" aria-label={group}>
             {open ? <h2 className="label">{group}</h2> : null}
-            {specs.map((spec) => <Item key={spec.type} spec={spec} open={open} readonly={readonly} />)}
+            {specs.map((spec) => (
+              <Item key={spec.type} spec={spec} open={open} readonly={readonly} />
+            ))}
           </section>
         ))}
         {groups[0]?.specs.length === 0 ? <p className="palette__none quiet">No results</p> : null}
@@ -60,8 +80,13 @@ export default function Palette(): ReactElement {
 function Item({ spec, open, readonly }: { spec: BlockSpec; open: boolean; readonly: boolean }): ReactElement {
   return (
     <button
-      type="button" className="palette__item" data-testid={`palette-${spec.type}`} title={open ? spec.description : `${spec.title}: ${spec.description}`} aria-label={open ? undefined : spec.title}
-      draggable={!readonly} aria-disabled={readonly || undefined}
+      type="button"
+      className="palette__item"
+      data-testid={`palette-${spec.type}`}
+      title={open ? spec.description : `${spec.title}: ${spec.description}`}
+      aria-label={open ? undefined : spec.title}
+      draggable={!readonly}
+      aria-disabled={readonly || undefined}
       onDragStart={(event) => {
         event.dataTransfer.setData(BLOCK_MIME, spec.type)
         event.dataTransfer.effectAllowed = 'copy'

@@ -5,14 +5,23 @@ import { createStore } from '../../state/store'
 import type { Point } from '../../net/types'
 
 export type PickerRequest =
-  | { mode: 'add'; screen: { x: number; y: number }; at?: Point; from?: { source: string; handle: string }; edge?: string; parent?: string }
+  | {
+      mode: 'add'
+      screen: { x: number; y: number }
+      at?: Point
+      from?: { source: string; handle: string }
+      edge?: string
+      parent?: string
+    }
   | { mode: 'connect'; screen: { x: number; y: number }; source: string; handle: string | null }
-
 
 const KEY = 'weft-recent'
 const RECENT_MAX = 4
 
-export const pickerStore = createStore<{ request: PickerRequest | null; recent: readonly string[] }>({ request: null, recent: remembered() })
+export const pickerStore = createStore<{ request: PickerRequest | null; recent: readonly string[] }>({
+  request: null,
+  recent: remembered(),
+})
 
 export function openPicker(request: PickerRequest): void {
   pickerStore.set({ request })

@@ -17,10 +17,27 @@ export default function Problems(): ReactElement {
   const specs = useSelect(specsStore, (state) => state.specs)
   const { saving, draft } = useSelect(docStore, (state) => ({ saving: state.saving, draft: state.id }), shallow)
   const unfinished = useSelect(unfinishedStore, (state) => state.list)
-  const rows = useMemo(() => sorted([...unfinishedFindings(unfinished, draft).filter((each) => each.block && doc.blocks[each.block]), ...placedFindings(diagnostics)]), [diagnostics, unfinished, draft, doc])
+  const rows = useMemo(
+    () =>
+      sorted([
+        ...unfinishedFindings(unfinished, draft).filter((each) => each.block && doc.blocks[each.block]),
+        ...placedFindings(diagnostics),
+      ]),
+    [diagnostics, unfinished, draft, doc],
+  )
   if (!rows.length && (saving === 'dirty' || saving === 'saving')) return <EmptyState title="Checking the workflow" />
-  if (!rows.length && saving !== 'saved') return <EmptyState icon="warning" title="Not checked">The last changes are not saved on the server.</EmptyState>
-  if (!rows.length) return <EmptyState icon="succeeded" title="No problems">Checked each time the workflow is saved.</EmptyState>
+  if (!rows.length && saving !== 'saved')
+    return (
+      <EmptyState icon="warning" title="Not checked">
+        The last changes are not saved on the server.
+      </EmptyState>
+    )
+  if (!rows.length)
+    return (
+      <EmptyState icon="succeeded" title="No problems">
+        Checked each time the workflow is saved.
+      </EmptyState>
+    )
   return (
     <ul className="problems" aria-label="Problems" data-testid="problems">
       {rows.map((each, i) => {
@@ -28,10 +45,22 @@ export default function Problems(): ReactElement {
         const type = place.block ? doc.blocks[place.block]?.type : undefined
         return (
           <li key={i}>
-            <button type="button" className="problem" data-severity={each.severity} data-testid={`problem-${i}`} onClick={() => goTo(doc, each, specs)}>
+            <button
+              type="button"
+              className="problem"
+              data-severity={each.severity}
+              data-testid={`problem-${i}`}
+              onClick={() => goTo(doc, each, specs)}
+            >
               <Icon name={each.severity === 'error' ? 'failed' : 'warning'} label={each.severity} />
-              <span className="problem__place">{type ? <Icon name={iconOf(type)} size={14} /> : null}{place.words}</span>
-              <span className="problem__text">{each.message}{each.hint ? <span className="finding__hint"> {each.hint}</span> : null}</span>
+              <span className="problem__place">
+                {type ? <Icon name={iconOf(type)} size={14} /> : null}
+                {place.words}
+              </span>
+              <span className="problem__text">
+                {each.message}
+                {each.hint ? <span className="finding__hint"> {each.hint}</span> : null}
+              </span>
               <code className="problem__code">{each.code}</code>
             </button>
           </li>

@@ -17,12 +17,26 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
     const edge = indexOf(doc).edges[Number(key)]
     if (edge) return { block: null, edge: edge.id, words: `${nameOf(doc, edge.source)} to ${nameOf(doc, edge.target)}` }
   }
-  const block = area === 'blocks' && key !== undefined && doc.blocks[key] ? key : finding.block && doc.blocks[finding.block] ? finding.block : null
+  const block =
+    area === 'blocks' && key !== undefined && doc.blocks[key]
+      ? key
+      : finding.block && doc.blocks[finding.block]
+        ? finding.block
+        : null
   if (block) {
-    const schema = section === 'params' && param !== undefined ? specs.get(doc.blocks[block]!.type)?.params.properties?.[param] : undefined
+    const schema =
+      section === 'params' && param !== undefined
+        ? specs.get(doc.blocks[block]!.type)?.params.properties?.[param]
+        : undefined
     const number = deeper.find((part) => /^\d+$/.test(part))
     const field = schema?.title ?? param ?? section ?? finding.field
-    return { block, edge: null, words: [nameOf(doc, block), field && `${field}${number === undefined ? '' : ` ${Number(number) + 1}`}`].filter(Boolean).join(', ') }
+    return {
+      block,
+      edge: null,
+      words: [nameOf(doc, block), field && `${field}${number === undefined ? '' : ` ${Number(number) + 1}`}`]
+        .filter(Boolean)
+        .join(', '),
+    }
   }
   return { block: null, edge: null, words: area ? ['Workflow', area, key].filter(Boolean).join(', ') : 'Workflow' }
 }
@@ -43,9 +57,12 @@ function focusField(path: readonly string[]): void {
   const fields = [...document.querySelectorAll<HTMLElement>('[data-inspector] [data-testid^="field-"]')]
   for (let length = path.length; length > 0; length--) {
     const wanted = `field-${path.slice(0, length).join('.')}`
-    const field = fields.find((each) => each.dataset.testid === wanted) ?? fields.find((each) => each.dataset.testid?.startsWith(`${wanted}.`))
+    const field =
+      fields.find((each) => each.dataset.testid === wanted) ??
+      fields.find((each) => each.dataset.testid?.startsWith(`${wanted}.`))
     if (!field) continue
-    for (let fold = field.closest('details'); fold; fold = fold.parentElement?.closest('details') ?? null) fold.open = true
+    for (let fold = field.closest('details'); fold; fold = fold.parentElement?.closest('details') ?? null)
+      fold.open = true
     field.scrollIntoView({ block: 'center' })
     ;(field.shadowRoot?.querySelector<HTMLElement>('.cm-content') ?? field).focus()
     return
@@ -53,5 +70,8 @@ function focusField(path: readonly string[]): void {
 }
 
 function pointerParts(pointer: string): string[] {
-  return pointer.split('/').slice(1).map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
+  return pointer
+    .split('/')
+    .slice(1)
+    .map((part) => part.replaceAll('~1', '/').replaceAll('~0', '~'))
 }

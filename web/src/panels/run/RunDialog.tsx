@@ -52,16 +52,29 @@ function Opened(): ReactElement {
   const last = useData(lastInputs, [draft])
 
   const offered = useMemo(() => withPins(draft ?? '', last.value ?? []), [draft, last.value, pinned])
-  const stops = useMemo(() => readingOrder(doc).filter((id) => !isTrigger(doc.blocks[id], specs) && specs.get(doc.blocks[id]!.type)?.category !== 'annotation' && chainOf(doc, id).length === 0), [doc, specs])
+  const stops = useMemo(
+    () =>
+      readingOrder(doc).filter(
+        (id) =>
+          !isTrigger(doc.blocks[id], specs) &&
+          specs.get(doc.blocks[id]!.type)?.category !== 'annotation' &&
+          chainOf(doc, id).length === 0,
+      ),
+    [doc, specs],
+  )
 
   const close = (): void => uiStore.set({ overlay: null })
   const read = readJson(text)
   const problems = useMemo(() => inputProblems(schema, input), [schema, input])
   const reasons = Object.values(problems)
   const errors = diagnostics.filter((each) => each.severity === 'error')
-  const why = !triggers.length ? 'This workflow has no trigger. Add a Start block.'
-    : tab === 'json' && !read.ok ? `Invalid JSON: ${read.why}`
-    : reasons.length ? reasons[0]! : null
+  const why = !triggers.length
+    ? 'This workflow has no trigger. Add a Start block.'
+    : tab === 'json' && !read.ok
+      ? `Invalid JSON: ${read.why}`
+      : reasons.length
+        ? reasons[0]!
+        : null
 
   useEffect(() => {
     form.current?.querySelector<HTMLElement>('textarea, input, select')?.focus()
@@ -91,34 +104,63 @@ function Opened(): ReactElement {
     setStarting(true)
     setRefused(null)
     try {
-      await runDraft(input, { ...(triggers.length > 1 && trigger !== null ? { trigger } : {}), ...(stopAfter ? { stopAfter } : {}) })
+      await runDraft(input, {
+        ...(triggers.length > 1 && trigger !== null ? { trigger } : {}),
+        ...(stopAfter ? { stopAfter } : {}),
+      })
       close()
     } catch (error) {
       const known = error instanceof ApiError
-      setRefused({ message: error instanceof Error ? error.message : String(error), hint: known ? error.hint : '', diagnostics: known ? placedFindings(error.diagnostics.filter((each) => each.severity === 'error')) : [] })
+      setRefused({
+        message: error instanceof Error ? error.message : String(error),
+        hint: known ? error.hint : '',
+        diagnostics: known ? placedFindings(error.diagnostics.filter((each) => each.severity === 'error')) : [],
+      })
     } finally {
       setStarting(false)
     }
   }
   const copyCurl = async (): Promise<void> => {
-    await navigator.clipboard.writeText(asCurl(location.origin, draft ?? '', input, triggers.length > 1 ? trigger : null))
+    await navigator.clipboard.writeText(
+      asCurl(location.origin, draft ?? '', input, triggers.length > 1 ? trigger : null),
+    )
     toast('Copied curl command', 'ok')
   }
 
   return (
     <Dialog
-      title={`Run ${doc.name ?? 'workflow'}`} open onClose={close}
+      title={`Run ${doc.name ?? 'workflow'}`}
+      open
+      onClose={close}
       foot={
         <>
-          <Button kind="bare" icon="copy" className="rundialog__curl" onClick={() => void copyCurl()}>Copy as curl</Button>
-          {why && (tried || !triggers.length) ? <span className="rundialog__why" role="status">{why}</span> : null}
+          <Button kind="bare" icon="copy" className="rundialog__curl" onClick={() => void copyCurl()}>
+            Copy as curl
+          </Button>
+          {why && (tried || !triggers.length) ? (
+            <span className="rundialog__why" role="status">
+              {why}
+            </span>
+          ) : null}
           <Button onClick={close}>Cancel</Button>
-          <Button kind="primary" icon="play" data-testid="run-start" keys={keyText('run')} why={(tried || !triggers.length ? why : null) ?? (starting ? 'Starting' : null)} onClick={() => void start()}>Run</Button>
+          <Button
+            kind="primary"
+            icon="play"
+            data-testid="run-start"
+            keys={keyText('run')}
+            why={(tried || !triggers.length ? why : null) ?? (starting ? 'Starting' : null)}
+            onClick={() => void start()}
+          >
+            Run
+          </Button>
         </>
       }
     >
       <form
-        ref={form} className="rundialog" data-testid="run-dialog" noValidate
+        ref={form}
+        className="rundialog"
+        data-testid="run-dialog"
+        noValidate
         onSubmit={(event) => {
           event.preventDefault()
           void start()
@@ -131,35 +173,69 @@ function Opened(): ReactElement {
         }}
       >
         {errors.length ? (
-          <p className="rundialog__note" data-tone="err"><Icon name="failed" />The workflow has {errors.length === 1 ? 'an error' : `${errors.length} errors`}. It may not run.{' '}
-            <button type="button" className="linklike" onClick={() => (uiStore.set({ drawer: 'problems' }), close())}>Show</button>
+          <p className="rundialog__note" data-tone="err">
+            <Icon name="failed" />
+            The workflow has {errors.length === 1 ? 'an error' : `${errors.length} errors`}. It may not run.{' '}
+            <button type="button" className="linklike" onClick={() => (uiStore.set({ drawer: 'problems' }), close())}>
+              Show
+            </button>
           </p>
         ) : null}
         <div className="rundialog__bar">
           {hasForm ? (
             <div className="segment" role="group" aria-label="Input as">
-              <button type="button" aria-pressed={tab === 'form'} onClick={() => turn('form')} data-testid="run-tab-form">Form</button>
-              <button type="button" aria-pressed={tab === 'json'} onClick={() => turn('json')} data-testid="run-tab-json">JSON</button>
+              <button
+                type="button"
+                aria-pressed={tab === 'form'}
+                onClick={() => turn('form')}
+                data-testid="run-tab-form"
+              >
+                Form
+              </button>
+              <button
+                type="button"
+                aria-pressed={tab === 'json'}
+                onClick={() => turn('json')}
+                data-testid="run-tab-json"
+              >
+                JSON
+              </button>
             </div>
           ) : null}
           {triggers.length > 1 ? (
             <label className="rundialog__trigger">
               <span className="label">Trigger</span>
               <select value={trigger ?? ''} data-testid="run-trigger" onChange={(event) => begin(event.target.value)}>
-                {triggers.map((each) => <option key={each.id} value={each.id}>{each.name}</option>)}
+                {triggers.map((each) => (
+                  <option key={each.id} value={each.id}>
+                    {each.name}
+                  </option>
+                ))}
               </select>
             </label>
           ) : null}
           {offered.length ? (
             <MenuButton
-              kind="plain" icon="restored" label="Recent inputs" className="rundialog__last" data-testid="run-last"
-              entries={offered.map((each) => ({ label: brief(each, 64), ...(isPinned(draft ?? '', each) ? { icon: 'pin' as const } : {}), onSelect: () => take(each) }))}
+              kind="plain"
+              icon="restored"
+              label="Recent inputs"
+              className="rundialog__last"
+              data-testid="run-last"
+              entries={offered.map((each) => ({
+                label: brief(each, 64),
+                ...(isPinned(draft ?? '', each) ? { icon: 'pin' as const } : {}),
+                onSelect: () => take(each),
+              }))}
             >
               Recent inputs
             </MenuButton>
           ) : null}
           <Button
-            kind="bare" icon="pin" aria-pressed={isPinned(draft ?? '', input)} data-testid="run-pin" title="Keep this input at the top of Recent inputs in this browser"
+            kind="bare"
+            icon="pin"
+            aria-pressed={isPinned(draft ?? '', input)}
+            data-testid="run-pin"
+            title="Keep this input at the top of Recent inputs in this browser"
             onClick={() => (togglePin(draft ?? '', input), setPinned(pinned + 1))}
           >
             {isPinned(draft ?? '', input) ? 'Pinned' : 'Pin input'}
@@ -169,7 +245,13 @@ function Opened(): ReactElement {
           <div className="rundialog__fields">
             {Object.entries(schema.properties ?? {}).map(([name, part]) => (
               <Field
-                key={`${trigger} ${name}`} type={null} name={name} schema={part} value={isObject(input) ? input[name] : undefined} path={name} required={schema.required?.includes(name) ?? false}
+                key={`${trigger} ${name}`}
+                type={null}
+                name={name}
+                schema={part}
+                value={isObject(input) ? input[name] : undefined}
+                path={name}
+                required={schema.required?.includes(name) ?? false}
                 error={tried || isTyped(input, name) ? (problems[name] ?? null) : null}
                 onChange={(value) => {
                   const { [name]: _, ...rest } = isObject(input) ? input : {}
@@ -180,23 +262,50 @@ function Opened(): ReactElement {
           </div>
         ) : (
           <div className="fld" data-invalid={!read.ok || undefined}>
-            <label className="fld__label" htmlFor="run-json">Input</label>
+            <label className="fld__label" htmlFor="run-json">
+              Input
+            </label>
             <textarea
-              id="run-json" data-testid="run-json" className="mono rundialog__json" rows={12} spellCheck={false} value={text} aria-invalid={!read.ok || undefined}
+              id="run-json"
+              data-testid="run-json"
+              className="mono rundialog__json"
+              rows={12}
+              spellCheck={false}
+              value={text}
+              aria-invalid={!read.ok || undefined}
               onChange={(event) => {
                 setText(event.target.value)
                 const next = readJson(event.target.value)
                 if (next.ok) setInput(next.value ?? {})
               }}
             />
-            {read.ok ? reasons.map((reason) => <p key={reason} className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{reason}</span></p>)
-              : <p className="finding" data-severity="error"><Icon name="failed" size={14} /><span>{read.why}</span></p>}
-            {hasForm ? null : <p className="fld__about">This workflow has no input fields and accepts any JSON. Add fields to {trigger ? nameOf(doc, trigger) : 'a Start block'} to get a form.</p>}
+            {read.ok ? (
+              reasons.map((reason) => (
+                <p key={reason} className="finding" data-severity="error">
+                  <Icon name="failed" size={14} />
+                  <span>{reason}</span>
+                </p>
+              ))
+            ) : (
+              <p className="finding" data-severity="error">
+                <Icon name="failed" size={14} />
+                <span>{read.why}</span>
+              </p>
+            )}
+            {hasForm ? null : (
+              <p className="fld__about">
+                This workflow has no input fields and accepts any JSON. Add fields to{' '}
+                {trigger ? nameOf(doc, trigger) : 'a Start block'} to get a form.
+              </p>
+            )}
           </div>
         )}
         {refused ? (
           <div className="errorcard" role="alert">
-            <p className="errorcard__message"><Icon name="failed" />{refused.message}</p>
+            <p className="errorcard__message">
+              <Icon name="failed" />
+              {refused.message}
+            </p>
             {refused.hint ? <p>{refused.hint}</p> : null}
             <Findings findings={refused.diagnostics} />
           </div>
@@ -205,7 +314,11 @@ function Opened(): ReactElement {
           <span className="label">Run until</span>
           <select value={stopAfter} data-testid="run-stop" onChange={(event) => setStopAfter(event.target.value)}>
             <option value="">The end</option>
-            {stops.map((id) => <option key={id} value={id}>{nameOf(doc, id)}</option>)}
+            {stops.map((id) => (
+              <option key={id} value={id}>
+                {nameOf(doc, id)}
+              </option>
+            ))}
           </select>
         </label>
         <button type="submit" hidden />

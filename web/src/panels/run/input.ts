@@ -24,16 +24,25 @@ export function formSchema(doc: Document, trigger: string | null): JsonSchema {
   // What a webhook begins with is a request; the workflow's input is for the others.
   if (block?.type === 'webhook') {
     const body = asSchema(block.params?.body_schema)
-    return { type: 'object', properties: { body: { title: 'Body', ...body } }, required: block.params?.body_schema ? ['body'] : [] }
+    return {
+      type: 'object',
+      properties: { body: { title: 'Body', ...body } },
+      required: block.params?.body_schema ? ['body'] : [],
+    }
   }
   const declared = doc.input ?? {}
   const properties: Record<string, JsonSchema> = { ...declared.properties }
   const required = new Set(declared.required ?? [])
   const fields = block?.params?.fields
   for (const field of Array.isArray(fields) ? fields : []) {
-    if (!field || typeof field !== 'object' || Array.isArray(field) || typeof field.name !== 'string' || !field.name) continue
+    if (!field || typeof field !== 'object' || Array.isArray(field) || typeof field.name !== 'string' || !field.name)
+      continue
     const type = typeof field.type === 'string' && field.type !== 'any' ? { type: field.type } : {}
-    const words = Object.fromEntries((['title', 'description', 'default'] as const).flatMap((key) => (field[key] === undefined ? [] : [[key, field[key]]])))
+    const words = Object.fromEntries(
+      (['title', 'description', 'default'] as const).flatMap((key) =>
+        field[key] === undefined ? [] : [[key, field[key]]],
+      ),
+    )
     properties[field.name] = { ...type, ...words, ...properties[field.name] }
     if (field.required === true && field.default === undefined) required.add(field.name)
   }
@@ -54,7 +63,8 @@ export function startValues(schema: JsonSchema): JsonObject {
 export function inputProblems(schema: JsonSchema, value: Json): Record<string, string> {
   const problems: Record<string, string> = {}
   const names = Object.keys(schema.properties ?? {})
-  if (value === null || typeof value !== 'object' || Array.isArray(value)) return names.length ? { '': 'The input must be an object.' } : {}
+  if (value === null || typeof value !== 'object' || Array.isArray(value))
+    return names.length ? { '': 'The input must be an object.' } : {}
   for (const name of new Set([...names, ...(schema.required ?? [])])) {
     const part = schema.properties?.[name] ?? {}
     const given = value[name]
@@ -71,36 +81,57 @@ export function inputProblems(schema: JsonSchema, value: Json): Record<string, s
 
 function wrongWith(schema: JsonSchema, value: Json): string | null {
   const types = typesOf(schema)
-  if (types.length && !types.some((type) => fits(type, value))) return `must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
-  if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value))) return 'must be one of the choices.'
+  if (types.length && !types.some((type) => fits(type, value)))
+    return `must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
+  if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value)))
+    return 'must be one of the choices.'
   if (typeof value === 'number') {
     if (schema.minimum !== undefined && value < schema.minimum) return `must be at least ${schema.minimum}.`
     if (schema.maximum !== undefined && value > schema.maximum) return `must be at most ${schema.maximum}.`
-    if (schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum) return `must be more than ${schema.exclusiveMinimum}.`
+    if (schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
+      return `must be more than ${schema.exclusiveMinimum}.`
   }
   if (typeof value === 'string') {
-    if (schema.minLength !== undefined && value.length < schema.minLength) return `must have at least ${schema.minLength} characters.`
-    if (schema.maxLength !== undefined && value.length > schema.maxLength) return `must have at most ${schema.maxLength} characters.`
+    if (schema.minLength !== undefined && value.length < schema.minLength)
+      return `must have at least ${schema.minLength} characters.`
+    if (schema.maxLength !== undefined && value.length > schema.maxLength)
+      return `must have at most ${schema.maxLength} characters.`
     if (schema.pattern !== undefined && !matches(schema.pattern, value)) return `must look like ${schema.pattern}.`
   }
   if (Array.isArray(value)) {
-    if (schema.minItems !== undefined && value.length < schema.minItems) return `must have at least ${schema.minItems} items.`
-    if (schema.maxItems !== undefined && value.length > schema.maxItems) return `must have at most ${schema.maxItems} items.`
+    if (schema.minItems !== undefined && value.length < schema.minItems)
+      return `must have at least ${schema.minItems} items.`
+    if (schema.maxItems !== undefined && value.length > schema.maxItems)
+      return `must have at most ${schema.maxItems} items.`
   }
   return null
 }
 
-const WORDS: Record<string, string> = { string: 'text', number: 'a number', integer: 'a whole number', boolean: 'true or false', array: 'a list', object: 'an object' }
+const WORDS: Record<string, string> = {
+  string: 'text',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+}
 
 function fits(type: string, value: Json): boolean {
   switch (type) {
-    case 'string': return typeof value === 'string'
-    case 'number': return typeof value === 'number'
-    case 'integer': return typeof value === 'number' && Number.isInteger(value)
-    case 'boolean': return typeof value === 'boolean'
-    case 'array': return Array.isArray(value)
-    case 'object': return typeof value === 'object' && value !== null && !Array.isArray(value)
-    default: return true
+    case 'string':
+      return typeof value === 'string'
+    case 'number':
+      return typeof value === 'number'
+    case 'integer':
+      return typeof value === 'number' && Number.isInteger(value)
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'array':
+      return Array.isArray(value)
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value)
+    default:
+      return true
   }
 }
 

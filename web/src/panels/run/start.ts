@@ -9,12 +9,20 @@ import { uiStore } from '../../state/ui'
 import { formSchema, triggersOf } from './input'
 
 /** Raises ApiError, and Error when the draft could not be saved (its text says why). */
-export async function runDraft(input: Json, options: { trigger?: string; stopAfter?: string } = {}): Promise<RunAccepted> {
+export async function runDraft(
+  input: Json,
+  options: { trigger?: string; stopAfter?: string } = {},
+): Promise<RunAccepted> {
   await flush()
   const { id, doc, rev, saving, error } = docStore.get()
   if (id === null) throw new Error('No workflow is open.')
   if (saving === 'conflict') throw new Error('This workflow was changed in another window. Resolve the conflict first.')
-  if (saving !== 'saved') throw new Error(error ? `Not run because the workflow could not be saved: ${error}` : 'Not run because the workflow could not be saved.')
+  if (saving !== 'saved')
+    throw new Error(
+      error
+        ? `Not run because the workflow could not be saved: ${error}`
+        : 'Not run because the workflow could not be saved.',
+    )
   const accepted = await api.runDraft(id, input, { rev, ...options })
   announce('Run started')
   // On another page by now, the run is found in the lists: it is not of what is open here.
@@ -26,7 +34,10 @@ export async function runDraft(input: Json, options: { trigger?: string; stopAft
 export async function run(): Promise<void> {
   const { doc } = docStore.get()
   const triggers = triggersOf(doc, specsOf())
-  const asks = triggers.length !== 1 || doc.blocks[triggers[0]!.id]?.type === 'webhook' || Object.keys(formSchema(doc, triggers[0]!.id).properties ?? {}).length > 0
+  const asks =
+    triggers.length !== 1 ||
+    doc.blocks[triggers[0]!.id]?.type === 'webhook' ||
+    Object.keys(formSchema(doc, triggers[0]!.id).properties ?? {}).length > 0
   if (asks || starting) return uiStore.set({ overlay: 'run' })
   starting = true
   try {
@@ -46,8 +57,10 @@ export async function lastInputs(): Promise<Json[]> {
   const { id } = docStore.get()
   if (id === null) return []
   const seen = new Set<string>()
-  return (await api.draftInputs(id)).filter((input) => {
-    const text = JSON.stringify(input)
-    return !seen.has(text) && seen.add(text)
-  }).slice(0, 10)
+  return (await api.draftInputs(id))
+    .filter((input) => {
+      const text = JSON.stringify(input)
+      return !seen.has(text) && seen.add(text)
+    })
+    .slice(0, 10)
 }

@@ -19,14 +19,26 @@ function Open(): ReactElement {
   const all = useMemo(commandsNow, [])
   const found = useMemo(() => matching(all, query), [all, query])
   const close = (): void => uiStore.set({ overlay: null })
-  const options = found.map((item): ListOption => ({
-    id: item.id, label: item.label, ...(query ? {} : { group: item.group }), ...(item.detail ? { detail: item.detail } : {}), ...(item.icon ? { icon: item.icon } : {}),
-  }))
+  const options = found.map(
+    (item): ListOption => ({
+      id: item.id,
+      label: item.label,
+      ...(query ? {} : { group: item.group }),
+      ...(item.detail ? { detail: item.detail } : {}),
+      ...(item.icon ? { icon: item.icon } : {}),
+    }),
+  )
   return (
     <Overlay label="Commands" onClose={close}>
       <Listbox
-        label="Commands and blocks" placeholder="Search commands and blocks" options={options} query={query} onQuery={setQuery} autoFocus
-        empty="No results" onCancel={close}
+        label="Commands and blocks"
+        placeholder="Search commands and blocks"
+        options={options}
+        query={query}
+        onQuery={setQuery}
+        autoFocus
+        empty="No results"
+        onCancel={close}
         onChoose={(option) => {
           close()
           // The command finds the page as it was before the palette opened.
@@ -39,9 +51,14 @@ function Open(): ReactElement {
 
 function matching(all: readonly CommandItem[], query: string): CommandItem[] {
   if (!query.trim()) return all.slice(0, SHOWN_MAX)
-  const score = (item: CommandItem): number => Math.max(fuzzy(item.label, query), item.words && fuzzy(item.words, query) > 650 ? 300 : 0)
-  return all.map((item) => ({ item, score: score(item) })).filter((each) => each.score > 0).sort((a, b) => b.score - a.score)
-    .slice(0, SHOWN_MAX).map((each) => each.item)
+  const score = (item: CommandItem): number =>
+    Math.max(fuzzy(item.label, query), item.words && fuzzy(item.words, query) > 650 ? 300 : 0)
+  return all
+    .map((item) => ({ item, score: score(item) }))
+    .filter((each) => each.score > 0)
+    .sort((a, b) => b.score - a.score)
+    .slice(0, SHOWN_MAX)
+    .map((each) => each.item)
 }
 
 export { CommandPalette }

@@ -23,18 +23,62 @@ export function EditorBar({ id }: { id: string }): ReactElement {
   const name = useSelect(docStore, (s) => s.doc.name ?? '')
   const readonly = useSelect(docStore, (s) => s.readonly)
   const view = useSelect(uiStore, (s) => s.view)
-  const tabs = [{ to: `/w/${id}`, label: 'Edit' }, { to: `/runs?workflow=${encodeURIComponent(name)}`, label: 'Runs' }, { to: '/approvals', label: 'Approvals' }]
+  const tabs = [
+    { to: `/w/${id}`, label: 'Edit' },
+    { to: `/runs?workflow=${encodeURIComponent(name)}`, label: 'Runs' },
+    { to: '/approvals', label: 'Approvals' },
+  ]
   return (
     <TopBar
       tabs={tabs}
-      left={<><span className="bar__slash" aria-hidden="true">/</span><WorkflowName name={name} readonly={readonly} /><VersionMenu /><SaveState /></>}
+      left={
+        <>
+          <span className="bar__slash" aria-hidden="true">
+            /
+          </span>
+          <WorkflowName name={name} readonly={readonly} />
+          <VersionMenu />
+          <SaveState />
+        </>
+      }
       right={
         <>
-          <span data-testid="chip" className="bar__chip"><ConnectionChip /></span>
-          <Button className="bar__wide" keys={keyText('tidy')} why={readonly ? 'This window is too small to edit.' : null} onClick={tidy}>Tidy</Button>
-          <Button className="bar__wide" aria-pressed={view === 'outline'} title={keyText('outline')} onClick={() => uiStore.set({ view: view === 'outline' ? 'canvas' : 'outline' })}>Outline</Button>
-          <Button className="bar__mid" aria-pressed={view === 'json'} title={keyText('json')} onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}>JSON</Button>
-          <Button className="bar__mid" data-testid="publish" title={keyText('save')} why={readonly ? 'This window is too small to edit.' : null} onClick={() => uiStore.set({ overlay: 'version' })}>Publish</Button>
+          <span data-testid="chip" className="bar__chip">
+            <ConnectionChip />
+          </span>
+          <Button
+            className="bar__wide"
+            keys={keyText('tidy')}
+            why={readonly ? 'This window is too small to edit.' : null}
+            onClick={tidy}
+          >
+            Tidy
+          </Button>
+          <Button
+            className="bar__wide"
+            aria-pressed={view === 'outline'}
+            title={keyText('outline')}
+            onClick={() => uiStore.set({ view: view === 'outline' ? 'canvas' : 'outline' })}
+          >
+            Outline
+          </Button>
+          <Button
+            className="bar__mid"
+            aria-pressed={view === 'json'}
+            title={keyText('json')}
+            onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}
+          >
+            JSON
+          </Button>
+          <Button
+            className="bar__mid"
+            data-testid="publish"
+            title={keyText('save')}
+            why={readonly ? 'This window is too small to edit.' : null}
+            onClick={() => uiStore.set({ overlay: 'version' })}
+          >
+            Publish
+          </Button>
           <More readonly={readonly} />
           <RunButton />
         </>
@@ -47,14 +91,36 @@ export function EditorBar({ id }: { id: string }): ReactElement {
 function More({ readonly }: { readonly: boolean }): ReactElement {
   const undos = useSelect(docStore, (s) => s.undo.length)
   const redos = useSelect(docStore, (s) => s.redo.length)
-  const item = (id: KeyId, label: string, icon: IconName, why: string | null = null): MenuEntry => ({ label, icon, why, keys: keyText(id), onSelect: () => void runCommand(id, 'edit') })
+  const item = (id: KeyId, label: string, icon: IconName, why: string | null = null): MenuEntry => ({
+    label,
+    icon,
+    why,
+    keys: keyText(id),
+    onSelect: () => void runCommand(id, 'edit'),
+  })
   const entries: MenuEntry[] = [
-    { label: 'Run with options', icon: 'play', onSelect: () => uiStore.set({ overlay: 'run' }) }, 'line',
-    item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null), item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null), item('find', 'Find and replace', 'search'), 'line',
-    item('zoomIn', 'Zoom in', 'plus'), item('zoomOut', 'Zoom out', 'minus'), item('fit', 'Fit all', 'block'), item('minimap', 'Minimap', 'note'), 'line',
-    item('tidy', 'Tidy', 'set', readonly ? 'This window is too small to edit.' : null), item('outline', 'Outline', 'parallel'), item('json', 'JSON', 'variables'), 'line', item('shortcuts', 'Keyboard shortcuts', 'help'),
+    { label: 'Run with options', icon: 'play', onSelect: () => uiStore.set({ overlay: 'run' }) },
+    'line',
+    item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null),
+    item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null),
+    item('find', 'Find and replace', 'search'),
+    'line',
+    item('zoomIn', 'Zoom in', 'plus'),
+    item('zoomOut', 'Zoom out', 'minus'),
+    item('fit', 'Fit all', 'block'),
+    item('minimap', 'Minimap', 'note'),
+    'line',
+    item('tidy', 'Tidy', 'set', readonly ? 'This window is too small to edit.' : null),
+    item('outline', 'Outline', 'parallel'),
+    item('json', 'JSON', 'variables'),
+    'line',
+    item('shortcuts', 'Keyboard shortcuts', 'help'),
   ]
-  return <MenuButton kind="bare" icon="more" iconOnly label="More" data-testid="bar-more" entries={entries}>More</MenuButton>
+  return (
+    <MenuButton kind="bare" icon="more" iconOnly label="More" data-testid="bar-more" entries={entries}>
+      More
+    </MenuButton>
+  )
 }
 
 /** Run, or Cancel while a run that was started here is under way. */
@@ -65,11 +131,25 @@ function RunButton(): ReactElement {
   return (
     <>
       {busy ? (
-        <Button icon="stop" data-testid="cancel" why={status === 'cancelling' ? 'Cancelling' : null} title={keyText('cancel')} onClick={() => void cancelRun()}>
+        <Button
+          icon="stop"
+          data-testid="cancel"
+          why={status === 'cancelling' ? 'Cancelling' : null}
+          title={keyText('cancel')}
+          onClick={() => void cancelRun()}
+        >
           {status === 'cancelling' ? 'Cancelling' : 'Cancel'}
         </Button>
       ) : null}
-      <Button kind="primary" data-testid="run" keys={keyText('run')} why={empty ? 'Add a block first' : null} onClick={() => void run()}>Run</Button>
+      <Button
+        kind="primary"
+        data-testid="run"
+        keys={keyText('run')}
+        why={empty ? 'Add a block first' : null}
+        onClick={() => void run()}
+      >
+        Run
+      </Button>
     </>
   )
 }
@@ -85,8 +165,18 @@ function WorkflowName({ name, readonly }: { name: string; readonly: boolean }): 
   const shown = typed ?? name
   return (
     <input
-      ref={input} type="text" className="bar__name" aria-label="Name of the workflow" data-testid="workflow-name" value={shown} readOnly={readonly} size={Math.max(6, Math.min(shown.length + 1, 32))}
-      spellCheck={false} maxLength={120} onChange={(event) => setTyped(event.target.value)} onBlur={() => end(true)}
+      ref={input}
+      type="text"
+      className="bar__name"
+      aria-label="Name of the workflow"
+      data-testid="workflow-name"
+      value={shown}
+      readOnly={readonly}
+      size={Math.max(6, Math.min(shown.length + 1, 32))}
+      spellCheck={false}
+      maxLength={120}
+      onChange={(event) => setTyped(event.target.value)}
+      onBlur={() => end(true)}
       onKeyDown={(event) => {
         if (event.key === 'Enter') input.current?.blur()
         else if (event.key === 'Escape') {
@@ -99,7 +189,12 @@ function WorkflowName({ name, readonly }: { name: string; readonly: boolean }): 
 }
 
 const WORDS: Readonly<Record<Saving, string>> = {
-  saved: 'Saved', dirty: 'Editing', saving: 'Saving', offline: 'Saved in this browser only', conflict: 'Changed elsewhere', refused: 'Not saved',
+  saved: 'Saved',
+  dirty: 'Editing',
+  saving: 'Saving',
+  offline: 'Saved in this browser only',
+  conflict: 'Changed elsewhere',
+  refused: 'Not saved',
 }
 
 /** Is it saved, and since when. */
@@ -116,9 +211,20 @@ function SaveState(): ReactElement {
   const bad = saving === 'refused' || saving === 'conflict' || saving === 'offline'
   const text = saving === 'saved' && savedAt ? `Saved ${ago(now - savedAt)}` : WORDS[saving]
   return (
-    <span className="bar__save" data-testid="save-state" data-saving={saving} data-bad={bad || undefined} role="status" title={error ?? (savedAt ? new Date(savedAt).toLocaleString() : undefined)}>
+    <span
+      className="bar__save"
+      data-testid="save-state"
+      data-saving={saving}
+      data-bad={bad || undefined}
+      role="status"
+      title={error ?? (savedAt ? new Date(savedAt).toLocaleString() : undefined)}
+    >
       {text}
-      {saving === 'refused' || saving === 'offline' ? <Button kind="bare" onClick={() => void flush()}>Try again</Button> : null}
+      {saving === 'refused' || saving === 'offline' ? (
+        <Button kind="bare" onClick={() => void flush()}>
+          Try again
+        </Button>
+      ) : null}
     </span>
   )
 }

@@ -34,23 +34,61 @@ export default function FindDialog(): ReactElement | null {
   const inSettings = hits.filter((hit) => hit.where !== 'name').length
   return (
     <Dialog
-      title="Find and replace" open={open} wide onClose={close}
+      title="Find and replace"
+      open={open}
+      wide
+      onClose={close}
       foot={
-        <Button why={readonly ? 'This window is too small to edit.' : !inSettings ? 'Nothing to replace' : !replacement && !removes ? 'Enter a replacement, or select “Delete matches”' : null} data-testid="replace-all" onClick={() => replaceAll(query, replacement)}>
+        <Button
+          why={
+            readonly
+              ? 'This window is too small to edit.'
+              : !inSettings
+                ? 'Nothing to replace'
+                : !replacement && !removes
+                  ? 'Enter a replacement, or select “Delete matches”'
+                  : null
+          }
+          data-testid="replace-all"
+          onClick={() => replaceAll(query, replacement)}
+        >
           {replacement || !removes ? 'Replace' : 'Delete'} {inSettings || 'all'}
         </Button>
       }
     >
       <div className="findbar">
-        <label><span className="label">Find</span><input type="search" value={query} autoFocus spellCheck={false} onChange={(event) => setQuery(event.target.value)} /></label>
-        <label><span className="label">Replace with</span><input type="text" value={replacement} spellCheck={false} onChange={(event) => setReplacement(event.target.value)} /></label>
-        {replacement ? null : <label className="checkline"><input type="checkbox" checked={removes} onChange={(event) => setRemoves(event.target.checked)} /> Delete matches</label>}
+        <label>
+          <span className="label">Find</span>
+          <input
+            type="search"
+            value={query}
+            autoFocus
+            spellCheck={false}
+            onChange={(event) => setQuery(event.target.value)}
+          />
+        </label>
+        <label>
+          <span className="label">Replace with</span>
+          <input
+            type="text"
+            value={replacement}
+            spellCheck={false}
+            onChange={(event) => setReplacement(event.target.value)}
+          />
+        </label>
+        {replacement ? null : (
+          <label className="checkline">
+            <input type="checkbox" checked={removes} onChange={(event) => setRemoves(event.target.checked)} /> Delete
+            matches
+          </label>
+        )}
       </div>
       <ul className="findbar__hits" aria-label="Results">
         {hits.slice(0, HITS_MAX).map((hit, i) => (
           <li key={i}>
             <button
-              type="button" onClick={() => {
+              type="button"
+              onClick={() => {
                 close()
                 goTo(docStore.get().doc, specsOf(), hit.block)
               }}
@@ -75,7 +113,8 @@ function find(query: string): Hit[] {
   const hits: Hit[] = []
   for (const block of readingOrder(doc)) {
     const name = nameOf(doc, block)
-    if (name.toLowerCase().includes(wanted)) hits.push({ block, where: 'name', text: name, at: name.toLowerCase().indexOf(wanted) })
+    if (name.toLowerCase().includes(wanted))
+      hits.push({ block, where: 'name', text: name, at: name.toLowerCase().indexOf(wanted) })
     for (const [pointer, text] of texts(doc.blocks[block]!.params)) {
       const at = text.toLowerCase().indexOf(wanted)
       if (at >= 0) hits.push({ block, where: pointer.slice(1).replaceAll('/', '.'), text, at })
@@ -92,7 +131,8 @@ function replaceAll(query: string, replacement: string): void {
     const params = mapTexts(block.params, (text) => text.replace(pattern, () => replacement))
     if (params !== block.params && params) commands.push({ type: 'setParams', id, params })
   }
-  if (commands.length && dispatch({ type: 'batch', label: `replace “${query}”`, commands })) toast(`Replaced in ${commands.length === 1 ? '1 block' : `${commands.length} blocks`}.`, 'ok')
+  if (commands.length && dispatch({ type: 'batch', label: `replace “${query}”`, commands }))
+    toast(`Replaced in ${commands.length === 1 ? '1 block' : `${commands.length} blocks`}.`, 'ok')
 }
 
 function around({ text, at }: Hit, length: number): string {

@@ -23,19 +23,26 @@ export function Notices(): ReactElement | null {
       {restorable ? (
         <div className="banner" data-tone="wait" role="status" data-testid="restore-bar">
           <p>This browser has unsaved changes from {new Date(restorable.at).toLocaleString()}.</p>
-          <Button kind="primary" onClick={() => restoreLocal(true)}>Restore</Button>
+          <Button kind="primary" onClick={() => restoreLocal(true)}>
+            Restore
+          </Button>
           <Button onClick={() => restoreLocal(false)}>Discard</Button>
         </div>
       ) : null}
       {faults ? (
         <div className="banner" data-tone="wait" role="status" data-testid="mended-bar">
           <p>
-            {faults.length === 1 ? '1 part' : `${faults.length} parts`} of this document cannot be shown on the canvas: {faults[0]!.message} The next change on the canvas removes {faults.length === 1 ? 'it' : 'them'}.
+            {faults.length === 1 ? '1 part' : `${faults.length} parts`} of this document cannot be shown on the canvas:{' '}
+            {faults[0]!.message} The next change on the canvas removes {faults.length === 1 ? 'it' : 'them'}.
           </p>
           <Button onClick={() => uiStore.set({ view: 'json' })}>Show JSON</Button>
         </div>
       ) : null}
-      {readonly ? <div className="banner" role="status"><p>This window is too small for editing. You can view and run the workflow, and answer approvals.</p></div> : null}
+      {readonly ? (
+        <div className="banner" role="status">
+          <p>This window is too small for editing. You can view and run the workflow, and answer approvals.</p>
+        </div>
+      ) : null}
     </>
   )
 }
@@ -48,27 +55,51 @@ export function ConflictDialog(): ReactElement | null {
   const choose = async (choice: 'theirs' | 'mine' | 'copy'): Promise<void> => {
     try {
       const copied = await settle(choice)
-      if (copied) toast('Saved your changes as a new draft.', 'ok', { label: 'Open', onSelect: () => navigate(`/w/${copied}`) })
+      if (copied)
+        toast('Saved your changes as a new draft.', 'ok', { label: 'Open', onSelect: () => navigate(`/w/${copied}`) })
     } catch (error) {
       toast(error instanceof Error ? error.message : String(error), 'err')
     }
   }
   return (
     <Dialog
-      title="This draft was changed in another window" open wide onClose={() => void choose('copy')}
+      title="This draft was changed in another window"
+      open
+      wide
+      onClose={() => void choose('copy')}
       foot={
         <>
           <Button onClick={() => void choose('copy')}>Save mine as a copy</Button>
-          <Button data-testid="take-theirs" onClick={() => void choose('theirs')}>Use theirs</Button>
-          <Button kind="primary" data-testid="keep-mine" onClick={() => void choose('mine')}>Use mine</Button>
+          <Button data-testid="take-theirs" onClick={() => void choose('theirs')}>
+            Use theirs
+          </Button>
+          <Button kind="primary" data-testid="keep-mine" onClick={() => void choose('mine')}>
+            Use mine
+          </Button>
         </>
       }
     >
       <div data-testid="conflict">
-        <p>The other version was saved on {new Date(conflict.updated_at).toLocaleString()}. You can undo your choice.</p>
+        <p>
+          The other version was saved on {new Date(conflict.updated_at).toLocaleString()}. You can undo your choice.
+        </p>
         <table className="compare">
-          <thead><tr><th>Difference</th><th>Mine</th><th>Theirs</th></tr></thead>
-          <tbody>{changes.map((row) => <tr key={row.what}><th scope="row">{row.what}</th><td>{row.mine}</td><td>{row.theirs}</td></tr>)}</tbody>
+          <thead>
+            <tr>
+              <th>Difference</th>
+              <th>Mine</th>
+              <th>Theirs</th>
+            </tr>
+          </thead>
+          <tbody>
+            {changes.map((row) => (
+              <tr key={row.what}>
+                <th scope="row">{row.what}</th>
+                <td>{row.mine}</td>
+                <td>{row.theirs}</td>
+              </tr>
+            ))}
+          </tbody>
         </table>
         {changes.length ? null : <p className="quiet">Only positions differ.</p>}
       </div>
@@ -89,13 +120,22 @@ function compare(theirs: Document, mine: Document): Difference[] {
     const what = nameOf(a ? mine : theirs, id)
     if (!a || !b) rows.push({ what, mine: a ? 'Exists' : 'Deleted', theirs: b ? 'Exists' : 'Deleted' })
     else {
-      const fields = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter((key) => key !== 'at' && key !== 'size' && JSON.stringify(a[key]) !== JSON.stringify(b[key]))
-      if (fields.length) rows.push({ what, mine: fields.map((key) => brief(a[key])).join(', '), theirs: fields.map((key) => brief(b[key])).join(', ') })
+      const fields = [...new Set([...Object.keys(a), ...Object.keys(b)])].filter(
+        (key) => key !== 'at' && key !== 'size' && JSON.stringify(a[key]) !== JSON.stringify(b[key]),
+      )
+      if (fields.length)
+        rows.push({
+          what,
+          mine: fields.map((key) => brief(a[key])).join(', '),
+          theirs: fields.map((key) => brief(b[key])).join(', '),
+        })
     }
   }
-  if (JSON.stringify(mine.edges) !== JSON.stringify(theirs.edges)) rows.push({ what: 'Connections', mine: String(mine.edges.length), theirs: String(theirs.edges.length) })
+  if (JSON.stringify(mine.edges) !== JSON.stringify(theirs.edges))
+    rows.push({ what: 'Connections', mine: String(mine.edges.length), theirs: String(theirs.edges.length) })
   for (const key of ['name', 'description', 'variables', 'settings', 'input', 'notes'] as const) {
-    if (JSON.stringify(mine[key]) !== JSON.stringify(theirs[key])) rows.push({ what: key, mine: brief(mine[key]), theirs: brief(theirs[key]) })
+    if (JSON.stringify(mine[key]) !== JSON.stringify(theirs[key]))
+      rows.push({ what: key, mine: brief(mine[key]), theirs: brief(theirs[key]) })
   }
   return rows
 }

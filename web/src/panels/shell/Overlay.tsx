@@ -21,7 +21,8 @@ export function Overlay({ label, at, onClose, children }: OverlayProps): ReactEl
     window.querySelector('input')?.focus()
     return () => {
       // Whoever closed it may have given the keyboard to something else already.
-      if (document.activeElement === document.body || window.contains(document.activeElement)) back?.focus?.({ preventScroll: true })
+      if (document.activeElement === document.body || window.contains(document.activeElement))
+        back?.focus?.({ preventScroll: true })
     }
   }, [])
   useLayoutEffect(() => {
@@ -41,7 +42,11 @@ export function Overlay({ label, at, onClose, children }: OverlayProps): ReactEl
   }, [onClose])
   return (
     <div
-      ref={ref} popover="manual" role="dialog" aria-label={label} className={at ? 'overlay overlay--small' : 'overlay'}
+      ref={ref}
+      popover="manual"
+      role="dialog"
+      aria-label={label}
+      className={at ? 'overlay overlay--small' : 'overlay'}
       onKeyDown={(event) => {
         if (event.key !== 'Escape') return
         event.preventDefault()

@@ -23,7 +23,8 @@ export default function PublishDialog(): ReactElement {
       const { id, rev } = docStore.get()
       if (id === null) return
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
-      if (docStore.get().id === id) docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
+      if (docStore.get().id === id)
+        docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
       toast(savedText(saved), 'ok')
       close()
     } catch (error) {
@@ -35,24 +36,52 @@ export default function PublishDialog(): ReactElement {
   }
   return (
     <Dialog
-      title="Publish version" open onClose={close}
-      foot={<><Button onClick={close}>Cancel</Button><Button kind="primary" data-testid="save-version" why={busy ? 'Publishing' : null} onClick={() => void save()}>Publish</Button></>}
+      title="Publish version"
+      open
+      onClose={close}
+      foot={
+        <>
+          <Button onClick={close}>Cancel</Button>
+          <Button
+            kind="primary"
+            data-testid="save-version"
+            why={busy ? 'Publishing' : null}
+            onClick={() => void save()}
+          >
+            Publish
+          </Button>
+        </>
+      }
     >
       <form
-        className="dialogform" onSubmit={(event) => {
+        className="dialogform"
+        onSubmit={(event) => {
           event.preventDefault()
           void save()
         }}
       >
         <label>
           <span className="label">Workflow name</span>
-          <input type="text" value={typed ?? name} onChange={(event) => setTyped(event.target.value)} autoFocus spellCheck={false} />
+          <input
+            type="text"
+            value={typed ?? name}
+            onChange={(event) => setTyped(event.target.value)}
+            autoFocus
+            spellCheck={false}
+          />
         </label>
-        <p className="quiet">A published version cannot be changed. Webhooks, schedules and API calls use it from now on. You can keep editing the draft.</p>
+        <p className="quiet">
+          A published version cannot be changed. Webhooks, schedules and API calls use it from now on. You can keep
+          editing the draft.
+        </p>
         {problems ? (
           <div role="alert" className="dialogform__refused">
             <p>{problems.text}</p>
-            <ul>{problems.list.slice(0, 8).map((found, i) => <li key={i}>{found.message}</li>)}</ul>
+            <ul>
+              {problems.list.slice(0, 8).map((found, i) => (
+                <li key={i}>{found.message}</li>
+              ))}
+            </ul>
           </div>
         ) : null}
       </form>
@@ -63,5 +92,7 @@ export default function PublishDialog(): ReactElement {
 function savedText({ name, version, created, activated, replaced }: DraftVersion): string {
   if (created) return `Published version ${version} of ${name}.`
   if (!activated) return `No changes: version ${version} of ${name} is active.`
-  return replaced === null ? `Version ${version} of ${name} is active again.` : `Version ${version} of ${name} is active again instead of version ${replaced}.`
+  return replaced === null
+    ? `Version ${version} of ${name} is active again.`
+    : `Version ${version} of ${name} is active again instead of version ${replaced}.`
 }

@@ -8,7 +8,9 @@ import { Dialog } from '../../ui/Dialog'
 
 const GROUPS: readonly KeyRow['group'][] = ['Build', 'Move', 'Edit', 'Run', 'Tape', 'View']
 const PLACES: Readonly<Record<KeyRow['where'], string>> = {
-  app: 'Anywhere on the page', canvas: 'When the canvas is focused', tape: 'When the Tape is focused',
+  app: 'Anywhere on the page',
+  canvas: 'When the canvas is focused',
+  tape: 'When the Tape is focused',
 }
 
 export default function ShortcutSheet(): ReactElement | null {
@@ -21,12 +23,18 @@ export default function ShortcutSheet(): ReactElement | null {
           <section key={group} className="shortcuts__group">
             <h3 className="label">{group}</h3>
             <dl>
-              {rows.filter((row) => row.group === group).map((row) => (
-                <div key={row.id} className="shortcuts__row" title={PLACES[row.where]}>
-                  <dt>{row.does}</dt>
-                  <dd>{row.keys.map((keys) => <kbd key={keys}>{wordsOf(keys)}</kbd>)}</dd>
-                </div>
-              ))}
+              {rows
+                .filter((row) => row.group === group)
+                .map((row) => (
+                  <div key={row.id} className="shortcuts__row" title={PLACES[row.where]}>
+                    <dt>{row.does}</dt>
+                    <dd>
+                      {row.keys.map((keys) => (
+                        <kbd key={keys}>{wordsOf(keys)}</kbd>
+                      ))}
+                    </dd>
+                  </div>
+                ))}
             </dl>
           </section>
         ))}

@@ -46,7 +46,9 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   useOverlayKeys()
   return (
     <header className="bar">
-      <Link to="/" className="bar__brand">weft</Link>
+      <Link to="/" className="bar__brand">
+        weft
+      </Link>
       {left}
       <nav className="bar__tabs" aria-label="Pages">
         {tabs.map(({ to, label }) => {
@@ -55,14 +57,24 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
           const count = here === '/approvals' && waiting ? waiting : null
           return (
             <Link key={to} to={to} aria-current={isCurrent ? 'page' : undefined}>
-              {label}{count === null ? null : <span className="bar__count"> {count}<span className="visually-hidden"> waiting</span></span>}
+              {label}
+              {count === null ? null : (
+                <span className="bar__count">
+                  {' '}
+                  {count}
+                  <span className="visually-hidden"> waiting</span>
+                </span>
+              )}
             </Link>
           )
         })}
       </nav>
       <div className="bar__right">{right}</div>
       <CommandPalette />
-      <Suspense fallback={null}>{sheet ? <ShortcutSheet /> : null}{rerun ? <RerunDialog /> : null}</Suspense>
+      <Suspense fallback={null}>
+        {sheet ? <ShortcutSheet /> : null}
+        {rerun ? <RerunDialog /> : null}
+      </Suspense>
     </header>
   )
 }

@@ -26,22 +26,51 @@ export function VersionMenu(): ReactElement {
   const comparing = useSelect(uiStore, (s) => s.overlay === 'diff')
   const publishing = useSelect(uiStore, (s) => s.overlay === 'version')
   const stored = useData(async () => (base === null ? null : await api.versions(name, LISTED)), [name, base])
-  const versions = stored.value?.versions.map((each) => each.version) ?? (base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i))
+  const versions =
+    stored.value?.versions.map((each) => each.version) ??
+    (base === null ? [] : Array.from({ length: Math.min(base, LISTED) }, (_, i) => base - i))
   const active = stored.value?.active
   const entries: MenuEntry[] = [
-    { label: 'Publish version', icon: 'upload', keys: keyText('save'), onSelect: () => uiStore.set({ overlay: 'version' }) },
-    { label: 'Compare versions', icon: 'set', why: base === null ? 'Not published yet' : null, onSelect: () => uiStore.set({ overlay: 'diff' }) },
+    {
+      label: 'Publish version',
+      icon: 'upload',
+      keys: keyText('save'),
+      onSelect: () => uiStore.set({ overlay: 'version' }),
+    },
+    {
+      label: 'Compare versions',
+      icon: 'set',
+      why: base === null ? 'Not published yet' : null,
+      onSelect: () => uiStore.set({ overlay: 'diff' }),
+    },
     ...(versions.length ? ['line' as const] : []),
-    ...versions.map((version): MenuEntry => ({ label: `Restore version ${version}${version === active ? ' (active)' : ''}`, icon: 'undo', onSelect: () => void restore(name, version) })),
+    ...versions.map(
+      (version): MenuEntry => ({
+        label: `Restore version ${version}${version === active ? ' (active)' : ''}`,
+        icon: 'undo',
+        onSelect: () => void restore(name, version),
+      }),
+    ),
     'line',
     { label: 'Import file', icon: 'upload', onSelect: chooseFile },
     { label: 'Export as JSON', icon: 'download', onSelect: () => exportJson() },
   ]
   return (
     <>
-      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">{base === null ? 'Draft' : `Draft · v${base}${edits ? `+${edits}` : ''}`}<Icon name="down" size={12} /></MenuButton>
-      {publishing ? <Suspense fallback={null}><PublishDialog /></Suspense> : null}
-      {comparing ? <Suspense fallback={null}><DiffDialog /></Suspense> : null}
+      <MenuButton kind="bare" className="bar__version" label="Versions" entries={entries} data-testid="versions">
+        {base === null ? 'Draft' : `Draft · v${base}${edits ? `+${edits}` : ''}`}
+        <Icon name="down" size={12} />
+      </MenuButton>
+      {publishing ? (
+        <Suspense fallback={null}>
+          <PublishDialog />
+        </Suspense>
+      ) : null}
+      {comparing ? (
+        <Suspense fallback={null}>
+          <DiffDialog />
+        </Suspense>
+      ) : null}
     </>
   )
 }

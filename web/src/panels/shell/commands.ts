@@ -36,11 +36,36 @@ export function commandsNow(): CommandItem[] {
 }
 
 function doing(mode: CanvasMode, running: boolean): CommandItem[] {
-  const turns: Partial<Record<KeyId, boolean>> = { previousIteration: canTurn(mode, -1), nextIteration: canTurn(mode, 1) }
-  const rows = KEYS.filter((row) => !NOT_LISTED.has(row.id) && turns[row.id] !== false && (mode === 'edit' || !EDITS.has(row.group)) && (running || row.group !== 'Tape'))
-  const items = rows.map((row): CommandItem => ({ id: row.id, label: row.does, group: 'Commands', detail: keyText(row.id), run: () => void runCommand(row.id, mode) }))
-  if (mode === 'edit') items.push({ id: 'diff', label: 'Compare versions', group: 'Commands', words: 'diff changes', run: () => uiStore.set({ overlay: 'diff' }) })
-  if (mode === 'edit') items.push({ id: 'export', label: 'Export as JSON', group: 'Commands', icon: 'download', run: () => exportJson() })
+  const turns: Partial<Record<KeyId, boolean>> = {
+    previousIteration: canTurn(mode, -1),
+    nextIteration: canTurn(mode, 1),
+  }
+  const rows = KEYS.filter(
+    (row) =>
+      !NOT_LISTED.has(row.id) &&
+      turns[row.id] !== false &&
+      (mode === 'edit' || !EDITS.has(row.group)) &&
+      (running || row.group !== 'Tape'),
+  )
+  const items = rows.map(
+    (row): CommandItem => ({
+      id: row.id,
+      label: row.does,
+      group: 'Commands',
+      detail: keyText(row.id),
+      run: () => void runCommand(row.id, mode),
+    }),
+  )
+  if (mode === 'edit')
+    items.push({
+      id: 'diff',
+      label: 'Compare versions',
+      group: 'Commands',
+      words: 'diff changes',
+      run: () => uiStore.set({ overlay: 'diff' }),
+    })
+  if (mode === 'edit')
+    items.push({ id: 'export', label: 'Export as JSON', group: 'Commands', icon: 'download', run: () => exportJson() })
   return items
 }
 
@@ -52,7 +77,11 @@ function blocks(mode: CanvasMode): CommandItem[] {
     const block = doc.blocks[id]!
     const spec = specs.get(block.type)
     return {
-      id: `block ${id}`, label: nameOf(doc, id), group: 'Go to', icon: iconOf(block.type), detail: spec?.title ?? block.type,
+      id: `block ${id}`,
+      label: nameOf(doc, id),
+      group: 'Go to',
+      icon: iconOf(block.type),
+      detail: spec?.title ?? block.type,
       words: `${id} ${sentenceText(block, spec)}`,
       run: () => {
         select({ blocks: [id] })
@@ -64,13 +93,21 @@ function blocks(mode: CanvasMode): CommandItem[] {
 }
 
 function pages(): CommandItem[] {
-  const to = (id: string, label: string): CommandItem => ({ id: `page ${id}`, label, group: 'Pages', run: () => navigate(id) })
+  const to = (id: string, label: string): CommandItem => ({
+    id: `page ${id}`,
+    label,
+    group: 'Pages',
+    run: () => navigate(id),
+  })
   return [to('/', 'Workflows'), to('/runs', 'Runs'), to('/approvals', 'Approvals'), to('/settings', 'Settings')]
 }
 
 function themes(): CommandItem[] {
   return (['system', 'light', 'dark'] as Theme[]).map((theme) => ({
-    id: `theme ${theme}`, label: `Theme: ${theme === 'system' ? 'match system' : theme}`, group: 'Theme', icon: 'theme', run: () => uiStore.set({ theme }),
+    id: `theme ${theme}`,
+    label: `Theme: ${theme === 'system' ? 'match system' : theme}`,
+    group: 'Theme',
+    icon: 'theme',
+    run: () => uiStore.set({ theme }),
   }))
 }
-

@@ -64,5 +64,12 @@ export function chooseFile(): void {
 function isDocument(value: unknown): value is Document {
   if (typeof value !== 'object' || value === null) return false
   const { format, blocks, edges } = value as Partial<Document>
-  return typeof format === 'string' && format.startsWith('weft/') && typeof blocks === 'object' && blocks !== null && !Array.isArray(blocks) && Array.isArray(edges)
+  return (
+    typeof format === 'string' &&
+    format.startsWith('weft/') &&
+    typeof blocks === 'object' &&
+    blocks !== null &&
+    !Array.isArray(blocks) &&
+    Array.isArray(edges)
+  )
 }

@@ -43,16 +43,32 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   const rows = useSelect(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
   const hasRun = useSelect(runStore, (s) => s.id !== null)
   const unfinished = useSelect(unfinishedStore, (s) => s.list)
-  const problems = useSelect(docStore, (s) => s.diagnostics.length + unfinished.filter((each) => each.draft === s.id && s.doc.blocks[each.block]).length)
+  const problems = useSelect(
+    docStore,
+    (s) => s.diagnostics.length + unfinished.filter((each) => each.draft === s.id && s.doc.blocks[each.block]).length,
+  )
   const hasProblems = mode === 'edit'
   // On phones the page itself shows the trace.
   const phone = useWidthBelow(600)
-  const pane = phone ? null : open === 'problems' ? (hasProblems ? open : null) : hasRun && (open === 'trace' || open === 'events') ? open : null
+  const pane = phone
+    ? null
+    : open === 'problems'
+      ? hasProblems
+        ? open
+        : null
+      : hasRun && (open === 'trace' || open === 'events')
+        ? open
+        : null
   const height = useHeight(box, pane, chosen)
   const fits = pane === 'problems' || (pane === 'trace' && chosen === null)
   const tab = (id: Exclude<DrawerName, null>, label: ReactNode): ReactElement => (
     <button
-      type="button" role="tab" id={`drawer-${id}`} aria-selected={pane === id} aria-controls="drawer-pane" className="drawer__tab"
+      type="button"
+      role="tab"
+      id={`drawer-${id}`}
+      aria-selected={pane === id}
+      aria-controls="drawer-pane"
+      className="drawer__tab"
       onClick={() => uiStore.set({ drawer: pane === id ? 'tape' : id })}
     >
       {label}
@@ -61,30 +77,59 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
   return (
     <section className="drawer" aria-label="Tape and trace" data-open={pane ?? undefined}>
       {pane ? (
-        <Splitter label="Height of the drawer" orientation="horizontal" panel="after" value={height} min={PANE_MIN} max={640} onChange={(drawer) => setPanels({ drawer })} />
+        <Splitter
+          label="Height of the drawer"
+          orientation="horizontal"
+          panel="after"
+          value={height}
+          min={PANE_MIN}
+          max={640}
+          onChange={(drawer) => setPanels({ drawer })}
+        />
       ) : null}
       <div className="drawer__head">
         <Title />
         {hasRun ? <Controls axis={axis} onAxis={setAxis} mode={mode} /> : null}
-        {phone ? null : <div className="drawer__tabs" role="tablist" aria-label="Below the Tape">
-          {hasRun ? tab('trace', 'Trace') : null}
-          {hasRun ? tab('events', 'Events') : null}
-          {hasProblems ? tab('problems', problems ? `Problems ${problems}` : 'Problems') : null}
-        </div>}
-        {phone ? null : <Button
-          kind="bare" icon={open === null ? 'chevron' : 'down'} iconOnly aria-expanded={open !== null}
-          onClick={() => uiStore.set({ drawer: open === null ? 'tape' : null })}
-        >
-          {open === null ? 'Open the drawer' : 'Close the drawer'}
-        </Button>}
+        {phone ? null : (
+          <div className="drawer__tabs" role="tablist" aria-label="Below the Tape">
+            {hasRun ? tab('trace', 'Trace') : null}
+            {hasRun ? tab('events', 'Events') : null}
+            {hasProblems ? tab('problems', problems ? `Problems ${problems}` : 'Problems') : null}
+          </div>
+        )}
+        {phone ? null : (
+          <Button
+            kind="bare"
+            icon={open === null ? 'chevron' : 'down'}
+            iconOnly
+            aria-expanded={open !== null}
+            onClick={() => uiStore.set({ drawer: open === null ? 'tape' : null })}
+          >
+            {open === null ? 'Open the drawer' : 'Close the drawer'}
+          </Button>
+        )}
       </div>
       {hasRun ? <Tape axis={axis} strip={!phone && open === null} /> : null}
       {pane ? (
         <div
-          ref={box} className="drawer__pane" id="drawer-pane" role="tabpanel" aria-labelledby={`drawer-${pane}`} data-fits={fits || undefined}
-          style={!fits ? { height: chosen ?? PANE_FIRST } : { maxHeight: chosen ?? PANE_FIRST, minHeight: pane === 'trace' ? Math.min(PANE_FIRST, TRACE_HEAD + rows * TRACE_ROW) : undefined }}
+          ref={box}
+          className="drawer__pane"
+          id="drawer-pane"
+          role="tabpanel"
+          aria-labelledby={`drawer-${pane}`}
+          data-fits={fits || undefined}
+          style={
+            !fits
+              ? { height: chosen ?? PANE_FIRST }
+              : {
+                  maxHeight: chosen ?? PANE_FIRST,
+                  minHeight: pane === 'trace' ? Math.min(PANE_FIRST, TRACE_HEAD + rows * TRACE_ROW) : undefined,
+                }
+          }
         >
-          <Suspense fallback={null}>{pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}</Suspense>
+          <Suspense fallback={null}>
+            {pane === 'trace' ? <Trace /> : pane === 'events' ? <Events /> : <Problems />}
+          </Suspense>
         </div>
       ) : null}
     </section>
@@ -110,7 +155,13 @@ function Title(): ReactElement {
   const finished = useSelect(runStore, (s) => s.head.finishedAt)
   const live = useSelect(runStore, (s) => s.cursor === 'live')
   const now = useClock(100)
-  if (!id) return <p className="drawer__title"><b>Tape</b><span className="quiet">No runs yet. Run the workflow to see every step here.</span></p>
+  if (!id)
+    return (
+      <p className="drawer__title">
+        <b>Tape</b>
+        <span className="quiet">No runs yet. Run the workflow to see every step here.</span>
+      </p>
+    )
   return (
     <p className="drawer__title">
       <b>Tape</b>
@@ -123,7 +174,15 @@ function Title(): ReactElement {
   )
 }
 
-function Controls({ axis, onAxis, mode }: { axis: Axis; onAxis: (axis: Axis) => void; mode: 'edit' | 'run' }): ReactElement {
+function Controls({
+  axis,
+  onAxis,
+  mode,
+}: {
+  axis: Axis
+  onAxis: (axis: Axis) => void
+  mode: 'edit' | 'run'
+}): ReactElement {
   const [forking, setForking] = useState(false)
   const meta = useSelect(runStore, (s) => s.meta)
   const doc = useSelect(runStore, (s) => s.doc)
@@ -147,22 +206,74 @@ function Controls({ axis, onAxis, mode }: { axis: Axis; onAxis: (axis: Axis) => 
   }
   return (
     <div className="drawer__controls" role="group" aria-label="Playback">
-      <Button kind="bare" icon="first" iconOnly why={empty} keys={keyText('tapeStart')} onClick={() => (pause(), seek(0))}>To the first event</Button>
-      <Button kind="bare" icon="back" iconOnly why={empty} keys={keyText('previousEvent')} onClick={() => step(-1)}>Previous event</Button>
-      <Button kind="bare" icon={playing ? 'pause' : 'play'} iconOnly why={empty} keys={keyText('play')} onClick={togglePlay}>{playing ? 'Pause' : 'Play'}</Button>
-      <Button kind="bare" icon="chevron" iconOnly why={empty} keys={keyText('nextEvent')} onClick={() => step(1)}>Next event</Button>
-      <Button kind="bare" className="drawer__speed mono" aria-label={`Speed ${speed}x`} onClick={nextSpeed}>{`${speed}x`}</Button>
-      <button type="button" className="drawer__follow" aria-pressed={cursor === 'live'} title={keyText('live')} onClick={() => (pause(), seek('live'))}>
+      <Button
+        kind="bare"
+        icon="first"
+        iconOnly
+        why={empty}
+        keys={keyText('tapeStart')}
+        onClick={() => (pause(), seek(0))}
+      >
+        To the first event
+      </Button>
+      <Button kind="bare" icon="back" iconOnly why={empty} keys={keyText('previousEvent')} onClick={() => step(-1)}>
+        Previous event
+      </Button>
+      <Button
+        kind="bare"
+        icon={playing ? 'pause' : 'play'}
+        iconOnly
+        why={empty}
+        keys={keyText('play')}
+        onClick={togglePlay}
+      >
+        {playing ? 'Pause' : 'Play'}
+      </Button>
+      <Button kind="bare" icon="chevron" iconOnly why={empty} keys={keyText('nextEvent')} onClick={() => step(1)}>
+        Next event
+      </Button>
+      <Button
+        kind="bare"
+        className="drawer__speed mono"
+        aria-label={`Speed ${speed}x`}
+        onClick={nextSpeed}
+      >{`${speed}x`}</Button>
+      <button
+        type="button"
+        className="drawer__follow"
+        aria-pressed={cursor === 'live'}
+        title={keyText('live')}
+        onClick={() => (pause(), seek('live'))}
+      >
         {over ? 'Latest' : 'Live'}
       </button>
       <span className="drawer__axis" role="group" aria-label="Axis of the Tape">
         {(['order', 'time'] as const).map((each) => (
-          <button key={each} type="button" aria-pressed={axis === each} onClick={() => onAxis(each)}>{each === 'order' ? 'Order' : 'Time'}</button>
+          <button key={each} type="button" aria-pressed={axis === each} onClick={() => onAxis(each)}>
+            {each === 'order' ? 'Order' : 'Time'}
+          </button>
         ))}
       </span>
-      <Button kind="bare" icon="link" iconOnly why={empty} onClick={() => void copy()}>Copy a link to this moment</Button>
-      {mode === 'run' ? <Button kind="bare" icon="router" iconOnly data-testid="fork-here" why={empty ?? (seq < 1 ? 'There is no event before this moment' : null)} onClick={() => setForking(true)}>Fork from here</Button> : null}
-      {forking && meta ? <Suspense fallback={null}><ForkDialog run={meta} doc={doc} seq={seq} onClose={() => setForking(false)} /></Suspense> : null}
+      <Button kind="bare" icon="link" iconOnly why={empty} onClick={() => void copy()}>
+        Copy a link to this moment
+      </Button>
+      {mode === 'run' ? (
+        <Button
+          kind="bare"
+          icon="router"
+          iconOnly
+          data-testid="fork-here"
+          why={empty ?? (seq < 1 ? 'There is no event before this moment' : null)}
+          onClick={() => setForking(true)}
+        >
+          Fork from here
+        </Button>
+      ) : null}
+      {forking && meta ? (
+        <Suspense fallback={null}>
+          <ForkDialog run={meta} doc={doc} seq={seq} onClose={() => setForking(false)} />
+        </Suspense>
+      ) : null}
     </div>
   )
 }

@@ -69,7 +69,8 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
     if (event.key === 'ArrowRight' || event.key === 'ArrowUp') stepBy(1, unit)
     else if (event.key === 'ArrowLeft' || event.key === 'ArrowDown') stepBy(-1, unit)
     else if (means === 'nextEvent' || means === 'nextBlock') stepBy(1, means === 'nextBlock' ? 'block' : 'event')
-    else if (means === 'previousEvent' || means === 'previousBlock') stepBy(-1, means === 'previousBlock' ? 'block' : 'event')
+    else if (means === 'previousEvent' || means === 'previousBlock')
+      stepBy(-1, means === 'previousBlock' ? 'block' : 'event')
     else if (event.key === 'PageUp') goTo(seq + page)
     else if (event.key === 'PageDown') goTo(Math.max(0, seq - page))
     else if (event.key === 'Home') goTo(0)
@@ -84,8 +85,19 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
   const pointed = hover !== null ? log[hover - 1] : undefined
   return (
     <div
-      ref={box} role="slider" tabIndex={0} data-testid="tape" className="tape" aria-label="Tape" aria-valuemin={0} aria-valuemax={length} aria-valuenow={seq}
-      aria-valuetext={text} aria-orientation="horizontal" onKeyDown={onKey} style={{ height }}
+      ref={box}
+      role="slider"
+      tabIndex={0}
+      data-testid="tape"
+      className="tape"
+      aria-label="Tape"
+      aria-valuemin={0}
+      aria-valuemax={length}
+      aria-valuenow={seq}
+      aria-valuetext={text}
+      aria-orientation="horizontal"
+      onKeyDown={onKey}
+      style={{ height }}
       onPointerDown={(event) => {
         if (event.button !== 0 || !length) return
         event.currentTarget.setPointerCapture(event.pointerId)
@@ -99,14 +111,20 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
       onPointerLeave={() => setHover(null)}
     >
       <canvas ref={canvas} className="tape__canvas" aria-hidden="true" />
-      {pointed ? <Hint x={layout.xs[hover! - 1]!} width={width}>{`${timeOfDay(pointed.at)}  ${describe(pointed, doc)}`}</Hint> : null}
+      {pointed ? (
+        <Hint x={layout.xs[hover! - 1]!} width={width}>{`${timeOfDay(pointed.at)}  ${describe(pointed, doc)}`}</Hint>
+      ) : null}
     </div>
   )
 }
 
 function Hint({ x, width, children }: { x: number; width: number; children: string }): ReactElement {
   const style = x > width / 2 ? { right: Math.max(8, width - x - 40) } : { left: Math.max(8, x - 40) }
-  return <div className="tape__hint" style={style} aria-hidden="true">{children}</div>
+  return (
+    <div className="tape__hint" style={style} aria-hidden="true">
+      {children}
+    </div>
+  )
 }
 
 function useWidth(ref: React.RefObject<HTMLElement | null>): number {

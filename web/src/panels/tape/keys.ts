@@ -13,16 +13,38 @@ export function useRunKeys(): void {
       if (event.defaultPrevented || runStore.get().id === null || document.querySelector('dialog[open]')) return
       const target = event.target
       // Lists, trees and sliders have their own Home and End.
-      if (target instanceof HTMLElement && target.closest('[role=tree], [role=listbox], [role=slider], [role=menu]')) return
+      if (target instanceof HTMLElement && target.closest('[role=tree], [role=listbox], [role=slider], [role=menu]'))
+        return
       switch (keyOfEvent(event, ['app', 'canvas'])) {
-        case 'previousEvent': pause(); stepBy(-1); break
-        case 'nextEvent': pause(); stepBy(1); break
-        case 'previousBlock': pause(); stepBy(-1, 'block'); break
-        case 'nextBlock': pause(); stepBy(1, 'block'); break
-        case 'tapeStart': pause(); seek(0); break
-        case 'live': pause(); seek('live'); break
-        case 'firstError': if (!goToFirstError()) return; break
-        default: return
+        case 'previousEvent':
+          pause()
+          stepBy(-1)
+          break
+        case 'nextEvent':
+          pause()
+          stepBy(1)
+          break
+        case 'previousBlock':
+          pause()
+          stepBy(-1, 'block')
+          break
+        case 'nextBlock':
+          pause()
+          stepBy(1, 'block')
+          break
+        case 'tapeStart':
+          pause()
+          seek(0)
+          break
+        case 'live':
+          pause()
+          seek('live')
+          break
+        case 'firstError':
+          if (!goToFirstError()) return
+          break
+        default:
+          return
       }
       event.preventDefault()
     }

@@ -16,7 +16,10 @@ const STRIP_SCALE = 0.7
 const TEXT_Y = 57
 const BAR_MAX = 22
 
-export type Colours = Record<Tone | 'ink' | 'ink2' | 'line' | 'paper' | 'panel', string> & { font: string; words: string }
+export type Colours = Record<Tone | 'ink' | 'ink2' | 'line' | 'paper' | 'panel', string> & {
+  font: string
+  words: string
+}
 
 export interface Picture {
   layout: TapeLayout
@@ -37,8 +40,18 @@ export function coloursOf(element: Element): Colours {
   const style = getComputedStyle(element)
   const of = (name: string): string => style.getPropertyValue(name).trim()
   return {
-    run: of('--run'), ok: of('--ok'), err: of('--err'), wait: of('--wait'), quiet: of('--edge'), ink: of('--ink'), ink2: of('--ink-2'),
-    line: of('--line'), paper: of('--paper'), panel: of('--panel'), font: of('--font-mono'), words: of('--font-ui'),
+    run: of('--run'),
+    ok: of('--ok'),
+    err: of('--err'),
+    wait: of('--wait'),
+    quiet: of('--edge'),
+    ink: of('--ink'),
+    ink2: of('--ink-2'),
+    line: of('--line'),
+    paper: of('--paper'),
+    panel: of('--panel'),
+    font: of('--font-mono'),
+    words: of('--font-ui'),
   }
 }
 
@@ -107,7 +120,8 @@ function marks(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): voi
   const { layout, log, block } = picture
   const lineY = lineYOf(picture)
   ctx.fillStyle = c.ink
-  for (let i = 0; i < log.length; i++) if (log[i]!.block === block) ctx.fillRect(Math.round(layout.xs[i]! - 1.5), lineY + 2, 3, 2)
+  for (let i = 0; i < log.length; i++)
+    if (log[i]!.block === block) ctx.fillRect(Math.round(layout.xs[i]! - 1.5), lineY + 2, 3, 2)
 }
 
 /** Times of day along the line, where there is room; the lengths of idle stretches first. */
@@ -163,7 +177,15 @@ function firstFrom(xs: Float64Array, x: number): number {
   return low
 }
 
-function label(ctx: CanvasRenderingContext2D, text: string, x: number, y: number, colour: string, font: string, align: CanvasTextAlign): void {
+function label(
+  ctx: CanvasRenderingContext2D,
+  text: string,
+  x: number,
+  y: number,
+  colour: string,
+  font: string,
+  align: CanvasTextAlign,
+): void {
   ctx.font = `11px ${font}`
   ctx.textBaseline = 'middle'
   ctx.textAlign = align

@@ -40,7 +40,8 @@ const WHOLE = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyl
 export const timeOfDay = (at: number): string => CLOCK.format(at)
 
 /** 14:02:11.208: for what happens within one second. */
-export const exactTime = (at: number): string => `${timeOfDay(at)}.${String(((at % 1000) + 1000) % 1000).padStart(3, '0')}`
+export const exactTime = (at: number): string =>
+  `${timeOfDay(at)}.${String(((at % 1000) + 1000) % 1000).padStart(3, '0')}`
 
 export function dateTime(at: number): string {
   return WHOLE.format(at)

@@ -1,6 +1,15 @@
 // The trace: what ran, inside what, when and for how long. Selecting a row selects it on the canvas too.
 
-import { memo, useDeferredValue, useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import {
+  memo,
+  useDeferredValue,
+  useEffect,
+  useMemo,
+  useRef,
+  useState,
+  type KeyboardEvent,
+  type ReactElement,
+} from 'react'
 import type { Document } from '../../net/types'
 import { Link } from '../../routes'
 import { specsOf } from '../../state/doc'
@@ -52,15 +61,28 @@ export default function Trace(): ReactElement {
   const leaf = firstError(view)
   const looked = useMemo(() => new Set([...pathsTo(shownPath), ...pathsTo(leaf?.path ?? '')]), [shownPath, leaf?.path])
   const index = useMemo(() => traceIndex(view), [view])
-  const rows = useMemo(() => traceRows(index, doc, fold, looked, query, FILTERS[only].only), [index, doc, fold, looked, query, only])
-  const scale = useMemo(() => timeScale(fromFirstBlock(timeline.log), Math.max(now, timeline.log.at(-1)?.at ?? 0), COMPRESS_MS), [timeline, headSeq, now])
+  const rows = useMemo(
+    () => traceRows(index, doc, fold, looked, query, FILTERS[only].only),
+    [index, doc, fold, looked, query, only],
+  )
+  const scale = useMemo(
+    () => timeScale(fromFirstBlock(timeline.log), Math.max(now, timeline.log.at(-1)?.at ?? 0), COMPRESS_MS),
+    [timeline, headSeq, now],
+  )
   const virtual = useVirtual(box, rows.length, ROW_H)
 
   // What is selected elsewhere is the active row, unless that row says the same already.
   const activeRow = rows.find((row) => row.id === active)
-  const says = activeRow && selected !== null && activeRow.block === selected && (activeRow.scope ? true : activeRow.path === shownPath)
+  const says =
+    activeRow &&
+    selected !== null &&
+    activeRow.block === selected &&
+    (activeRow.scope ? true : activeRow.path === shownPath)
   const wanted = says || selected === null ? active : (rows[rowOf(rows, selected, shownPath)]?.id ?? active)
-  const at = Math.max(0, rows.findIndex((row) => row.id === wanted))
+  const at = Math.max(
+    0,
+    rows.findIndex((row) => row.id === wanted),
+  )
   useEffect(() => {
     if (wanted !== null && rows[at]?.id === wanted) virtual.reveal(at)
   }, [wanted])
@@ -78,7 +100,14 @@ export default function Trace(): ReactElement {
     const row = rows[at]
     if (!row || event.ctrlKey || event.metaKey || event.altKey) return
     const page = Math.max(1, Math.floor((box.current?.clientHeight ?? 0) / ROW_H) - 1)
-    const to = { ArrowDown: at + 1, ArrowUp: at - 1, Home: 0, End: rows.length - 1, PageDown: at + page, PageUp: at - page }[event.key]
+    const to = {
+      ArrowDown: at + 1,
+      ArrowUp: at - 1,
+      Home: 0,
+      End: rows.length - 1,
+      PageDown: at + page,
+      PageUp: at - page,
+    }[event.key]
     if (to !== undefined) choose(rows[Math.max(0, Math.min(rows.length - 1, to))]!)
     else if (event.key === 'ArrowRight' && row.open === false) toggle(row)
     else if (event.key === 'ArrowRight' && row.open && rows[at + 1]) choose(rows[at + 1]!)
@@ -90,32 +119,72 @@ export default function Trace(): ReactElement {
     event.stopPropagation()
   }
 
-  if (view.seq === 0) return <EmptyState title="Not started yet">{headSeq ? 'The Tape is before the first event.' : 'Blocks appear here when they start.'}</EmptyState>
+  if (view.seq === 0)
+    return (
+      <EmptyState title="Not started yet">
+        {headSeq ? 'The Tape is before the first event.' : 'Blocks appear here when they start.'}
+      </EmptyState>
+    )
   const cursorX = view.at === null ? null : scale.at(view.seq === headSeq ? Math.max(now, view.at) : view.at)
   return (
     <div className="trace">
       <div className="trace__bar">
-        <input type="search" aria-label="Search in the trace" placeholder="Find a block or an error" value={query} onChange={(event) => setQuery(event.target.value)} />
-        <select aria-label="Show only" className="trace__only" data-testid="trace-only" value={only} onChange={(event) => setOnly(event.target.value as keyof typeof FILTERS)}>
-          {Object.entries(FILTERS).map(([id, { label }]) => <option key={id} value={id}>{label}</option>)}
+        <input
+          type="search"
+          aria-label="Search in the trace"
+          placeholder="Find a block or an error"
+          value={query}
+          onChange={(event) => setQuery(event.target.value)}
+        />
+        <select
+          aria-label="Show only"
+          className="trace__only"
+          data-testid="trace-only"
+          value={only}
+          onChange={(event) => setOnly(event.target.value as keyof typeof FILTERS)}
+        >
+          {Object.entries(FILTERS).map(([id, { label }]) => (
+            <option key={id} value={id}>
+              {label}
+            </option>
+          ))}
         </select>
         <span className="label">{rows.length} rows</span>
         <span className="trace__axis" aria-hidden="true">
-          {scale.gaps.map((gap) => <i key={gap.from} style={{ left: `${gap.x * 100}%`, transform: `translateX(-${gap.x * 100}%)` }}>{durationText(gap.to - gap.from)} idle</i>)}
+          {scale.gaps.map((gap) => (
+            <i key={gap.from} style={{ left: `${gap.x * 100}%`, transform: `translateX(-${gap.x * 100}%)` }}>
+              {durationText(gap.to - gap.from)} idle
+            </i>
+          ))}
         </span>
       </div>
       <div
-        ref={box} role="tree" tabIndex={0} aria-label="Trace" className="trace__rows" onKeyDown={onKey}
+        ref={box}
+        role="tree"
+        tabIndex={0}
+        aria-label="Trace"
+        className="trace__rows"
+        onKeyDown={onKey}
         aria-activedescendant={rows[at] ? `trace-row-${at}` : undefined}
       >
         <div style={{ height: virtual.height }} role="presentation" className="trace__all">
           {rows.slice(virtual.from, virtual.to).map((row, i) => (
             <Row
-              key={row.id} row={row} at={virtual.from + i} active={row.id === wanted} doc={doc} scale={scale} now={row.finishedAt === null ? now : 0} cursorX={cursorX}
-              onChoose={choose} onToggle={toggle}
+              key={row.id}
+              row={row}
+              at={virtual.from + i}
+              active={row.id === wanted}
+              doc={doc}
+              scale={scale}
+              now={row.finishedAt === null ? now : 0}
+              cursorX={cursorX}
+              onChoose={choose}
+              onToggle={toggle}
             />
           ))}
-          {rows.length ? null : <p className="trace__none quiet">{query ? `No results for “${query}”` : 'No results'}</p>}
+          {rows.length ? null : (
+            <p className="trace__none quiet">{query ? `No results for “${query}”` : 'No results'}</p>
+          )}
         </div>
       </div>
     </div>
@@ -135,18 +204,41 @@ interface RowProps {
   onToggle: (row: TraceRow) => void
 }
 
-const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onChoose, onToggle }: RowProps): ReactElement {
+const Row = memo(function Row({
+  row,
+  at,
+  active,
+  doc,
+  scale,
+  now,
+  cursorX,
+  onChoose,
+  onToggle,
+}: RowProps): ReactElement {
   const type = doc?.blocks[row.block]?.type ?? ''
-  const took = row.startedAt !== null && (row.finishedAt !== null || now) ? Math.max(0, (row.finishedAt ?? now) - row.startedAt) : null
+  const took =
+    row.startedAt !== null && (row.finishedAt !== null || now)
+      ? Math.max(0, (row.finishedAt ?? now) - row.startedAt)
+      : null
   const skipped = row.status === 'skipped'
   return (
     <div
-      role="treeitem" id={`trace-row-${at}`} data-testid={`trace-${row.id}`} data-status={row.status} aria-level={row.depth + 1} aria-selected={active}
-      aria-expanded={row.open ?? undefined} className="trace__row" style={{ top: at * ROW_H, height: ROW_H }} onClick={() => onChoose(row)} onDoubleClick={() => onToggle(row)}
+      role="treeitem"
+      id={`trace-row-${at}`}
+      data-testid={`trace-${row.id}`}
+      data-status={row.status}
+      aria-level={row.depth + 1}
+      aria-selected={active}
+      aria-expanded={row.open ?? undefined}
+      className="trace__row"
+      style={{ top: at * ROW_H, height: ROW_H }}
+      onClick={() => onChoose(row)}
+      onDoubleClick={() => onToggle(row)}
     >
       <span className="trace__name" style={{ paddingLeft: 8 + row.depth * 14 }}>
         <span
-          className="trace__twist" onClick={(event) => {
+          className="trace__twist"
+          onClick={(event) => {
             event.stopPropagation()
             onToggle(row)
           }}
@@ -162,7 +254,9 @@ const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onCho
       <span className="trace__bars" aria-hidden="true">
         {segmentsOf(row, scale, now || (row.finishedAt ?? 0)).map((each, i) => (
           <i
-            key={i} data-tone={each.tone} className={each.thin ? 'trace__seg trace__seg--thin' : 'trace__seg'}
+            key={i}
+            data-tone={each.tone}
+            className={each.thin ? 'trace__seg trace__seg--thin' : 'trace__seg'}
             style={{ left: `${each.x * 100}%`, width: `max(2px, ${each.width * 100}%)` }}
           />
         ))}
@@ -174,13 +268,32 @@ const Row = memo(function Row({ row, at, active, doc, scale, now, cursorX, onCho
 
 function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactElement | null {
   const { region } = node
-  if (node.error && node.status !== 'succeeded') return <span className="trace__fact" data-tone={node.handled ? undefined : 'err'} title={node.error.message}>{node.error.message}</span>
-  if (region) return <span className="trace__fact mono">{region.closed} / {region.count}{region.failed ? `, ${region.failed} failed` : ''}</span>
-  if (node.status === 'skipped') return <span className="trace__fact">{node.reason === 'pruned' ? 'Branch not taken' : (SKIPS[node.reason ?? ''] ?? node.reason)}</span>
+  if (node.error && node.status !== 'succeeded')
+    return (
+      <span className="trace__fact" data-tone={node.handled ? undefined : 'err'} title={node.error.message}>
+        {node.error.message}
+      </span>
+    )
+  if (region)
+    return (
+      <span className="trace__fact mono">
+        {region.closed} / {region.count}
+        {region.failed ? `, ${region.failed} failed` : ''}
+      </span>
+    )
+  if (node.status === 'skipped')
+    return (
+      <span className="trace__fact">
+        {node.reason === 'pruned' ? 'Branch not taken' : (SKIPS[node.reason ?? ''] ?? node.reason)}
+      </span>
+    )
   if (node.wait?.kind === 'child') return <Child node={node} />
   if (node.cached) return <span className="trace__fact">From the cache</span>
   if (node.attempt > 1) return <span className="trace__fact mono">Attempt {node.attempt}</span>
-  if (node.route && node.route !== 'out') return <span className="trace__fact mono">{doc ? routeTitle(doc, node.block, node.route, specsOf()) : node.route}</span>
+  if (node.route && node.route !== 'out')
+    return (
+      <span className="trace__fact mono">{doc ? routeTitle(doc, node.block, node.route, specsOf()) : node.route}</span>
+    )
   return null
 }
 
@@ -188,5 +301,11 @@ function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactE
 function Child({ node }: { node: NodeState }): ReactElement {
   const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === node.key))
   if (!child) return <span className="trace__fact">Another run</span>
-  return <span className="trace__fact"><Link to={`/runs/${child.run}`} tabIndex={-1} onClick={(event) => event.stopPropagation()}>Run of {child.workflow}</Link></span>
+  return (
+    <span className="trace__fact">
+      <Link to={`/runs/${child.run}`} tabIndex={-1} onClick={(event) => event.stopPropagation()}>
+        Run of {child.workflow}
+      </Link>
+    </span>
+  )
 }

@@ -27,6 +27,8 @@ export function goToFirstError(): boolean {
   selectNode(node)
   uiStore.set({ drawer: 'trace' })
   const where = placeOf(node.path, doc)
-  announce(`${doc ? nameOf(doc, node.block) : node.block} failed${where ? ` in ${where}` : ''}: ${node.error?.message ?? ''}`)
+  announce(
+    `${doc ? nameOf(doc, node.block) : node.block} failed${where ? ` in ${where}` : ''}: ${node.error?.message ?? ''}`,
+  )
   return true
 }

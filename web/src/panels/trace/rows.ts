@@ -2,7 +2,15 @@
 
 import type { Document } from '../../net/types'
 import { nameOf } from '../../state/document'
-import { keyOf, parsePath, shownStatus, type BlockStatus, type NodeState, type RunFold, type ScopeState } from '../../state/run'
+import {
+  keyOf,
+  parsePath,
+  shownStatus,
+  type BlockStatus,
+  type NodeState,
+  type RunFold,
+  type ScopeState,
+} from '../../state/run'
 
 export interface TraceRow {
   /** Node key, or the path of an iteration or branch. */
@@ -48,7 +56,12 @@ export function traceIndex(view: RunFold): TraceIndex {
 /** `fold` holds what somebody opened or closed by hand; `looked` the paths that are looked at. With a `query` only rows
  * that have it, with `only` those in one of these states; and the way to them. */
 export function traceRows(
-  index: TraceIndex, doc: Document | null, fold: ReadonlyMap<string, boolean>, looked: ReadonlySet<string>, query = '', only: readonly BlockStatus[] = [],
+  index: TraceIndex,
+  doc: Document | null,
+  fold: ReadonlyMap<string, boolean>,
+  looked: ReadonlySet<string>,
+  query = '',
+  only: readonly BlockStatus[] = [],
 ): TraceRow[] {
   const rows: TraceRow[] = []
   const wanted = query.trim().toLowerCase()
@@ -61,10 +74,23 @@ export function traceRows(
       const open = inner.length ? narrow || (fold.get(node.key) ?? true) : null
       const at = rows.length
       rows.push({
-        id: node.key, depth, label, block: node.block, path, status: shownStatus(node), startedAt: node.startedAt ?? node.finishedAt,
-        finishedAt: node.finishedAt, node, scope: null, open,
+        id: node.key,
+        depth,
+        label,
+        block: node.block,
+        path,
+        status: shownStatus(node),
+        startedAt: node.startedAt ?? node.finishedAt,
+        finishedAt: node.finishedAt,
+        node,
+        scope: null,
+        open,
       })
-      const words = !wanted || label.toLowerCase().includes(wanted) || node.key.toLowerCase().includes(wanted) || !!node.error?.message.toLowerCase().includes(wanted)
+      const words =
+        !wanted ||
+        label.toLowerCase().includes(wanted) ||
+        node.key.toLowerCase().includes(wanted) ||
+        !!node.error?.message.toLowerCase().includes(wanted)
       let hit = words && (!only.length || only.includes(shownStatus(node)))
       if (open) for (const scope of inner) hit = visitScope(scope, node, depth + 1, inner.length) || hit
       if (!hit) rows.length = at
@@ -76,8 +102,17 @@ export function traceRows(
     const open = narrow || (fold.get(scope.path) ?? (siblings <= SCOPES_OPEN_MAX || looked.has(scope.path)))
     const at = rows.length
     rows.push({
-      id: scope.path, depth, label: `${scope.path.endsWith(']') ? 'Branch' : 'Iteration'} ${scope.index + 1}`, block: node.block, path: scope.path,
-      status: scopeStatus(scope), startedAt: scope.startedAt, finishedAt: scope.finishedAt, node: null, scope, open,
+      id: scope.path,
+      depth,
+      label: `${scope.path.endsWith(']') ? 'Branch' : 'Iteration'} ${scope.index + 1}`,
+      block: node.block,
+      path: scope.path,
+      status: scopeStatus(scope),
+      startedAt: scope.startedAt,
+      finishedAt: scope.finishedAt,
+      node: null,
+      scope,
+      open,
     })
     const hit = open ? visit(scope.path, depth + 1) : false
     if (narrow && !hit) rows.length = at
@@ -102,7 +137,15 @@ export function parentRow(rows: readonly TraceRow[], at: number): number {
 
 /** The row that shows a block in a scope, or the nearest one around it that is not folded away. */
 export function rowOf(rows: readonly TraceRow[], block: string, path: string): number {
-  const ids = [keyOf(block, path), ...pathsTo(path).reverse().flatMap((each) => [each, keyOf(parsePath(each).at(-1)!.container, each.slice(0, Math.max(0, each.lastIndexOf('/'))))])]
+  const ids = [
+    keyOf(block, path),
+    ...pathsTo(path)
+      .reverse()
+      .flatMap((each) => [
+        each,
+        keyOf(parsePath(each).at(-1)!.container, each.slice(0, Math.max(0, each.lastIndexOf('/')))),
+      ]),
+  ]
   for (const id of ids) {
     const at = rows.findIndex((row) => row.id === id)
     if (at >= 0) return at

@@ -39,7 +39,8 @@ export function useVirtual(ref: RefObject<HTMLElement | null>, count: number, ro
       const box = ref.current
       if (!box) return
       if (row * rowHeight < box.scrollTop) box.scrollTop = row * rowHeight
-      else if ((row + 1) * rowHeight > box.scrollTop + box.clientHeight) box.scrollTop = (row + 1) * rowHeight - box.clientHeight
+      else if ((row + 1) * rowHeight > box.scrollTop + box.clientHeight)
+        box.scrollTop = (row + 1) * rowHeight - box.clientHeight
     },
     atEnd() {
       const box = ref.current

@@ -42,25 +42,57 @@ export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactEleme
     <dl className="access" data-testid={`access-${webhook.id}`}>
       <div>
         <dt>URL</dt>
-        <dd><code className="access__text">{webhook.url}</code><Button kind="bare" icon="copy" iconOnly onClick={() => void copyText(webhook.url, 'Copied URL')}>Copy URL</Button></dd>
+        <dd>
+          <code className="access__text">{webhook.url}</code>
+          <Button kind="bare" icon="copy" iconOnly onClick={() => void copyText(webhook.url, 'Copied URL')}>
+            Copy URL
+          </Button>
+        </dd>
       </div>
       <div>
         <dt>Secret</dt>
         <dd>
           {hasOwn ? (
             <>
-              <code className="access__text" data-testid="secret">{secret ?? 'whsec_ ...'}</code>
-              <Button kind="bare" aria-pressed={secret !== null} onClick={() => void reveal()}>{secret === null ? 'Show' : 'Hide'}</Button>
-              <Button kind="bare" icon="copy" iconOnly onClick={() => void copySecret()}>Copy secret</Button>
-              <Button kind="bare" onClick={() => setAsking(true)}>Replace</Button>
+              <code className="access__text" data-testid="secret">
+                {secret ?? 'whsec_ ...'}
+              </code>
+              <Button kind="bare" aria-pressed={secret !== null} onClick={() => void reveal()}>
+                {secret === null ? 'Show' : 'Hide'}
+              </Button>
+              <Button kind="bare" icon="copy" iconOnly onClick={() => void copySecret()}>
+                Copy secret
+              </Button>
+              <Button kind="bare" onClick={() => setAsking(true)}>
+                Replace
+              </Button>
             </>
-          ) : webhook.secret_env ? <span>Value of <code>{webhook.secret_env}</code></span> : <span className="quiet">None. Anyone with the URL can start runs.</span>}
+          ) : webhook.secret_env ? (
+            <span>
+              Value of <code>{webhook.secret_env}</code>
+            </span>
+          ) : (
+            <span className="quiet">None. Anyone with the URL can start runs.</span>
+          )}
         </dd>
       </div>
-      {webhook.problem ? <p className="notice" data-tone="err" role="alert">{webhook.problem}</p> : null}
+      {webhook.problem ? (
+        <p className="notice" data-tone="err" role="alert">
+          {webhook.problem}
+        </p>
+      ) : null}
       <Dialog
-        title="Replace secret" open={asking} onClose={() => setAsking(false)}
-        foot={<><Button onClick={() => setAsking(false)}>Cancel</Button><Button kind="danger" data-testid="rotate" onClick={() => void rotate()}>Replace secret</Button></>}
+        title="Replace secret"
+        open={asking}
+        onClose={() => setAsking(false)}
+        foot={
+          <>
+            <Button onClick={() => setAsking(false)}>Cancel</Button>
+            <Button kind="danger" data-testid="rotate" onClick={() => void rotate()}>
+              Replace secret
+            </Button>
+          </>
+        }
       >
         <p>The old secret stops working at once. Requests are rejected until the sender uses the new one.</p>
       </Dialog>

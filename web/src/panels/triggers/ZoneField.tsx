@@ -12,16 +12,38 @@ interface ZoneFieldProps {
   describedBy?: string | undefined
 }
 
-export function ZoneField({ id, testId, value, onChange, readonly = false, invalid = false, describedBy }: ZoneFieldProps): ReactElement {
+export function ZoneField({
+  id,
+  testId,
+  value,
+  onChange,
+  readonly = false,
+  invalid = false,
+  describedBy,
+}: ZoneFieldProps): ReactElement {
   const list = useId()
   const zones = useMemo(() => ['UTC', ...(Intl.supportedValuesOf?.('timeZone') ?? [])], [])
   return (
     <>
       <input
-        type="text" id={id} list={list} data-testid={testId} value={value} placeholder="UTC" readOnly={readonly} spellCheck={false} autoComplete="off" aria-invalid={invalid || undefined} aria-describedby={describedBy}
+        type="text"
+        id={id}
+        list={list}
+        data-testid={testId}
+        value={value}
+        placeholder="UTC"
+        readOnly={readonly}
+        spellCheck={false}
+        autoComplete="off"
+        aria-invalid={invalid || undefined}
+        aria-describedby={describedBy}
         onChange={(event) => onChange(event.target.value)}
       />
-      <datalist id={list}>{zones.map((each) => <option key={each} value={each} />)}</datalist>
+      <datalist id={list}>
+        {zones.map((each) => (
+          <option key={each} value={each} />
+        ))}
+      </datalist>
     </>
   )
 }

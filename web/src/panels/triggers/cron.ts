@@ -1,12 +1,31 @@
 // Cron expressions in words: "at 09:00 on weekdays". Only what is common is put into words; of the rest nothing is claimed.
 
 export const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
-const MONTHS = ['January', 'February', 'March', 'April', 'May', 'June', 'July', 'August', 'September', 'October', 'November', 'December'] as const
+const MONTHS = [
+  'January',
+  'February',
+  'March',
+  'April',
+  'May',
+  'June',
+  'July',
+  'August',
+  'September',
+  'October',
+  'November',
+  'December',
+] as const
 export const DAY_NAMES = DAYS.map((day) => day.slice(0, 3).toUpperCase())
 const MONTH_NAMES = MONTHS.map((month) => month.slice(0, 3).toUpperCase())
 
 const NICKNAMES: Readonly<Record<string, string>> = {
-  '@YEARLY': '0 0 1 1 *', '@ANNUALLY': '0 0 1 1 *', '@MONTHLY': '0 0 1 * *', '@WEEKLY': '0 0 * * 0', '@DAILY': '0 0 * * *', '@MIDNIGHT': '0 0 * * *', '@HOURLY': '0 * * * *',
+  '@YEARLY': '0 0 1 1 *',
+  '@ANNUALLY': '0 0 1 1 *',
+  '@MONTHLY': '0 0 1 * *',
+  '@WEEKLY': '0 0 * * 0',
+  '@DAILY': '0 0 * * *',
+  '@MIDNIGHT': '0 0 * * *',
+  '@HOURLY': '0 * * * *',
 }
 
 /** null: there are no simple words for it. */
@@ -29,9 +48,11 @@ function timeWords(minute: string, hour: string): string | null {
   if (step) return hour === '*' ? `every ${step[1]} minutes` : null
   const minutes = numbers(minute, 0, 59)
   if (!minutes) return null
-  if (hour === '*') return minutes.length === 1 ? (minutes[0] === 0 ? 'every hour' : `${minutes[0]} min past every hour`) : null
+  if (hour === '*')
+    return minutes.length === 1 ? (minutes[0] === 0 ? 'every hour' : `${minutes[0]} min past every hour`) : null
   const hourStep = every.exec(hour)
-  if (hourStep) return minutes.length === 1 ? `every ${hourStep[1]} hours${minutes[0] ? `, ${minutes[0]} min past` : ''}` : null
+  if (hourStep)
+    return minutes.length === 1 ? `every ${hourStep[1]} hours${minutes[0] ? `, ${minutes[0]} min past` : ''}` : null
   const hours = numbers(hour, 0, 23)
   if (!hours || hours.length * minutes.length > 6) return null
   return `at ${joined(hours.flatMap((h) => minutes.map((m) => `${two(h)}:${two(m)}`)))}`
@@ -62,7 +83,13 @@ function datesWords(date: string): string | null {
   return dates && dates.length <= 6 ? `the ${joined(dates.map(ordinal))}` : null
 }
 
-function listWords(field: string, min: number, max: number, names: readonly string[], word: (n: number) => string): string | null {
+function listWords(
+  field: string,
+  min: number,
+  max: number,
+  names: readonly string[],
+  word: (n: number) => string,
+): string | null {
   const found = numbers(field, min, max, names)
   return found && joined(found.map(word))
 }
@@ -70,11 +97,13 @@ function listWords(field: string, min: number, max: number, names: readonly stri
 /** `1,3-5`, names too; null for what is more than that. */
 export function numbers(field: string, min: number, max: number, names: readonly string[] = []): number[] | null {
   const found: number[] = []
-  const one = (text: string): number => (names.includes(text) ? names.indexOf(text) + min : /^\d{1,2}$/.test(text) ? Number(text) : NaN)
+  const one = (text: string): number =>
+    names.includes(text) ? names.indexOf(text) + min : /^\d{1,2}$/.test(text) ? Number(text) : NaN
   for (const part of field.split(',')) {
     const [from, to, ...rest] = part.split('-').map(one)
     const last = to ?? from
-    if (from === undefined || last === undefined || rest.length || !(from >= min && last <= max && from <= last)) return null
+    if (from === undefined || last === undefined || rest.length || !(from >= min && last <= max && from <= last))
+      return null
     for (let n = from; n <= last; n++) found.push(n)
   }
   return [...new Set(found)].sort((a, b) => a - b)

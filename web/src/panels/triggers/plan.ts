@@ -13,7 +13,12 @@ export type Plan =
 export type PlanKind = Plan['kind']
 
 export const PLAN_WORDS: Readonly<Record<PlanKind, string>> = {
-  minutes: 'Every few minutes', hours: 'Hourly', daily: 'Daily', weekdays: 'On weekdays', weekly: 'Weekly', monthly: 'Monthly',
+  minutes: 'Every few minutes',
+  hours: 'Hourly',
+  daily: 'Daily',
+  weekdays: 'On weekdays',
+  weekly: 'Weekly',
+  monthly: 'Monthly',
 }
 
 /** They divide an hour, or a day: with others the last step would be shorter. */
@@ -27,11 +32,15 @@ export function readPlan(expression: string): Plan | null {
   if (fields.length !== 5 || month !== '*') return null
   const isEveryDay = date === '*' && day === '*'
   const everyMinutes = stepOf(minute!)
-  if (everyMinutes !== null) return isEveryDay && hour === '*' && MINUTE_STEPS.includes(everyMinutes) ? { kind: 'minutes', every: everyMinutes } : null
+  if (everyMinutes !== null)
+    return isEveryDay && hour === '*' && MINUTE_STEPS.includes(everyMinutes)
+      ? { kind: 'minutes', every: everyMinutes }
+      : null
   const at = one(minute!, 59)
   if (at === null) return null
   const everyHours = stepOf(hour!)
-  if (everyHours !== null) return isEveryDay && HOUR_STEPS.includes(everyHours) ? { kind: 'hours', every: everyHours, minute: at } : null
+  if (everyHours !== null)
+    return isEveryDay && HOUR_STEPS.includes(everyHours) ? { kind: 'hours', every: everyHours, minute: at } : null
   const of = one(hour!, 23)
   if (of === null) return null
   const time = `${two(of)}:${two(at)}`
@@ -52,10 +61,17 @@ export function writePlan(plan: Plan): string {
   const [hour, minute] = plan.at.split(':').map(Number)
   const time = `${minute} ${hour}`
   switch (plan.kind) {
-    case 'daily': return `${time} * * *`
-    case 'weekdays': return `${time} * * MON-FRI`
-    case 'weekly': return `${time} * * ${[...plan.days].sort(byWeek).map((n) => DAY_NAMES[n]).join()}`
-    case 'monthly': return `${time} ${plan.date} * *`
+    case 'daily':
+      return `${time} * * *`
+    case 'weekdays':
+      return `${time} * * MON-FRI`
+    case 'weekly':
+      return `${time} * * ${[...plan.days]
+        .sort(byWeek)
+        .map((n) => DAY_NAMES[n])
+        .join()}`
+    case 'monthly':
+      return `${time} ${plan.date} * *`
   }
 }
 
@@ -63,11 +79,16 @@ export function writePlan(plan: Plan): string {
 export function planOf(kind: PlanKind, old: Plan | null): Plan {
   const at = old && 'at' in old ? old.at : '09:00'
   switch (kind) {
-    case 'minutes': return { kind, every: 15 }
-    case 'hours': return { kind, every: 1, minute: 0 }
-    case 'weekly': return { kind, days: old?.kind === 'weekdays' ? [1, 2, 3, 4, 5] : [1], at }
-    case 'monthly': return { kind, date: 1, at }
-    default: return { kind, at }
+    case 'minutes':
+      return { kind, every: 15 }
+    case 'hours':
+      return { kind, every: 1, minute: 0 }
+    case 'weekly':
+      return { kind, days: old?.kind === 'weekdays' ? [1, 2, 3, 4, 5] : [1], at }
+    case 'monthly':
+      return { kind, date: 1, at }
+    default:
+      return { kind, at }
   }
 }
 

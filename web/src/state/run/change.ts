@@ -3,7 +3,16 @@
 
 import type { ErrorInfo, WireEvent } from '../../net/types'
 import { LayeredMap } from './layered'
-import { keyOf, scopeText, type NodeState, type NodeStatus, type OpenWait, type RunFold, type ScopeState, type Totals } from './model'
+import {
+  keyOf,
+  scopeText,
+  type NodeState,
+  type NodeStatus,
+  type OpenWait,
+  type RunFold,
+  type ScopeState,
+  type Totals,
+} from './model'
 
 /** A fold while it is made. Records in it are never changed, only replaced. */
 export interface Draft extends Mutable<Omit<RunFold, 'nodes' | 'scopes' | 'totals' | 'routes' | 'waits'>> {
@@ -18,7 +27,11 @@ type Mutable<T> = { -readonly [K in keyof T]: T[K] }
 
 export function draftOf(view: RunFold): Draft {
   return {
-    ...view, nodes: LayeredMap.edit(view.nodes), scopes: LayeredMap.edit(view.scopes), totals: new Map(view.totals), routes: new Map(view.routes),
+    ...view,
+    nodes: LayeredMap.edit(view.nodes),
+    scopes: LayeredMap.edit(view.scopes),
+    totals: new Map(view.totals),
+    routes: new Map(view.routes),
     waits: new Map(view.waits),
   }
 }
@@ -55,23 +68,49 @@ export function taken(view: Draft, block: string, handle: string): void {
   view.routes.set(block, counts)
 }
 
-export function ended(node: NodeState, event: WireEvent, error?: ErrorInfo): Pick<NodeState, 'finishedAt' | 'attempts'> {
+export function ended(
+  node: NodeState,
+  event: WireEvent,
+  error?: ErrorInfo,
+): Pick<NodeState, 'finishedAt' | 'attempts'> {
   const last = node.attempts.at(-1)
-  const attempts = last && last.endedAt === null ? [...node.attempts.slice(0, -1), { ...last, endedAt: event.at, error: error ?? null }] : node.attempts
+  const attempts =
+    last && last.endedAt === null
+      ? [...node.attempts.slice(0, -1), { ...last, endedAt: event.at, error: error ?? null }]
+      : node.attempts
   return { finishedAt: event.at, attempts }
 }
 
 export function outputOf(event: WireEvent): Partial<NodeState> {
   const { output, size, truncated, preview, blob } = event.data
-  if (truncated || blob) return { ...(size === undefined ? {} : { size }), ...(preview === undefined ? {} : { preview }) }
+  if (truncated || blob)
+    return { ...(size === undefined ? {} : { size }), ...(preview === undefined ? {} : { preview }) }
   return output === undefined ? {} : { output }
 }
 
 export function newNode(event: WireEvent): NodeState {
   return {
-    key: keyOf(event.block!, event.path), block: event.block!, path: event.path, status: 'running', attempt: event.attempt, attempts: [],
-    startedAt: null, finishedAt: null, route: null, error: null, dueAt: null, handled: false, reused: false, cached: false, lost: 0, wait: null, logs: [], said: null,
-    region: null, firstSeq: event.seq, lastSeq: event.seq,
+    key: keyOf(event.block!, event.path),
+    block: event.block!,
+    path: event.path,
+    status: 'running',
+    attempt: event.attempt,
+    attempts: [],
+    startedAt: null,
+    finishedAt: null,
+    route: null,
+    error: null,
+    dueAt: null,
+    handled: false,
+    reused: false,
+    cached: false,
+    lost: 0,
+    wait: null,
+    logs: [],
+    said: null,
+    region: null,
+    firstSeq: event.seq,
+    lastSeq: event.seq,
   }
 }
 
@@ -88,7 +127,17 @@ export function openScopes(view: Draft, event: WireEvent): void {
   for (let index = first; index < first + count; index++) {
     const path = scopeText(event.path, event.block, index, loop ? 'loop' : 'parallel')
     view.scopes.set(path, {
-      path, container: node.key, index, status: 'running', startedAt: event.at, finishedAt: null, running: 0, waiting: 0, failed: 0, uncaught: 0, decided: 0,
+      path,
+      container: node.key,
+      index,
+      status: 'running',
+      startedAt: event.at,
+      finishedAt: null,
+      running: 0,
+      waiting: 0,
+      failed: 0,
+      uncaught: 0,
+      decided: 0,
     })
   }
 }
@@ -100,7 +149,8 @@ export function countDecided(view: Draft, path: string, count: number, at: numbe
   view.scopes.set(path, next)
   const container = view.nodes.get(scope.container)
   const total = container && view.shape.nodes.get(container.block)
-  if (total && next.decided >= total && view.shape.kinds.get(container.block) === 'parallel') closeScope(view, path, at, next.uncaught ? 'failed' : 'succeeded')
+  if (total && next.decided >= total && view.shape.kinds.get(container.block) === 'parallel')
+    closeScope(view, path, at, next.uncaught ? 'failed' : 'succeeded')
 }
 
 export function closeScope(view: Draft, path: string, at: number, status: ScopeState['status']): void {
@@ -110,7 +160,10 @@ export function closeScope(view: Draft, path: string, at: number, status: ScopeS
   const container = view.nodes.get(scope.container)
   if (!container?.region) return
   const { region } = container
-  view.nodes.set(container.key, { ...container, region: { ...region, closed: region.closed + 1, failed: region.failed + (status === 'failed' ? 1 : 0) } })
+  view.nodes.set(container.key, {
+    ...container,
+    region: { ...region, closed: region.closed + 1, failed: region.failed + (status === 'failed' ? 1 : 0) },
+  })
 }
 
 export function closeScopes(view: Draft, node: NodeState, at: number, status: ScopeState['status']): void {
@@ -126,12 +179,19 @@ export function closeScopes(view: Draft, node: NodeState, at: number, status: Sc
 }
 
 /** Change the counts of a scope and of all scopes around it. */
-export function bumpScopes(view: Draft, path: string, by: { running?: number; waiting?: number; failed?: number; uncaught?: number }): void {
+export function bumpScopes(
+  view: Draft,
+  path: string,
+  by: { running?: number; waiting?: number; failed?: number; uncaught?: number },
+): void {
   for (let at = path; at; at = at.includes('/') ? at.slice(0, at.lastIndexOf('/')) : '') {
     const scope = view.scopes.get(at)
     if (!scope || scope.finishedAt !== null) continue
     view.scopes.set(at, {
-      ...scope, running: scope.running + (by.running ?? 0), waiting: scope.waiting + (by.waiting ?? 0), failed: scope.failed + (by.failed ?? 0),
+      ...scope,
+      running: scope.running + (by.running ?? 0),
+      waiting: scope.waiting + (by.waiting ?? 0),
+      failed: scope.failed + (by.failed ?? 0),
       uncaught: scope.uncaught + (by.uncaught ?? 0),
     })
   }

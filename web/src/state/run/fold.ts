@@ -3,7 +3,22 @@
 
 import type { WireEvent } from '../../net/types'
 import { applyOps } from '../variables'
-import { bumpScopes, closeScope, closeScopes, countDecided, draftOf, ended, newNode, openScopes, outputOf, put, sealed, taken, touch, type Draft } from './change'
+import {
+  bumpScopes,
+  closeScope,
+  closeScopes,
+  countDecided,
+  draftOf,
+  ended,
+  newNode,
+  openScopes,
+  outputOf,
+  put,
+  sealed,
+  taken,
+  touch,
+  type Draft,
+} from './change'
 import { keyOf, type NodeState, type OpenWait, type RunFold } from './model'
 
 /** The fold after one event. Events of unknown types only move `seq`. */
@@ -58,24 +73,52 @@ function apply(view: Draft, event: WireEvent): void {
     case 'node.started': {
       if (end === 'end') return touch(view, node, event)
       const attempts = [...node.attempts, { attempt: event.attempt, startedAt: event.at, endedAt: null, error: null }]
-      return put(view, node, event, { status: 'running', attempt: event.attempt, attempts, startedAt: node.startedAt ?? event.at, dueAt: null })
+      return put(view, node, event, {
+        status: 'running',
+        attempt: event.attempt,
+        attempts,
+        startedAt: node.startedAt ?? event.at,
+        dueAt: null,
+      })
     }
     case 'node.succeeded': {
       const route = data.route === undefined ? 'out' : data.route
-      put(view, node, event, { status: 'succeeded', ...ended(node, event), route, ...outputOf(event), error: null, reused: data.reused ?? false, cached: data.cached ?? false })
+      put(view, node, event, {
+        status: 'succeeded',
+        ...ended(node, event),
+        route,
+        ...outputOf(event),
+        error: null,
+        reused: data.reused ?? false,
+        cached: data.cached ?? false,
+      })
       return decided(view, event, route)
     }
     case 'region.sized': {
       const count = data.count ?? 0
-      put(view, node, event, { status: 'running', startedAt: node.startedAt ?? event.at, region: { count, opened: 0, closed: 0, failed: 0 } })
+      put(view, node, event, {
+        status: 'running',
+        startedAt: node.startedAt ?? event.at,
+        region: { count, opened: 0, closed: 0, failed: 0 },
+      })
       taken(view, event.block, count ? 'body' : '!body')
       return countDecided(view, event.path, 1, event.at)
     }
     case 'region.exited': {
       closeScopes(view, node, event.at, 'succeeded')
       const now = view.nodes.get(node.key) ?? node
-      const region = { ...(now.region ?? { opened: 0, closed: 0, failed: 0 }), count: data.count ?? now.region?.count ?? 0 }
-      put(view, now, event, { status: 'succeeded', ...ended(now, event), route: 'out', ...outputOf(event), region, reused: data.reused ?? false })
+      const region = {
+        ...(now.region ?? { opened: 0, closed: 0, failed: 0 }),
+        count: data.count ?? now.region?.count ?? 0,
+      }
+      put(view, now, event, {
+        status: 'succeeded',
+        ...ended(now, event),
+        route: 'out',
+        ...outputOf(event),
+        region,
+        reused: data.reused ?? false,
+      })
       return decided(view, event, 'out')
     }
     case 'node.failed':
@@ -83,32 +126,63 @@ function apply(view: Draft, event: WireEvent): void {
     case 'node.skipped': {
       const route = data.reason === 'pruned' ? null : 'out'
       if (end !== 'end' || node.status === 'running')
-        put(view, node, event, { status: 'skipped', ...ended(node, event), route, reason: data.reason ?? 'pruned', because: data.because ?? null })
+        put(view, node, event, {
+          status: 'skipped',
+          ...ended(node, event),
+          route,
+          reason: data.reason ?? 'pruned',
+          because: data.because ?? null,
+        })
       if (end === 'start') return countDecided(view, event.path, 1, event.at)
       return decided(view, event, route)
     }
     case 'retry.scheduled': {
       const { attempts } = ended(node, event, data.error)
-      return put(view, node, event, { status: 'retrying', attempts, error: data.error ?? null, dueAt: data.due_ms ?? null, lost: lostAfter(node, event) })
+      return put(view, node, event, {
+        status: 'retrying',
+        attempts,
+        error: data.error ?? null,
+        dueAt: data.due_ms ?? null,
+        lost: lostAfter(node, event),
+      })
     }
     case 'retry.hastened':
       return put(view, node, event, { dueAt: data.due_ms ?? event.at })
     case 'wait.opened': {
       const wait: OpenWait = {
-        key: node.key, block: node.block, kind: data.kind ?? 'signal', id: data.wait ?? node.key, title: data.title ?? '', openedAt: event.at,
-        dueAt: data.due_ms ?? null, outcome: null, by: null, ...(data.child === undefined ? {} : { child: data.child }),
+        key: node.key,
+        block: node.block,
+        kind: data.kind ?? 'signal',
+        id: data.wait ?? node.key,
+        title: data.title ?? '',
+        openedAt: event.at,
+        dueAt: data.due_ms ?? null,
+        outcome: null,
+        by: null,
+        ...(data.child === undefined ? {} : { child: data.child }),
       }
       view.waits.set(node.key, wait)
-      return put(view, node, event, { status: 'waiting', wait, dueAt: wait.dueAt, lost: node.lost + (wait.kind === 'attention' ? 1 : 0) })
+      return put(view, node, event, {
+        status: 'waiting',
+        wait,
+        dueAt: wait.dueAt,
+        lost: node.lost + (wait.kind === 'attention' ? 1 : 0),
+      })
     }
     case 'wait.closed': {
       view.waits.delete(node.key)
       const wait = node.wait && { ...node.wait, outcome: data.outcome ?? null, by: data.by ?? null }
-      if (data.outcome === 'cancelled') return put(view, node, event, { status: 'cancelled', wait, dueAt: null, ...ended(node, event) })
+      if (data.outcome === 'cancelled')
+        return put(view, node, event, { status: 'cancelled', wait, dueAt: null, ...ended(node, event) })
       return put(view, node, event, { status: 'running', wait, dueAt: null })
     }
     case 'node.log':
-      return put(view, node, event, data.stream === 'text' ? { said: data.message ?? '' } : { logs: [...node.logs, data.message ?? ''] })
+      return put(
+        view,
+        node,
+        event,
+        data.stream === 'text' ? { said: data.message ?? '' } : { logs: [...node.logs, data.message ?? ''] },
+      )
   }
 }
 
@@ -121,7 +195,12 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   // The journal has one word for both; an attempt that was stopped with its run has not failed.
   const stopped = data.error?.code === 'cancelled' && route === null
   put(view, now, event, {
-    status: stopped ? 'cancelled' : 'failed', ...ended(now, event, data.error), route, error: data.error ?? null, handled: route !== null || !!caught, dueAt: null,
+    status: stopped ? 'cancelled' : 'failed',
+    ...ended(now, event, data.error),
+    route,
+    error: data.error ?? null,
+    handled: route !== null || !!caught,
+    dueAt: null,
     lost: lostAfter(now, event),
   })
   if (route === null && !caught && !stopped) view.failures = [...view.failures, node.key]
@@ -154,6 +233,7 @@ function finish(view: Draft, event: WireEvent): void {
     if (node.status !== 'running' && node.status !== 'retrying' && node.status !== 'waiting') continue
     put(view, node, event, { status: 'cancelled', ...ended(node, event), dueAt: null })
   }
-  for (const scope of [...view.scopes.values()]) if (scope.finishedAt === null) closeScope(view, scope.path, event.at, scope.failed ? 'failed' : 'cancelled')
+  for (const scope of [...view.scopes.values()])
+    if (scope.finishedAt === null) closeScope(view, scope.path, event.at, scope.failed ? 'failed' : 'cancelled')
   view.waits.clear()
 }

@@ -20,7 +20,9 @@ export class LayeredMap<V> implements ReadonlyMap<string, V> {
 
   /** A version of `map` of its own, to be changed until `seal`. */
   static edit<V>(map: ReadonlyMap<string, V>): LayeredMap<V> {
-    return map instanceof LayeredMap ? new LayeredMap<V>(map.base, new Map(map.top), map.fresh) : new LayeredMap(new Map(map), new Map(), 0)
+    return map instanceof LayeredMap
+      ? new LayeredMap<V>(map.base, new Map(map.top), map.fresh)
+      : new LayeredMap(new Map(map), new Map(), 0)
   }
 
   set(key: string, value: V): void {

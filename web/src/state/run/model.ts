@@ -146,15 +146,32 @@ export function shapeOf(doc: Document | null, specs: Specs = NO_SPECS): Shape {
       seen.add(at)
       for (const e of outOf.get(at) ?? []) if (e.handle !== 'body') stack.push(e.target)
     }
-    nodes.set(id, [...seen].reduce((sum, block) => sum + (kindOf(doc, block, specs) ? 2 : 1), 0))
+    nodes.set(
+      id,
+      [...seen].reduce((sum, block) => sum + (kindOf(doc, block, specs) ? 2 : 1), 0),
+    )
   }
   return { nodes, kinds, variables: doc.variables ?? {} }
 }
 
 export function emptyFold(shape: Shape = shapeOf(null)): RunFold {
   return {
-    shape, seq: 0, status: 'queued', startedAt: null, finishedAt: null, at: null, error: null, nodes: new Map(), scopes: new Map(),
-    totals: new Map(), routes: new Map(), waits: new Map(), variables: shape.variables, failures: [], forkedFrom: null, version: null,
+    shape,
+    seq: 0,
+    status: 'queued',
+    startedAt: null,
+    finishedAt: null,
+    at: null,
+    error: null,
+    nodes: new Map(),
+    scopes: new Map(),
+    totals: new Map(),
+    routes: new Map(),
+    waits: new Map(),
+    variables: shape.variables,
+    failures: [],
+    forkedFrom: null,
+    version: null,
   }
 }
 
@@ -183,7 +200,9 @@ export function iterOf(path: string): Record<string, number> {
 }
 
 export function isDecided(node: NodeState): boolean {
-  return node.status === 'succeeded' || node.status === 'failed' || node.status === 'skipped' || node.status === 'cancelled'
+  return (
+    node.status === 'succeeded' || node.status === 'failed' || node.status === 'skipped' || node.status === 'cancelled'
+  )
 }
 
 export function isEnded(status: RunFold['status']): boolean {
@@ -198,4 +217,3 @@ export function shownStatus(node: NodeState): BlockStatus {
   if (node.status === 'cancelled' && node.region?.failed) return 'failed'
   return node.status
 }
-

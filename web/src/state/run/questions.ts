@@ -2,7 +2,18 @@
 
 import type { Document, Edge } from '../../net/types'
 import { chainOf, indexOf, kindOf } from '../document'
-import { isDecided, keyOf, scopeText, shownStatus, type BlockStatus, type NodeState, type NodeStatus, type RunFold, type ScopeState, type Totals } from './model'
+import {
+  isDecided,
+  keyOf,
+  scopeText,
+  shownStatus,
+  type BlockStatus,
+  type NodeState,
+  type NodeStatus,
+  type RunFold,
+  type ScopeState,
+  type Totals,
+} from './model'
 
 /** Which iteration or branch is looked at, by container id. Containers that are not in it show their latest one. */
 export type Iter = Readonly<Record<string, number>>
@@ -69,7 +80,16 @@ export function edgeAt(view: RunFold, doc: Document, edge: Edge, iter: Iter): Ed
   }
   const node = nodeAt(view, doc, edge.source, iter)
   let state: EdgeView['state'] = 'idle'
-  if (node && handle === 'body') state = node.region ? (node.region.opened ? 'live' : isDecided(node) ? 'dead' : 'idle') : isDecided(node) ? 'dead' : 'idle'
+  if (node && handle === 'body')
+    state = node.region
+      ? node.region.opened
+        ? 'live'
+        : isDecided(node)
+          ? 'dead'
+          : 'idle'
+      : isDecided(node)
+        ? 'dead'
+        : 'idle'
   else if (node && isDecided(node)) state = node.route === handle ? 'live' : 'dead'
   if (state === 'live') {
     const target = nodeAt(view, doc, edge.target, iter)
@@ -79,11 +99,18 @@ export function edgeAt(view: RunFold, doc: Document, edge: Edge, iter: Iter): Ed
 }
 
 /** The scopes of the container that is shown, by index; undefined where one is not open yet. */
-export function scopesAt(view: RunFold, doc: Document, container: string, iter: Iter): { path: string; scopes: (ScopeState | undefined)[]; index: number } {
+export function scopesAt(
+  view: RunFold,
+  doc: Document,
+  container: string,
+  iter: Iter,
+): { path: string; scopes: (ScopeState | undefined)[]; index: number } {
   const outer = pathFor(view, doc, container, iter)
   const region = view.nodes.get(keyOf(container, outer))?.region
   const kind = view.shape.kinds.get(container) ?? kindOf(doc, container) ?? 'loop'
-  const scopes = Array.from({ length: region?.count ?? 0 }, (_, index) => view.scopes.get(scopeText(outer, container, index, kind)))
+  const scopes = Array.from({ length: region?.count ?? 0 }, (_, index) =>
+    view.scopes.get(scopeText(outer, container, index, kind)),
+  )
   const index = Math.min(iter[container] ?? Infinity, Math.max((region?.opened ?? 0) - 1, 0))
   return { path: outer, scopes, index }
 }
