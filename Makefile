@@ -15,7 +15,7 @@ REQUIRED := $(VENV)/.weft-required
 INSTALLED := $(VENV)/.weft-installed
 INSTALLED_DEV := $(VENV)/.weft-installed-dev
 # What the interface is built from: an edit there builds it again.
-WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' 2>/dev/null)
+WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' -not -path 'web/lint/*' 2>/dev/null)
 # An installation with WEFT_WEB=skip left it out: without that it is installed again.
 ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
@@ -28,7 +28,7 @@ help:
 	@echo "make test     run the tests (five minutes); those of the editor need a Chromium, which is fetched where there is none"
 	@echo "make check    run the long tests: fifty kills, every kind of fault, fuzzing, load, simulations in depth (half an hour)"
 	@echo "make browser  run all tests of the editor in a real browser"
-	@echo "make lint     ruff, mypy --strict, import rules"
+	@echo "make lint     ruff, mypy --strict, import rules; biome for the editor"
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
 	@echo "make mutants  plant bugs, one at a time; the simulations must find each (ten minutes)"
@@ -60,10 +60,12 @@ lint: $(INSTALLED_DEV)
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy --strict
 	$(BIN)/lint-imports
+	$(BIN)/python -m tests.web.lint
 
 format: $(INSTALLED_DEV)
 	$(BIN)/ruff check --fix --exit-zero .
 	$(BIN)/ruff format .
+	$(BIN)/python -m tests.web.lint --write
 
 soak: $(INSTALLED_DEV)
 	WEFT_SOAK_SECONDS=$(SOAK_SECONDS) $(BIN)/python -m pytest -m "soak or install" --timeout 0 $(ARGS)
@@ -84,7 +86,7 @@ lock: $(INSTALLED_DEV)
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
 	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
-	rm -rf server/_web web/node_modules
+	rm -rf server/_web web/node_modules web/lint/node_modules
 	rm -f $(REQUIRED) $(INSTALLED) $(INSTALLED_DEV)
 
 # Versions and their hashes come from the lock; the package itself is linked, so edits need no new install.

@@ -35,7 +35,7 @@ NODE_20, NODE_22 = (20, 19), (22, 12)
 NPM_FLAGS = ("--ignore-scripts", "--no-audit", "--no-fund")
 # npm's defaults take 98 s to notice that there is no registry.
 NPM_PATIENCE = ("--fetch-retries=2", "--fetch-retry-mintimeout=2000", "--fetch-retry-maxtimeout=8000")
-NOT_SOURCES = frozenset({"node_modules", "dist", "test", ".vite", "README.md"})
+NOT_SOURCES = frozenset({"node_modules", "dist", "test", "lint", "biome.jsonc", ".vite", "README.md"})
 TAIL_LINES = 30
 
 Tools = tuple[str, tuple[str, ...]]  # node, and the command that is npm

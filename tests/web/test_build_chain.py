@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 import subprocess
 import sys
@@ -45,3 +46,14 @@ def test_the_locks_hold_what_a_build_asks_for() -> None:
     ).stdout
     name = re.match(r"[a-z-]+", wheel)
     assert name is not None and name[0] in (ROOT / "requirements-node.lock").read_text()
+
+
+def test_a_build_fetches_no_linter() -> None:
+    assert "biome" not in (ROOT / "web" / "package-lock.json").read_text()
+
+
+def test_the_linter_is_locked_for_every_platform_and_for_no_registry() -> None:
+    lock = json.loads((ROOT / "web" / "lint" / "package-lock.json").read_text())["packages"]
+    for system in ("linux-x64", "linux-arm64", "linux-x64-musl", "linux-arm64-musl", "darwin-x64", "darwin-arm64"):
+        assert lock[f"node_modules/@biomejs/cli-{system}"]["integrity"].startswith("sha512-"), system
+    assert not any("resolved" in package for package in lock.values())

@@ -145,5 +145,3 @@ function watch(
   addEventListener('online', () => void look())
   timer = setTimeout(() => void look(), POLL_MS)
 }
-
-export {}

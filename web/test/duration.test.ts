@@ -1,6 +1,6 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { amountIn, unitOf, unitsOf, valueOf } from '../src/panels/fields/duration'
+import { amountIn, unitOf, unitsOf, valueFrom } from '../src/panels/fields/duration'
 import { baseOf, titleOf } from '../src/panels/fields/schema'
 
 test('what a param counts in', () => {
@@ -26,15 +26,15 @@ test('a value is shown in the largest unit that fits', () => {
   for (const [value, base, text] of cases) {
     const unit = unitOf(value, base, unitsOf(base))
     assert.equal(`${amountIn(unit, value, base)} ${unit}`, text)
-    assert.equal(valueOf(amountIn(unit, value, base), unit, base, false), value)
+    assert.equal(valueFrom(amountIn(unit, value, base), unit, base, false), value)
   }
 })
 
 test('a number and its unit as the value of the document', () => {
-  assert.equal(valueOf(7, 'd', 's', false), 604_800)
-  assert.equal(valueOf(0.1, 'h', 's', false), 360)
-  assert.equal(valueOf(1.5, 's', 'ms', true), 1500)
-  assert.equal(valueOf(0.0004, 's', 'ms', true), 0)
+  assert.equal(valueFrom(7, 'd', 's', false), 604_800)
+  assert.equal(valueFrom(0.1, 'h', 's', false), 360)
+  assert.equal(valueFrom(1.5, 's', 'ms', true), 1500)
+  assert.equal(valueFrom(0.0004, 's', 'ms', true), 0)
 })
 
 test('no unit above the maximum', () => {

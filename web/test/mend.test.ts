@@ -15,7 +15,7 @@ import { shapeOf } from '../src/state/run'
 import { random, recorded, RUNS, specs } from './help'
 
 /** What the pages do with a document when they open it. */
-function useAll(doc: Document): void {
+function readAll(doc: Document): void {
   const { edges } = indexOf(doc)
   readingOrder(doc)
   shapeOf(doc, specs)
@@ -82,7 +82,7 @@ test('anything at all becomes a document that can be drawn', () => {
     const { document, faults, original } = mend(raw)
     assert.ok(faults.length > 0, JSON.stringify(raw))
     assert.equal(original, raw)
-    useAll(document)
+    readAll(document)
   }
 })
 
@@ -124,7 +124,7 @@ test('names that assignment can not give are left out', () => {
   )
   const { document } = mend(raw)
   assert.deepEqual(Object.keys(document.blocks), ['constructor'])
-  useAll(document)
+  readAll(document)
 })
 
 test('schemas: every level can be read', () => {
@@ -170,7 +170,7 @@ test('any part of a document replaced by junk leaves a document that everything 
     }
     const { document, faults } = mend(doc)
     try {
-      useAll(document)
+      readAll(document)
     } catch (error) {
       throw new Error(`round ${round}, at ${steps.join('.')}: ${String(error)}\n${(error as Error).stack}`)
     }

@@ -130,7 +130,7 @@ export function edgePaint(
   target: string,
   iter: Readonly<Record<string, number>>,
 ): EdgePaint {
-  if (!doc || !doc.blocks[source] || !doc.blocks[target] || view.seq === 0) return PLAIN
+  if (!doc?.blocks[source] || !doc.blocks[target] || view.seq === 0) return PLAIN
   const { state, live, dead } = edgeAt(view, doc, { source, target, handle }, iter)
   if (state === 'idle') {
     const around =

@@ -98,5 +98,5 @@ function plainProblem(status: number, code: string, detail: string): Problem {
 
 export function query(params: object): string {
   const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== '')
-  return given.length ? '?' + new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString() : ''
+  return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString()}` : ''
 }

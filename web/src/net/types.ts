@@ -208,7 +208,7 @@ export type RunView = With<
   { variables: JsonObject; nodes: api.NodeView[]; waits: WaitView[]; child_waits: WaitView[] }
 >
 
-/** One node of a run as it stood after an event. A value over the asked size is null, `..._truncated` says so, and
+/** One node of a run as it stood after an event. A value over the asked size is null, `..._truncated` is then true, and
  * `..._preview` is the beginning of its JSON. Programs and expressions in `input` are {$code, values}. */
 export type NodeDetail = api.NodeShown
 

@@ -151,7 +151,7 @@ function layersOf(count: number, links: readonly Link[]): number[] {
     }
   }
   // The first root stays at the left: it is where the run begins.
-  const first = into.findIndex((n) => n === 0)
+  const first = into.indexOf(0)
   for (let box = 0; box < count; box++) {
     if (into[box] || box === first || !out[box]!.length) continue
     layer[box] = Math.min(...out[box]!.map((link) => layer[link.target]!)) - 1

@@ -143,7 +143,7 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
         </Button>
       ) : null}
       {view && view.kind === 'signal' && view.name ? <SendSignal view={view} why={why} /> : null}
-      {view && view.link && wait.kind !== 'timer' ? (
+      {view?.link && wait.kind !== 'timer' ? (
         <CopyLink link={view.link} what={wait.kind === 'webhook' ? 'URL' : 'link'} />
       ) : null}
       {wait.kind === 'child' ? <ChildLink nodeKey={wait.key} /> : null}

@@ -1,6 +1,6 @@
 // The ways out of a condition or router: each a title and a rule; its id is the handle that edges leave by.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { Json, JsonObject } from '../../net/types'
 import { freshId } from '../../state/document'
 import { ConditionField } from '../conditions/ConditionField'

@@ -1,7 +1,7 @@
 // A length of time: a number and its unit, or a reference. The document has the number in the unit of the param.
 
 import { useState, type ReactElement } from 'react'
-import { amountIn, unitOf, unitsOf, UNIT_WORDS, valueOf, type Unit } from './duration'
+import { amountIn, unitOf, unitsOf, UNIT_WORDS, valueFrom, type Unit } from './duration'
 import type { ControlProps } from './Field'
 import { readNumber } from './number'
 import { ReferenceField } from './ReferenceField'
@@ -28,7 +28,7 @@ export function DurationControl({ value, onChange, ids, path, schema, label }: C
 
   const read = (text: string, as: Unit) => {
     const number = readNumber(text)
-    return typeof number === 'number' ? valueOf(number, as, base, whole) : number
+    return typeof number === 'number' ? valueFrom(number, as, base, whole) : number
   }
   const given = typeof value === 'number' ? String(amountIn(unit, value, base)) : isText ? value : ''
   const shown = typed !== null && Object.is(read(typed, unit), value) ? typed : given

@@ -1,6 +1,6 @@
 // A list of objects, each a card with the fields of its schema: for blocks whose lists have no editor of their own.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { Json, JsonObject } from '../../net/types'
 import { Field, type ControlProps } from './Field'
 import { isObject } from './PairsField'

@@ -89,7 +89,7 @@ export function ReferenceField(props: ReferenceFieldProps): ReactElement {
   const choose = (option: Option, into: boolean): void => {
     if (!typing) return
     if (into && option.more) {
-      const open = option.insert.slice(0, -1) + '.'
+      const open = `${option.insert.slice(0, -1)}.`
       return replace(typing.start, typing.end, open, typing.start + open.length, true)
     }
     const text = props.json && !isQuoted(value.slice(0, typing.start)) ? JSON.stringify(option.insert) : option.insert

@@ -1,6 +1,6 @@
 // A list of texts. Those of an approval's actions are handles: they are named once and then renamed, so that edges follow.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { Json } from '../../net/types'
 import { freshId } from '../../state/document'
 import type { ControlProps } from './Field'

@@ -27,7 +27,7 @@ export function unitOf(value: number, base: Base, units: readonly Unit[]): Unit 
 export const amountIn = (unit: Unit, value: number, base: Base): number =>
   rounded((value * LENGTH_MS[base]) / LENGTH_MS[unit])
 
-export function valueOf(amount: number, unit: Unit, base: Base, whole: boolean): number {
+export function valueFrom(amount: number, unit: Unit, base: Base, whole: boolean): number {
   const value = rounded((amount * LENGTH_MS[unit]) / LENGTH_MS[base])
   return whole ? Math.round(value) : value
 }

@@ -1,6 +1,6 @@
 // The head of the inspector: kind, name, state, and where in the run this is.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { dispatch } from '../../state/doc'
 import { chainOf, kindOf, nameOf, routeTitle } from '../../state/document'
 import { runStore } from '../../state/live'

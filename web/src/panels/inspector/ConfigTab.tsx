@@ -1,6 +1,6 @@
 // The settings of a block: its params, as the schema of its type says, then the policy every block has.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
 import { escapePointer } from '../../refs/parse'
 import { dispatch } from '../../state/doc'

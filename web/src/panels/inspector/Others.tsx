@@ -1,6 +1,6 @@
 // What else can be selected: several things, an edge, a note.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import { dispatch, docStore, specsOf } from '../../state/doc'
 import { handlesOf, handleTitle, indexOf, nameOf, noteId } from '../../state/document'
 import { runStore } from '../../state/live'

@@ -1,7 +1,7 @@
 // What every block has: attempts, time limit, what happens when it fails, when it is left out, which group it shares, where its
 // output is stored, whether it is on.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { Json, JsonSchema, Policy, Retry } from '../../net/types'
 import { escapePointer } from '../../refs/parse'
 import { dispatch } from '../../state/doc'

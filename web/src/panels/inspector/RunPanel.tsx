@@ -1,6 +1,6 @@
 // Nothing is selected in a run: the run itself. What it was given, what it put out, what went wrong, its variables.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { ErrorInfo, Json } from '../../net/types'
 import { nameOf } from '../../state/document'
 import { runStore } from '../../state/live'

@@ -1,6 +1,6 @@
 // The variables of a workflow with what they begin as.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { JsonObject } from '../../net/types'
 import { VARIABLE_NAME } from '../../refs/renameVariable'
 import { dispatch } from '../../state/doc'

@@ -1,6 +1,6 @@
 // Nothing is selected: the workflow itself. Name, what its runs are given, its variables, its limits.
 
-import { type ReactElement } from 'react'
+import type { ReactElement } from 'react'
 import type { Document, Json, JsonObject, JsonSchema, Settings } from '../../net/types'
 import { dispatch, specsOf } from '../../state/doc'
 import { Field } from '../fields/Field'

@@ -1,6 +1,6 @@
 // Pieces of the Input and Output tabs: an error, the attempts, a value that may be too large to show.
 
-import { type ReactElement, type ReactNode } from 'react'
+import type { ReactElement, ReactNode } from 'react'
 import type { ErrorInfo, Json } from '../../net/types'
 import type { Attempt } from '../../state/run'
 import { EmptyState } from '../../ui/EmptyState'

@@ -255,7 +255,7 @@ function sectionsBy(): (name: string, rank: number) => { name: string; rank: num
 
 function completionsOf(context: CompletionContext, complete: Complete): CompletionResult | null {
   const found = complete(context.state.doc.toString(), context.pos)
-  if (!found || !found.options.length) return null
+  if (!found?.options.length) return null
   const sectionOf = sectionsBy()
   return {
     from: found.from,
