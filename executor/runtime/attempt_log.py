@@ -1,7 +1,7 @@
-"""What one attempt says while it runs: lines of its log and live text.
+"""What one attempt puts out while it runs: lines of its log and live text.
 
 Lines go to the journal as they come, those of a quarter of a second together. Live text goes to readers at once
-(`node.delta`) and to the journal when the attempt ends. Both are bounded, and secrets are taken out first. What is said
+(`node.delta`) and to the journal when the attempt ends. Both are bounded, and secrets are taken out first. What comes
 after the end of the attempt is dropped.
 """
 
@@ -125,10 +125,10 @@ class AttemptLog:
         if self._ended:
             return
         if self._deltas is None:
-            self._deltas = self._redactor.stream(self._said)
+            self._deltas = self._redactor.stream(self._emit_text)
         self._deltas(text)
 
-    def _said(self, text: str) -> None:
+    def _emit_text(self, text: str) -> None:
         text = unicode(text)
         self._text = (self._text + text)[-TEXT_BYTES_MAX - 1 :]  # one more than is kept says that it was cut
         self._emit(text)

@@ -13,7 +13,8 @@ from typing import Any, Final, TypeVar
 
 import orjson
 
-from executor.errors import BlockError, StoreError
+from executor.errors import BlockError
+from executor.runtime.backoff import with_retries
 from executor.runtime.clock import Clock
 from executor.store.contract import Store
 from executor.store.rows import CheckpointRow, RunRow
@@ -24,8 +25,6 @@ T = TypeVar("T")
 log = logging.getLogger("weft.checkpoints")
 
 SIZE_MAX_BYTES: Final = 1024 * 1024
-# A database that cannot be used for a moment is no reason for a long attempt to fail.
-AGAIN_S = (0.1, 1.0, 5.0)
 
 
 class Checkpoints:
@@ -65,17 +64,8 @@ class Checkpoints:
 
     async def with_retries(self, ask: Callable[[], Awaitable[T]]) -> T:
         """Both can be asked for again: writing a checkpoint twice is writing it once."""
-        for pause_s in AGAIN_S:
-            try:
-                return await ask()
-            except StoreError as error:
-                log.warning("a checkpoint of run %s: %s; trying again", self._run_id, error)
-                await asyncio.sleep(pause_s)
-        try:
-            return await ask()
-        except StoreError as error:
-            message = f"the database could not be used for a checkpoint: {error}"
-            raise BlockError(message, code=error.code, retryable=True) from error
+        what, failed = f"a checkpoint of run {self._run_id}", "the database could not be used for a checkpoint"
+        return await with_retries(ask, what=what, failed=failed, log=log)
 
 
 class CheckpointWriter:

@@ -21,8 +21,9 @@ from compiler.plan import Node
 from executor.blocks.base import ChildRequest, Context, Done, Outcome, Sized, Suspend, Tested
 from executor.core import facts as f
 from executor.core.events import Deferred, ErrorInfo
-from executor.errors import BlockError, Fenced, StoreError
+from executor.errors import BlockError, Fenced
 from executor.runtime.attempt_log import AttemptLog, Stream, unicode
+from executor.runtime.backoff import with_retries
 from executor.runtime.cached import ResultCache
 from executor.runtime.checkpoints import Checkpoints
 from executor.runtime.loaded import LoadedRun
@@ -42,8 +43,6 @@ log = logging.getLogger("weft.launch")
 
 Keep = Callable[[str, Stream], None]
 
-# A database that cannot be read for a moment is no reason for a block to fail.
-READ_AGAIN_S = (0.1, 1.0, 5.0)
 # Plans whose nodes are kept prepared; as many as recovery keeps decoded.
 PLANS_MAX = 256
 
@@ -150,7 +149,7 @@ class Launcher:
             prepared = self._prepared[key[1]] = _Prepared(node, addresses)
         template = prepared.template
         key_text = self._codec.key_text(key)
-        said = AttemptLog(
+        attempt_log = AttemptLog(
             self._redactor,
             keep,
             lambda text: self._hub.delta(self._run_id, key_text, self._redactor.redact(text), seq),
@@ -174,8 +173,8 @@ class Launcher:
             variables=self._values.variables,
             now_ms=self._clock.now_ms(),
             services=self._services,
-            emit=said.emit,
-            log=said.log,
+            emit=attempt_log.emit,
+            log=attempt_log.log,
             evaluate=lambda calls: self._evaluate(key_text, attempt, calls),
             checkpoint=checkpoints.keep,
             checkpoint_from_thread=checkpoints.keep_from_thread,
@@ -204,23 +203,18 @@ class Launcher:
             return await limit.around(handler.run(context)), cache_key
         finally:
             checkpoints.end()
-            said.end()
+            attempt_log.end()
 
     async def _prepare_child(self, request: ChildRequest) -> NewRun:
         """Secrets do not go on into another run's input: it reads them by name itself."""
         clean = self._redactor.redact_value
         request = replace(request, definition=clean(request.definition), input=clean(request.input))
-        for pause_s in READ_AGAIN_S:
-            try:
-                return await self._children.prepare(self._run_id, request)
-            except StoreError as error:
-                log.warning("a child of run %s could not be prepared: %s; trying again", self._run_id, error)
-                await asyncio.sleep(pause_s)
-        try:
-            return await self._children.prepare(self._run_id, request)
-        except StoreError as error:
-            message = f"the database could not be read: {error}"
-            raise BlockError(message, code=error.code, retryable=True) from error
+        return await with_retries(
+            lambda: self._children.prepare(self._run_id, request),
+            what=f"preparing a child of run {self._run_id}",
+            failed="the database could not be read",
+            log=log,
+        )
 
     def _reader_path(self, key: NodeKey, node: Node, turn: int) -> Path:
         """Where references are read from. A loop's own test reads as if it stood in the body, at the next index."""
