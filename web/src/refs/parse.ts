@@ -11,6 +11,8 @@ const ENV = String.raw`\$\{([A-Za-z_][A-Za-z0-9_]*)\}`
 const CANDIDATE = new RegExp(`${REFERENCE}|${ENV}`, 'gu')
 const WHOLE_HEAD = new RegExp(`^${HEAD}$`, 'u')
 const PART = /\.([^.[\]]*)|\[(\d+)\]|\["([^"]*)"\]/y
+/** Text with more steps is no reference. */
+const STEPS_MAX = 100
 /** A path segment that can be a field; with others the text is code or prose. */
 export const FIELD = /^[\p{L}\p{N}_$@][\p{L}\p{N}_$@ -]*$/u
 
@@ -131,7 +133,7 @@ function segmentsOf(head: string): Segment[] {
   while (at < head.length) {
     PART.lastIndex = at
     const match = PART.exec(head)
-    if (!match) return []
+    if (!match || segments.length > STEPS_MAX) return []
     if (match[2] !== undefined) segments.push(Number(match[2]))
     else if (match[3] !== undefined) segments.push(match[3])
     else if (match[1]!.trim()) segments.push(match[1]!.trim())
