@@ -28,6 +28,7 @@ from compiler.plan import Effect
 Params = Mapping[str, Any]
 
 LOOP_MAX_DEFAULT: Final = 1_000  # iterations of a loop without a maximum; docs/reference/limits.md
+CONCURRENCY_DEFAULT: Final = 100  # branches of a parallel at the same time
 # Far more than a run executes (10,000 unless set): larger numbers are refused before anything is counted.
 ITERATIONS_MAX: Final = 1_000_000
 BRANCHES_MAX: Final = 100_000

@@ -13,15 +13,13 @@ import msgspec
 from msgspec import Raw, Struct
 
 from compiler.bind import Places
-from compiler.catalog import LOOP_MAX_DEFAULT, BlockSpec
+from compiler.catalog import CONCURRENCY_DEFAULT, LOOP_MAX_DEFAULT, BlockSpec
 from compiler.check import literal_count, mode_of, whole_number
 from compiler.document import BlockDoc, CacheDoc
 from compiler.flow import Flow
 from compiler.needs import Needs
 from compiler.plan import Cache, Edge, Node, OnBranchError, Policy, Region, Retry
 from compiler.wiring import ERROR, OUT, ROOT, Wiring
-
-CONCURRENCY_DEFAULT = 100
 
 # Params a sentinel gets: what its mode uses, no more.
 _START = {

@@ -5,7 +5,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from compiler.catalog import BRANCHES_MAX, BlockSpec
+from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT, BlockSpec
 from executor.blocks.base import Context, Sized, Tested
 from executor.errors import BlockError
 from executor.values.coerce import to_count
@@ -39,7 +39,7 @@ _PARAMS: dict[str, Any] = {
             "title": "Max concurrency",
             "description": "How many branches run at the same time.",
             "minimum": 1,
-            "default": 100,
+            "default": CONCURRENCY_DEFAULT,
             "x-weft": "literal",
             "x-ui": {"order": 4, "widget": "number"},
         },
