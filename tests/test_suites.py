@@ -1,4 +1,5 @@
-"""What suites have in common is in `tests/support`; a suite never imports another one."""
+"""Where tests are: what suites have in common is in `tests/support`, a suite never imports another one, and a unit test
+is named after the module it tests."""
 
 from __future__ import annotations
 
@@ -7,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 TESTS = Path(__file__).parent
+ROOT = TESTS.parent
 
 
 def test_suites_do_not_import_each_other() -> None:
@@ -18,6 +20,19 @@ def test_suites_do_not_import_each_other() -> None:
             if parts[0] == "tests" and parts[1] not in (suite, "support"):
                 found.append(f"{path.relative_to(TESTS)} imports {module}")
     assert found == []
+
+
+def test_unit_tests_are_named_after_their_module() -> None:
+    """`executor/runtime/move.py` -> `unit/executor/runtime/test_move.py`, or `test_move_something.py`. Those of a whole
+    package have its name."""
+    unnamed = []
+    for path in sorted((TESTS / "unit").rglob("test_*.py")):
+        folder = ROOT / path.parent.relative_to(TESTS / "unit")
+        words = path.stem.removeprefix("test_").split("_")
+        names = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
+        if folder.name != names[-1] and not any((folder / f"{name}.py").exists() for name in names):
+            unnamed.append(str(path.relative_to(TESTS)))
+    assert unnamed == []
 
 
 def _imported(path: Path) -> Iterator[str]:

@@ -1,4 +1,4 @@
-"""Cases of the language are in tests/vectors/references.json, see test_reference_vectors.py."""
+"""Cases of the language are in tests/vectors/references.json, see test_references_vectors.py."""
 
 from __future__ import annotations
 

@@ -7,8 +7,10 @@ from collections.abc import Iterator
 from typing import Any
 
 import pytest
+from jsonschema import Draft202012Validator
 
 from compiler.schema import Checker, accepts
+from executor.blocks import approval, signal, wait
 from executor.blocks.registry import Registry
 
 CATALOGUE = Registry.load().catalogue()
@@ -131,3 +133,10 @@ def exists(schema: dict[str, Any], path: str) -> bool:
         else:
             found = [option["properties"][part] for option in options if part in option.get("properties", {})]
     return bool(found)
+
+
+@pytest.mark.parametrize("module", [wait, signal, approval])
+def test_the_params_are_a_json_schema_with_titles(module: Any) -> None:
+    params = module.block.spec.params
+    Draft202012Validator.check_schema(params)
+    assert all(field.get("title") for field in params["properties"].values())
