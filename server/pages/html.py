@@ -104,8 +104,9 @@ def value_view(value: Any, depth: int = 0) -> Html:
         return el("dl", *rows, class_="value")
     if isinstance(value, list) and value and depth < 4:
         if columns := _columns(value):
-            return _table(columns, value)
-        return el("ol", *[el("li", value_view(item, depth + 1)) for item in value[:ITEMS_MAX]], class_="value")
+            return join(_table(columns, value), _more(value))
+        items = el("ol", *[el("li", value_view(item, depth + 1)) for item in value[:ITEMS_MAX]], class_="value")
+        return join(items, _more(value))
     if isinstance(value, str):
         return el("span", value, class_="text")
     if isinstance(value, bool):
@@ -140,6 +141,11 @@ def _table(columns: list[str], rows: list[Any]) -> Html:
         role="region",
         aria_label="Table",
     )
+
+
+def _more(items: list[Any]) -> Html | None:
+    left = len(items) - ITEMS_MAX
+    return el("p", f"and {left:,} more, not shown here", class_="quiet") if left > 0 else None
 
 
 def as_json(value: Any) -> str:

@@ -94,6 +94,12 @@ def test_values_are_text_never_markup(value: Any) -> None:
             assert html[position:].startswith(allowed)
 
 
+@pytest.mark.parametrize("item", ["text", {"a": 1}])
+def test_what_is_left_out_of_a_long_list_is_counted(item: Any) -> None:
+    assert "and 50 more, not shown here" in value_view([item] * 250)
+    assert "more, not shown" not in value_view([item] * 200)
+
+
 def test_elements_escape() -> None:
     assert el("a", "<x>", href='"><script>') == '<a href="&quot;&gt;&lt;script&gt;">&lt;x&gt;</a>'
     assert el("input", disabled=True, value=None, checked=False) == "<input disabled>"
