@@ -1,10 +1,12 @@
 """A form from a JSON Schema, and the answer that comes back from it. Works without JavaScript.
 
-Strings, numbers, integers, booleans and enums get a control of their own; everything else is a text area for JSON.
+Strings, numbers, integers, booleans and enums get a control of their own; everything else is a text area for JSON. The
+editor's forms follow the same rules (web/src/panels/fields/form.ts); tests/vectors/forms.json holds both to them.
 Names of inputs carry the prefix `field.`, so that a field may be called `action` or `by`."""
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from typing import Any
 
@@ -14,6 +16,8 @@ from server.pages.html import Html, as_json, el, join
 
 PREFIX = "field."
 LONG_TEXT = 120  # characters from which a text gets a text area
+INTEGER_CHARS_MAX = 100  # Python reads no integers of thousands of digits
+_INTEGER = re.compile(r"[+-]?[0-9]+")
 _INPUT_TYPES = {"email": "email", "uri": "url", "date": "date", "time": "time"}
 
 
@@ -42,7 +46,7 @@ def read_form(schema: Any, given: Mapping[str, str]) -> tuple[dict[str, Any], di
     errors: dict[str, str] = {}
     for name, field in schema_fields(schema).items():
         text = given.get(PREFIX + name)
-        kind = _kind(field)
+        kind = kind_of(field)
         if kind == "boolean":
             values[name] = text is not None and text not in ("", "false")
         elif text is not None and text.strip():
@@ -62,16 +66,14 @@ def _required(schema: Any) -> frozenset[str]:
 
 def _read(kind: str, text: str) -> Any:
     """Raises ValueError with a text for the person at the form."""
-    if kind == "string":
+    if kind in ("string", "long"):
         return text.replace("\r\n", "\n")
     if kind == "integer":
-        try:
-            number = int(text.strip())
-        except ValueError:
-            raise ValueError("Enter a whole number.") from None
-        if abs(number) >= 2**53:
+        if not _INTEGER.fullmatch(text.strip()):
+            raise ValueError("Enter a whole number.")
+        if len(text) > INTEGER_CHARS_MAX or abs(int(text)) >= 2**53:
             raise ValueError("This number is too large.")
-        return number
+        return int(text)
     if kind == "number":
         return _number(text.strip().replace(",", "."))
     try:
@@ -90,24 +92,38 @@ def _number(text: str) -> int | float:
     return value
 
 
-def _kind(field: Mapping[str, Any]) -> str:
-    """string, integer, number, boolean, enum, or json."""
+def kind_of(field: Mapping[str, Any]) -> str:
+    """string, long (a string in several lines), integer, number, boolean, enum, or json."""
     if isinstance(field.get("enum"), list):
         return "enum"
     listed = field.get("type")
     kinds = [k for k in listed if k != "null"] if isinstance(listed, list) else [listed]
-    return kinds[0] if len(kinds) == 1 and kinds[0] in ("string", "integer", "number", "boolean") else "json"
+    if kinds == ["string"]:
+        return "long" if _is_long(field) else "string"
+    return kinds[0] if len(kinds) == 1 and kinds[0] in ("integer", "number", "boolean") else "json"
+
+
+def _is_long(field: Mapping[str, Any]) -> bool:
+    length = field.get("maxLength")
+    return field.get("format") in ("textarea", "multiline") or (isinstance(length, int) and length > LONG_TEXT)
+
+
+def initial_text(field: Mapping[str, Any]) -> str:
+    """The default as text; of a checkbox "true" or nothing."""
+    if "default" not in field:
+        return ""
+    default, kind = field["default"], kind_of(field)
+    if kind == "boolean":
+        return "true" if default is True else ""
+    return default if isinstance(default, str) and kind in ("string", "long") else orjson.dumps(default).decode()
 
 
 def _field(
     name: str, field: Mapping[str, Any], required: bool, given: Mapping[str, str] | None, error: str | None
 ) -> Html:
-    kind = _kind(field)
+    kind = kind_of(field)
     id = PREFIX + name
-    value = given.get(id) if given is not None else None
-    if given is None and "default" in field:
-        default = field["default"]
-        value = default if isinstance(default, str) and kind == "string" else orjson.dumps(default).decode()
+    value = given.get(id) if given is not None else initial_text(field) or None
     title = str(field.get("title") or name)
     marks: dict[str, Any] = {
         "aria_invalid": "true" if error else None,
@@ -155,7 +171,7 @@ def _control(
         )
     longest = field.get("maxLength")
     lengths = {"maxlength": longest if isinstance(longest, int) else None}
-    if field.get("format") in ("textarea", "multiline") or (isinstance(longest, int) and longest > LONG_TEXT):
+    if kind == "long":
         return el("textarea", value or "", rows=4, **lengths, **common)
     return el("input", type=_INPUT_TYPES.get(str(field.get("format")), "text"), value=value, **lengths, **common)
 

@@ -5,7 +5,8 @@ import { hintOf, isShown, kindOf } from '../src/panels/fields/kind'
 import { fieldListOf, fieldsOf, propertiesOf, schemaOf } from '../src/panels/fields/properties'
 import { readNumber } from '../src/panels/fields/number'
 import { outlineRows, parentRow } from '../src/panels/outline/tree'
-import { asCurl, formSchema, inputProblems, startValues, triggersOf } from '../src/panels/run/input'
+import { asCurl, formSchema, triggersOf } from '../src/panels/run/input'
+import { startValues, valueProblems } from '../src/panels/fields/form'
 import type { Document, Json } from '../src/net/types'
 import { recorded, specs } from './help'
 
@@ -149,15 +150,15 @@ test('the run form: workflow input and start fields together', () => {
   assert.deepEqual(Object.keys(schema.properties!), ['amount', 'who'])
   assert.deepEqual(schema.required, ['amount'])
   assert.deepEqual(startValues(schema), { who: 'ada' })
-  assert.deepEqual(inputProblems(schema, {}), { amount: 'Amount is required.' })
-  assert.deepEqual(inputProblems(schema, { amount: 'x' }), { amount: 'Amount must be a number.' })
-  assert.deepEqual(inputProblems(schema, { amount: 3 }), {})
+  assert.deepEqual(valueProblems(schema, {}), { amount: 'Amount is required.' })
+  assert.deepEqual(valueProblems(schema, { amount: 'x' }), { amount: 'Amount must be a number.' })
+  assert.deepEqual(valueProblems(schema, { amount: 3 }), {})
   const limits = {
     type: 'object',
     properties: { n: { type: 'integer', minimum: 2 }, t: { type: 'string', pattern: '^a+$' } },
   }
-  assert.deepEqual(Object.keys(inputProblems(limits, { n: 1, t: 'b' })), ['n', 't'])
-  assert.deepEqual(inputProblems(limits, { n: 2.5 }), { n: 'N must be a whole number.' })
+  assert.deepEqual(Object.keys(valueProblems(limits, { n: 1, t: 'b' })), ['n', 't'])
+  assert.deepEqual(valueProblems(limits, { n: 2.5 }), { n: 'N must be a whole number.' })
 })
 
 test('the command for a shell is quoted', () => {

@@ -5,7 +5,8 @@ import { sentenceText } from '../src/canvas/sentence'
 import { sizeOf } from '../src/canvas/size'
 import { asSchema, FAULTS_MAX, mend } from '../src/net/mend'
 import type { Document, Json } from '../src/net/types'
-import { formSchema, inputProblems, startValues, triggersOf } from '../src/panels/run/input'
+import { formSchema, triggersOf } from '../src/panels/run/input'
+import { startValues, valueProblems } from '../src/panels/fields/form'
 import { printJson } from '../src/panels/json/print'
 import { readDocument } from '../src/panels/json/readDocument'
 import { outputSchema, reachable, referencesOf } from '../src/refs/scope'
@@ -33,7 +34,7 @@ function readAll(doc: Document): void {
   for (const { source, target, handle } of edges) checkEdge(doc, { source, target, handle }, specs)
   for (const trigger of triggersOf(doc, specs)) {
     const schema = formSchema(doc, trigger.id)
-    inputProblems(schema, startValues(schema))
+    valueProblems(schema, startValues(schema))
   }
   const ids = Object.keys(doc.blocks)
   copy(

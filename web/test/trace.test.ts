@@ -1,6 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { defaultsOf, errorsOf, fieldsOf, readTyped } from '../src/pages/answer'
+import { errorsOf } from '../src/pages/answer'
+import { defaultsOf, fieldsOf, readTyped } from '../src/panels/fields/form'
 import { sampleInput } from '../src/pages/importing'
 import { ApiError } from '../src/net/api'
 import type { WireEvent } from '../src/net/types'

@@ -19,7 +19,8 @@ import { Findings } from '../fields/FieldShell'
 import { readJson } from '../fields/JsonText'
 import { placedFindings } from '../fields/scope'
 import { brief } from '../fields/RefMenu'
-import { asCurl, formSchema, inputProblems, startValues, triggersOf } from './input'
+import { startValues, valueProblems } from '../fields/form'
+import { asCurl, formSchema, triggersOf } from './input'
 import { isPinned, togglePin, withPins } from './pins'
 import { lastInputs, runDraft } from './start'
 import { printJson } from '../json/print'
@@ -65,7 +66,7 @@ function Opened(): ReactElement {
 
   const close = (): void => uiStore.set({ overlay: null })
   const read = readJson(text)
-  const problems = useMemo(() => inputProblems(schema, input), [schema, input])
+  const problems = useMemo(() => valueProblems(schema, input), [schema, input])
   const reasons = Object.values(problems)
   const errors = diagnostics.filter((each) => each.severity === 'error')
   const why = !triggers.length

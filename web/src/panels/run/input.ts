@@ -1,10 +1,8 @@
-// What a run is given: the form of a workflow (its `input` schema and the fields of its start block), what is wrong with what
-// was filled in, and the same as a command for a shell.
+// The input of a run: its schema (the workflow's `input` and the fields of its start block), and the run as a command for a shell.
 
 import { asSchema } from '../../net/mend'
-import type { Document, Json, JsonObject, JsonSchema } from '../../net/types'
+import type { Document, Json, JsonSchema } from '../../net/types'
 import { isTrigger, nameOf, type Specs } from '../../state/document'
-import { titleOf, typesOf } from '../fields/schema'
 
 export interface Trigger {
   id: string
@@ -47,100 +45,6 @@ export function formSchema(doc: Document, trigger: string | null): JsonSchema {
     if (field.required === true && field.default === undefined) required.add(field.name)
   }
   return { type: 'object', properties, required: [...required] }
-}
-
-/** What the form begins with: defaults, else the first example. */
-export function startValues(schema: JsonSchema): JsonObject {
-  const values: JsonObject = {}
-  for (const [name, part] of Object.entries(schema.properties ?? {})) {
-    const value = part.default ?? part.examples?.[0]
-    if (value !== undefined) values[name] = value
-  }
-  return values
-}
-
-/** What is wrong, by field; '' is the whole. */
-export function inputProblems(schema: JsonSchema, value: Json): Record<string, string> {
-  const problems: Record<string, string> = {}
-  const names = Object.keys(schema.properties ?? {})
-  if (value === null || typeof value !== 'object' || Array.isArray(value))
-    return names.length ? { '': 'The input must be an object.' } : {}
-  for (const name of new Set([...names, ...(schema.required ?? [])])) {
-    const part = schema.properties?.[name] ?? {}
-    const given = value[name]
-    const title = titleOf(name, part)
-    if (given === undefined || given === null || given === '') {
-      if (schema.required?.includes(name)) problems[name] = `${title} is required.`
-      continue
-    }
-    const why = wrongWith(part, given)
-    if (why) problems[name] = `${title} ${why}`
-  }
-  return problems
-}
-
-function wrongWith(schema: JsonSchema, value: Json): string | null {
-  const types = typesOf(schema)
-  if (types.length && !types.some((type) => fits(type, value)))
-    return `must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
-  if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value)))
-    return 'must be one of the choices.'
-  if (typeof value === 'number') {
-    if (schema.minimum !== undefined && value < schema.minimum) return `must be at least ${schema.minimum}.`
-    if (schema.maximum !== undefined && value > schema.maximum) return `must be at most ${schema.maximum}.`
-    if (schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
-      return `must be more than ${schema.exclusiveMinimum}.`
-  }
-  if (typeof value === 'string') {
-    if (schema.minLength !== undefined && value.length < schema.minLength)
-      return `must have at least ${schema.minLength} characters.`
-    if (schema.maxLength !== undefined && value.length > schema.maxLength)
-      return `must have at most ${schema.maxLength} characters.`
-    if (schema.pattern !== undefined && !matches(schema.pattern, value)) return `must look like ${schema.pattern}.`
-  }
-  if (Array.isArray(value)) {
-    if (schema.minItems !== undefined && value.length < schema.minItems)
-      return `must have at least ${schema.minItems} items.`
-    if (schema.maxItems !== undefined && value.length > schema.maxItems)
-      return `must have at most ${schema.maxItems} items.`
-  }
-  return null
-}
-
-const WORDS: Record<string, string> = {
-  string: 'text',
-  number: 'a number',
-  integer: 'a whole number',
-  boolean: 'true or false',
-  array: 'a list',
-  object: 'an object',
-}
-
-function fits(type: string, value: Json): boolean {
-  switch (type) {
-    case 'string':
-      return typeof value === 'string'
-    case 'number':
-      return typeof value === 'number'
-    case 'integer':
-      return typeof value === 'number' && Number.isInteger(value)
-    case 'boolean':
-      return typeof value === 'boolean'
-    case 'array':
-      return Array.isArray(value)
-    case 'object':
-      return typeof value === 'object' && value !== null && !Array.isArray(value)
-    default:
-      return true
-  }
-}
-
-function matches(pattern: string, text: string): boolean {
-  try {
-    return new RegExp(pattern, 'u').test(text)
-  } catch {
-    return true
-  }
 }
 
 /** The run as a command for a POSIX shell. */

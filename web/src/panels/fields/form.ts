@@ -1,0 +1,200 @@
+// A JSON Schema as a form: its fields, what they begin with, typed text as JSON, and what is wrong with a value. The same rules
+// as the server's form without JavaScript (server/pages/forms.py), so that both give the same answer; tests/vectors/forms.json
+// holds both to that. Bounds and patterns are checked here alone: there the server checks them when the form is sent.
+
+import type { Json, JsonObject, JsonSchema } from '../../net/types'
+import { titleOf, typesOf } from './schema'
+
+export type FieldKind = 'string' | 'long' | 'integer' | 'number' | 'boolean' | 'enum' | 'json'
+
+export interface FormField {
+  name: string
+  schema: JsonSchema
+  kind: FieldKind
+  title: string
+  required: boolean
+}
+
+/** What was typed; checkboxes are 'true' or ''. */
+export type Typed = Readonly<Record<string, string>>
+
+const LONG_TEXT = 120
+
+export function fieldsOf(schema: JsonSchema | null): FormField[] {
+  return Object.entries(schema?.properties ?? {}).map(([name, field]) => ({
+    name,
+    schema: field,
+    kind: fieldKindOf(field),
+    title: field.title || name,
+    required: schema?.required?.includes(name) ?? false,
+  }))
+}
+
+/** Defaults as text. */
+export function defaultsOf(fields: readonly FormField[]): Typed {
+  return Object.fromEntries(
+    fields.map(({ name, kind, schema }) => [name, schema.default === undefined ? '' : textOf(kind, schema.default)]),
+  )
+}
+
+/** Defaults as values, else the first example. */
+export function startValues(schema: JsonSchema): JsonObject {
+  const values: JsonObject = {}
+  for (const [name, part] of Object.entries(schema.properties ?? {})) {
+    const value = part.default ?? part.examples?.[0]
+    if (value !== undefined) values[name] = value
+  }
+  return values
+}
+
+/** The fields as JSON; empty ones are left out. */
+export function readTyped(
+  fields: readonly FormField[],
+  typed: Typed,
+): { values: Record<string, Json>; errors: Record<string, string> } {
+  const values: Record<string, Json> = {}
+  const errors: Record<string, string> = {}
+  for (const { name, kind, schema, title, required } of fields) {
+    const text = typed[name] ?? ''
+    if (kind === 'boolean') values[name] = text === 'true'
+    else if (text.trim()) {
+      const read = readText(kind, text)
+      const why = 'error' in read ? read.error : wrongWith(schema, read.value)
+      if ('error' in read) errors[name] = read.error
+      else if (why) errors[name] = `${title} ${why}`
+      else values[name] = read.value
+    } else if (required) errors[name] = 'Required'
+  }
+  return { values, errors }
+}
+
+/** What is wrong with a value, by field; '' is the whole. */
+export function valueProblems(schema: JsonSchema, value: Json): Record<string, string> {
+  const problems: Record<string, string> = {}
+  const names = Object.keys(schema.properties ?? {})
+  if (value === null || typeof value !== 'object' || Array.isArray(value))
+    return names.length ? { '': 'The input must be an object.' } : {}
+  for (const name of new Set([...names, ...(schema.required ?? [])])) {
+    const part = schema.properties?.[name] ?? {}
+    const field = value[name]
+    const title = titleOf(name, part)
+    if (field === undefined || field === null || field === '') {
+      if (schema.required?.includes(name)) problems[name] = `${title} is required.`
+      continue
+    }
+    const why = wrongWith(part, field)
+    if (why) problems[name] = `${title} ${why}`
+  }
+  return problems
+}
+
+function fieldKindOf(schema: JsonSchema): FieldKind {
+  if (Array.isArray(schema.enum)) return 'enum'
+  const types = typesOf(schema)
+  const type = types.length === 1 ? types[0] : undefined
+  if (type === 'string')
+    return schema.format === 'textarea' || schema.format === 'multiline' || (schema.maxLength ?? 0) > LONG_TEXT
+      ? 'long'
+      : 'string'
+  return type === 'integer' || type === 'number' || type === 'boolean' ? type : 'json'
+}
+
+function textOf(kind: FieldKind, value: Json): string {
+  if (kind === 'boolean') return value === true ? 'true' : ''
+  return typeof value === 'string' && (kind === 'string' || kind === 'long') ? value : JSON.stringify(value)
+}
+
+function readText(kind: FieldKind, text: string): { value: Json } | { error: string } {
+  switch (kind) {
+    case 'string':
+    case 'long':
+      return { value: text }
+    case 'integer': {
+      if (!/^\s*[+-]?\d+\s*$/.test(text)) return { error: 'Enter a whole number.' }
+      const value = Number(text)
+      return Number.isSafeInteger(value) ? { value } : { error: 'This number is too large.' }
+    }
+    case 'number': {
+      const value = readJson(text.replace(',', '.'))
+      return typeof value === 'number' ? { value } : { error: 'Enter a number.' }
+    }
+    default: {
+      const value = readJson(text)
+      return value !== undefined
+        ? { value }
+        : { error: kind === 'enum' ? 'Choose one of the options.' : 'Enter valid JSON.' }
+    }
+  }
+}
+
+function readJson(text: string): Json | undefined {
+  try {
+    return JSON.parse(text) as Json
+  } catch {
+    return undefined
+  }
+}
+
+function wrongWith(schema: JsonSchema, value: Json): string | null {
+  const types = typesOf(schema)
+  if (types.length && !types.some((type) => fits(type, value)))
+    return `must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
+  if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value)))
+    return 'must be one of the choices.'
+  if (typeof value === 'number') {
+    if (schema.minimum !== undefined && value < schema.minimum) return `must be at least ${schema.minimum}.`
+    if (schema.maximum !== undefined && value > schema.maximum) return `must be at most ${schema.maximum}.`
+    if (schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
+      return `must be more than ${schema.exclusiveMinimum}.`
+  }
+  if (typeof value === 'string') {
+    if (schema.minLength !== undefined && value.length < schema.minLength)
+      return `must have at least ${schema.minLength} characters.`
+    if (schema.maxLength !== undefined && value.length > schema.maxLength)
+      return `must have at most ${schema.maxLength} characters.`
+    if (schema.pattern !== undefined && !matches(schema.pattern, value)) return `must look like ${schema.pattern}.`
+  }
+  if (Array.isArray(value)) {
+    if (schema.minItems !== undefined && value.length < schema.minItems)
+      return `must have at least ${schema.minItems} items.`
+    if (schema.maxItems !== undefined && value.length > schema.maxItems)
+      return `must have at most ${schema.maxItems} items.`
+  }
+  return null
+}
+
+const WORDS: Record<string, string> = {
+  string: 'text',
+  number: 'a number',
+  integer: 'a whole number',
+  boolean: 'true or false',
+  array: 'a list',
+  object: 'an object',
+}
+
+function fits(type: string, value: Json): boolean {
+  switch (type) {
+    case 'string':
+      return typeof value === 'string'
+    case 'number':
+      return typeof value === 'number'
+    case 'integer':
+      return typeof value === 'number' && Number.isInteger(value)
+    case 'boolean':
+      return typeof value === 'boolean'
+    case 'array':
+      return Array.isArray(value)
+    case 'object':
+      return typeof value === 'object' && value !== null && !Array.isArray(value)
+    default:
+      return true
+  }
+}
+
+function matches(pattern: string, text: string): boolean {
+  try {
+    return new RegExp(pattern, 'u').test(text)
+  } catch {
+    return true
+  }
+}
