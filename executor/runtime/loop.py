@@ -11,22 +11,19 @@ A failed append poisons this object: it is dropped and the journal folded again.
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import deque
 from dataclasses import dataclass, field
 from typing import Literal
 
 from msgspec.structs import replace
 
-from compiler.plan import Plan
 from executor.core import commands as c
 from executor.core import facts as f
 from executor.core import messages as m
 from executor.core.decide import ATTEMPT_ENDED, commands_of
 from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase
-from executor.errors import CorruptJournal, Fenced, LimitExceeded, Unheard
-from executor.journal.reader import load_plan
+from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.runtime import bounds
 from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.attempts import Attempts
@@ -35,13 +32,11 @@ from executor.runtime.deadlines import Deadlines
 from executor.runtime.inbox import Inbox
 from executor.runtime.launch import Launcher
 from executor.runtime.loaded import LoadedRun
-from executor.runtime.move import fit, move_append, translator
+from executor.runtime.move import move, translator
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
 from executor.runtime.results import Log, Payload, Result
-from executor.store.rows import Append, Appended, Move, RunStatus
-
-log = logging.getLogger("weft.run")
+from executor.store.rows import Append, Appended, RunStatus
 
 # Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
 INLINE_BATCH_MAX = 256
@@ -290,7 +285,8 @@ class RunLoop:
 
     async def _migrate(self, n: int, migrate: m.Migrate) -> bool:
         """Between two commits: nothing is decided meanwhile. False: the journal does not fit (any more)."""
-        plan = await self._fitting(n, migrate)
+        row = replace(self._run.row, seq=self._state.seq)
+        plan = await move(self._store, row, self._plan, migrate, n, self._now_ms)
         self._inbox.migration = None
         if plan is None:
             self._inbox.consumed.append(n)
@@ -299,21 +295,6 @@ class RunLoop:
         self.attempts.rekey(translator(self._plan, plan))
         self._continues = True
         return True
-
-    async def _fitting(self, n: int, migrate: m.Migrate) -> Plan | None:
-        """The plan that the run follows from now on."""
-        try:
-            plan = await load_plan(self._store, migrate.plan)
-        except CorruptJournal as error:
-            log.error("run %s: cannot move to version %s: %s", self.id, migrate.version, error)
-            return None
-        row = replace(self._run.row, seq=self._state.seq)
-        fitted = await fit(self._store, row, self._plan, plan)
-        if fitted.misfits:
-            return None
-        move = Move(migrate.version, plan.hash, plan.encoded)
-        await self._store.append(move_append(row, move, plan, fitted, self._state.seq, n, self._now_ms()))
-        return plan
 
     # --- leaving memory ---
 

@@ -10,6 +10,7 @@ their results are carried over by id.
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable
 
 import orjson
@@ -20,14 +21,17 @@ from compiler.plan import Plan
 from executor.core.events import Event, NodeSkipped, NodeStarted, RunMigrated, RunStarted
 from executor.core.evolve import evolve
 from executor.core.explain import explain
+from executor.core.messages import Migrate
 from executor.core.state import RunPhase, State, Status
 from executor.errors import BlockError, CorruptJournal
 from executor.journal.codec import Codec, key_of
-from executor.journal.reader import output_of, read
+from executor.journal.reader import load_plan, output_of, read
 from executor.store.contract import Store
 from executor.store.rows import Append, Move, Record, RunRow
 from executor.values.fold import Fold
 from executor.values.scope import Values
+
+log = logging.getLogger("weft.run")
 
 
 class Misfit(Struct, frozen=True):
@@ -144,18 +148,36 @@ def _containers(plan: Plan, number: int) -> list[tuple[str, str]]:
 # --- done by the run's owner ------------------------------------------------------------------------------------------
 
 
-def move_append(row: RunRow, move: Move, new: Plan, fitted: Fit, seq: int, inbox: int, now_ms: int) -> Append:
-    """What moves the run: one append after event `seq`, fenced like any other. `inbox`: the request that it answers."""
+async def move(
+    store: Store, row: RunRow, old: Plan, migrate: Migrate, n: int, now_ms: Callable[[], int]
+) -> Plan | None:
+    """The run follows the plan that message `n` of its inbox asks for; `row` as it is now. Returns that plan, None when
+    the journal does not fit it. Raises what `append` raises."""
+    try:
+        new = await load_plan(store, migrate.plan)
+    except CorruptJournal as error:
+        log.error("run %s: cannot move to version %s: %s", row.id, migrate.version, error)
+        return None
+    fitted = await fit(store, row, old, new)
+    if fitted.misfits:
+        return None
+    wanted = Move(migrate.version, new.hash, new.encoded)
+    await store.append(_move_append(row, wanted, new, fitted, n, now_ms()))
+    return new
+
+
+def _move_append(row: RunRow, move: Move, new: Plan, fitted: Fit, n: int, now_ms: int) -> Append:
+    """One append, fenced like any other; it consumes message `n`."""
     codec = Codec(new)
     events: list[Event] = [RunMigrated(move.version, move.plan_hash)]
     events += [NodeSkipped(key, "pruned", because) for key, because in fitted.pruned]
     return Append(
         run_id=row.id,
         epoch=row.epoch,
-        expected_seq=seq,
-        records=tuple(codec.to_record(seq + n, now_ms, event) for n, event in enumerate(events, 1)),
+        expected_seq=row.seq,
+        records=tuple(codec.to_record(seq, now_ms, event) for seq, event in enumerate(events, row.seq + 1)),
         now_ms=now_ms,
-        consumed_inbox=(inbox,),
+        consumed_inbox=(n,),
         move=move,
     )
 
