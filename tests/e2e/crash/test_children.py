@@ -15,6 +15,7 @@ import httpx
 import pytest
 
 from tests.e2e.crash.conftest import Servers
+from tests.support.documents import document
 from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ServerProcess
 from tests.support.service import Service
@@ -30,11 +31,6 @@ PARENTS, CHILDREN = 8, 3
 
 def step(service: Service, name: str, body: Any = None) -> dict[str, Any]:
     return {"type": "http", "params": {"method": "POST", "url": f"{service.url}/{name}", "body": body}}
-
-
-def document(name: str, blocks: dict[str, Any], *edges: str) -> dict[str, Any]:
-    joined = [dict(zip(("source", "handle", "target"), edge.split(), strict=True)) for edge in edges]
-    return {"format": "weft/1", "name": name, "blocks": {"start": {"type": "start"}, **blocks}, "edges": joined}
 
 
 async def get(server: ServerProcess, path: str) -> dict[str, Any]:
@@ -70,29 +66,29 @@ async def test_killed_at_every_step_and_answered_days_later(servers: Servers, se
     service.holds |= {"/before", "/inside", "/last", "/after"}
     child = document(
         "child",
-        {
+        "start out inside",
+        "inside out ask",
+        "ask out last",
+        "last out end",
+        blocks={
             "inside": step(service, "inside"),
             "ask": {"type": "approval", "params": {"title": "Go on?", "actions": ["yes"]}},
             "last": step(service, "last", {"by": "<ask.answered_by>"}),
             "end": {"type": "set", "params": {"value": {"by": "<ask.answered_by>"}}},
         },
-        "start out inside",
-        "inside out ask",
-        "ask out last",
-        "last out end",
     )
     parent = document(
         "parent",
-        {
+        "start out before",
+        "before out call",
+        "call out after",
+        "after out end",
+        blocks={
             "before": step(service, "before"),
             "call": {"type": "run_workflow", "params": {"definition": child}},
             "after": step(service, "after", {"by": "<call.by>"}),
             "end": {"type": "set", "params": {"value": "<call.by>"}},
         },
-        "start out before",
-        "before out call",
-        "call out after",
-        "after out end",
     )
     server = await servers.start()
     run = (await post(server, "/api/runs", {"document": parent}))["run"]
@@ -158,18 +154,21 @@ async def test_each_wait_has_one_child_over_many_kills(servers: Servers, service
     servers.allow(service)
     child = document(
         "child",
-        {
+        "start out one",
+        "one out two",
+        "two out end",
+        blocks={
             "one": step(service, "one"),
             "two": step(service, "two"),
             "end": {"type": "set", "params": {"value": "<input.n>"}},
         },
-        "start out one",
-        "one out two",
-        "two out end",
     )
     parent = document(
         "parent",
-        {
+        "start out fan",
+        "fan body call",
+        "fan out end",
+        blocks={
             "fan": {"type": "parallel", "params": {"count": CHILDREN}},
             "call": {
                 "type": "run_workflow",
@@ -178,9 +177,6 @@ async def test_each_wait_has_one_child_over_many_kills(servers: Servers, service
             },
             "end": {"type": "set", "params": {"value": "<fan.results>"}},
         },
-        "start out fan",
-        "fan body call",
-        "fan out end",
     )
     server = await servers.start()
     runs = []

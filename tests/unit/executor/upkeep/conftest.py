@@ -16,6 +16,7 @@ from executor.engine import Engine
 from executor.upkeep.invariants import open_read_only
 from server.app import build_engine
 from server.settings import Settings
+from tests.support.documents import document
 
 
 class Copy:
@@ -51,17 +52,6 @@ def copy(made: tuple[Path, dict[str, str]], tmp_path: Path) -> Copy:
 def db(copy: Copy) -> Iterator[sqlite3.Connection]:
     with closing(copy.read()) as db:
         yield db
-
-
-def document(name: str, blocks: dict[str, Any], *edges: str) -> dict[str, Any]:
-    """Edges as "source:handle target"."""
-    wired = []
-    for edge in edges:
-        source, target = edge.split()
-        block, _, handle = source.partition(":")
-        wired.append({"source": block, "target": target, **({"handle": handle} if handle else {})})
-    all_blocks = {"start": {"type": "start", "name": "Start"}, **blocks}
-    return {"format": "weft/1", "name": name, "blocks": all_blocks, "edges": wired}
 
 
 def block(
@@ -123,31 +113,33 @@ def documents() -> dict[str, dict[str, Any]]:
     flaky = {"retry": {"max_attempts": 2, "initial_ms": 20, "jitter": 0}}
     ask = block("approval", title="All right?")
     return {
-        "hello": document("hello", {"greet": block("set", value={"text": "hello", "n": 3})}, "start greet"),
+        "hello": document("hello", "start greet", blocks={"greet": block("set", value={"text": "hello", "n": 3})}),
         "loops": document(
             "loops",
-            {
+            "start each",
+            "each body say",
+            "each fan",
+            "fan body work",
+            "fan end",
+            blocks={
                 "each": block("loop", mode="for", count=3),
                 "say": block("set", "each", value="<loop.index>"),
                 "fan": block("parallel", count=3),
                 "work": block("function", "fan", code="return 1"),
                 "end": block("set", value="<each.results>"),
             },
-            "start each",
-            "each:body say",
-            "each fan",
-            "fan:body work",
-            "fan end",
         ),
-        "big": document("big", {"long": block("function", code="return 'x'.repeat(300000)")}, "start long"),
+        "big": document("big", "start long", blocks={"long": block("function", code="return 'x'.repeat(300000)")}),
         "failing": document(  # nobody listens on port 9
-            "failing", {"fail": block("http", None, flaky, url="http://127.0.0.1:9/")}, "start fail"
+            "failing", "start fail", blocks={"fail": block("http", None, flaky, url="http://127.0.0.1:9/")}
         ),
-        "answered": document("answered", {"ask": ask, "then": block("set", value=1)}, "start ask", "ask:approve then"),
-        "asking": document("asking", {"ask": ask}, "start ask"),
-        "sleeping": document("sleeping", {"sleep": block("wait", seconds=86_400)}, "start sleep"),
-        "signalled": document("signalled", {"signal": block("signal", name="go")}, "start signal"),
+        "answered": document(
+            "answered", "start ask", "ask approve then", blocks={"ask": ask, "then": block("set", value=1)}
+        ),
+        "asking": document("asking", "start ask", blocks={"ask": ask}),
+        "sleeping": document("sleeping", "start sleep", blocks={"sleep": block("wait", seconds=86_400)}),
+        "signalled": document("signalled", "start signal", blocks={"signal": block("signal", name="go")}),
         "cancelled": document(
-            "cancelled", {"ask": ask, "after": block("set", value=1)}, "start ask", "ask:approve after"
+            "cancelled", "start ask", "ask approve after", blocks={"ask": ask, "after": block("set", value=1)}
         ),
     }

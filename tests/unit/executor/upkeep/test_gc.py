@@ -20,9 +20,10 @@ from executor.upkeep.gc import Collected, collect, preview
 from executor.upkeep.invariants import check, open_read_only
 from server.app import build_engine
 from server.settings import Settings
+from tests.support.documents import document
 from tests.support.model_store.store import ModelStore
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, record, row
-from tests.unit.executor.upkeep.conftest import block, document
+from tests.unit.executor.upkeep.conftest import block
 
 DAY_MS = 86_400_000
 
@@ -112,9 +113,9 @@ async def test_the_engine_forgets_old_runs_by_itself(settings: Settings) -> None
     try:
         await engine.upkeep.stop()
         large = await engine.submit(
-            document("a", {"x": block("function", code="return 'x'.repeat(300000)")}, "start x")
+            document("a", "start x", blocks={"x": block("function", code="return 'x'.repeat(300000)")})
         )
-        waiting = await engine.submit(document("b", {"ask": block("approval", title="?")}, "start ask"))
+        waiting = await engine.submit(document("b", "start ask", blocks={"ask": block("approval", title="?")}))
         for run in (large.run, waiting.run):
             await engine.wait_finished(run, 30)
         engine.upkeep.start(1, first_s=0.01, every_s=0.01)
@@ -136,7 +137,7 @@ async def test_a_database_that_fails_is_tried_again(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, error: Exception
 ) -> None:
     await engine.upkeep.stop()
-    submitted = await engine.submit(document("a", {"x": block("set", value=1)}, "start x"))
+    submitted = await engine.submit(document("a", "start x", blocks={"x": block("set", value=1)}))
     await engine.wait_finished(submitted.run, 30)
     real, failures = engine.store.find_removable, 0
 
@@ -159,14 +160,14 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
     """Until it has ended: then everything it needs is its own."""
     flow = document(
         "again",
-        {
+        "start one",
+        "one ask",
+        "ask approve end",
+        blocks={
             "one": block("function", code="return 41"),
             "ask": block("approval", title="?"),
             "end": block("set", value="<one>"),
         },
-        "start one",
-        "one ask",
-        "ask:approve end",
     )
     first = await engine.submit(flow)
     await engine.wait_finished(first.run, 30)
@@ -191,7 +192,7 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
 
 async def test_who_follows_a_run_that_is_deleted_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
-    submitted = await engine.submit(document("a", {"x": block("set", value=1)}, "start x"))
+    submitted = await engine.submit(document("a", "start x", blocks={"x": block("set", value=1)}))
     await engine.wait_finished(submitted.run, 30)
     reader = engine.follow(submitted.run)
     assert len(await anext(reader)) == 3
@@ -203,7 +204,7 @@ async def test_who_follows_a_run_that_is_deleted_is_told(engine: Engine, monkeyp
 
 
 async def test_the_inbox_leaves_out_what_is_deleted_meanwhile(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
-    asking = document("b", {"ask": block("approval", title="?")}, "start ask")
+    asking = document("b", "start ask", blocks={"ask": block("approval", title="?")})
     gone, stays = [(await engine.submit(asking)).run for _ in range(2)]
     for run in (gone, stays):
         await engine.wait_finished(run, 30)
@@ -225,7 +226,7 @@ async def test_the_inbox_leaves_out_what_is_deleted_meanwhile(engine: Engine, mo
 async def test_a_question_that_is_deleted_meanwhile_takes_no_answer(
     engine: Engine, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
-    run = (await engine.submit(document("b", {"ask": block("approval", title="?")}, "start ask"))).run
+    run = (await engine.submit(document("b", "start ask", blocks={"ask": block("approval", title="?")}))).run
     (wait,) = (await engine.wait_finished(run, 30)).waits
     assert wait.link is not None
     write = getattr(engine.store, f"{how}_wait")

@@ -10,7 +10,8 @@ from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.invariants import check, run_ids
 from server.app import build_engine
 from server.settings import Settings
-from tests.unit.executor.upkeep.conftest import Copy, block, document
+from tests.support.documents import document
+from tests.unit.executor.upkeep.conftest import Copy, block
 
 
 def findings(copy: Copy, run: str | None = None, evidence: Evidence | None = None) -> list[Finding]:
@@ -218,10 +219,10 @@ def test_i8_a_retry_that_came_too_early(copy: Copy, db: sqlite3.Connection) -> N
 
 async def test_a_child_whose_end_nobody_hears(tmp_path: Path) -> None:
     """The wait for it has no time, and no person can answer it: I8 while it is gone, I1 once it has ended unheard."""
-    ask = document("inner", {"ask": block("approval", title="All right?")}, "start ask")
+    ask = document("inner", "start ask", blocks={"ask": block("approval", title="All right?")})
     engine = await build_engine(Settings(db_path=str(tmp_path / "weft.db"), secret_key="a secret for tests only"))
     try:
-        outer = document("outer", {"call": block("run_workflow", definition=ask)}, "start call")
+        outer = document("outer", "start call", blocks={"call": block("run_workflow", definition=ask)})
         parent = (await engine.submit(outer)).run
         await engine.wait_finished(parent, 60)
         (child,) = [row.id for row in await engine.runs.list(parent=parent)]

@@ -9,7 +9,8 @@ import pytest
 
 from executor.engine import Engine
 from executor.views import diff as diff_view
-from tests.unit.executor.upkeep.conftest import block, document
+from tests.support.documents import document
+from tests.unit.executor.upkeep.conftest import block
 
 Json = dict[str, Any]
 
@@ -20,16 +21,16 @@ def sums() -> Json:
     add = {"assign": [{"name": "sum", "op": "increment", "value": "<loop.index>"}]}
     flow = document(
         "sums",
-        {
+        "start loop",
+        "loop body add",
+        "loop ask",
+        "ask approve end",
+        blocks={
             "loop": block("loop", mode="for", count=3),
             "add": {"type": "variables", "parent": "loop", "params": add},
             "ask": block("approval", title="Go on?"),
             "end": block("set", value={"sum": "<workflow.sum>", "x": "<input.x>", "list": "<input.list>"}),
         },
-        "start loop",
-        "loop:body add",
-        "loop ask",
-        "ask:approve end",
     )
     return {**flow, "variables": {"sum": 0}}
 
@@ -202,7 +203,7 @@ async def test_large_outputs_are_compared_as_well(client: httpx.AsyncClient, eng
     runs = []
     for letter in "aab":
         code = f"return {{ head: 'same', tail: '{letter}'.repeat(300000) }}"
-        run = await started(document("large", {"long": block("function", code=code)}, "start long"))
+        run = await started(document("large", "start long", blocks={"long": block("function", code=code)}))
         runs.append((await finished(client, engine, run["run"]))["id"])
     assert (await diff(client, runs[0], runs[1]))["same"]
     found = await diff(client, runs[0], runs[2])
@@ -220,7 +221,7 @@ async def test_differences_are_bounded(
     for factor in (1, 2):
         code = f"return Array.from({{length: 80}}, (_, i) => (i + 1) * {factor})"
         blocks = {f"b{n}": block("function", code=code) for n in range(4)}
-        run = await started(document("many", blocks, *(f"start b{n}" for n in range(4))))
+        run = await started(document("many", *(f"start b{n}" for n in range(4)), blocks=blocks))
         runs.append((await finished(client, engine, run["run"]))["id"])
     found = await diff(client, *runs)
     assert (len(found["nodes"]), found["differing"]) == (2, 4)

@@ -15,19 +15,20 @@ from executor.engine import Engine
 from executor.journal import reader
 from executor.store.contract import Store
 from executor.topics.waits import WaitFilter
-from tests.unit.executor.upkeep.conftest import block, document
+from tests.support.documents import document
+from tests.unit.executor.upkeep.conftest import block
 
 Json = dict[str, Any]
 LOOPED = document(
     "looped",
-    {
+    "start l",
+    "l body x",
+    "l end",
+    blocks={
         "l": block("loop", mode="for", count=2),
         "x": {**block("set", value="y" * 40_000), "parent": "l"},  # its output is a blob
         "end": block("set", value=2),
     },
-    "start l",
-    "l:body x",
-    "l end",
 )
 RUN = "/api/runs/{id}"
 # Set where a request is answered: what the engine does by itself meanwhile does not count.
@@ -91,7 +92,7 @@ async def test_the_inbox_does_not_need_the_plan_of_a_run_that_went(
     engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     gone, stays = [
-        (await engine.submit(document(name, {"ask": block("approval", title=name)}, "start ask"))).run
+        (await engine.submit(document(name, "start ask", blocks={"ask": block("approval", title=name)}))).run
         for name in ("gone", "stays")
     ]
     for run in (gone, stays):

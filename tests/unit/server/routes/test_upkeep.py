@@ -8,7 +8,8 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from tests.unit.executor.upkeep.conftest import block, document
+from tests.support.documents import document
+from tests.unit.executor.upkeep.conftest import block
 
 Json = dict[str, Any]
 
@@ -63,7 +64,7 @@ async def test_a_stream_whose_run_is_deleted_ends(
 ) -> None:
     """The reader has the first page when the run goes: its stream ends, and when it comes back there is none."""
     monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
-    run = (await started(document("a", {"x": block("set", value=1)}, "start x")))["run"]
+    run = (await started(document("a", "start x", blocks={"x": block("set", value=1)})))["run"]
     cursor_of = engine.events.cursor
 
     def cursor(run: str, after: int = 0) -> Any:
