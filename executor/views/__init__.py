@@ -37,9 +37,9 @@ class SavedWorkflow(Struct, frozen=True):
     version: int
     hash: str
     created: bool
-    diagnostics: tuple[Diagnostic, ...] = ()
-    activated: bool = False
-    replaced: int | None = None
+    diagnostics: tuple[Diagnostic, ...]
+    activated: bool
+    replaced: int | None
 
 
 class Submitted(Struct, frozen=True):

@@ -12,8 +12,9 @@ import re
 import sys
 from collections.abc import Iterator, Mapping
 from pathlib import Path
-from typing import Any
+from typing import Any, get_args
 
+from executor.core.events import Event
 from server.http.openapi import openapi
 from server.routes import TABLE
 
@@ -33,7 +34,15 @@ _IDENTIFIER = re.compile(r"[A-Za-z_$][\w$]*")
 def module() -> str:
     """The whole file."""
     schemas: dict[str, Any] = openapi(TABLE)["components"]["schemas"]
-    return "\n".join([HEAD, *("\n".join(_interface(name, schemas[name])) + "\n" for name in sorted(schemas))])
+    return "\n".join(
+        [HEAD, _event_types(), *("\n".join(_interface(name, schemas[name])) + "\n" for name in sorted(schemas))]
+    )
+
+
+def _event_types() -> str:
+    """A browser hears only the events that it asks for by name."""
+    names = (str(event.__struct_config__.tag) for event in get_args(Event))
+    return "export const EVENT_TYPES = [\n" + "".join(f"  '{name}',\n" for name in names) + "] as const\n"
 
 
 def type_of(schema: Mapping[str, Any]) -> str:

@@ -34,7 +34,7 @@ def test_types(node: str, project: str) -> None:
 
 def test_the_editor_listens_to_every_type_of_event() -> None:
     """A browser hears only the named events that it asks for."""
-    listed = (WEB / "src/net/types.ts").read_text().partition("EVENT_TYPES = [")[2].partition("]")[0]
+    listed = (WEB / "src/api/schemas.ts").read_text().partition("EVENT_TYPES = [")[2].partition("]")[0]
     assert set(re.findall(r"'([\w.]+)'", listed)) == {str(cls.__struct_config__.tag) for cls in get_args(Event)}
 
 

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import * as is from '../src/net/answers'
 import { api, ApiError } from '../src/net/api'
-import { Mismatch } from '../src/net/check'
+import { maybe, Mismatch, shape, text } from '../src/net/check'
 import { triggers } from '../src/net/triggers'
 import { read, recorded, RUNS } from './help'
 
@@ -92,4 +92,12 @@ test('a draft of any shape can be drawn, and what is stored is kept', async () =
   assert.deepEqual([draft.document.notes, draft.mended?.original], [undefined, stored])
   answering(200, { id: 'd', name: 'n', rev: 1, updated_at: 1, base_version: null, document: null })
   assert.deepEqual((await api.draft('d')).document.blocks, {})
+})
+
+test('a check that refuses what the type allows does not compile', () => {
+  shape<{ a: string | null; b?: 'x' | 'y' }>({ a: maybe(text), b: maybe(text) })
+  // @ts-expect-error: `a` may be null
+  shape<{ a: string | null }>({ a: text })
+  // @ts-expect-error: `a` is a number
+  shape<{ a: number }>({ a: text })
 })

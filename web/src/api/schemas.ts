@@ -4,6 +4,28 @@
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
 
+export const EVENT_TYPES = [
+  'run.started',
+  'node.started',
+  'node.succeeded',
+  'region.sized',
+  'scope.opened',
+  'region.exited',
+  'node.failed',
+  'node.skipped',
+  'retry.scheduled',
+  'retry.hastened',
+  'wait.opened',
+  'wait.closed',
+  'variables.patched',
+  'run.parked',
+  'run.cancelling',
+  'run.finished',
+  'run.forked',
+  'run.migrated',
+  'node.log',
+] as const
+
 /** PUT /api/workflows/{name}/active. */
 export interface ActivateRequest {
   version: number
@@ -210,9 +232,9 @@ export interface DraftVersion {
   version: number
   hash: string
   created: boolean
-  diagnostics?: Diagnostic[]
-  activated?: boolean
-  replaced?: number | null
+  diagnostics: Diagnostic[]
+  activated: boolean
+  replaced: number | null
   draft: string
   rev: number
 }
@@ -832,9 +854,9 @@ export interface SavedWorkflow {
   version: number
   hash: string
   created: boolean
-  diagnostics?: Diagnostic[]
-  activated?: boolean
-  replaced?: number | null
+  diagnostics: Diagnostic[]
+  activated: boolean
+  replaced: number | null
 }
 
 /** `fires`: the last 50 scheduled times, newest first. */

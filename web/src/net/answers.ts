@@ -214,7 +214,12 @@ export const rotated = answer<{ secret: string }>({ secret: text })
 export const cron = answer<{ upcoming: number[] }>({ upcoming: list(number) })
 
 const delta = shape<Delta>({ key: text, text: text })
-const problem = shape<Problem>({ title: text, status: number, code: text, diagnostics: maybe(diagnostics) })
+const problem = shape<Pick<Problem, 'title' | 'status' | 'code' | 'diagnostics'>>({
+  title: text,
+  status: number,
+  code: text,
+  diagnostics: maybe(diagnostics),
+})
 
 /** A run; the server leaves out what is empty. */
 export function run(value: unknown): RunView {
@@ -248,7 +253,7 @@ export function version(value: unknown): WorkflowVersion {
 
 /** A document, whatever shape it is stored in, as it can be drawn. */
 export function document(value: unknown): Document {
-  shape<{ document: unknown }>({ document: record })(value, '')
+  shape<{ document: object }>({ document: record })(value, '')
   return mend((value as { document: unknown }).document).document
 }
 
@@ -282,7 +287,7 @@ function withRequest(wait: WaitView): WaitView {
   return passes(record, wait.request) ? wait : { ...wait, request: {} }
 }
 
-function answer<T extends object>(checks: { [K in keyof T]?: Check }): Read<T> {
+function answer<T extends object>(checks: { [K in keyof T]?: Check<T[K]> }): Read<T> {
   const check = shape<T>(checks)
   return (value) => {
     check(value, '')
@@ -290,7 +295,7 @@ function answer<T extends object>(checks: { [K in keyof T]?: Check }): Read<T> {
   }
 }
 
-function passes(check: Check, value: unknown): boolean {
+function passes(check: Check<never>, value: unknown): boolean {
   try {
     check(value, '')
     return true

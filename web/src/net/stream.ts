@@ -3,7 +3,8 @@
 
 import { asDelta, asEvent } from './answers'
 import { OUTPUT_BYTES_MAX } from './api'
-import { EVENT_TYPES, type WireEvent } from './types'
+import { EVENT_TYPES } from '../api/schemas'
+import type { WireEvent } from './types'
 
 export type StreamMessage =
   /** Connected; `seq` is the last event this stream has passed on. */

@@ -218,29 +218,8 @@ export type NodeDetail = api.NodeShown
  * container's end, `review:start`, and `block` is without it. */
 export type WireEvent = With<api.EventOnWire, { type: EventType; data: EventData }>
 
-export const EVENT_TYPES = [
-  'run.started',
-  'node.started',
-  'node.succeeded',
-  'node.failed',
-  'node.skipped',
-  'retry.scheduled',
-  'region.sized',
-  'scope.opened',
-  'region.exited',
-  'wait.opened',
-  'wait.closed',
-  'variables.patched',
-  'node.log',
-  'run.parked',
-  'run.cancelling',
-  'run.finished',
-  'retry.hastened',
-  'run.forked',
-  'run.migrated',
-] as const
 /** Types may be added by the server; what is not known is kept in the log and changes nothing else. */
-export type EventType = (typeof EVENT_TYPES)[number] | (string & {})
+export type EventType = (typeof api.EVENT_TYPES)[number] | (string & {})
 
 /** All fields any event type may carry; docs/reference/events.md says which has which. */
 export interface EventData {
