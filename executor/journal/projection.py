@@ -1,7 +1,7 @@
 """What an event means for people: the status, attempts, route and times of each node key, and the status of the run.
 
 This is the only meaning. Views, comparison, the doctor, the command line and the question why all read it from here;
-the editor has the same fold in TypeScript (`web/src/state/run/fold.ts`), and both are tested against the streams in
+the editor has the same fold in TypeScript (`web/src/run/fold.ts`), and both are tested against the streams in
 `tests/vectors`. What an event means for what runs next is another question: `executor.core.evolve`.
 
 A new event type that only tells something (`events.TELLS_ONLY`) needs nothing here. One that changes a node has a line

@@ -1,9 +1,18 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { sizeOf } from '../src/canvas/size'
+import { sizeOf } from '../src/geometry/size'
 import type { BlockSpec, Document, Json, Point } from '../src/net/types'
 import { applyCommand, copy, pasteIds, readClip, type Command } from '../src/state/commands'
-import { absoluteAt, checkEdge, checkParent, handlesOf, indexOf, kindOf, noteId, parentOf } from '../src/state/document'
+import {
+  absoluteAt,
+  checkEdge,
+  checkParent,
+  handlesOf,
+  indexOf,
+  kindOf,
+  noteId,
+  parentOf,
+} from '../src/document/document'
 import { random, recorded, RUNS, specs } from './help'
 
 const edit = (doc: Document, command: Command): Document => applyCommand(doc, command, specs)[0]

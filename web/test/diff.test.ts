@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import type { Document } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
-import { diffDocuments, isSame } from '../src/state/diff'
+import { diffDocuments, isSame } from '../src/document/diff'
 import { recorded, RUNS, specs } from './help'
 
 test('a document and its copy are the same', () => {

@@ -2,7 +2,7 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import type { Document, Draft } from '../src/net/types'
 import { closeDraft, dispatch, docStore, flush, openDraft, redo, settle, undo } from '../src/state/doc'
-import { runDraft } from '../src/panels/run/start'
+import { runDraft } from '../src/actions/start'
 import { runStore } from '../src/state/live'
 import { read, recorded } from './help'
 

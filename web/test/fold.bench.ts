@@ -2,7 +2,7 @@
 // jump of the Tape takes. `npm run bench`; wall time of this machine, best of five, and processor time, which other work disturbs less.
 
 import { Timeline } from '../src/state/keyframes'
-import { shapeOf } from '../src/state/run'
+import { shapeOf } from '../src/run'
 import { specs } from './help'
 import { longDocument, longJournal } from './long'
 

@@ -3,7 +3,7 @@
 import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import type { Block, BlockSpec, Document, Edge, JsonObject, RunView, WireEvent } from '../src/net/types'
-import type { RunFold } from '../src/state/run'
+import type { RunFold } from '../src/run'
 
 export interface Recorded {
   document: Document

@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { keyOfEvent, KEYS, keyText, matchesKeys } from '../src/keys'
 import { rowsOf } from '../src/ui/tree'
 import { fuzzy } from '../src/ui/Listbox'
-import { applyOps, parseVariablePath } from '../src/state/variables'
+import { applyOps, parseVariablePath } from '../src/document/variables'
 import { cpuMs } from './help'
 
 const press = (key: string, more: Partial<KeyboardEvent> = {}) => ({

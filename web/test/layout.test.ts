@@ -1,11 +1,11 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
-import { layout } from '../src/canvas/layout'
-import { placed } from '../src/canvas/layout/placed'
-import { handlePlace, PORT_Y, sizeOf } from '../src/canvas/size'
+import { layout } from '../src/geometry/layout'
+import { placed } from '../src/state/placed'
+import { handlePlace, PORT_Y, sizeOf } from '../src/geometry/size'
 import type { Block, Document } from '../src/net/types'
 import { applyCommand } from '../src/state/commands'
-import { absoluteAt, indexOf } from '../src/state/document'
+import { absoluteAt, indexOf } from '../src/document/document'
 import { anyDocument, cpuMs, recorded, RUNS, specs } from './help'
 
 const tidy = (doc: Document, ids?: string[]): Document => applyCommand(doc, layout(doc, specs, ids), specs)[0]

@@ -1,7 +1,7 @@
 import assert from 'node:assert/strict'
 import { test } from 'node:test'
 import { KEYFRAME_EVERY, Timeline } from '../src/state/keyframes'
-import { LayeredMap } from '../src/state/run/layered'
+import { LayeredMap } from '../src/run/layered'
 import type { WireEvent } from '../src/net/types'
 import {
   edgeAt,
@@ -16,7 +16,7 @@ import {
   shapeOf,
   shownStatus,
   statusAt,
-} from '../src/state/run'
+} from '../src/run'
 import { plain, random, recorded, RUNS, specs } from './help'
 import { longDocument, longJournal } from './long'
 

@@ -5,7 +5,7 @@ import { find, isWritable, rewrite, withHead } from '../src/refs/parse'
 import { preview } from '../src/refs/preview'
 import type { Document, JsonObject } from '../src/net/types'
 import { keepReferences, outputSchema, reachable, referencesOf, refName, resolve } from '../src/refs/scope'
-import { emptyFold, fold, shapeOf } from '../src/state/run'
+import { emptyFold, fold, shapeOf } from '../src/run'
 import { recorded, specs } from './help'
 
 test('which names can be written in a reference', () => {

@@ -5,10 +5,10 @@ import { defaultsOf, fieldsOf, readTyped } from '../src/panels/fields/form'
 import { sampleInput } from '../src/pages/importing'
 import { ApiError } from '../src/net/api'
 import type { WireEvent } from '../src/net/types'
-import { timeScale } from '../src/panels/tape/time'
+import { timeScale } from '../src/panels/tape/timeScale'
 import { fromFirstBlock, segmentsOf } from '../src/panels/trace/bars'
 import { parentRow, pathsTo, rowOf, traceIndex, traceRows } from '../src/panels/trace/rows'
-import { emptyFold, firstError, fold, shapeOf } from '../src/state/run'
+import { emptyFold, firstError, fold, shapeOf } from '../src/run'
 import { recorded, RUNS, specs } from './help'
 
 const ALL = new Map<string, boolean>()

@@ -6,7 +6,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Block, WireEvent } from '../src/net/types'
-import { emptyFold, reduce, shapeOf, type NodeState } from '../src/state/run'
+import { emptyFold, reduce, shapeOf, type NodeState } from '../src/run'
 import { specs } from './help'
 
 interface Expected {

@@ -3,20 +3,20 @@
 
 import type { NodeProps } from '@xyflow/react'
 import { memo, useEffect, useRef, type ReactElement } from 'react'
-import { namedHandles, type NamedHandle } from '../state/document'
+import { namedHandles, type NamedHandle } from '../document/document'
 import { dispatch } from '../state/doc'
 import { useSelect } from '../state/store'
 import { Icon, iconOf } from '../ui/icons'
 import { glyphOf, wordOf } from '../ui/status'
 import { Footer } from './Footer'
 import type { CardFlow } from './flow'
-import { inPlaceStore } from './edit'
+import { inPlaceStore } from '../actions/edit'
 import { useDetail } from './lod'
 import { useMark, usePaint, whySkipped } from './paint'
 import { ErrorPort, Ports, useAim } from './ports'
 import { sentenceOf, sentenceText, type Part } from './sentence'
-import { CARD_H } from './size'
-import { focusNode } from './view'
+import { CARD_H } from '../geometry/size'
+import { focusNode } from '../actions/view'
 
 export const BlockNode = memo(function BlockNode({ id, data, selected }: NodeProps<CardFlow>): ReactElement {
   const { block, spec, wired } = data

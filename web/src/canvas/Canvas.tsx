@@ -18,18 +18,26 @@ import '@xyflow/react/dist/base.css'
 import './canvas.css'
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
 import type { BlockSpec, Document, Point } from '../net/types'
-import { BLOCK_MIME } from '../panels/palette/mime'
-import { openPicker } from '../panels/palette/picker'
-import { importFiles } from '../panels/shell/files'
+import { BLOCK_MIME } from '../actions/picker'
+import { openPicker } from '../actions/picker'
+import { importFiles } from '../actions/files'
 import { docStore, specsStore } from '../state/doc'
-import { absoluteAt, indexOf, noteId } from '../state/document'
+import { absoluteAt, indexOf, noteId } from '../document/document'
 import { runStore } from '../state/live'
 import { useSelect } from '../state/store'
 import { select, uiStore } from '../state/ui'
-import { addBlock, connect, dropBlocks, inPlaceStore } from './edit'
+import { addBlock, connect, dropBlocks, inPlaceStore } from '../actions/edit'
 import { BlockNode } from './BlockNode'
 import { CanvasMenu } from './CanvasMenu'
-import { connectStore, connectTo, dropStore, fallInto, startConnecting, stopConnecting, targetAt } from './connect'
+import {
+  connectStore,
+  connectTo,
+  dropStore,
+  fallInto,
+  startConnecting,
+  stopConnecting,
+  targetAt,
+} from '../actions/connect'
 import { ConnectionLine } from './ConnectionLine'
 import { ContainerNode } from './ContainerNode'
 import { enterInspector, type CanvasMode } from './commands'
@@ -43,10 +51,10 @@ import { openMenu } from './menu'
 import { ModeContext } from './mode'
 import { NoteNode } from './NoteNode'
 import { worstOf } from './paint'
-import { GRID } from './size'
+import { GRID } from '../geometry/size'
 import { useFit, type Fit } from './useFit'
 import { useWays } from './useWays'
-import { focusNode, setEye, setPointer } from './view'
+import { focusNode, setEye, setPointer } from '../actions/view'
 
 /** React Flow is named with its licence (MIT) among the licences, not on every canvas. */
 const PLAIN = { hideAttribution: true }

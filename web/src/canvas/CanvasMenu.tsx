@@ -2,17 +2,17 @@
 
 import type { ReactElement } from 'react'
 import { keyText, type KeyId } from '../keys'
-import { chooseFile, exportJson } from '../panels/shell/files'
-import { openPicker } from '../panels/palette/picker'
+import { chooseFile, exportJson } from '../actions/files'
+import { openPicker } from '../actions/picker'
 import { docStore } from '../state/doc'
 import { useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
 import type { IconName } from '../ui/icons'
 import { Menu, type MenuEntry } from '../ui/Menu'
 import { runCommand, type CanvasMode } from './commands'
-import { addNote, wrap } from './edit'
+import { addNote, wrap } from '../actions/edit'
 import { closeMenu, menuStore } from './menu'
-import { toCanvas } from './view'
+import { toCanvas } from '../actions/view'
 
 export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null {
   const open = useSelect(menuStore, (s) => s.open)

@@ -3,7 +3,7 @@
 import { Position, type ConnectionLineComponentProps } from '@xyflow/react'
 import type { ReactElement } from 'react'
 import { useSelect } from '../state/store'
-import { connectStore } from './connect'
+import { connectStore } from '../actions/connect'
 import { plainPath } from './path'
 
 export function ConnectionLine({ fromX, fromY, toX, toY, fromPosition }: ConnectionLineComponentProps): ReactElement {

@@ -4,15 +4,15 @@
 import { ViewportPortal } from '@xyflow/react'
 import { useMemo, type ReactElement } from 'react'
 import type { Document } from '../net/types'
-import { absoluteAt, indexOf, type Specs } from '../state/document'
+import { absoluteAt, indexOf, type Specs } from '../document/document'
 import { runStore } from '../state/live'
 import { useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
-import { handleAt } from './connect'
-import type { Ways } from './layout/routes'
+import { handleAt } from '../actions/connect'
+import type { Ways } from '../geometry/layout/routes'
 import { useDetail } from './lod'
 import { edgePaint } from './paint'
-import { BODY_X, inPlace } from './size'
+import { BODY_X, inPlace } from '../geometry/size'
 
 export function EdgeSheet({ doc, specs, ways }: { doc: Document; specs: Specs; ways: Ways }): ReactElement {
   const iter = useSelect(uiStore, (s) => s.iter)

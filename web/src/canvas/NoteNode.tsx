@@ -4,11 +4,11 @@ import { NodeResizer, type NodeProps } from '@xyflow/react'
 import { memo, type ReactElement } from 'react'
 import { dispatch } from '../state/doc'
 import { useSelect } from '../state/store'
-import { inPlaceStore } from './edit'
+import { inPlaceStore } from '../actions/edit'
 import { NOTE_PREFIX, type NoteFlow } from './flow'
 import { useMode } from './mode'
 import { resizeEnd } from './resize'
-import { focusNode } from './view'
+import { focusNode } from '../actions/view'
 
 export const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps<NoteFlow>): ReactElement {
   const mode = useMode()

@@ -3,14 +3,14 @@
 import { api } from '../net/api'
 import type { KeyId } from '../keys'
 import { docStore, specsOf } from '../state/doc'
-import { chainOf, downstreamOf, handlesOf, nameOf, upstreamOf } from '../state/document'
+import { chainOf, downstreamOf, handlesOf, nameOf, upstreamOf } from '../document/document'
 import { runStore, seek, stepBy } from '../state/live'
-import { isEnded, scopesAt } from '../state/run'
+import { isEnded, scopesAt } from '../run'
 import { select, setIter, uiStore } from '../state/ui'
-import { openPicker } from '../panels/palette/picker'
-import { lastInputs, run, runDraft } from '../panels/run/start'
-import { rerunStore } from '../panels/shell/rerun'
-import { goToFirstError } from '../panels/trace/jump'
+import { openPicker } from '../actions/picker'
+import { lastInputs, run, runDraft } from '../actions/start'
+import { rerunStore } from '../actions/start'
+import { goToFirstError } from '../actions/jump'
 import { announce } from '../a11y'
 import { toast } from '../ui/Toast'
 import {
@@ -27,9 +27,9 @@ import {
   tidy,
   toggleEnabled,
   undoStep,
-} from './edit'
-import { GRID } from './size'
-import { fit, focusNode, hereOnScreen, herePoint, pointerOnScreen, zoomBy, zoomTo } from './view'
+} from '../actions/edit'
+import { GRID } from '../geometry/size'
+import { fit, focusNode, hereOnScreen, herePoint, pointerOnScreen, zoomBy, zoomTo } from '../actions/view'
 import { walk } from './walk'
 import { openMenu } from './menu'
 

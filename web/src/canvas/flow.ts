@@ -13,11 +13,11 @@ import {
   parentOf,
   readingOrder,
   type Specs,
-} from '../state/document'
+} from '../document/document'
 import type { Selection } from '../state/ui'
 import { sentenceText } from './sentence'
-import { titleOf, type Way, type Ways } from './layout/routes'
-import { BODY_X, handlePlace, inPlace, NOTE_SIZE, sizeOf } from './size'
+import { titleOf, type Way, type Ways } from '../geometry/layout/routes'
+import { BODY_X, handlePlace, inPlace, NOTE_SIZE, sizeOf } from '../geometry/size'
 
 /** `wired`: handles with an edge, and `in`; separated by blanks. `empty`: a container that holds nothing. */
 export type BlockData = { block: Block; spec: BlockSpec | undefined; wired: string; empty: boolean }

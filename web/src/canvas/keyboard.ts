@@ -3,10 +3,10 @@
 
 import { useEffect } from 'react'
 import { isTextField, keyOfEvent, type KeyId } from '../keys'
-import { pickerStore } from '../panels/palette/picker'
+import { pickerStore } from '../actions/picker'
 import { uiStore } from '../state/ui'
 import { runCommand, type CanvasMode } from './commands'
-import { copySelection, deleteSelection, pasteText } from './edit'
+import { copySelection, deleteSelection, pasteText } from '../actions/edit'
 
 /** Taken by the clipboard events below, by the run's own keys, and by the bar. */
 const ELSEWHERE = new Set<KeyId>([

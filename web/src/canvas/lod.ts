@@ -13,8 +13,6 @@ export const CULL_FROM = 150
 export const MINIMAP_FROM = 30
 /** The smallest zoom at which sentences can be read. */
 export const READABLE = 0.75
-/** The smallest zoom at which a whole document is shown when it is opened: names can still be read. */
-export const WHOLE = 0.5
 export const ZOOM_MIN = 0.05
 
 export type Detail = 'near' | 'far' | 'tiny'

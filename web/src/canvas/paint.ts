@@ -4,7 +4,7 @@
 import { useMemo } from 'react'
 import type { Block, Diagnostic } from '../net/types'
 import { docStore, specsOf } from '../state/doc'
-import { namedHandles, nameOf } from '../state/document'
+import { namedHandles, nameOf } from '../document/document'
 import { runStore, type RunState } from '../state/live'
 import {
   edgeAt,
@@ -19,7 +19,7 @@ import {
   type NodeState,
   type RunFold,
   type ScopeState,
-} from '../state/run'
+} from '../run'
 import { shallow, useSelect } from '../state/store'
 import { unfinishedFindings, unfinishedStore } from '../state/unfinished'
 import { uiStore } from '../state/ui'

@@ -1,7 +1,7 @@
 // The drawn line of an edge: along its way with rounded corners, or, while one of its ends is being moved, the plain line.
 
 import { getSmoothStepPath, Position } from '@xyflow/react'
-import type { Way } from './layout/routes'
+import type { Way } from '../geometry/layout/routes'
 
 export interface Ends {
   sourceX: number

@@ -4,11 +4,11 @@
 import { Handle, Position } from '@xyflow/react'
 import type { ReactElement } from 'react'
 import type { Block, BlockSpec } from '../net/types'
-import { handlesOf, namedHandles } from '../state/document'
+import { handlesOf, namedHandles } from '../document/document'
 import { useSelect } from '../state/store'
 import { specsStore } from '../state/doc'
-import { connectStore } from './connect'
-import { handlePlace, inPlace } from './size'
+import { connectStore } from '../actions/connect'
+import { handlePlace, inPlace } from '../geometry/size'
 
 export interface PortsProps {
   id: string

@@ -2,7 +2,7 @@
 
 import { dispatch, docStore } from '../state/doc'
 import { NOTE_PREFIX } from './flow'
-import { snap } from './size'
+import { snap } from '../geometry/size'
 
 export function resizeEnd(node: string, box: { x: number; y: number; width: number; height: number }): void {
   const size: [number, number] = [snap(box.width), snap(box.height)]

@@ -4,13 +4,14 @@
 import type { ReactFlowInstance } from '@xyflow/react'
 import { useEffect, useRef } from 'react'
 import type { Document } from '../net/types'
-import { absoluteAt, readingOrder, type Specs } from '../state/document'
+import { absoluteAt, readingOrder, type Specs } from '../document/document'
 import { uiStore } from '../state/ui'
-import { fitted, type Viewport } from './fitting'
+import { fitted, type Viewport } from '../geometry/fitting'
 import type { FlowLine, FlowNode } from './flow'
-import { READABLE, WHOLE, ZOOM_MIN } from './lod'
-import { sizeOf } from './size'
-import { forgetAdded, reveal } from './view'
+import { READABLE, ZOOM_MIN } from './lod'
+import { WHOLE } from '../geometry/fitting'
+import { sizeOf } from '../geometry/size'
+import { forgetAdded, reveal } from '../actions/view'
 
 const SETTLE_MS = 60
 

@@ -3,8 +3,8 @@
 
 import { useEffect, useState } from 'react'
 import type { Document } from '../net/types'
-import type { Specs } from '../state/document'
-import { router, type Ways } from './layout/routes'
+import type { Specs } from '../document/document'
+import { router, type Ways } from '../geometry/layout/routes'
 
 /** Up to this many edges the search takes no longer than a frame. */
 const AT_ONCE_MAX = 120

@@ -3,10 +3,10 @@
 
 import { announce } from '../a11y'
 import type { Document } from '../net/types'
-import { absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../state/document'
+import { absoluteAt, indexOf, nameOf, parentOf, readingOrder, type Specs } from '../document/document'
 import { select, uiStore } from '../state/ui'
-import { sizeOf } from './size'
-import { focusNode, reveal } from './view'
+import { sizeOf } from '../geometry/size'
+import { focusNode, reveal } from '../actions/view'
 
 export function walk(doc: Document, specs: Specs, [dx, dy]: readonly [number, number]): boolean {
   const [from] = uiStore.get().selection.blocks

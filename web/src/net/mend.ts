@@ -2,21 +2,7 @@
 // what it left out; nothing behind it needs to ask again whether `notes` is a list. What is right stays the same object, and
 // what is not known stays where it is.
 
-import type { Block, Document, Edge, JsonSchema, Note } from './types'
-
-/** What is not as it must be: a JSON pointer (RFC 6901), and what should be there, as a sentence. */
-export interface Fault {
-  pointer: string
-  message: string
-}
-
-export interface Mended {
-  document: Document
-  /** Empty: `document` is the very value that was given. */
-  faults: readonly Fault[]
-  /** What was given. */
-  original: unknown
-}
+import type { Fault, Mended, Block, Document, Edge, JsonSchema, Note } from './types'
 
 /** Findings kept of one document; what is wrong in ten thousand places is said often enough. */
 export const FAULTS_MAX = 200

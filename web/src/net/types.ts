@@ -3,7 +3,6 @@
 
 import type * as api from '../api/schemas'
 import type { Json, JsonObject } from '../api/schemas'
-import type { Mended } from './mend'
 
 export type {
   ChildView,
@@ -275,3 +274,17 @@ export type EventPage = With<api.EventPage, { events: WireEvent[] }>
 
 /** RFC 9457, with more fields by code. */
 export type Problem = api.Problem & { [other: string]: unknown }
+
+/** What is not as it must be: a JSON pointer (RFC 6901), and what should be there, as a sentence. */
+export interface Fault {
+  pointer: string
+  message: string
+}
+
+export interface Mended {
+  document: Document
+  /** Empty: `document` is the very value that was given. */
+  faults: readonly Fault[]
+  /** What was given. */
+  original: unknown
+}

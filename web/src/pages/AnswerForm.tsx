@@ -7,8 +7,9 @@ import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
 import { defaultsOf, fieldsOf, readTyped, type FormField, type Typed } from '../panels/fields/form'
 import { errorsOf, isOurs } from './answer'
-import { messageOf, Readable, wordsOf } from './parts'
-import { dateTime } from '../panels/tape/time'
+import { messageOf, wordsOf } from '../ui/words'
+import { Readable } from './parts'
+import { dateTime } from '../ui/time'
 import './answer.css'
 
 export interface AnswerFormProps {

@@ -3,7 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import { api } from '../net/api'
 import type { EnvName, EnvUse } from '../net/types'
-import { Link } from '../routes'
+import { Link } from '../ui/navigation'
 import { useSelect } from '../state/store'
 import { uiStore, type Theme } from '../state/ui'
 import TopBar from '../panels/shell/TopBar'

@@ -6,7 +6,7 @@ import { api } from '../net/api'
 import { onSignedOut } from '../net/session'
 import { flush } from '../state/doc'
 import { Button } from '../ui/Button'
-import { messageOf } from './parts'
+import { messageOf } from '../ui/words'
 import './signin.css'
 
 export function SignIn(): ReactElement | null {

@@ -1,9 +1,9 @@
 // A workflow as a small drawing: its blocks where they stand, its edges as lines. Decoration; the text beside it says the rest.
 
 import type { ReactElement } from 'react'
-import { handlePlace, inPlace, sizeOf } from '../canvas/size'
+import { handlePlace, inPlace, sizeOf } from '../geometry/size'
 import type { BlockSpec, Document } from '../net/types'
-import { absoluteAt, indexOf } from '../state/document'
+import { absoluteAt, indexOf } from '../document/document'
 
 export function Thumb({
   doc,

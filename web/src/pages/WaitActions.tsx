@@ -6,7 +6,7 @@ import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
 import { Dialog } from '../ui/Dialog'
 import { toast } from '../ui/Toast'
-import { messageOf } from './parts'
+import { messageOf } from '../ui/words'
 
 export function CopyLink({ link, what }: { link: string; what: 'link' | 'URL' }): ReactElement {
   const copy = async (): Promise<void> => {

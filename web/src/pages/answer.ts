@@ -1,4 +1,4 @@
-// Answering a wait: which waits are for people, where a refusal belongs, and whose answer counts.
+// Answering a wait: where a refusal belongs, and whose answer counts.
 
 import type { Json, WaitView } from '../net/types'
 import { ApiError } from '../net/api'
@@ -49,7 +49,3 @@ export function titleOf(wait: WaitView): string {
   if (wait.title) return wait.title
   return typeof wait.request.title === 'string' && wait.request.title ? wait.request.title : wait.label || wait.block
 }
-
-/** Kinds that a person answers, by their link. */
-export const isForPeople = (wait: Pick<WaitView, 'kind'>): boolean =>
-  wait.kind === 'approval' || wait.kind === 'form' || wait.kind === 'attention'

@@ -1,29 +1,11 @@
-// Small parts that several pages share: moments in words, a list that keeps itself fresh, values for people to read.
+// Small parts that several pages share: a list that keeps itself fresh, values for people to read.
 
-import { useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
+import { useEffect, useRef, type ReactElement, type ReactNode } from 'react'
 import { ApiError } from '../net/api'
-import { serverNow } from '../net/clock'
 import type { Json } from '../net/types'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
 import { useData, type Loaded } from '../ui/useData'
-import { dateTime, roughly } from '../panels/tape/time'
-
-/** "4 m ago", with the whole moment as its tooltip. `to` true: "in 4 m". */
-export function Ago({ at, to = false }: { at: number; to?: boolean }): ReactElement {
-  const [now, setNow] = useState(serverNow)
-  useEffect(() => {
-    const timer = setInterval(() => setNow(serverNow()), 10_000)
-    return () => clearInterval(timer)
-  }, [])
-  const ms = to ? at - now : now - at
-  const text = to ? (ms > 0 ? `in ${roughly(ms)}` : 'now') : ms < 5000 ? 'just now' : `${roughly(ms)} ago`
-  return (
-    <time dateTime={new Date(at).toISOString()} title={dateTime(at)}>
-      {text}
-    </time>
-  )
-}
 
 /** Rounds that an answer may take: to ask again sooner would be to throw away what is on its way, again and again. */
 const PATIENT_ROUNDS = 6
@@ -139,11 +121,3 @@ export function Readable({ value, depth = 0 }: { value: Json; depth?: number }):
   if (value === null) return <span className="quiet">None</span>
   return <code>{JSON.stringify(value)}</code>
 }
-
-/** `send_back` -> `Send back`. */
-export function wordsOf(name: string): string {
-  const words = name.replace(/[_-]+/g, ' ').trim()
-  return words ? words[0]!.toUpperCase() + words.slice(1) : name
-}
-
-export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -2,8 +2,8 @@
 // people to look at; the server resolves for real.
 
 import type { Document, Json } from '../net/types'
-import { iterOf, keyOf, nodeAt, parsePath, pathFor, scopeText, type Iter, type RunFold } from '../state/run'
-import { chainOf, kindOf, NO_SPECS, type Specs } from '../state/document'
+import { iterOf, keyOf, nodeAt, parsePath, pathFor, scopeText, type Iter, type RunFold } from '../run'
+import { chainOf, kindOf, NO_SPECS, type Specs } from '../document/document'
 import { find, type Found, type Segment } from './parse'
 import { resolve, type Reader } from './scope'
 

@@ -3,7 +3,7 @@
 // stays as it is.
 
 import type { Block, Document, Json } from '../net/types'
-import { NO_SPECS, type Specs } from '../state/document'
+import { NO_SPECS, type Specs } from '../document/document'
 import { FIELD, normalize, withHead } from './parse'
 import { resolve, rewriteBlock } from './scope'
 

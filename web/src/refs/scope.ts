@@ -13,7 +13,7 @@ import {
   parentOf,
   upstreamOf,
   type Specs,
-} from '../state/document'
+} from '../document/document'
 import {
   FIELD,
   find,

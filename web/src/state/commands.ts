@@ -2,8 +2,8 @@
 // back. A command that cannot be done leaves the document as it is (the same object).
 
 import type { Block, Document, Edge, Json, JsonObject, Note, Point, Policy } from '../net/types'
-import { roomBehind } from '../canvas/room'
-import { PAD, sizeOf, snap, up } from '../canvas/size'
+import { roomBehind } from '../geometry/room'
+import { PAD, sizeOf, snap, up } from '../geometry/size'
 import { mend } from '../net/mend'
 import { keepReferences, refName, rewriteBlock } from '../refs/scope'
 import { normalize, parse, withHead } from '../refs/parse'
@@ -27,7 +27,8 @@ import {
   rootsOf,
   withDescendants,
   type Specs,
-} from './document'
+} from '../document/document'
+import type { Tidy } from '../geometry/layout'
 
 export type Command =
   /** `block.at` is relative to `block.parent`. `edges` join it at once. */
@@ -70,7 +71,7 @@ export type Command =
   | { type: 'setNote'; id: string; note: Partial<Note> }
   | { type: 'removeNotes'; ids: string[] }
   /** Result of the layout: positions relative to containers, sizes of containers, positions of notes. */
-  | { type: 'tidy'; at: Record<string, Point>; size?: Record<string, Point>; notes?: Record<string, Point> }
+  | Tidy
   | { type: 'batch'; label?: string; commands: Command[] }
   /** Back to a document as it was: what every inverse is. Documents share what they have in common, so this is cheap. */
   | { type: 'restore'; doc: Document; label: string }

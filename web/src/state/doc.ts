@@ -1,13 +1,14 @@
 // The draft that is edited: the document, its undo stacks, and saving. `dispatch` is the only way a document changes.
 
-import { placed } from '../canvas/layout/placed'
+import { placed } from './placed'
 import { api, ApiError, DraftConflict } from '../net/api'
-import { mend, type Mended } from '../net/mend'
+import { mend } from '../net/mend'
+import type { Mended } from '../net/types'
 import type { BlockSpec, Diagnostic, Document, Draft } from '../net/types'
 import { applyCommand, labelOf, type Command } from './commands'
 import { dropLocal, keepLocal, readLocal, type LocalDraft } from './crash'
-import { emptyDocument, type Specs } from './document'
-import { fitting, keepHistory, readHistory, writePending } from './history'
+import { emptyDocument, type Specs } from '../document/document'
+import { fitting, keepHistory, readHistory, writePending, type Step } from './history'
 import { createStore } from './store'
 
 export const UNDO_MAX = 200
@@ -16,11 +17,6 @@ const COALESCE_MS = 1000
 
 /** saved: the server has it. dirty: it will be sent soon. offline: it is kept here until it can be sent. */
 export type Saving = 'saved' | 'dirty' | 'saving' | 'offline' | 'conflict' | 'refused'
-
-export interface Step {
-  label: string
-  command: Command
-}
 
 export interface DocState {
   /** Id of the draft; null when no draft is open. */

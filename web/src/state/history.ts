@@ -3,7 +3,12 @@
 // longer belongs to what the server has, is let go: undo then begins anew.
 
 import type { Document } from '../net/types'
-import type { Step } from './doc'
+import type { Command } from './commands'
+
+export interface Step {
+  label: string
+  command: Command
+}
 
 export interface KeptHistory {
   id: string

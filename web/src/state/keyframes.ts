@@ -2,7 +2,7 @@
 // of run state: it grows at the end and is never rewritten.
 
 import type { WireEvent } from '../net/types'
-import { emptyFold, fold, type RunFold, type Shape } from './run'
+import { emptyFold, fold, type RunFold, type Shape } from '../run'
 
 export const KEYFRAME_EVERY = 512
 

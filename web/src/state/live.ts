@@ -1,12 +1,12 @@
 // The run that is shown: its log, where the Tape stands, and what the canvas paints. One at a time for a tab.
 
-import { placed } from '../canvas/layout/placed'
+import { placed } from './placed'
 import { api } from '../net/api'
 import { follow, type Feed } from '../net/events'
 import type { Document, RunView, WireEvent } from '../net/types'
 import { Timeline } from './keyframes'
 import { setNet } from './net'
-import { emptyFold, isDecided, shapeOf, type RunFold } from './run'
+import { emptyFold, isDecided, shapeOf, type RunFold } from '../run'
 import { createStore } from './store'
 import { specsOf } from './doc'
 

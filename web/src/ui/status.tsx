@@ -1,7 +1,7 @@
 // One word, one glyph and one colour for each state; the same in canvas, trace, lists and API.
 
 import type { ReactElement } from 'react'
-import type { BlockStatus, RunFold } from '../state/run'
+import type { BlockStatus, RunFold } from '../run'
 import { Icon, type IconName } from './icons'
 
 export type Tone = 'run' | 'ok' | 'err' | 'wait' | 'quiet'

@@ -10,7 +10,7 @@ import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
-import { messageOf } from '../parts'
+import { messageOf } from '../../ui/words'
 
 const LISTED = 50
 

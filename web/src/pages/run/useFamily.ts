@@ -4,7 +4,7 @@
 import { useEffect } from 'react'
 import { api } from '../../net/api'
 import { runStore } from '../../state/live'
-import { isEnded } from '../../state/run'
+import { isEnded } from '../../run'
 import { useSelect } from '../../state/store'
 
 const EVERY_MS = 4000

@@ -3,7 +3,7 @@
 import { useState, type ReactElement } from 'react'
 import { api } from '../../net/api'
 import { Button } from '../../ui/Button'
-import { messageOf } from '../parts'
+import { messageOf } from '../../ui/words'
 
 export function Session(): ReactElement {
   const [error, setError] = useState<string | null>(null)

@@ -1,11 +1,11 @@
 // What schedules and webhooks have in common on the page: a row that opens, a switch, and where it belongs.
 
 import { useState, type ReactElement, type ReactNode } from 'react'
-import { Link, navigate } from '../../routes'
+import { Link, navigate } from '../../ui/navigation'
 import { api } from '../../net/api'
 import { Icon } from '../../ui/icons'
 import { toast } from '../../ui/Toast'
-import { messageOf } from '../parts'
+import { messageOf } from '../../ui/words'
 
 interface TriggerRowProps {
   id: string

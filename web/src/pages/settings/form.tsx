@@ -8,7 +8,7 @@ import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
 import { useData, type Loaded } from '../../ui/useData'
-import { messageOf } from '../parts'
+import { messageOf } from '../../ui/words'
 import '../../panels/fields/fields.css'
 
 /** `field`: the one it is about, null for all of it. */

@@ -2,8 +2,8 @@
 // them, the list of events shows them.
 
 import type { Document, EventData, WireEvent } from '../../net/types'
-import { parsePath } from '../../state/run'
-import { kindOf, namedHandles, nameOf } from '../../state/document'
+import { placeOf } from '../../run'
+import { kindOf, namedHandles, nameOf } from '../../document/document'
 import type { Tone } from '../../ui/status'
 
 export const EVENT_GROUPS = [
@@ -51,19 +51,6 @@ export function toneOfEvent(event: WireEvent): Tone {
 export function describe(event: WireEvent, doc: Document | null): string {
   const where = placeOf(event.path, doc)
   return `${happened(event, doc)}${where ? ` in ${where}` : ''}${detailOf(event.data)}`
-}
-
-/** "iteration 7 of Each invoice"; outer ones behind inner ones. Counted from 1. */
-export function placeOf(path: string, doc: Document | null): string {
-  return path
-    .split('/')
-    .filter(Boolean)
-    .map((part) => {
-      const [at] = parsePath(part)
-      return `${part.includes('#') ? 'iteration' : 'branch'} ${at!.index + 1} of ${doc ? nameOf(doc, at!.container) : at!.container}`
-    })
-    .reverse()
-    .join(', ')
 }
 
 /** A node key in words: "Send in iteration 6 of Review". */

@@ -2,7 +2,7 @@
 
 import type { ReactElement } from 'react'
 import type { Json, JsonObject } from '../../net/types'
-import { freshId } from '../../state/document'
+import { freshId } from '../../document/document'
 import { ConditionField } from '../conditions/ConditionField'
 import type { ControlProps } from './Field'
 import { Findings } from './FieldShell'

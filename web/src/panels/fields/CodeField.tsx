@@ -2,7 +2,7 @@
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
 import { complete, typedAt } from '../../refs/complete'
-import type { Specs } from '../../state/document'
+import type { Specs } from '../../document/document'
 import type { CodeEditor } from '../json/codemirror'
 import { checkRefs, type CheckContext } from './check'
 import type { ControlProps } from './Field'

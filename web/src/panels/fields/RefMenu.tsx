@@ -5,7 +5,7 @@ import { useEffect, useLayoutEffect, useRef, type ReactElement } from 'react'
 import type { Document } from '../../net/types'
 import type { Option } from '../../refs/complete'
 import { aroundOf, reachable, type Reader } from '../../refs/scope'
-import { kindOf, nameOf, type Specs } from '../../state/document'
+import { kindOf, nameOf, type Specs } from '../../document/document'
 import { Icon, iconOf } from '../../ui/icons'
 
 interface Group {

@@ -3,7 +3,7 @@
 import type { ReactElement } from 'react'
 import { api } from '../../net/api'
 import { useData } from '../../ui/useData'
-import { Link } from '../../routes'
+import { Link } from '../../ui/navigation'
 import type { ControlProps } from './Field'
 import { useFieldScope } from './scope'
 

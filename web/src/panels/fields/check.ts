@@ -14,7 +14,7 @@ import {
   resolve,
   type Reader,
 } from '../../refs/scope'
-import { kindOf, nameOf, NO_SPECS, type Specs } from '../../state/document'
+import { kindOf, nameOf, NO_SPECS, type Specs } from '../../document/document'
 
 /** `fix` replaces the reference, brackets included. */
 export interface Mark {

@@ -4,8 +4,8 @@
 import { createContext, useContext } from 'react'
 import type { Diagnostic, Document, Json } from '../../net/types'
 import { escapePointer } from '../../refs/parse'
-import { nodeAt, type Iter, type RunFold } from '../../state/run'
-import { emptyDocument, NO_SPECS, type Specs } from '../../state/document'
+import { nodeAt, type Iter, type RunFold } from '../../run'
+import { emptyDocument, NO_SPECS, type Specs } from '../../document/document'
 
 /** A run whose values are shown below references; `doc` is the document it was made from. */
 export interface ShownRun {

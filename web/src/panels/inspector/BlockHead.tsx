@@ -2,9 +2,9 @@
 
 import type { ReactElement } from 'react'
 import { dispatch } from '../../state/doc'
-import { chainOf, kindOf, nameOf, routeTitle } from '../../state/document'
+import { chainOf, kindOf, nameOf, routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
-import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../state/run'
+import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../run'
 import { useSelect } from '../../state/store'
 import { setIter, uiStore } from '../../state/ui'
 import { isWritable, normalize } from '../../refs/parse'
@@ -14,8 +14,8 @@ import { Icon, iconOf } from '../../ui/icons'
 import { Status } from '../../ui/status'
 import { CommitInput } from '../fields/rows'
 import { useFieldScope } from '../fields/scope'
-import { durationText, roughly } from '../tape/time'
-import { useClock } from '../tape/useClock'
+import { durationText, roughly } from '../../ui/time'
+import { useClock } from '../../ui/useClock'
 
 export function BlockHead({
   id,

@@ -2,14 +2,14 @@
 
 import { useMemo, useState, type ReactElement } from 'react'
 import { runStore, seek } from '../../state/live'
-import { iterOf, type NodeState } from '../../state/run'
+import { iterOf, type NodeState } from '../../run'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
 import { describe, toneOfEvent } from '../events/describe'
 import { useFieldScope } from '../fields/scope'
-import { clockText } from '../tape/time'
+import { clockText } from '../../ui/time'
 
 const SHOWN = 200
 

@@ -3,7 +3,7 @@
 
 import { useMemo, type ReactElement } from 'react'
 import { runStore } from '../../state/live'
-import { nodeAt } from '../../state/run'
+import { nodeAt } from '../../run'
 import { useSelect } from '../../state/store'
 import { uiStore, type InspectorTab } from '../../state/ui'
 import { FieldScopeContext } from '../fields/scope'

@@ -3,14 +3,14 @@
 
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
-import { Link, navigate } from '../../routes'
+import { Link, navigate } from '../../ui/navigation'
 import { runStore } from '../../state/live'
-import type { NodeState } from '../../state/run'
+import type { NodeState } from '../../run'
 import { useSelect } from '../../state/store'
 import { Button } from '../../ui/Button'
 import { Status } from '../../ui/status'
 import { toast } from '../../ui/Toast'
-import { useWhyNot } from '../../pages/run/useWhyNot'
+import { useWhyNot } from '../run/useWhyNot'
 
 const WORDS: Record<string, string> = {
   now: 'The next attempt starts now.',

@@ -2,9 +2,9 @@
 
 import type { ReactElement } from 'react'
 import { dispatch, docStore, specsOf } from '../../state/doc'
-import { handlesOf, handleTitle, indexOf, nameOf, noteId } from '../../state/document'
+import { handlesOf, handleTitle, indexOf, nameOf, noteId } from '../../document/document'
 import { runStore } from '../../state/live'
-import { edgeAt } from '../../state/run'
+import { edgeAt } from '../../run'
 import { useSelect } from '../../state/store'
 import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'

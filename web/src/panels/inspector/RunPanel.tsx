@@ -2,16 +2,16 @@
 
 import type { ReactElement } from 'react'
 import type { ErrorInfo, Json } from '../../net/types'
-import { nameOf } from '../../state/document'
+import { nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
-import { firstError } from '../../state/run'
+import { firstError } from '../../run'
 import { useSelect } from '../../state/store'
 import { EmptyState } from '../../ui/EmptyState'
 import { Status } from '../../ui/status'
 import { ValueTree } from '../../ui/ValueTree'
-import { dateTime, durationText } from '../tape/time'
-import { useClock } from '../tape/useClock'
-import { selectNode } from '../trace/jump'
+import { dateTime, durationText } from '../../ui/time'
+import { useClock } from '../../ui/useClock'
+import { selectNode } from '../../actions/jump'
 import { ErrorCard, Section } from './parts'
 
 export function RunPanel(): ReactElement {

@@ -7,7 +7,7 @@ import { Field } from '../fields/Field'
 import { Findings } from '../fields/FieldShell'
 import { CommitInput } from '../fields/rows'
 import { useFieldScope } from '../fields/scope'
-import { isTrigger } from '../../state/document'
+import { isTrigger } from '../../document/document'
 import { VariablesField } from './VariablesField'
 
 const SETTINGS: Record<string, JsonSchema> = {

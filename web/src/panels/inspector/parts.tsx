@@ -2,12 +2,12 @@
 
 import type { ReactElement, ReactNode } from 'react'
 import type { ErrorInfo, Json } from '../../net/types'
-import type { Attempt } from '../../state/run'
+import type { Attempt } from '../../run'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon } from '../../ui/icons'
 import { Status } from '../../ui/status'
 import { ValueTree } from '../../ui/ValueTree'
-import { durationText } from '../tape/time'
+import { durationText } from '../../ui/time'
 
 export function Section({
   label,

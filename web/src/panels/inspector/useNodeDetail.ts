@@ -4,7 +4,7 @@
 import { useEffect, useState } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { NodeDetail } from '../../net/types'
-import type { NodeState } from '../../state/run'
+import type { NodeState } from '../../run'
 
 export const PREVIEW_BYTES = 64 * 1024
 const KEPT = 60

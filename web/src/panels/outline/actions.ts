@@ -2,7 +2,7 @@
 
 import { announce } from '../../a11y'
 import type { Block, BlockSpec, Document, Point } from '../../net/types'
-import { CARD_W, CONTAINER_MIN, PAD, sizeOf, snap } from '../../canvas/size'
+import { CARD_W, CONTAINER_MIN, PAD, sizeOf, snap } from '../../geometry/size'
 import { dispatch, docStore, specsOf } from '../../state/doc'
 import {
   checkEdge,
@@ -15,7 +15,7 @@ import {
   nameOf,
   parentOf,
   type Specs,
-} from '../../state/document'
+} from '../../document/document'
 import { select } from '../../state/ui'
 
 const GAP = 64

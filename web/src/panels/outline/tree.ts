@@ -2,7 +2,7 @@
 // leads.
 
 import type { Document } from '../../net/types'
-import { chainOf, indexOf, kindOf, nameOf, readingOrder, type EdgeItem, type Specs } from '../../state/document'
+import { chainOf, indexOf, kindOf, nameOf, readingOrder, type EdgeItem, type Specs } from '../../document/document'
 
 export type OutlineRow =
   | { key: string; kind: 'block'; id: string; depth: number; open: boolean | null }

@@ -1,9 +1,9 @@
 // The list of block types that is opened where a block is wanted, and the list of targets for connecting by keyboard.
 
 import { useMemo, useState, type ReactElement } from 'react'
-import { addBlock, connect } from '../../canvas/edit'
+import { addBlock, connect } from '../../actions/edit'
 import { sentenceText } from '../../canvas/sentence'
-import { focusNode } from '../../canvas/view'
+import { focusNode } from '../../actions/view'
 import type { BlockSpec } from '../../net/types'
 import { dispatch, docStore, specsStore } from '../../state/doc'
 import {
@@ -15,13 +15,13 @@ import {
   nameOf,
   parentOf,
   readingOrder,
-} from '../../state/document'
+} from '../../document/document'
 import { useSelect } from '../../state/store'
 import { iconOf } from '../../ui/icons'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
 import { Overlay } from '../shell/Overlay'
 import { grouped, groupOf, search } from './groups'
-import { closePicker, openPicker, pickerStore, remember, type PickerRequest } from './picker'
+import { closePicker, openPicker, pickerStore, remember, type PickerRequest } from '../../actions/picker'
 
 const AWAY = 'away '
 

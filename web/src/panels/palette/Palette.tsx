@@ -1,7 +1,7 @@
 // The block types at the left: drag one onto the canvas, or choose it to add it behind what is selected. Collapses to a rail.
 
 import { useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
-import { addBlock, fromSelection } from '../../canvas/edit'
+import { addBlock, fromSelection } from '../../actions/edit'
 import { keyText } from '../../keys'
 import type { BlockSpec } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
@@ -10,8 +10,8 @@ import { setPanels, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Icon, iconOf } from '../../ui/icons'
 import { grouped, search } from './groups'
-import { BLOCK_MIME } from './mime'
-import { remember } from './picker'
+import { BLOCK_MIME } from '../../actions/picker'
+import { remember } from '../../actions/picker'
 import './palette.css'
 
 export default function Palette(): ReactElement {

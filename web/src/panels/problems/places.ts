@@ -1,7 +1,7 @@
 // Where a finding is, in words, and how to get there.
 
 import type { Diagnostic, Document } from '../../net/types'
-import { indexOf, nameOf, type Specs } from '../../state/document'
+import { indexOf, nameOf, type Specs } from '../../document/document'
 import { select, uiStore } from '../../state/ui'
 
 export interface FoundPlace {

@@ -3,9 +3,9 @@
 
 import { useMemo, type ReactElement } from 'react'
 import type { Document } from '../../net/types'
-import { navigate } from '../../routes'
+import { navigate } from '../../ui/navigation'
 import { docStore, restoreLocal, settle } from '../../state/doc'
-import { nameOf } from '../../state/document'
+import { nameOf } from '../../document/document'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'

@@ -1,12 +1,12 @@
 // Run again from a block, asked for by a key or a menu wherever a run is painted.
 
 import type { ReactElement } from 'react'
-import { RerunDialog as Ask } from '../../pages/run/RerunDialog'
-import { chainOf } from '../../state/document'
+import { RerunDialog as Ask } from '../run/RerunDialog'
+import { chainOf } from '../../document/document'
 import { runStore } from '../../state/live'
-import { isEnded } from '../../state/run'
+import { isEnded } from '../../run'
 import { useSelect } from '../../state/store'
-import { rerunStore } from './rerun'
+import { rerunStore } from '../../actions/start'
 
 export default function RerunDialog(): ReactElement | null {
   const asked = useSelect(rerunStore, (s) => s.from)

@@ -3,11 +3,11 @@
 
 import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 'react'
 import { keyOfEvent } from '../../keys'
-import { Link, useLocation } from '../../routes'
+import { Link, useLocation } from '../../ui/navigation'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import CommandPalette from './CommandPalette'
-import { rerunStore } from './rerun'
+import { rerunStore } from '../../actions/start'
 import { useApprovals } from './waiting'
 import './shell.css'
 

@@ -2,7 +2,7 @@
 
 import { lazy, Suspense, type ReactElement } from 'react'
 import { api } from '../../net/api'
-import { toastUndo } from '../../canvas/edit'
+import { toastUndo } from '../../actions/edit'
 import { keyText } from '../../keys'
 import { dispatch, docStore } from '../../state/doc'
 import { useSelect } from '../../state/store'
@@ -11,7 +11,7 @@ import { Icon } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
-import { chooseFile, exportJson } from './files'
+import { chooseFile, exportJson } from '../../actions/files'
 
 // Fetched when they are opened.
 const DiffDialog = lazy(() => import('./DiffDialog'))

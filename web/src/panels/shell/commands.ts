@@ -1,17 +1,17 @@
 // Everything the command palette offers: what the canvas can do (with its key), blocks to go to, pages, themes.
 
 import { canTurn, runCommand, type CanvasMode } from '../../canvas/commands'
-import { focusNode, reveal } from '../../canvas/view'
-import { sizeOf } from '../../canvas/size'
+import { focusNode, reveal } from '../../actions/view'
+import { sizeOf } from '../../geometry/size'
 import { sentenceText } from '../../canvas/sentence'
 import { KEYS, keyText, type KeyId } from '../../keys'
-import { navigate } from '../../routes'
+import { navigate } from '../../ui/navigation'
 import { docStore, specsOf } from '../../state/doc'
-import { absoluteAt, nameOf, readingOrder } from '../../state/document'
+import { absoluteAt, nameOf, readingOrder } from '../../document/document'
 import { runStore } from '../../state/live'
 import { select, uiStore, type Theme } from '../../state/ui'
 import { iconOf, type IconName } from '../../ui/icons'
-import { exportJson } from './files'
+import { exportJson } from '../../actions/files'
 
 export interface CommandItem {
   id: string

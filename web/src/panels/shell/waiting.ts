@@ -3,9 +3,14 @@
 
 import { useEffect } from 'react'
 import { api } from '../../net/api'
-import { isForPeople } from '../../pages/answer'
+
+import type { WaitView } from '../../net/types'
 import { runStore } from '../../state/live'
 import { createStore, useSelect } from '../../state/store'
+
+/** Kinds that a person answers, by their link. */
+export const isForPeople = (wait: Pick<WaitView, 'kind'>): boolean =>
+  wait.kind === 'approval' || wait.kind === 'form' || wait.kind === 'attention'
 
 const EVERY_MS = 15_000
 const store = createStore<{ count: number }>({ count: 0 })

@@ -3,7 +3,7 @@
 import { lazy, Suspense, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
 import { docStore } from '../../state/doc'
 import { runStore, seek, stepBy } from '../../state/live'
-import { isEnded, type RunFold } from '../../state/run'
+import { isEnded, type RunFold } from '../../run'
 import { useSelect } from '../../state/store'
 import { unfinishedStore } from '../../state/unfinished'
 import { setPanels, uiStore, type Drawer as DrawerName } from '../../state/ui'
@@ -17,15 +17,17 @@ import type { Axis } from './layout'
 import { momentLink } from './moment'
 import { nextSpeed, pause, playStore, togglePlay } from './play'
 import { Tape } from './Tape'
-import { clockText, timeOfDay } from './time'
-import { useClock } from './useClock'
+import { clockText, timeOfDay } from '../../ui/time'
+import { useClock } from '../../ui/useClock'
 import './drawer.css'
+
+import { shortId } from '../../ui/words'
 
 // Open on demand: the canvas is there before them.
 const Trace = lazy(() => import('../trace/Trace'))
 const Events = lazy(() => import('../events/Events'))
 const Problems = lazy(() => import('../problems/Problems'))
-const ForkDialog = lazy(() => import('../../pages/run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
+const ForkDialog = lazy(() => import('../run/ForkDialog').then((page) => ({ default: page.ForkDialog })))
 
 const PANE_MIN = 120
 /** What a pane takes at most until its height is set by hand: as much as its content, up to this. */
@@ -276,9 +278,4 @@ function Controls({
       ) : null}
     </div>
   )
-}
-
-/** 01J9..3F7Q: enough to tell runs apart. */
-export function shortId(id: string): string {
-  return id.length > 12 ? `${id.slice(0, 4)}..${id.slice(-4)}` : id
 }

@@ -4,15 +4,16 @@ import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerE
 import { keyOfEvent } from '../../keys'
 import { runStore, seek, stepBy } from '../../state/live'
 import { netStore } from '../../state/net'
-import { isEnded } from '../../state/run'
+import { isEnded } from '../../run'
 import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { describe } from '../events/describe'
 import { seqAt, tapeLayout, type Axis } from './layout'
 import { coloursOf, paint, STRIP_H, TAPE_H, type Colours } from './paint'
 import { pause, togglePlay } from './play'
-import { IDLE_MS, timeOfDay } from './time'
-import { useClock } from './useClock'
+import { IDLE_MS } from './timeScale'
+import { timeOfDay } from '../../ui/time'
+import { useClock } from '../../ui/useClock'
 
 /** `strip`: folded, with a line of its own height. */
 export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): ReactElement {

@@ -4,7 +4,7 @@
 import { useEffect } from 'react'
 import { keyOfEvent } from '../../keys'
 import { runStore, seek, stepBy } from '../../state/live'
-import { goToFirstError } from '../trace/jump'
+import { goToFirstError } from '../../actions/jump'
 import { pause } from './play'
 
 export function useRunKeys(): void {

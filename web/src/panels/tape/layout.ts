@@ -3,7 +3,7 @@
 import type { WireEvent } from '../../net/types'
 import type { Tone } from '../../ui/status'
 import { toneOfEvent } from '../events/describe'
-import { IDLE_MS, timeScale } from './time'
+import { IDLE_MS, timeScale } from './timeScale'
 
 export type Axis = 'order' | 'time'
 

@@ -5,7 +5,7 @@ import type { WireEvent } from '../../net/types'
 import type { Tone } from '../../ui/status'
 import { toneOfEvent } from '../events/describe'
 import { heightOf, PAD_X, xOf, type TapeLayout } from './layout'
-import { exactTime, roughly, timeOfDay } from './time'
+import { exactTime, roughly, timeOfDay } from '../../ui/time'
 
 export const TAPE_H = 68
 export const STRIP_H = 24

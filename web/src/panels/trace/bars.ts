@@ -1,7 +1,7 @@
 // The mini bar of a trace row: which stretches of the time axis it covers, and in which tone.
 
 import type { WireEvent } from '../../net/types'
-import type { TimeScale } from '../tape/time'
+import type { TimeScale } from '../tape/timeScale'
 import { toneOf, type Tone } from '../../ui/status'
 import type { TraceRow } from './rows'
 

@@ -1,7 +1,7 @@
 // The rows of the trace: blocks in the order they started, inside them iterations and branches, inside those blocks again.
 
 import type { Document } from '../../net/types'
-import { nameOf } from '../../state/document'
+import { nameOf } from '../../document/document'
 import {
   keyOf,
   parsePath,
@@ -10,7 +10,7 @@ import {
   type NodeState,
   type RunFold,
   type ScopeState,
-} from '../../state/run'
+} from '../../run'
 
 export interface TraceRow {
   /** Node key, or the path of an iteration or branch. */

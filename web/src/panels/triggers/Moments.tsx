@@ -1,7 +1,7 @@
 // When a schedule is due: the expression in words, and its next moments in its own time zone and as a person's distance.
 
 import type { ReactElement } from 'react'
-import { Ago } from '../../pages/parts'
+import { Ago } from '../../ui/Ago'
 import { cronWords } from './cron'
 
 export function CronWords({ cron, tz }: { cron: string; tz: string }): ReactElement {

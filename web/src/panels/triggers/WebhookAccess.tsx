@@ -6,7 +6,7 @@ import type { WebhookView } from '../../net/types'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
-import { messageOf } from '../../pages/parts'
+import { messageOf } from '../../ui/words'
 import './triggers.css'
 
 export function WebhookAccess({ webhook }: { webhook: WebhookView }): ReactElement {

@@ -1,14 +1,14 @@
 // Selecting a node of a run everywhere at once: the canvas, the inspector and every iteration stepper follow.
 
-import { announce } from '../../a11y'
-import { runStore } from '../../state/live'
-import { reveal } from '../../canvas/view'
-import { sizeOf } from '../../canvas/size'
-import { specsOf } from '../../state/doc'
-import { absoluteAt, nameOf } from '../../state/document'
-import { firstError, iterOf, type NodeState } from '../../state/run'
-import { select, uiStore } from '../../state/ui'
-import { placeOf } from '../events/describe'
+import { announce } from '../a11y'
+import { runStore } from '../state/live'
+import { reveal } from './view'
+import { sizeOf } from '../geometry/size'
+import { specsOf } from '../state/doc'
+import { absoluteAt, nameOf } from '../document/document'
+import { firstError, iterOf, type NodeState } from '../run'
+import { select, uiStore } from '../state/ui'
+import { placeOf } from '../run'
 
 export function selectNode(node: Pick<NodeState, 'block' | 'path'>): void {
   uiStore.set(({ iter }) => ({ iter: { ...iter, ...iterOf(node.path) } }))

@@ -1,8 +1,8 @@
-// The input of a run: its schema (the workflow's `input` and the fields of its start block), and the run as a command for a shell.
+// The blocks that a run can begin with, and the form of each.
 
-import { asSchema } from '../../net/mend'
-import type { Document, Json, JsonSchema } from '../../net/types'
-import { isTrigger, nameOf, type Specs } from '../../state/document'
+import { asSchema } from '../net/mend'
+import type { Document, JsonSchema } from '../net/types'
+import { isTrigger, nameOf, type Specs } from './document'
 
 export interface Trigger {
   id: string
@@ -45,18 +45,4 @@ export function formSchema(doc: Document, trigger: string | null): JsonSchema {
     if (field.required === true && field.default === undefined) required.add(field.name)
   }
   return { type: 'object', properties, required: [...required] }
-}
-
-/** The run as a command for a POSIX shell. */
-export function asCurl(origin: string, draft: string, input: Json, trigger: string | null): string {
-  const body = JSON.stringify({ input, ...(trigger === null ? {} : { trigger }) })
-  return [
-    `curl -X POST ${quoted(`${origin}/api/drafts/${encodeURIComponent(draft)}/run`)}`,
-    `  -H 'Content-Type: application/json'`,
-    `  -d ${quoted(body)}`,
-  ].join(' \\\n')
-}
-
-function quoted(text: string): string {
-  return `'${text.replaceAll("'", `'\\''`)}'`
 }

@@ -2,10 +2,10 @@
 // the moment that is shown.
 
 import { useEffect, useState } from 'react'
-import { runStore } from '../../state/live'
-import { clockOf, netStore } from '../../state/net'
-import { isEnded } from '../../state/run'
-import { useSelect } from '../../state/store'
+import { runStore } from '../state/live'
+import { clockOf, netStore } from '../state/net'
+import { isEnded } from '../run'
+import { useSelect } from '../state/store'
 
 /** Unix ms. `everyMs`: how often it ticks. */
 export function useClock(everyMs = 250): number {

@@ -1,9 +1,9 @@
 // Documents that a program wrote, or a person by hand, need not say where their blocks stand.
 
-import type { Document } from '../../net/types'
-import { applyCommand } from '../../state/commands'
-import { NO_SPECS, type Specs } from '../../state/document'
-import { layout } from './index'
+import type { Document } from '../net/types'
+import { applyCommand } from './commands'
+import { NO_SPECS, type Specs } from '../document/document'
+import { layout } from '../geometry/layout'
 
 /** The document itself when any block has a place; else one that is tidied, so that no two blocks stand upon each other. */
 export function placed(doc: Document, specs: Specs = NO_SPECS): Document {

@@ -1,13 +1,13 @@
 // Documents as files and as text: export, and import of what is dropped or chosen.
 
-import { api } from '../../net/api'
-import { mend } from '../../net/mend'
-import type { Document } from '../../net/types'
-import { pasteText, toastUndo } from '../../canvas/edit'
-import { fit } from '../../canvas/view'
-import { navigate } from '../../routes'
-import { dispatch, docStore } from '../../state/doc'
-import { toast } from '../../ui/Toast'
+import { api } from '../net/api'
+import { mend } from '../net/mend'
+import type { Document } from '../net/types'
+import { pasteText, toastUndo } from './edit'
+import { fit } from './view'
+import { navigate } from '../ui/navigation'
+import { dispatch, docStore } from '../state/doc'
+import { toast } from '../ui/Toast'
 
 export function exportJson(doc: Document = docStore.get().doc): void {
   download(`${doc.name || 'workflow'}.json`, `${JSON.stringify(doc, null, 2)}\n`, 'application/json')

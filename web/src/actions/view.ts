@@ -1,12 +1,12 @@
 // The canvas as seen by everybody else: where it looks, where the pointer is, and how to bring a block into view. React Flow
-// itself stays behind this file and the components beside it.
+// itself stays in src/canvas, which sets the eye.
 
 import type { Point } from '../net/types'
 import { reducedMotion } from '../a11y'
 import { isTextField } from '../keys'
-import { pickerStore } from '../panels/palette/picker'
-import { MARGIN, zoomFor, type Box } from './fitting'
-import { WHOLE } from './lod'
+import { pickerStore } from './picker'
+import { MARGIN, zoomFor, type Box } from '../geometry/fitting'
+import { WHOLE } from '../geometry/fitting'
 
 export interface Eye {
   toCanvas(screen: { x: number; y: number }): Point

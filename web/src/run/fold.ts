@@ -1,8 +1,8 @@
 // The ONLY place that knows what an event means: live view, history and replay are the same fold. A container's two ends
 // (`review:start`, `review:end`) are folded into one entry under the container's own key.
 
-import type { WireEvent } from '../../net/types'
-import { applyOps } from '../variables'
+import type { WireEvent } from '../net/types'
+import { applyOps } from '../document/variables'
 import {
   bumpScopes,
   closeScope,

@@ -1,5 +1,8 @@
 // What of a document is shown when it is opened: all of it if it can still be recognised then, else its beginning.
 
+/** The smallest zoom at which a whole document is shown when it is opened: names can still be read. */
+export const WHOLE = 0.5
+
 export interface Box {
   x: number
   y: number

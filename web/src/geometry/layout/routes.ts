@@ -2,7 +2,7 @@
 // whose boxes and edges did not change keeps its ways.
 
 import type { Document, Point } from '../../net/types'
-import { indexOf, kindOf, namedHandles, type EdgeItem, type Specs } from '../../state/document'
+import { indexOf, kindOf, namedHandles, type EdgeItem, type Specs } from '../../document/document'
 import { BODY_X, CONTAINER_HEAD, handlePlace, inPlace, NOTE_SIZE, sizeOf } from '../size'
 import { route, type Rect, type Wire } from './route'
 

@@ -3,15 +3,15 @@
 import { useMemo, useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { Document, Json, RunView } from '../../net/types'
-import { placeOf } from '../../panels/events/describe'
-import { readJson } from '../../panels/fields/JsonText'
-import { printJson } from '../../panels/json/print'
-import { navigate } from '../../routes'
-import { nameOf } from '../../state/document'
+import { placeOf } from '../../run'
+import { readJson } from '../fields/JsonText'
+import { printJson } from '../json/print'
+import { navigate } from '../../ui/navigation'
+import { nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
-import { messageOf } from '../parts'
+import { messageOf } from '../../ui/words'
 
 const NODES_MAX = 500
 

@@ -1,12 +1,16 @@
 // Starting a run of the draft that is open: save it, run exactly that revision, show it.
 
-import { announce } from '../../a11y'
-import { api } from '../../net/api'
-import type { Json, RunAccepted } from '../../net/types'
-import { docStore, flush, specsOf } from '../../state/doc'
-import { openRun } from '../../state/live'
-import { uiStore } from '../../state/ui'
-import { formSchema, triggersOf } from './input'
+import { announce } from '../a11y'
+import { api } from '../net/api'
+import type { Json, RunAccepted } from '../net/types'
+import { docStore, flush, specsOf } from '../state/doc'
+import { openRun } from '../state/live'
+import { uiStore } from '../state/ui'
+import { formSchema, triggersOf } from '../document/triggers'
+import { createStore } from '../state/store'
+
+/** From which block the shown run shall run again; null: the question is not open. */
+export const rerunStore = createStore<{ from: string | null }>({ from: null })
 
 /** Raises ApiError, and Error when the draft could not be saved (its text says why). */
 export async function runDraft(

@@ -1,8 +1,11 @@
 // The block picker's state: what it was opened for. One list, four uses: keys, double click, an edge dropped on empty space, and
 // the plus on an edge. In `connect` mode it lists targets instead of block types.
 
-import { createStore } from '../../state/store'
-import type { Point } from '../../net/types'
+import { createStore } from '../state/store'
+import type { Point } from '../net/types'
+
+/** What a block type that is dragged out of the palette is called on the clipboard. */
+export const BLOCK_MIME = 'application/x-weft-block'
 
 export type PickerRequest =
   | {

@@ -1,7 +1,7 @@
 // What the events of a run add up to: the records of a fold, and how places in a run are written. Nothing here knows an event.
 
-import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from '../../net/types'
-import { indexOf, kindOf, NO_SPECS, type Specs } from '../document'
+import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from '../net/types'
+import { indexOf, kindOf, NO_SPECS, type Specs } from '../document/document'
 
 export type NodeStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
 /** What is shown: `handled` is a failure that was caught, `restored` a result taken over from the run before,

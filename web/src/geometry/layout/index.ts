@@ -2,7 +2,6 @@
 // moves nothing. Notes keep their place beside the block that is nearest to them.
 
 import type { Block, Document, Point } from '../../net/types'
-import type { Command } from '../../state/commands'
 import {
   absoluteAt,
   chainOf,
@@ -13,13 +12,19 @@ import {
   parentOf,
   rootsOf,
   type Specs,
-} from '../../state/document'
+} from '../../document/document'
 import { CONTAINER_MIN, handlePlace, NOTE_SIZE, PAD, sizeOf, snap, up } from '../size'
 import { columns, type Link } from './layers'
 import { GAP_Y, place } from './place'
 import { labelWidth, titleOf } from './routes'
 
-export type Tidy = Extract<Command, { type: 'tidy' }>
+/** New places, sizes of containers and places of notes, by id. */
+export interface Tidy {
+  type: 'tidy'
+  at: Record<string, Point>
+  size?: Record<string, Point>
+  notes?: Record<string, Point>
+}
 
 /** The command that tidies the whole document, or only `ids` (with everything inside them), around where they are now. */
 export function layout(doc: Document, specs: Specs = NO_SPECS, ids?: readonly string[]): Tidy {

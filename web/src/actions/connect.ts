@@ -12,9 +12,9 @@ import {
   kindOf,
   parentOf,
   type Specs,
-} from '../state/document'
+} from '../document/document'
 import { createStore } from '../state/store'
-import { handlePlace, sizeOf } from './size'
+import { handlePlace, sizeOf } from '../geometry/size'
 
 export interface Connecting {
   /** Where the edge that is being drawn leaves; null when none is. */

@@ -3,12 +3,12 @@
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'
 import type { Document, RunAccepted, RunView } from '../../net/types'
-import { navigate } from '../../routes'
-import { nameOf } from '../../state/document'
+import { navigate } from '../../ui/navigation'
+import { nameOf } from '../../document/document'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { useData } from '../../ui/useData'
-import { messageOf } from '../parts'
+import { messageOf } from '../../ui/words'
 
 interface RerunDialogProps {
   run: RunView

@@ -20,16 +20,16 @@ import {
   parentOf,
   rootsOf,
   type Specs,
-} from '../state/document'
+} from '../document/document'
 import { createStore } from '../state/store'
 import { NOTHING, select, uiStore } from '../state/ui'
 import { toast } from '../ui/Toast'
 import { containerAt, freeHandle, handleAt } from './connect'
-import { layout } from './layout'
-import { labelWidth, titleOf } from './layout/routes'
+import { layout } from '../geometry/layout'
+import { labelWidth, titleOf } from '../geometry/layout/routes'
 import { presetOf } from './presets'
-import { freePlace, roomAround, type Box } from './room'
-import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from './size'
+import { freePlace, roomAround, type Box } from '../geometry/room'
+import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up } from '../geometry/size'
 import { focusNode, herePoint, pointerOnScreen, reveal, revealAdded, toCanvas } from './view'
 
 /** What is being changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */

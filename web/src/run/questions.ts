@@ -1,10 +1,11 @@
 // The questions the canvas, the trace and the inspector ask about a fold.
 
-import type { Document, Edge } from '../../net/types'
-import { chainOf, indexOf, kindOf } from '../document'
+import type { Document, Edge } from '../net/types'
+import { chainOf, indexOf, kindOf, nameOf } from '../document/document'
 import {
   isDecided,
   keyOf,
+  parsePath,
   scopeText,
   shownStatus,
   type BlockStatus,
@@ -153,3 +154,16 @@ function findFirstError(view: RunFold): NodeState | null {
 }
 
 const WORST: readonly NodeStatus[] = ['failed', 'running', 'retrying', 'waiting', 'cancelled', 'succeeded', 'skipped']
+
+/** "iteration 7 of Each invoice"; outer ones behind inner ones. Counted from 1. */
+export function placeOf(path: string, doc: Document | null): string {
+  return path
+    .split('/')
+    .filter(Boolean)
+    .map((part) => {
+      const [at] = parsePath(part)
+      return `${part.includes('#') ? 'iteration' : 'branch'} ${at!.index + 1} of ${doc ? nameOf(doc, at!.container) : at!.container}`
+    })
+    .reverse()
+    .join(', ')
+}

@@ -2,7 +2,7 @@
 // in canvas pixels; offsets are from the block's top left corner. Footers (error line, ticker) hang below and do not count.
 
 import type { Block, BlockSpec, Point } from '../net/types'
-import { containerKind, namedHandles } from '../state/document'
+import { containerKind, namedHandles } from '../document/document'
 
 export const GRID = 16
 export const CARD_W = 208

@@ -1,0 +1,14 @@
+// Names, ids and errors in words.
+
+/** 01J9..3F7Q: enough to tell runs apart. */
+export function shortId(id: string): string {
+  return id.length > 12 ? `${id.slice(0, 4)}..${id.slice(-4)}` : id
+}
+
+/** `send_back` -> `Send back`. */
+export function wordsOf(name: string): string {
+  const words = name.replace(/[_-]+/g, ' ').trim()
+  return words ? words[0]!.toUpperCase() + words.slice(1) : name
+}
+
+export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))
