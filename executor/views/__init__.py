@@ -9,6 +9,7 @@ from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
 from executor.core.events import WaitKind
+from executor.journal.projection import Status
 from executor.store.rows import RunStatus, WaitStatus
 
 ErrorJson = Annotated[
@@ -63,7 +64,7 @@ class NodeView(Struct, frozen=True, omit_defaults=True):
     node: str
     block: str
     path: str
-    status: Literal["running", "retrying", "waiting", "needs_attention", "succeeded", "failed", "skipped", "cancelled"]
+    status: Status
     attempt: int
     started_at_ms: int | None = None
     finished_at_ms: int | None = None
@@ -203,7 +204,7 @@ class AttemptView(Struct, frozen=True, omit_defaults=True):
     """One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet."""
 
     attempt: int
-    status: str
+    status: Status
     started_seq: int | None = None
     started_at_ms: int | None = None
     finished_seq: int | None = None
@@ -240,7 +241,7 @@ class NodeDetail(Struct, frozen=True):
     type: str
     path: str
     seq: int
-    status: str
+    status: Status | Literal["pending"]
     attempt: int
     attempts: tuple[AttemptView, ...]
     input: bytes | None

@@ -8,7 +8,7 @@ variable that a block beside it changed between the start's record and the call.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from typing import Any, Literal
 
 import orjson
 from msgspec.structs import astuple
@@ -18,7 +18,7 @@ from compiler.plan import Plan
 from executor.core.events import ScopesOpened
 from executor.errors import BlockError, NotFound
 from executor.journal.codec import Codec, data_of
-from executor.journal.projection import Entry, NodeState, decision
+from executor.journal.projection import Entry, NodeState, Status, decision
 from executor.journal.reader import output_of, read
 from executor.sandbox.bound import Bound
 from executor.services import Services
@@ -110,7 +110,7 @@ async def _records(store: Store, plan: Plan, run: str, nodes: set[int], path: st
     return sorted(found, key=lambda record: record.seq)
 
 
-def _status(state: NodeState, attempt: int) -> str:
+def _status(state: NodeState, attempt: int) -> Status | Literal["pending"]:
     """Of the node after its last attempt, of the attempt itself if others followed."""
     if not state.attempts:
         return "pending"

@@ -6,6 +6,7 @@ from typing import Annotated, Any, Literal
 
 from msgspec import UNSET, Meta, Struct, UnsetType
 
+from executor.journal.projection import Status
 from executor.views import AttemptView, ErrorJson, NodeDetail
 from server.wire.bounds import Preview
 from server.wire.encode import beginning, fragment
@@ -32,7 +33,7 @@ class NodeShown(Struct, frozen=True):
     type: str
     path: str
     seq: Annotated[int, Meta(description="State after this event.")]
-    status: str
+    status: Status | Literal["pending"]
     attempt: Annotated[int, Meta(description="The attempt shown; 0: it did not run.")]
     attempts: tuple[AttemptView, ...]
     input: Annotated[Any, Meta(description="The resolved parameters; null when it did not start, or when cut.")]

@@ -140,12 +140,19 @@ def record(client: httpx.Client, name: str) -> Json:
 
 
 def shape(recorded: Json) -> Json:
-    """What stays the same from one recording to the next: branches overlap as they like."""
-    events = sorted((event["type"], event["key"] or "", sorted(event["data"])) for event in recorded["events"])
+    """What stays the same from one recording to the next: branches overlap as they like, and a run that is answered at
+    once does not park."""
+    events = sorted(
+        (event["type"], event["key"] or "", sorted(event["data"]))
+        for event in recorded["events"]
+        if event["type"] != "run.parked"
+    )
     nodes = sorted((node["key"], node["status"], sorted(node)) for node in recorded["run"]["nodes"])
-    run = {**recorded["run"], "nodes": nodes, "output": None, "variables": sorted(recorded["run"]["variables"])}
-    times = {name: value is not None for name, value in run.items() if name.endswith("_ms")}
-    return {"document": recorded["document"], "events": events, "run": {**run, **times}, "graph": recorded["graph"]}
+    run = {**recorded["run"], "nodes": nodes, "variables": sorted(recorded["run"]["variables"])}
+    varies = {
+        name: value is not None for name, value in run.items() if name in ("output", "seq") or name.endswith("_ms")
+    }
+    return {"document": recorded["document"], "events": events, "run": {**run, **varies}, "graph": recorded["graph"]}
 
 
 def as_text(recorded: Json) -> bytes:

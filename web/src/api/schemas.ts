@@ -41,7 +41,7 @@ export interface AnswerRequest {
 /** One attempt of a node key, or (end of a loop) one of its tests. Without an end it has none yet. */
 export interface AttemptView {
   attempt: number
-  status: string
+  status: 'cancelled' | 'failed' | 'needs_attention' | 'retrying' | 'running' | 'skipped' | 'succeeded' | 'waiting'
   started_seq?: number | null
   started_at_ms?: number | null
   finished_seq?: number | null
@@ -459,7 +459,7 @@ export interface NodeShown {
   path: string
   /** State after this event. */
   seq: number
-  status: string
+  status: 'cancelled' | 'failed' | 'needs_attention' | 'retrying' | 'running' | 'skipped' | 'succeeded' | 'waiting' | 'pending'
   /** The attempt shown; 0: it did not run. */
   attempt: number
   attempts: AttemptView[]
