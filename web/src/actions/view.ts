@@ -1,4 +1,4 @@
-// The canvas as seen by everybody else: where it looks, where the pointer is, and how to bring a block into view. React Flow
+// The canvas as other files see it: where it looks, where the pointer is, and how to bring a block into view. React Flow
 // itself stays in src/canvas, which sets the eye.
 
 import type { Point } from '../net/types'

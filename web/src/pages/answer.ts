@@ -41,7 +41,7 @@ export function isOurs(wait: WaitView, action: string | null, fields: Record<str
   )
 }
 
-/** What is said to somebody whose answer does not count. */
+/** Why an answer does not count. */
 export const tooLate = (wait: WaitView): string =>
   wait.status === 'answered' ? 'This was already answered' : 'This question is closed'
 
