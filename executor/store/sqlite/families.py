@@ -31,8 +31,8 @@ GET_FAMILY = f"SELECT {FAMILY} FROM families WHERE root_id = ?"
 ROOT_OF = "SELECT coalesce(root_id, id) FROM runs WHERE id = ?"
 FAMILY_OF = f"SELECT {FAMILY} FROM families WHERE root_id = ({ROOT_OF})"
 ADD_TO_FAMILY = """
-INSERT INTO families (root_id, runs, open, bytes, over) VALUES (?, 1, 1, 0, 0)
-ON CONFLICT DO UPDATE SET runs = runs + 1, open = open + 1"""
+INSERT INTO families (root_id, runs, open, bytes, over) VALUES (?1, ?2, ?2, 0, 0)
+ON CONFLICT DO UPDATE SET runs = runs + ?2, open = open + ?2"""
 CHANGE_FAMILY = f"""
 UPDATE families SET bytes = bytes + ?, open = open - ?, over = max(over, ?) WHERE root_id = ? RETURNING {FAMILY}"""
 END_FAMILY = "UPDATE families SET over = 1 WHERE root_id = ?"
@@ -62,11 +62,11 @@ def check_family(tx: Tx, change: Append) -> None:
         check_room(_family(row), len(change.children), change.family_max)
 
 
-def add_to_family(tx: Tx, parent: str) -> str:
-    """Part of creating a child. Returns the root."""
+def add_to_family(tx: Tx, parent: str, children: int) -> str:
+    """Part of creating children. Returns the root."""
     found = tx.db.execute(ROOT_OF, (parent,)).fetchall()
     root: str = found[0][0] if found else parent
-    tx.db.execute(ADD_TO_FAMILY, (root,))
+    tx.db.execute(ADD_TO_FAMILY, (root, children))
     return root
 
 

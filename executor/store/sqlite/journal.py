@@ -24,7 +24,7 @@ from executor.store.sqlite.inbox import (
 )
 from executor.store.sqlite.outbox import add_notifications
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.runs import create_run, move_run
+from executor.store.sqlite.runs import create_children, move_run
 from executor.store.sqlite.waits import add_waits, cancel_waits, close_waits
 
 # The fence, in two forms. The short one, by far the most frequent, touches no indexed column. No row: fenced.
@@ -97,8 +97,8 @@ def append(tx: Tx, change: Append) -> Appended:
         add_blob_ref(tx, run, blob[0])
     if change.notifications:
         add_notifications(tx, change.notifications)
-    for child in change.children:
-        create_run(tx, child)
+    if change.children:
+        create_children(tx, run, change.children)
     for target, message in change.posts:
         post_message(tx, target, message, change.now_ms)
     for target, message in change.cancels:

@@ -111,8 +111,23 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
         if found:
             return RunRow(*found[0]), False
     check_sources(tx, run.sources)
-    root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id)
+    root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id, 1)
     put_plan(tx, run.plan_hash, run.plan)
+    _add_run(tx, run, root)
+    return RunRow(*tx.db.execute(RUN_BY_ID, (run.id,)).fetchone()), True
+
+
+def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
+    """Part of an append of run `parent`. What they have in common is written once: there may be hundreds."""
+    root = add_to_family(tx, parent, len(children))
+    for hash, plan in {child.plan_hash: child.plan for child in children}.items():
+        put_plan(tx, hash, plan)
+    for child in children:
+        assert child.parent_run_id == parent and child.idempotency_key is None and not child.sources
+        _add_run(tx, child, root)
+
+
+def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
     if run.document is not None:
         assert run.document_hash is not None
         add_document(tx, run.document_hash, run.document)
@@ -143,7 +158,6 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
         add_blob(tx, *blob)
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
-    return RunRow(*tx.db.execute(RUN_BY_ID, (run.id,)).fetchone()), True
 
 
 def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
