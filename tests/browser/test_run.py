@@ -41,6 +41,26 @@ def test_check_17_run_form_wants_what_is_needed(editor: Editor) -> None:
     expect(editor.at("inspector")).to_contain_text("Ada: 3")
 
 
+def test_text_that_is_no_json_yet_starts_no_run(editor: Editor) -> None:
+    """Before, the run started with the last value that could be read."""
+    schema = {"type": "object", "properties": {"data": {"type": "object", "title": "Data", "x-ui": {"widget": "json"}}}}
+    blocks = {"a": {"type": "set", "at": [288, 0], "params": {"value": "<start.data>"}}}
+    editor.open(document(blocks, [("start", "a")], input=schema))
+    editor.at("run").click()
+    dialog = editor.at("run-dialog")
+    field = editor.at("field-data")
+    field.fill('{"n": 1}')
+    field.fill('{"n": 1')
+    editor.at("run-start").click()
+    expect(dialog).to_contain_text("A field contains invalid JSON.")
+    assert editor.page.evaluate("window.__app.run.get().id") is None
+    field.fill('{"n": 2}')
+    editor.at("run-start").click()
+    expect(dialog).to_have_count(0)
+    editor.has_status("a", "succeeded")
+    assert editor.api.get(f"/api/runs/{editor.run_id()}")["input"] == {"data": {"n": 2}}
+
+
 def test_check_18_live_statuses_and_streamed_text(editor: Editor, tmp_path: Path) -> None:
     """One block may run at a time, so the second one is queued until the first is let go."""
     first, go = tmp_path / "first", tmp_path / "go"

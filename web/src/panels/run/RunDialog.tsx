@@ -102,7 +102,13 @@ function Opened(): ReactElement {
   }
   const start = async (): Promise<void> => {
     setTried(true)
-    if (why || starting) return void form.current?.querySelector<HTMLElement>('[aria-invalid=true]')?.focus()
+    const marked = form.current?.querySelector<HTMLElement>('[aria-invalid=true]')
+    if (why || starting) return void marked?.focus()
+    if (marked) {
+      // Text that is no JSON yet: the run would start with the value before it.
+      setRefused({ message: 'A field contains invalid JSON.', hint: 'Fix it, or clear the field.', diagnostics: [] })
+      return marked.focus()
+    }
     setStarting(true)
     setRefused(null)
     try {
