@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import sqlite3
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -335,8 +336,10 @@ async def test_a_request_does_not_wait_for_all_that_came_before_it(tmp_path: Pat
     """While a transaction holds the writer up, steps of runs come in, and then a request. It is committed after a few
     of them, they share the rest."""
     held, entered = threading.Event(), threading.Event()
+    switch_s, usual_s = set[float](), sys.getswitchinterval()
 
     def fault(name: str) -> None:
+        switch_s.add(sys.getswitchinterval())
         if name == "tx.group.before_commit" and not entered.is_set():
             entered.set()
             assert held.wait(60)
@@ -349,7 +352,7 @@ async def test_a_request_does_not_wait_for_all_that_came_before_it(tmp_path: Pat
         await store.create_run(new_run(name))
         order.append(name)
 
-    first = asyncio.create_task(create("first"))
+    first = asyncio.gather(create("first"), create("second"))
     await asyncio.to_thread(entered.wait, 60)
     steps = [asyncio.create_task(create(f"step-{i}")) for i in range(2000)]
     await asyncio.sleep(0)
@@ -361,7 +364,9 @@ async def test_a_request_does_not_wait_for_all_that_came_before_it(tmp_path: Pat
     assert order.index("request") < 200, "a group of requests goes first, or after a few rows of the others"
     assert [name for name in order if name.startswith("step")] == [f"step-{i}" for i in range(2000)]
     assert store.stats.commits < 50
+    assert min(switch_s) < usual_s, "the thread that commits has its turn sooner while a request waits"
     await store.close()
+    assert sys.getswitchinterval() == usual_s
 
 
 async def test_an_idle_writer_copies_its_wal_into_the_file(tmp_path: Path) -> None:
