@@ -132,7 +132,7 @@ class Recorder:
         self._at_ms = max(self._at_ms, fact.at_ms)
         if payload.patches and _fresh(state, fact):
             try:
-                patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]
+                patched = VariablesPatched(fact.key, payload.patches)  # type: ignore[union-attr]  # with patches it names a node
                 self._fold.apply(patched)
             except BlockError as error:
                 assert isinstance(fact, f.NodeDone | f.WaitAnswered | f.TimerFired)

@@ -14,7 +14,7 @@ DECISIONS = ("node.succeeded", "node.failed", "node.skipped", "region.sized", "r
 
 
 class Journal:
-    """Of a database file that nobody has open. All rows of the tables, `events` by run and in order of seq."""
+    """Of a database file that no process has open. All rows of the tables, `events` by run and in order of seq."""
 
     def __init__(self, db: Path) -> None:
         with closing(sqlite3.connect(f"file:{db}?mode=ro", uri=True)) as connection:

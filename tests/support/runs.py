@@ -65,7 +65,7 @@ async def ran(engine: Engine, workflow: Any, **submitted: Any) -> RunView:
 
 
 async def settled(engine: Engine, run: str) -> RunView:
-    """The run when it has ended or waits for somebody."""
+    """The run when it has ended or waits for a person."""
     return await engine.wait_finished(run, 30)
 
 

@@ -52,7 +52,7 @@ def write(change: Callable[Concatenate[Tx, P], T]) -> Callable[Concatenate[SQLit
         if kwargs:  # the writer is handed positional arguments only
             bound = signature.bind(None, *args, **kwargs)
             bound.apply_defaults()
-            return await store._writer.submit(change, *bound.args[1:])  # type: ignore[call-arg]
+            return await store._writer.submit(change, *bound.args[1:])  # type: ignore[call-arg]  # bound against its signature
         return await store._writer.submit(change, *args, **kwargs)
 
     method.__name__ = method.__qualname__ = change.__name__

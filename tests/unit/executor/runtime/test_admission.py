@@ -1,4 +1,4 @@
-"""Runs are taken into memory by their bytes, and what is lost together counts against nobody."""
+"""Runs enter memory by their bytes, and attempts that were lost together do not count as failures of their node."""
 
 from __future__ import annotations
 

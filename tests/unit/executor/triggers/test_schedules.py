@@ -158,7 +158,7 @@ async def test_clock_steps_start_nothing_twice(open_engine: Open, clock: ManualC
     assert moments and schedule.next_run_at is not None and schedule.next_run_at > max(moments)
     clock.advance(schedule.next_run_at - engine.parts.clock.now_ms())
     await settled(engine)
-    assert len(await engine.runs.list()) == len(moments) + 1, "it goes on"
+    assert len(await engine.runs.list()) == len(moments) + 1, "the scheduler continues"
 
 
 # --- after a standstill ---

@@ -25,7 +25,7 @@ def run_row(seq: int, status: RunStatus = "running") -> RunRow:
 
 
 class Told:
-    """A run of a plan whose journal is told event by event, with outputs."""
+    """A run of a plan whose journal is written event by event, with outputs."""
 
     def __init__(self, story: Story) -> None:
         self.plan = story.plan
