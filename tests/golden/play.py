@@ -214,7 +214,7 @@ NEWER: dict[str, tuple[str, dict[str, Any], str]] = {
         "waiting",
     ),
     "parent": (
-        "children",
+        "store.list_children",
         chain("parent", {"sub": {"type": "run_workflow", "params": {"workflow": "child"}}, "end": set_to("<sub>")}),
         "waiting",
     ),
@@ -224,7 +224,7 @@ NEWER: dict[str, tuple[str, dict[str, Any], str]] = {
         "running",
     ),
     "kept": (
-        "cache",
+        "store.find_cached",
         chain(
             "kept",
             {
@@ -281,6 +281,14 @@ def _module(*names: str) -> Any:
     raise ModuleNotFoundError(names[0])
 
 
+def _has(engine: Any, path: str) -> bool:
+    try:
+        operator.attrgetter(path)(engine)
+    except AttributeError:
+        return False
+    return True
+
+
 def _verb(engine: Any, *paths: str) -> Any:
     """The first of these methods that this engine has."""
     for path in paths:
@@ -296,7 +304,7 @@ async def main(db: str, copy: str, facts: Facts) -> None:
     registries = _module("executor.blocks.registry")
     services_of = _module("executor.services")
     client = _module("executor.http.client", "executor.blocks.http").GuardedClient
-    sandbox = _module("executor.sandbox").Sandbox(threads=1)
+    sandbox = _module("executor.sandbox.sandbox", "executor.sandbox").Sandbox(threads=1)
     store = _module("executor.store.sqlite.store", "executor.store.sqlite").SQLiteStore(db)
 
     server = await asyncio.start_server(_serve, "127.0.0.1", 0)
@@ -311,7 +319,7 @@ async def main(db: str, copy: str, facts: Facts) -> None:
     await _verb(engine, "workflows.save", "save_workflow")(CHILD)
     await _verb(engine, "workflows.save", "save_workflow")(EVERYTHING)
 
-    newer = {name: (document, status) for name, (part, document, status) in NEWER.items() if hasattr(engine, part)}
+    newer = {name: (document, status) for name, (part, document, status) in NEWER.items() if _has(engine, part)}
     wanted = RUNS | newer
     ids = {}
     for name, (document, _) in wanted.items():
