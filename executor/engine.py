@@ -67,7 +67,7 @@ class Engine:
         self.waits = Waits(parts)
         self.signals = Signals(parts)
         self.callbacks = Callbacks(parts, self.waits)
-        self.runs = Runs(parts, self.waits, self.events)
+        self.runs = Runs(parts, self.waits)
         self.lifecycle = Lifecycle(parts, self.runs)
         self.drafts = Drafts(parts, self.runs, self.workflows)
         self.history = History(parts)

@@ -6,6 +6,8 @@ import asyncio
 from collections import deque
 from collections.abc import Callable
 
+from executor.runtime.watchers import Watchers
+
 # Deltas a slow reader may be behind before the oldest are dropped: they are a view of what the journal will hold.
 DELTAS_MAX = 1_000
 
@@ -53,7 +55,7 @@ class Deltas:
 
 class Hub:
     def __init__(self) -> None:
-        self._waiters: dict[str, set[asyncio.Future[None]]] = {}
+        self._commits = Watchers()
         self._deltas: dict[str, set[Deltas]] = {}
         self.messages = asyncio.Event()  # there may be something to send
         self.signals = 0  # so far; a read that began at another count may have missed a commit
@@ -61,28 +63,15 @@ class Hub:
     def signal(self, run: str) -> None:
         """Something was committed for `run`."""
         self.signals += 1
-        for future in self._waiters.pop(run, ()):
-            if not future.done():
-                future.set_result(None)
+        self._commits.signal(run)
 
     def watch(self, run: str) -> asyncio.Future[None]:
         """A future for the next signal. Take it BEFORE reading the journal, then await it: nothing falls in between."""
-        future: asyncio.Future[None] = asyncio.get_running_loop().create_future()
-        waiters = self._waiters.setdefault(run, set())
-        waiters.add(future)
-        future.add_done_callback(lambda done: self._forget(run, done))
-        return future
+        return self._commits.watch(run)
 
     def watched(self) -> list[str]:
         """The runs that have a waiting reader."""
-        return list(self._waiters)
-
-    def _forget(self, run: str, future: asyncio.Future[None]) -> None:
-        waiters = self._waiters.get(run)
-        if waiters is not None:
-            waiters.discard(future)
-            if not waiters:
-                del self._waiters[run]
+        return self._commits.runs()
 
     def delta(self, run: str, key: str, text: str, seq: int = 0) -> None:
         """`seq`: of the append that recorded the start of the attempt that says this."""

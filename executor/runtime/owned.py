@@ -6,6 +6,8 @@ import asyncio
 from collections.abc import Callable
 from typing import Protocol
 
+from executor.runtime.watchers import Watchers
+
 
 class Loop(Protocol):
     """As `RunLoop` has them."""
@@ -32,6 +34,7 @@ class OwnedRuns:
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
         self._on_left: list[Callable[[], None]] = []
+        self._left = Watchers()
 
     def __len__(self) -> int:
         return len(self.loops)
@@ -54,6 +57,12 @@ class OwnedRuns:
         """Call it each time a run has left memory: it ended, or waits."""
         self._on_left.append(call)
 
-    def left(self) -> None:
+    def watch_left(self, run: str) -> asyncio.Future[None]:
+        """Done when this run leaves memory. Take it BEFORE reading its row, then await it. Cancel it when it is not
+        needed any more. A run that another process has does not leave here."""
+        return self._left.watch(run)
+
+    def left(self, run: str) -> None:
+        self._left.signal(run)
         for call in self._on_left:
             call()

@@ -22,6 +22,7 @@ from executor.runtime.recorder import Recorder
 from executor.runtime.results import Arrivals
 from executor.store.contract import Store
 from executor.store.rows import RunRow
+from executor.values.payload import trimmed
 
 
 async def recover(parts: Parts, row: RunRow, attempts: Attempts | None = None) -> tuple[RunLoop, list[f.Fact]]:
@@ -82,7 +83,7 @@ async def _reused_outputs(store: Store, plan: Plan, event: RunStarted) -> dict[i
         elif record.type == "node.failed":
             failed = data_of(record)
             if failed.get("route") == "error":  # what the blocks behind its error handle read; on `continue` null
-                output = orjson.dumps({"error": failed["error"]})
+                output = trimmed(orjson.dumps({"error": failed["error"]}))
         if output is not None:
             outputs[number] = output
     return outputs

@@ -188,7 +188,7 @@ class Worker:
             if self._tasks.get(row.id) is asyncio.current_task():
                 del self._tasks[row.id]
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
-            self._parts.owned.left()
+            self._parts.owned.left(row.id)
             self._admission.entered(row.id)
             self._wake.set()
 

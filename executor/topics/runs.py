@@ -5,12 +5,13 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import secrets
-from collections.abc import Mapping
-from typing import Any, get_args
+from collections.abc import Mapping, Sequence
+from typing import Any, NamedTuple, get_args
 
 import orjson
 from msgspec.structs import replace
 
+from compiler.diagnostics import Diagnostic
 from compiler.keys import parse_wait
 from compiler.plan import Plan
 from executor.core import facts as f
@@ -23,7 +24,6 @@ from executor.runtime.find import existing_run, find_run, find_version
 from executor.runtime.new_run import Origin, new_run, origin_of, request_hash
 from executor.runtime.parts import Parts
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
-from executor.topics.events import Events
 from executor.topics.waits import Waits
 from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
 from executor.views import document as document_view
@@ -31,8 +31,9 @@ from executor.views import graph as graph_view
 from executor.views import node as node_view
 from executor.views import run as run_view
 
-# Without a local signal look again: another process may own the run.
+# Who waits for a run looks so often whether another process has ended it. One that is in memory here says it itself.
 WAIT_POLL_S = 1.0
+OWNED_POLL_S = 5.0
 FOR_EVER_S = 1e9  # thirty years
 # How often a view of a waiting run is built again because the run has changed meanwhile.
 SAME_MOMENT_TRIES = 5
@@ -40,12 +41,19 @@ SAME_MOMENT_TRIES = 5
 CHILDREN_SHOWN_MAX = 200
 
 
+class _Asked(NamedTuple):
+    """What a caller wants started, checked and not stored."""
+
+    new: NewRun
+    plan: Plan
+    diagnostics: Sequence[Diagnostic]
+
+
 class Runs:
-    def __init__(self, parts: Parts, waits: Waits, events: Events) -> None:
+    def __init__(self, parts: Parts, waits: Waits) -> None:
         self._parts = parts
         self._store = parts.store
         self._waits = waits
-        self._events = events
 
     # --- new runs ---
 
@@ -62,6 +70,21 @@ class Runs:
     ) -> Submitted:
         """Start a run of a stored workflow (by name) or of a document, which may be that of a `draft`. Raises
         CompileError, NotFound, InputInvalid, and Conflict when `idempotency_key` was used for a different request."""
+        asked = await self._asked(workflow, input, trigger, version, idempotency_key, stop_after, draft)
+        stored, created = await self.create(asked.new, asked.plan)
+        diagnostics = tuple(asked.diagnostics)
+        return Submitted(stored.id, stored.workflow, stored.version, stored.status, created, diagnostics)
+
+    async def _asked(
+        self,
+        workflow: str | Mapping[str, Any],
+        input: Any,
+        trigger: str | None,
+        version: int | None,
+        idempotency_key: str | None,
+        stop_after: str | None = None,
+        draft: DraftHead | None = None,
+    ) -> _Asked:
         row: WorkflowRow | None = None
         if isinstance(workflow, str):
             row = await find_version(self._store, workflow, version)
@@ -82,10 +105,7 @@ class Runs:
             idempotency_key=idempotency_key,
             request_hash=request_hash(row.hash if row else plan.hash, checked, trigger, stop_after),
         )
-        stored, created = await self.create(new, plan)
-        return Submitted(
-            stored.id, stored.workflow, stored.version, stored.status, created, tuple(compiled.diagnostics)
-        )
+        return _Asked(new, plan, compiled.diagnostics)
 
     async def run(
         self,
@@ -99,14 +119,35 @@ class Runs:
     ) -> RunView:
         """Start a run and wait until it has ended. After `timeout_s` (None: never) the view shows it as it is then: the
         run continues, and may wait for a person for a long time. Raises as `submit`."""
-        submitted = await self.submit(
-            workflow, input=input, trigger=trigger, version=version, idempotency_key=idempotency_key
-        )
-        with contextlib.suppress(TimeoutError):
-            async with asyncio.timeout(timeout_s):
-                async for _ in self._events.follow(submitted.run):
-                    pass
-        return await self.view(submitted.run)
+        asked = await self._asked(workflow, input, trigger, version, idempotency_key)
+        left = self._parts.owned.watch_left(asked.new.id)  # before it is there: it may end at once
+        try:
+            stored, created = await self.create(asked.new, asked.plan)
+            with contextlib.suppress(TimeoutError):
+                async with asyncio.timeout(timeout_s):
+                    if created:
+                        await self._may_have_changed(stored.id, left)
+                    await self._ended(stored.id)
+        finally:
+            left.cancel()
+        return await self.view(stored.id)
+
+    async def _ended(self, run: str) -> None:
+        """Until it has, in this or another process."""
+        while True:
+            left = self._parts.owned.watch_left(run)
+            try:
+                if (await find_run(self._store, run)).status in TERMINAL:
+                    return
+                await self._may_have_changed(run, left)
+            finally:
+                left.cancel()
+
+    async def _may_have_changed(self, run: str, left: asyncio.Future[None]) -> None:
+        """Until its row is worth another look: it has left memory, or another process may have it. Its journal is not
+        followed: reading that once for each commit cost a run a third of its time."""
+        owned = run in self._parts.owned.loops
+        await asyncio.wait([left], timeout=OWNED_POLL_S if owned else WAIT_POLL_S)
 
     async def create(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool]:
         """The stored run, and whether it is new. Raises Conflict: its idempotency key was used for another request."""
@@ -179,16 +220,16 @@ class Runs:
         try:
             async with asyncio.timeout(timeout_s):
                 while True:
-                    signal = self._parts.hub.watch(run)
+                    left = self._parts.owned.watch_left(run)
                     try:
                         row = await find_run(self._store, run)
                         # Computed again in each round: the clock may have been set.
                         until_ms = self._parts.clock.now_ms() + round((until - clock()) * 1000)
                         if row.status in TERMINAL or (row.status == "waiting" and await self._asleep(row, until_ms)):
                             break
-                        await asyncio.wait([signal], timeout=WAIT_POLL_S)
+                        await self._may_have_changed(run, left)
                     finally:
-                        signal.cancel()
+                        left.cancel()
         except TimeoutError:
             pass
         return await self.view(run)

@@ -27,7 +27,7 @@ async def test_waiting_for_a_run_of_another_process_leaves_nothing_behind(
         run = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, run, "node.started", "a")
         assert (await front.wait_finished(run, 0.1)).status == "running"
-        assert front.parts.hub._waiters == {}
+        assert front.parts.owned._left.runs() == front.parts.hub.watched() == []
         hold.free.set()
 
 

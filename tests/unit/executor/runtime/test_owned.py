@@ -50,10 +50,18 @@ def test_listeners_hear_of_each_run_that_left() -> None:
     owned, calls = OwnedRuns(), list[str]()
     owned.on_left(lambda: calls.append("one"))
     owned.on_left(lambda: calls.append("two"))
-    owned.left()
+    owned.left("a")
     assert calls == ["one", "two"]
 
 
 def test_the_length_is_the_number_of_runs_in_memory() -> None:
     assert len(OwnedRuns()) == 0
     assert len(owning(a="a", b="b")[0]) == 2
+
+
+async def test_who_waits_for_a_run_hears_when_that_run_has_left() -> None:
+    owned = OwnedRuns()
+    one, other = owned.watch_left("a"), owned.watch_left("b")
+    owned.left("a")
+    assert (one.done(), other.done()) == (True, False)
+    other.cancel()

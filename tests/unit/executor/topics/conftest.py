@@ -51,5 +51,5 @@ async def events(parts: Parts) -> AsyncIterator[Events]:
 
 
 @pytest.fixture
-def runs(parts: Parts, events: Events) -> Runs:
-    return Runs(parts, Waits(parts), events)
+def runs(parts: Parts) -> Runs:
+    return Runs(parts, Waits(parts))

@@ -1,12 +1,19 @@
 from __future__ import annotations
 
+import asyncio
+from pathlib import Path
+
 import pytest
 
 from compiler.diagnostics import CompileError
 from executor.errors import Conflict, NotFound
 from executor.runtime.parts import Parts
+from executor.store.rows import RunRow
 from executor.topics.runs import Runs
-from tests.support.documents import chain
+from tests.support.blocks import Hold
+from tests.support.documents import chain, value
+from tests.support.runs import engine_on
+from tests.support.until import until
 
 WAIT = {"type": "wait", "params": {"seconds": 60}}
 
@@ -53,6 +60,33 @@ async def test_waiting_for_a_run_that_no_worker_claims_ends_in_time(runs: Runs) 
     run = (await runs.submit(chain("a", a=WAIT))).run
     assert (await runs.wait_finished(run, 0.01)).status == "queued"
     assert (await runs.run(chain("a", a=WAIT), timeout_s=0.01)).status == "queued"
+
+
+async def test_who_started_a_run_waits_until_another_process_has_ended_it(tmp_path: Path) -> None:
+    async with engine_on(tmp_path / "weft.db"), engine_on(tmp_path / "weft.db", work=False) as front:
+        assert (await front.run(chain("a", a=value(1)), timeout_s=60)).status == "succeeded"
+        assert front.parts.owned._left.runs() == []
+
+
+async def test_a_run_that_is_waited_for_is_not_read_by_its_journal(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    async with engine_on(tmp_path / "weft.db", hold := Hold()) as engine:
+        reads = 0
+        get_run = engine.store.get_run
+
+        async def counted(id: str) -> RunRow | None:
+            nonlocal reads
+            reads += 1
+            return await get_run(id)
+
+        monkeypatch.setattr(engine.store, "get_run", counted)
+        running = asyncio.create_task(engine.run(chain("a", "b", "c", a={"type": "hold"}, b=value(1), c=value(2))))
+        await until(lambda: len(engine.parts.owned) == 1)
+        assert reads == 0  # who has made it need not ask whether it has ended
+        hold.free.set()
+        assert (await running).status == "succeeded"
+        assert reads <= 4 and engine.parts.hub.watched() == []
 
 
 async def test_what_a_run_is_made_of(runs: Runs) -> None:
