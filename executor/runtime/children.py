@@ -7,7 +7,6 @@ else closes the wait (the parent is cancelled, fails, answers early) tells the c
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Awaitable, Callable
 from typing import Any, Final
 
@@ -24,6 +23,7 @@ from executor.errors import BadRequest, BlockError
 from executor.runtime.answers import check_input
 from executor.runtime.clock import Clock
 from executor.runtime.new_run import Origin, new_run, origin_of
+from executor.runtime.run_ids import new_run_id
 from executor.runtime.shared_reads import SharedReads
 from executor.store.contract import Store
 from executor.store.rows import NewRun, WorkflowRow
@@ -83,7 +83,8 @@ class ChildRuns:
                 retryable=False,
                 hint=error.hint,
             ) from error
-        start = f.StartRequested(self._clock.now_ms(), secrets.token_hex(16))
+        now_ms = self._clock.now_ms()
+        start = f.StartRequested(now_ms, new_run_id(now_ms))
         return new_run(plan, start, origin, checked)
 
     async def _plan(self, document: bytes, trigger: str | None) -> Plan:

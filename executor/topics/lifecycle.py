@@ -25,6 +25,7 @@ from executor.runtime.find import existing_run, find_version
 from executor.runtime.move import Misfit, fit
 from executor.runtime.new_run import Origin, new_run, request_hash
 from executor.runtime.parts import Parts
+from executor.runtime.run_ids import new_run_id
 from executor.store.rows import TERMINAL, RunRow
 from executor.topics.forks import beginning, fork
 from executor.topics.runs import Runs
@@ -81,7 +82,8 @@ class Lifecycle:
         reuse = await rerun_view.reusable(self._store, plan, run, block or plan.trigger)
         matches = self._parts.services.sandbox.matches
         checked = orjson.loads(row.input) if input is None else check_input(plan, input, matches)
-        start = f.StartRequested(self._parts.clock.now_ms(), secrets.token_hex(16), reuse=reuse, source_run=run)
+        now_ms = self._parts.clock.now_ms()
+        start = f.StartRequested(now_ms, new_run_id(now_ms), reuse=reuse, source_run=run)
         origin = Origin(row.workflow, row.version, row.document_hash, None, row.draft_id, row.draft_rev)
         new = new_run(
             plan,
@@ -123,14 +125,15 @@ class Lifecycle:
             )
         async with existing_run(self._store, run):
             copied = await beginning(self._store, plan, row, seq)
+        now_ms = self._parts.clock.now_ms()
         new = await fork(
             self._store,
             plan,
             row,
             copied,
             outputs or {},
-            id=secrets.token_hex(16),
-            now_ms=self._parts.clock.now_ms(),
+            id=new_run_id(now_ms),
+            now_ms=now_ms,
             links=self._parts.links,
             matches=self._parts.services.sandbox.matches,
             idempotency_key=idempotency_key,

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import secrets
 from collections.abc import Mapping, Sequence
 from typing import Any, NamedTuple, get_args
 
@@ -23,6 +22,7 @@ from executor.runtime.compiler import plan_of
 from executor.runtime.find import existing_run, find_run, find_version
 from executor.runtime.new_run import Origin, new_run, origin_of, request_hash
 from executor.runtime.parts import Parts
+from executor.runtime.run_ids import new_run_id
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
 from executor.topics.waits import Waits
 from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted
@@ -95,7 +95,8 @@ class Runs:
         plan = plan_of(compiled)
         checked = check_input(plan, input, self._parts.services.sandbox.matches)
         stop = _node_number(plan, stop_after) if stop_after is not None else None
-        start = f.StartRequested(self._parts.clock.now_ms(), secrets.token_hex(16), stop_after=stop)
+        now_ms = self._parts.clock.now_ms()
+        start = f.StartRequested(now_ms, new_run_id(now_ms), stop_after=stop)
         origin = Origin(row.name, row.version) if row is not None else origin_of(document, plan, draft)
         new = new_run(
             plan,

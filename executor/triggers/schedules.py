@@ -20,6 +20,7 @@ from executor.journal.reader import keep_plan
 from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run
 from executor.runtime.parts import Parts
+from executor.runtime.run_ids import new_run_id
 from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
 from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler
@@ -194,7 +195,7 @@ class Schedules:
         checked = check_input(start.plan, orjson.loads(row.input), self._parts.services.sandbox.matches)
         if start.node.type == "schedule":
             checked = {**checked, "scheduled_at": due_ms, "fired_at": now_ms}
-        requested = f.StartRequested(now_ms, secrets.token_hex(16))
+        requested = f.StartRequested(now_ms, new_run_id(now_ms))
         return new_run(start.plan, requested, Origin(start.workflow, start.version), checked, idempotency_key=key)
 
     async def _row(self, id: str) -> ScheduleRow:

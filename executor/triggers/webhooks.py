@@ -33,6 +33,7 @@ from executor.journal.reader import keep_plan
 from executor.runtime.answers import check_input
 from executor.runtime.new_run import Origin, new_run
 from executor.runtime.parts import Parts
+from executor.runtime.run_ids import new_run_id
 from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
 from executor.triggers.refusals import Refusals
@@ -253,7 +254,7 @@ class Webhooks:
             raise WebhookNotReady() from error
         delivery = proof.delivery or f"weft-{secrets.token_hex(8)}"
         checked = self._input_of(row, start, request, delivery, now_ms)
-        requested = f.StartRequested(now_ms, secrets.token_hex(16))
+        requested = f.StartRequested(now_ms, new_run_id(now_ms))
         run = new_run(start.plan, requested, Origin(start.workflow, start.version), checked)
         try:
             delivered = DeliveryRow(row.id, delivery, proof.digest, now_ms, run.id)

@@ -1,8 +1,8 @@
 // Names, ids and errors in words.
 
-/** 01J9..3F7Q: enough to tell runs apart. */
+/** 3f7a..19c2: enough to tell runs apart. The first digits are the same for all runs of many days. */
 export function shortId(id: string): string {
-  return id.length > 12 ? `${id.slice(0, 4)}..${id.slice(-4)}` : id
+  return id.length > 12 ? `${id.slice(-8, -4)}..${id.slice(-4)}` : id
 }
 
 /** `send_back` -> `Send back`. */
