@@ -25,7 +25,6 @@ from importlib.metadata import entry_points
 from pathlib import Path
 from typing import Literal, Protocol
 
-import networkx  # noqa: F401 - the compiler imports it when it first compiles, which each child would do again
 from msgspec import Struct
 
 from executor.store.sqlite.connection import FaultPoint
@@ -48,7 +47,7 @@ NEVER_CANCELLED = (
     "write.put_checkpoint",
 )
 for _block in entry_points(group="weft.blocks"):
-    _block.load()  # as networkx
+    _block.load()  # which each child would do again
 
 
 class Breaks(Protocol):
