@@ -1,4 +1,5 @@
-"""The server as a process: `serve` listens, runs the application until a signal, and stops it in order.
+"""The server as a process: `serve` listens, runs the application until a signal, and stops it in order. Its log goes to
+stderr.
 
 Start order: listen (so that port 0 is known, and callers queue), build the engine, accept. Stop order: end event
 streams and long waits, let the engine drain (its runs may be calling this very server), stop accepting, let short
@@ -11,6 +12,7 @@ import asyncio
 import errno
 import gc
 import logging
+import re
 import shutil
 import signal
 import socket
@@ -29,18 +31,17 @@ from starlette.applications import Starlette
 from executor.engine import Engine
 from executor.errors import WeftError
 from executor.store.sqlite.connection import FULL, full_hint
+from executor.values.redact import Redactor
 from server import ui
 from server.app import build_engine, create_app, own_blocks
-from server.descriptors import Descriptors, raise_limit
 from server.http.auth import Auth
 from server.http.connections import Connection, Connections
 from server.http.security import warn_of_open_bind
 from server.http.sse import Streams
 from server.leave import StopSignals, leave
-from server.logs import log_to_stderr
 from server.settings import Settings, load_settings, with_token
 from server.variables import SettingsError
-from server.watchdog import Watchdog
+from server.watchdog import Descriptors, Watchdog, raise_limit
 
 Show = Callable[[str], object]
 EXIT_USAGE = 2
@@ -256,3 +257,26 @@ def _bind(settings: Settings) -> socket.socket:
         )
         raise OSError(f"cannot listen on {settings.host}:{settings.port}: {error.strerror or error}{hint}") from None
     return listener
+
+
+# What stands in an address of one of these is the credential: a link, a callback address, a webhook with its query.
+_LINK = re.compile(r"(/(?:resume|callbacks|hooks)/[^\s/?#\"']{0,3})[^\s#\"']*")
+_HIDDEN = r"\1***"
+
+
+class LogFormatter(logging.Formatter):
+    """Lines without secrets and without the tokens of links. Tracebacks included: an exception of a library may quote
+    its arguments."""
+
+    def __init__(self, secrets: list[str]) -> None:
+        super().__init__("%(asctime)s %(levelname)s %(name)s: %(message)s")
+        self._redactor = Redactor(secrets)
+
+    def format(self, record: logging.LogRecord) -> str:
+        return _LINK.sub(_HIDDEN, self._redactor.redact(super().format(record)))
+
+
+def log_to_stderr(level: str, secrets: list[str]) -> None:
+    handler = logging.StreamHandler()
+    handler.setFormatter(LogFormatter(secrets))
+    logging.basicConfig(level=level.upper(), handlers=[handler])

@@ -1,15 +1,19 @@
-"""A line in the log when the event loop stands still: all requests and runs wait meanwhile, and nothing else would say
-what for. A thread of its own looks twice a second whether the loop has moved."""
+"""A line in the log for what would otherwise stop the server without a word: an event loop that stands still, and file
+descriptors that are used up."""
 
 from __future__ import annotations
 
+import errno
 import logging
+import os
 import sys
 import sysconfig
 import threading
 import time
 import traceback
 from pathlib import Path
+
+from executor.repeated import Repeated
 
 STILL_S = 2.0
 LOOK_S = 0.5
@@ -19,7 +23,9 @@ _log = logging.getLogger("weft.server")
 
 
 class Watchdog:
-    """`beat` on the event loop, more often than every `still_s`, between `start` and `stop` on the same thread."""
+    """All requests and runs wait while the event loop stands still. A thread of its own looks twice a second whether it
+    has moved. `beat` on the event loop, more often than every `still_s`, between `start` and `stop` on the same
+    thread."""
 
     def __init__(self, still_s: float = STILL_S, look_s: float = LOOK_S) -> None:
         self._still_s = still_s
@@ -70,3 +76,39 @@ class Watchdog:
 
 def _is_python_itself(filename: str) -> bool:
     return filename.startswith("<frozen") or (filename.startswith(_STDLIB) and "site-packages" not in filename)
+
+
+def raise_limit() -> int | None:
+    """Set the soft limit of open files to the hard one. Returns it; None where there is no such limit."""
+    if sys.platform == "win32":
+        return None
+    import resource
+
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if soft != hard:
+        try:
+            resource.setrlimit(resource.RLIMIT_NOFILE, (hard, hard))
+            soft = hard
+        except (OSError, ValueError) as error:  # macOS reports a hard limit that it does not accept
+            _log.debug("the limit of open files stays at %d: %s", soft, error)
+    return None if soft == resource.RLIM_INFINITY else soft
+
+
+class Descriptors:
+    """`look` once a second. uvloop closes what it cannot accept without a word, so whether descriptors are used up is
+    found out by asking for one."""
+
+    def __init__(self, limit: int | None) -> None:
+        self._limit = limit
+        self._said = Repeated()
+
+    def look(self) -> None:
+        try:
+            os.close(os.open(os.devnull, os.O_RDONLY))
+        except OSError as error:
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._said.due("used up"):
+                _log.error(
+                    "no file descriptors are left (limit %s): new connections are closed, and blocks that send "
+                    "requests fail or wait. Raise the limit (ulimit -n, LimitNOFILE=).",
+                    self._limit or "of the system",
+                )

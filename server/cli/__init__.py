@@ -15,8 +15,6 @@ from typing import NoReturn
 import click
 
 from server.cli import (
-    access,
-    cache,
     documents,
     export,
     history,
@@ -30,8 +28,20 @@ from server.cli import (
     workflows,
 )
 from server.cli.common import BAD_ARGUMENTS, OK, Refused
-from server.cli.sections import Sections
 from server.variables import DEFAULT_URL, server_url
+
+# How `weft --help` is laid out: commands by purpose, in the order in which one needs them.
+SECTIONS = (
+    ("Make workflows", ("validate", "plan", "deploy", "run", "workflows", "get", "activate")),
+    ("Watch runs", ("runs", "events", "why", "state", "diff")),
+    ("Answer them", ("inbox", "answer", "withdraw", "signal", "signals")),
+    ("Stop, repair and delete", ("cancel", "retry", "fork", "migrate", "delete")),
+    ("Start runs automatically", ("cron", "hooks")),
+    (
+        "Run the server",
+        ("serve", "link", "token", "doctor", "backup", "restore", "gc", "cache", "sql", "export", "signing-key"),
+    ),
+)
 
 
 def main(arguments: list[str] | None = None) -> NoReturn:
@@ -53,6 +63,18 @@ def main(arguments: list[str] | None = None) -> NoReturn:
     sys.exit(code if isinstance(code, int) else OK)
 
 
+class Sections(click.Group):
+    """A group whose help lists its commands under the headings of SECTIONS; each must be in one of them."""
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        width = max(map(len, self.commands))
+        limit = formatter.width - 6 - width
+        for title, names in SECTIONS:
+            rows = [(name.ljust(width), self.commands[name].get_short_help_str(limit)) for name in names]
+            with formatter.section(title):
+                formatter.write_dl(rows)
+
+
 @click.group(cls=Sections, context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 100})
 @click.option("--url", help=f"The server to talk to (WEFT_URL, else the port WEFT_PORT here, else {DEFAULT_URL}).")
 @click.version_option(package_name="weft", message="weft %(version)s")
@@ -68,8 +90,6 @@ def weft(ctx: click.Context, url: str | None) -> None:
 
 
 for _topic in (
-    access,
-    cache,
     documents,
     export,
     history,

@@ -1,4 +1,5 @@
-"""`weft serve`: the server in this process."""
+"""`weft serve`, `weft token`, `weft link`: the server in this process, and the ways into a server for programs and for
+browsers."""
 
 from __future__ import annotations
 
@@ -9,14 +10,11 @@ import tempfile
 import webbrowser
 from pathlib import Path
 from threading import Thread
-from typing import TYPE_CHECKING
 
 import click
 
+from server.cli.common import OK, Refused, call
 from server.variables import SettingsError
-
-if TYPE_CHECKING:
-    pass
 
 
 @click.command()
@@ -62,4 +60,49 @@ def _open_file_to(url: str) -> None:
     webbrowser.open(Path(path).as_uri())
 
 
-COMMANDS = (serve,)
+@click.command()
+def token() -> int:
+    """Print the server's token.
+
+    Programs send it in the header `Authorization: Bearer TOKEN`. It is WEFT_TOKEN, or the one that `weft serve` made at
+    its first start and keeps beside the database (WEFT_DB or WEFT_DATA, else ./.weft/weft.db).
+    """
+    from server.tokens import OFF, read, token_path
+    from server.variables import SettingsError, check_names, database_path
+
+    configured = os.environ.get("WEFT_TOKEN")
+    if configured == OFF:
+        raise Refused("WEFT_TOKEN is off: the server requires no token.", "Unset it to have a token.")
+    try:
+        check_names(os.environ)
+        path = token_path(database_path(os.environ))
+        if not configured and not path.is_file():
+            raise Refused(
+                f"There is no token file {path}.",
+                "`weft serve` creates it at its first start. Run this in the same folder and with the same WEFT_DB or "
+                "WEFT_DATA, or set WEFT_TOKEN.",
+            )
+        click.echo(configured or read(path))
+    except SettingsError as error:
+        raise Refused(f"{error}") from None
+    return OK
+
+
+@click.command()
+@click.pass_obj
+def link(url: str) -> int:
+    """Print a link that signs a browser in.
+
+    It works once, within 10 minutes.
+    """
+    made = call(url, lambda client: client.sign_in_link())
+    click.echo(made["url"])
+    click.echo(f"It works once, within {made['expires_in_s'] // 60} minutes.", err=True)
+    return OK
+
+
+COMMANDS = (
+    serve,
+    token,
+    link,
+)

@@ -1,5 +1,5 @@
-"""`weft doctor`, `gc`, `backup`, `restore`: looking after a database. All but `gc` work on the file itself and need no
-server; `doctor` and `backup` do not mind one at work."""
+"""`weft doctor`, `gc`, `cache`, `backup`, `restore`: looking after a database. `gc` and `cache` ask the server;
+the others work on the file itself, beside a running server or without one."""
 
 from __future__ import annotations
 
@@ -267,4 +267,25 @@ def _coloured(state: str) -> str:
     return click.style(f"{state:<8}", fg=colour)
 
 
-COMMANDS = (doctor, gc, backup, restore)
+@click.group()
+def cache() -> None:
+    """Manage cached results of blocks."""
+
+
+@cache.command()
+@click.option("--workflow", help="Only results of this workflow.")
+@click.pass_obj
+def clear(url: str, workflow: str | None) -> int:
+    """Delete cached results, so that the blocks run again next time."""
+    cleared = call(url, lambda client: client.clear_cache(workflow))
+    click.echo(f"{counted(cleared, 'result')} deleted.")
+    return OK
+
+
+COMMANDS = (
+    doctor,
+    gc,
+    backup,
+    restore,
+    cache,
+)

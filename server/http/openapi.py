@@ -14,7 +14,7 @@ from msgspec import Struct
 from server.http.errors import PROBLEM_JSON, phrase
 from server.http.query import INTEGER_MAX, Parameter, parameters_of
 from server.http.table import Link, Param, RouteSpec
-from server.wire.about import Problem
+from server.wire.server import Problem
 
 _OTHER = {"text/event-stream": {"description": "Server-sent events; `data` of each is an EventOnWire."}}
 _VARIABLE = re.compile(r"\{(\w+)\}")

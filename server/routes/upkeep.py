@@ -1,4 +1,4 @@
-"""Deleting runs that ended long ago."""
+"""Deleting what is no longer needed: runs that ended long ago, and cached results."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
 from server.http.table import RouteSpec
-from server.wire.upkeep import GcRequest
+from server.wire.server import CacheCleared, CacheQuery, GcRequest
 
 
 async def gc(call: Call) -> Response:
@@ -23,6 +23,11 @@ async def gc(call: Call) -> Response:
     return json_response(await call.engine.upkeep.collect(older_than_ms, body.keep, dry_run=body.dry_run))
 
 
+async def clear(call: Call) -> Response:
+    """Blocks with a `policy.cache` run again the next time. Runs that have already reused a result keep it."""
+    return json_response(CacheCleared(await call.engine.upkeep.clear_cache(call.query(CacheQuery).workflow)))
+
+
 TABLE = (
     RouteSpec(
         "POST",
@@ -33,5 +38,13 @@ TABLE = (
         body=GcRequest,
         answer=Collected,
         statuses=(400, 422),
+    ),
+    RouteSpec(
+        "DELETE",
+        "/api/cache",
+        clear,
+        "Delete cached results",
+        answer=CacheCleared,
+        query=CacheQuery,
     ),
 )

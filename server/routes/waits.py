@@ -1,4 +1,5 @@
-"""Waits of all runs, for holders of the server's token: the inbox, one wait, withdrawing a question."""
+"""Waits of all runs, for holders of the server's token: the inbox, one wait, withdrawing a question; and the signals
+that a run has received. Sending a signal is in runs.py."""
 
 from __future__ import annotations
 
@@ -9,7 +10,16 @@ from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
 from server.http.table import Link, RouteSpec
-from server.wire.waits import Wait, WaitCounts, WaitPage, WaitsQuery, WithdrawRequest, wait_shown
+from server.wire.waits import (
+    SignalList,
+    SignalsQuery,
+    Wait,
+    WaitCounts,
+    WaitPage,
+    WaitsQuery,
+    WithdrawRequest,
+    wait_shown,
+)
 
 
 async def list_waits(call: Call) -> Response:
@@ -42,6 +52,19 @@ async def withdraw(call: Call) -> Response:
 _ONE = "/api/runs/{id}/waits/{key}"
 _OLDEST = {"id": "$response.body#/waits/0/run", "key": "$response.body#/waits/0/id"}
 
+
+async def list_signals(call: Call) -> Response:
+    query = call.query(SignalsQuery)
+    found = await call.engine.signals.list(
+        call.path("id"),
+        name=query.name,
+        correlation=query.correlation,
+        received_after_ms=query.received_after,
+        limit=query.limit,
+    )
+    return json_response(SignalList(found))
+
+
 TABLE = (
     RouteSpec(
         "GET",
@@ -71,5 +94,15 @@ TABLE = (
         body=WithdrawRequest,
         answer=Wait,
         statuses=(404, 409),
+    ),
+    RouteSpec(
+        "GET",
+        "/api/runs/{id}/signals",
+        list_signals,
+        "Signals sent to a run",
+        "waits",
+        answer=SignalList,
+        statuses=(404,),
+        query=SignalsQuery,
     ),
 )

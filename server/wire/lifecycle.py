@@ -1,14 +1,22 @@
-"""Forks, retries and migrations as they cross HTTP."""
+"""The shapes of runs from a block, forks, retries and migrations that cross HTTP."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any
 
+import msgspec
 from msgspec import Meta, Struct
 
 from executor.topics.lifecycle import How
 from server.wire.bounds import Version
 from server.wire.runs import RunAccepted
+
+
+class RerunRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run."""
+
+    start: str | None = msgspec.field(default=None, name="from")
+    input: Any = None
 
 
 class ForkRequest(Struct, forbid_unknown_fields=True):
@@ -26,6 +34,17 @@ class MigrateRequest(Struct, forbid_unknown_fields=True):
     """POST /api/runs/{id}/migrate. `version` of the same workflow."""
 
     version: Version
+
+
+class RerunPreview(Struct, frozen=True):
+    """Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
+    skipped."""
+
+    run: str
+    start: str = msgspec.field(name="from")
+    reused: tuple[str, ...]
+    again: tuple[str, ...]
+    skipped: tuple[str, ...]
 
 
 class ForkAccepted(RunAccepted, frozen=True, kw_only=True):
@@ -52,3 +71,9 @@ class MigrateAnswer(Struct, frozen=True):
     version: int
     plan_hash: str
     moved: bool
+
+
+class RerunQuery(Struct, frozen=True):
+    start: Annotated[str, Meta(description="Id of the block to start from. Default: everything runs again.")] | None = (
+        msgspec.field(default=None, name="from")
+    )

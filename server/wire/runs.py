@@ -1,10 +1,9 @@
-"""The shapes of runs that cross HTTP: start, read, cancel, delete, run again. Times are Unix milliseconds."""
+"""The shapes of runs that cross HTTP: start, read, cancel, delete. Times are Unix milliseconds."""
 
 from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-import msgspec
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
@@ -33,13 +32,6 @@ class RunDocumentRequest(Struct, forbid_unknown_fields=True):
     input: Any = None
     trigger: str | None = None
     stop_after: str | None = None
-
-
-class RerunRequest(Struct, forbid_unknown_fields=True):
-    """POST /api/runs/{id}/rerun. Without `from`, everything runs again. `input` defaults to the input of that run."""
-
-    start: str | None = msgspec.field(default=None, name="from")
-    input: Any = None
 
 
 class CancelRequest(Struct, forbid_unknown_fields=True):
@@ -89,17 +81,6 @@ class RunDeleted(Struct, frozen=True):
 
     run: str
     runs: int
-
-
-class RerunPreview(Struct, frozen=True):
-    """Ids of blocks, including those inside containers: `reused` keep their outputs, `again` can run, `skipped` stay
-    skipped."""
-
-    run: str
-    start: str = msgspec.field(name="from")
-    reused: tuple[str, ...]
-    again: tuple[str, ...]
-    skipped: tuple[str, ...]
 
 
 class Cancelled(Struct, frozen=True):
@@ -195,12 +176,6 @@ class StartQuery(Struct, frozen=True):
         | None
     ) = None
     preview: Preview | None = None
-
-
-class RerunQuery(Struct, frozen=True):
-    start: Annotated[str, Meta(description="Id of the block to start from. Default: everything runs again.")] | None = (
-        msgspec.field(default=None, name="from")
-    )
 
 
 class StateQuery(Struct, frozen=True):

@@ -8,7 +8,7 @@ from pathlib import Path
 import httpx
 import pytest
 
-from server.logs import Formatter
+from server.process import LogFormatter
 from tests.e2e.edge import serving
 
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
@@ -30,5 +30,5 @@ def test_other_lines_have_none_either() -> None:
     record = logging.LogRecord(
         "httpx", logging.INFO, "", 0, 'HTTP Request: POST http://a.example/callbacks/%s "200 OK"', (TOKEN,), None
     )
-    line = Formatter([]).format(record)
+    line = LogFormatter([]).format(record)
     assert line.endswith('HTTP Request: POST http://a.example/callbacks/abc*** "200 OK"')

@@ -7,8 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from server.logs import Formatter
-from server.process import serve
+from server.process import LogFormatter, serve
 from server.settings import Settings, load_settings, read_secret
 from server.variables import SettingsError
 
@@ -151,7 +150,7 @@ def test_a_name_is_either_secret_or_not() -> None:
 
 
 def test_no_line_of_the_log_holds_a_secret() -> None:
-    formatter = Formatter(["a-secret-value"])
+    formatter = LogFormatter(["a-secret-value"])
     try:
         raise ValueError("given a-secret-value")
     except ValueError:

@@ -13,8 +13,7 @@ from typing import Any
 import pytest
 
 from server import cli
-from server.cli import inbox
-from server.cli.sections import SECTIONS
+from server.cli import SECTIONS, inbox
 
 HELLO: dict[str, Any] = {
     "format": "weft/1",

@@ -1,10 +1,11 @@
-"""Signing in and out: the page, sessions, and links that sign in."""
+"""How people come in: the addresses of the editor, and signing in and out."""
 
 from __future__ import annotations
 
 from starlette.responses import Response
 
 from executor.errors import Conflict
+from server import ui
 from server.http.auth import CODE_S
 from server.http.body import read_as
 from server.http.call import Call
@@ -12,7 +13,7 @@ from server.http.errors import BodyInvalid
 from server.http.response import json_response
 from server.http.table import RouteSpec
 from server.pages import entry
-from server.wire.sign_in import LoginRequest, SessionsEnded, SignedIn, SignInLink
+from server.wire.server import LoginRequest, SessionsEnded, SignedIn, SignInLink
 
 LOGIN_BYTES_MAX = 4 * 1024
 
@@ -69,6 +70,12 @@ async def _end(call: Call, session: str) -> None:
     call.streams.close_session(session)
 
 
+async def editor(call: Call) -> Response:
+    if not await call.auth.allows(call.request):
+        return entry.sign_in()
+    return ui.page(call.interface) if call.interface else entry.not_built()
+
+
 TABLE = (
     RouteSpec("GET", "/sign-in", page, "Sign in", "pages", public=True, documented=False),
     RouteSpec(
@@ -92,5 +99,16 @@ TABLE = (
         answer=SignInLink,
         status=201,
         statuses=(409,),
+    ),
+    *(
+        RouteSpec("GET", path, editor, summary, "pages", public=True, documented=False)
+        for path, summary in (
+            ("/", "Front page"),
+            ("/runs/{id}", "A run, live"),
+            ("/w/{id}", "The editor of a workflow"),
+            ("/runs", "Runs"),
+            ("/approvals", "Open requests to people"),
+            ("/settings", "Settings"),
+        )
     ),
 )

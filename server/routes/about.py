@@ -1,0 +1,108 @@
+"""What the server says about itself: whether it is healthy, its version and API, its examples, and which environment
+names there are."""
+
+from __future__ import annotations
+
+from functools import cache
+from importlib.metadata import PackageNotFoundError
+from importlib.metadata import version as installed_version
+from pathlib import Path
+from typing import Any
+
+import orjson
+from starlette.responses import Response
+
+from server.http.call import Call
+from server.http.openapi import openapi_bytes
+from server.http.response import json_response
+from server.http.table import RouteSpec
+from server.wire.server import EnvNames, Example, Examples, Health, Version
+
+
+async def healthz(call: Call) -> Response:
+    """200 when the database can be read, otherwise the error of the database (503 or 507). Does not wait for writes."""
+    await call.engine.healthy()
+    return json_response(Health("ok"))
+
+
+async def readyz(call: Call) -> Response:
+    """200 when the database completes a write within a second, otherwise 503 or 507."""
+    await call.engine.ready()
+    return json_response(Health("ok"))
+
+
+async def openapi(call: Call) -> Response:
+    """On a server with a token, the operations require it."""
+    return Response(openapi_bytes(call.request.app.state.table, call.auth.required), media_type="application/json")
+
+
+async def version(call: Call) -> Response:
+    return json_response(Version(_version(), call.session is not None))
+
+
+@cache
+def _version() -> str:
+    try:
+        return installed_version("weft")
+    except PackageNotFoundError:
+        return "unknown"
+
+
+PACKAGE = Path(__file__).parents[1]
+# What to open first: something to answer, something that survives a crash, then one idea at a time. Others follow by
+# name.
+ORDER = (
+    "expense-approval",
+    "durable-demo",
+    "error-handling",
+    "review-loop",
+    "parallel-fanout",
+    "nested",
+    "child-run",
+    "daily-report",
+    "signed-orders",
+)
+
+
+async def examples(call: Call) -> Response:
+    return json_response(packaged_examples())
+
+
+@cache
+def packaged_examples() -> Examples:
+    """In the order of ORDER. They do not change while the server runs."""
+    return Examples(read_examples(folder(PACKAGE)))
+
+
+def folder(package: Path) -> Path:
+    inside = package / "examples"
+    return inside if inside.is_dir() else package.parent / "examples"
+
+
+def read_examples(folder: Path) -> list[Example]:
+    found = []
+    for path in sorted(folder.glob("*.json"), key=_place):
+        document = orjson.loads(path.read_bytes())
+        title = path.stem.replace("-", " ").capitalize()
+        found.append(Example(path.stem, title, document.get("description", ""), document))
+    return found
+
+
+def _place(path: Path) -> tuple[int, str]:
+    return (ORDER.index(path.stem) if path.stem in ORDER else len(ORDER), path.stem)
+
+
+async def env(call: Call) -> Response:
+    """Names that are set on this server, and names that a draft or the active version of a workflow reads."""
+    return json_response(EnvNames(await call.engine.environment.names()))
+
+
+TABLE = (
+    RouteSpec("GET", "/healthz", healthz, "Health", "server", public=True, answer=Health, statuses=(503, 507)),
+    RouteSpec("GET", "/readyz", readyz, "Readiness", "server", public=True, answer=Health, statuses=(503, 507)),
+    RouteSpec("GET", "/api/version", version, "Version of the server", "server", answer=Version),
+    RouteSpec("GET", "/openapi.json", openapi, "The OpenAPI description", "server", public=True, answer=dict[str, Any]),
+    RouteSpec("GET", "/api/openapi.json", openapi, "The OpenAPI description", "server", answer=dict[str, Any]),
+    RouteSpec("GET", "/api/examples", examples, "Example workflows", "workflows", answer=Examples),
+    RouteSpec("GET", "/api/env", env, "Environment names and where they are used", "env", answer=EnvNames),
+)
