@@ -37,7 +37,9 @@ Diagnostics about a document are not errors but data: compiler.diagnostics.
 
 from __future__ import annotations
 
-from typing import Any, Literal
+import errno
+import socket
+from typing import Any, Final, Literal
 
 
 class WeftError(Exception):
@@ -255,3 +257,37 @@ class CorruptJournal(WeftError):
 
 
 RESTORE = "restore a backup: `weft restore FILE`"  # the hint of what is damaged
+
+
+OUT_OF_RESOURCES: Final = "out_of_resources"
+_ERRNOS: Final = frozenset({errno.EMFILE, errno.ENFILE, errno.ENOMEM, errno.ENOBUFS})
+
+
+def is_exhausted(error: BaseException) -> bool:
+    """Does `error`, or what led to it, say that this machine has no file descriptors or no memory left? Then nothing
+    was started, and the other side did not fail."""
+    todo: list[BaseException | None] = [error]
+    seen: set[int] = set()
+    while todo:
+        one = todo.pop()
+        if one is None or id(one) in seen:
+            continue
+        seen.add(id(one))
+        if isinstance(one, MemoryError):
+            return True
+        if isinstance(one, socket.gaierror):
+            if one.errno == socket.EAI_MEMORY:
+                return True
+        elif isinstance(one, OSError) and one.errno in _ERRNOS:
+            return True
+        if isinstance(one, BaseExceptionGroup):
+            todo += one.exceptions
+        todo += [one.__cause__, one.__context__]
+    return False
+
+
+def not_begun(what: str, error: BaseException) -> BlockError:
+    """The failure of an attempt that could not start on this machine. It does not count as an attempt."""
+    message = f"{what}: not started, because this server has no free file descriptors, threads or memory: {error}"
+    hint = "it is retried after a pause; if this persists, raise the limits of the server process (ulimit -n)"
+    return BlockError(message, code=OUT_OF_RESOURCES, deferred="not_begun", hint=hint)

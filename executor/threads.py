@@ -17,8 +17,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from typing import Any, Final, TypeVar
 
-from executor.errors import BlockError
-from executor.exhausted import not_begun
+from executor.errors import BlockError, not_begun
 
 T = TypeVar("T")
 

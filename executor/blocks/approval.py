@@ -7,8 +7,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Suspend
-from executor.blocks.notify import ADDRESSES, NOTIFY, told
-from executor.blocks.question import ANSWERED, QUESTION, answer_schema, shown
+from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, shown, told
 from executor.blocks.schema import (
     EXPIRES_IN_S,
     HANDLE_PATTERN,

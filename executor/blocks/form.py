@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
-from executor.blocks.notify import ADDRESSES, NOTIFY, told
-from executor.blocks.question import ANSWERED, QUESTION, answer_schema, shown
+from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, shown, told
 from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, form_schema, invalid, text
 
 

@@ -14,9 +14,8 @@ from collections.abc import Awaitable, Callable, Iterable, Sequence
 
 import httpcore
 
-from executor.errors import BlockError
-from executor.exhausted import is_exhausted, not_begun
-from executor.http.bounded import BoundedHead
+from executor.errors import BlockError, is_exhausted, not_begun
+from executor.http.response import BoundedHead
 
 Address = ipaddress.IPv4Address | ipaddress.IPv6Address
 Network = ipaddress.IPv4Network | ipaddress.IPv6Network

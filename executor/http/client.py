@@ -14,13 +14,11 @@ import anyio
 import httpcore
 import httpx
 
-from executor.errors import BlockError
-from executor.exhausted import is_exhausted, not_begun
+from executor.errors import BlockError, is_exhausted, not_begun
 from executor.http.addresses import Allowed, GuardedBackend, Resolve, resolve
-from executor.http.body import read_body
-from executor.http.bounded import BoundedHead
 from executor.http.hops import Hop, parse_url
 from executor.http.own import Own
+from executor.http.response import BoundedHead, read_body
 
 T = TypeVar("T")
 Waiting = Callable[[], AbstractContextManager[Any]]

@@ -11,6 +11,7 @@ import httpx
 
 from executor.errors import BlockError
 from executor.http import addresses
+from executor.http.response import header_of
 
 _REDIRECTS = {301, 302, 303, 307, 308}
 _WITHOUT_EFFECT = ("GET", "HEAD")
@@ -107,10 +108,6 @@ def _without_fragment(url: httpx.URL) -> httpx.URL:
 
 def _origin(url: httpx.URL) -> tuple[str, str, int | None]:
     return url.scheme, url.host, url.port or {"http": 80, "https": 443}.get(url.scheme)
-
-
-def header_of(response: httpcore.Response, name: bytes) -> str | None:
-    return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)
 
 
 def _is_public_peer(response: httpcore.Response) -> bool:

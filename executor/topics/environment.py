@@ -7,8 +7,8 @@ from typing import Any, Literal
 import orjson
 from msgspec import Struct
 
-from compiler.environment import environment_names
 from compiler.imports import as_ours
+from compiler.needs import environment_names
 from executor.runtime.parts import Parts
 
 DRAFTS_MAX = 1_000  # as many of the newest drafts are looked at

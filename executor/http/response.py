@@ -1,17 +1,57 @@
-"""Bodies of responses: unpacked, and cut off as soon as they are too long."""
+"""What is read of a response: its head, counted until it is complete, and its body, unpacked and cut off when it is too
+long."""
 
 from __future__ import annotations
 
+import ssl
 import zlib
-from typing import Final
+from typing import Any, Final
 
 import httpcore
 
 from executor.errors import BlockError
-from executor.http.hops import header_of
 
+# Twice the largest head that the HTTP library takes (100 KiB), and what is read together with its end.
+HEAD_BYTES_MAX: Final = 256 * 1024
 PACKED_FACTOR: Final = 2  # a packed body may be this much larger than what it may unpack to
 PACKED_FILES_MAX: Final = 1000  # gzip files that are strung together; each costs, also one of nothing
+
+
+class BoundedHead(httpcore.AsyncNetworkStream):
+    """A connection that ends when too much comes before the answer begins. It counts from each write until
+    `head_is_complete`: the HTTP library reads interim answers (`100 Continue`) for as long as they come, and only the
+    bytes below it can be counted."""
+
+    def __init__(self, stream: httpcore.AsyncNetworkStream) -> None:
+        self._stream = stream
+        self._left: int | None = HEAD_BYTES_MAX
+
+    def head_is_complete(self) -> None:
+        self._left = None
+
+    async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
+        """Raises httpcore.RemoteProtocolError."""
+        data = await self._stream.read(max_bytes, timeout)
+        if self._left is not None:
+            self._left -= len(data)
+            if self._left < 0:
+                raise httpcore.RemoteProtocolError(f"no response started within {HEAD_BYTES_MAX} bytes")
+        return data
+
+    async def write(self, buffer: bytes, timeout: float | None = None) -> None:
+        self._left = HEAD_BYTES_MAX
+        await self._stream.write(buffer, timeout)
+
+    async def aclose(self) -> None:
+        await self._stream.aclose()
+
+    async def start_tls(
+        self, ssl_context: ssl.SSLContext, server_hostname: str | None = None, timeout: float | None = None
+    ) -> httpcore.AsyncNetworkStream:
+        return BoundedHead(await self._stream.start_tls(ssl_context, server_hostname, timeout))
+
+    def get_extra_info(self, info: str) -> Any:
+        return self._stream.get_extra_info(info)
 
 
 async def read_body(response: httpcore.Response, max_bytes: int) -> bytes:
@@ -76,3 +116,7 @@ def _unpacker(encoding: str | None) -> _Unpacker | None:
 def _too_large(max_bytes: int, what: str = "body") -> BlockError:
     message = f"the {what} of the response is larger than {max_bytes} bytes"
     return BlockError(message, code="response_too_large", retryable=False)
+
+
+def header_of(response: httpcore.Response, name: bytes) -> str | None:
+    return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)

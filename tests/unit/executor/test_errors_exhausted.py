@@ -15,8 +15,7 @@ import pytest
 
 from executor.blocks.registry import Registry
 from executor.engine import Engine
-from executor.errors import BlockError
-from executor.exhausted import is_exhausted
+from executor.errors import BlockError, is_exhausted
 from executor.http.client import GuardedClient
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services

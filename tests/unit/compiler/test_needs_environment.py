@@ -4,7 +4,7 @@ from typing import Any
 
 import pytest
 
-from compiler.environment import environment_names
+from compiler.needs import environment_names
 from executor.blocks.registry import Registry
 
 CATALOG = Registry.load()

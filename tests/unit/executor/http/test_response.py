@@ -10,7 +10,7 @@ import httpcore
 import pytest
 
 from executor.errors import BlockError
-from executor.http.body import PACKED_FILES_MAX, read_body
+from executor.http.response import PACKED_FILES_MAX, read_body
 
 TEXT = b"hello world, " * 20
 
