@@ -75,4 +75,5 @@ def new_run(
         draft_id=origin.draft_id,
         draft_rev=origin.draft_rev,
         sources=(start.source_run,) if start.source_run is not None else (),
+        source_run_id=start.source_run,
     )

@@ -11,8 +11,7 @@ Every store
  5. Times are Unix milliseconds and always come from the caller; the store has no clock and no policy. Times of
     different processes may differ, and rows may have equal times: each order of a list is completed by ids, or is the
     order of numbers that the store gives out (`seq`, `n`). Ids, names and paths are ordered by code point.
- 6. Bytes that go in come out unchanged. The store looks into them for three names only: `blob` in a record's `data`,
-    `source_run` in that of a run's first record, and `plan` in a message of type `migrate`.
+ 6. Bytes that go in come out unchanged. The store looks into them for one name only: `blob` in a record's `data`.
 
 The journal
 
@@ -82,10 +81,12 @@ Deletion
 
 30. `delete_runs` deletes a run with everything that belongs to it in one transaction: no reader sees half a run. It
     decides in that transaction whether a run may be deleted: it has ended, no child of it is open, and no open run
-    takes over results of it.
+    reads outputs of it (`NewRun.source_run_id`).
 31. A child is deleted after its parent, never before it, so a reader of a parent finds its children.
-32. `delete_orphans` deletes a plan, document or blob only if no run refers to it in the transaction that deletes it. A
-    plan that a message in an inbox asks a run to move to is referred to.
+32. `delete_orphans` deletes a plan, document or blob only if no run refers to it in the transaction that deletes it,
+    and nothing has used it since the time that the caller names, as far back as a use may be noted late
+    (USED_EVERY_MS) at least. Storing it again is a use. A plan that a message in an inbox asks a run to move to is
+    referred to.
 
 Sessions: one row for each browser that is signed in, by the hash of what it holds; the server decides how long it lasts
 
@@ -147,7 +148,7 @@ class ContentStore(Protocol):
 
     async def get_plan(self, hash: str) -> bytes | None: ...
 
-    async def put_plan(self, hash: str, plan: bytes) -> None:
+    async def put_plan(self, hash: str, plan: bytes, now_ms: int) -> None:
         """Store a plan that no run has yet; once, by hash."""
 
     async def get_document(self, hash: str) -> bytes | None:
@@ -293,8 +294,9 @@ class InboxStore(Protocol):
 
     async def read_inbox(self, run_id: str) -> list[InboxRow]: ...
 
-    async def post_message(self, run_id: str, message: bytes, now_ms: int) -> bool:
-        """Append to the inbox and make the run due now. False: no such run, or it has ended."""
+    async def post_message(self, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
+        """Append to the inbox and make the run due now. `plan_hash`: of the plan that the message asks the run to move
+        to. False: no such run, or it has ended."""
 
     async def cancel_run(self, run_id: str, message: bytes, now_ms: int) -> bool:
         """As `post_message`; the run cannot end before it has consumed this one. A root's family is then over."""
@@ -513,10 +515,10 @@ class UpkeepStore(Protocol):
     async def delete_runs(self, run_ids: Sequence[str]) -> list[str]:
         """One transaction. Returns the ids that were deleted: those that may not be, or do not exist, are left out."""
 
-    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+    async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
         """At most `limit` of each kind, versions of at most `limit` workflows. All zero: there are none left."""
 
-    async def count_orphans(self) -> Orphans:
+    async def count_orphans(self, unused_since_ms: int) -> Orphans:
         """What `delete_orphans` would delete in all."""
 
 

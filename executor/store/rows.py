@@ -124,6 +124,10 @@ class DraftRow(DraftHead, frozen=True):
     document: bytes
 
 
+# --- what is stored by its hash
+
+USED_EVERY_MS: Final = 600_000  # so often the use of a plan, document or blob is noted
+
 # --- runs
 
 TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
@@ -132,8 +136,9 @@ TERMINAL: frozenset[str] = frozenset({"succeeded", "failed", "cancelled"})
 class NewRun(Struct, frozen=True):
     """A run to be created together with its plan and its document (each by hash, once) and its first records.
     `document` None with a hash: the document is there already. `draft_id`, `draft_rev`: the revision it is a run of.
-    `sources`: runs that it takes something over from, which must be there. `waits` are the rows of waits among its
-    records, `signals` what it has been sent, in order from seq 1; `blobs` hold what no source has."""
+    `sources`: runs that it takes something over from, which must be there. `source_run_id`: the run that it reads
+    outputs of as long as it is open. `waits` are the rows of waits among its records, `signals` what it has been sent,
+    in order from seq 1; `blobs` hold what no source has."""
 
     id: str
     workflow: str
@@ -152,6 +157,7 @@ class NewRun(Struct, frozen=True):
     draft_id: str | None = None
     draft_rev: int | None = None
     sources: tuple[str, ...] = ()
+    source_run_id: str | None = None
     waits: tuple[WaitRow, ...] = ()
     signals: tuple[SignalRow, ...] = ()
     blobs: tuple[tuple[str, bytes], ...] = ()

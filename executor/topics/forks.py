@@ -126,6 +126,7 @@ async def fork(
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
         sources=tuple(sources),
+        source_run_id=source,
         waits=tuple(await _waits(store, row.id, opened, id, links, now_ms)),
         signals=tuple(await _signals(store, row.id, opened, copied, id)),
         blobs=blobs,

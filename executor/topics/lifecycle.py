@@ -204,9 +204,10 @@ class Lifecycle:
                 hint="choose another version; `weft workflows NAME` lists them",
             )
         await self._check(row, old, new, version)
-        await self._store.put_plan(new.hash, new.encoded)
+        now_ms = self._parts.clock.now_ms()
+        await self._store.put_plan(new.hash, new.encoded, now_ms)
         message = encode(Migrate(version, new.hash, request=secrets.token_hex(8)))
-        if not await self._store.post_message(run, message, self._parts.clock.now_ms()):
+        if not await self._store.post_message(run, message, now_ms, new.hash):
             raise _ended(row)
         self._parts.wake(run)
         return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))

@@ -21,6 +21,8 @@ EVENTS_PER_BATCH = 1_000
 RUNS_PER_BATCH = 100
 ROWS_PER_BATCH = 500
 Row = TypeVar("Row", Removable, RunRow)
+# What no run refers to is deleted when it was not used for so long: a run may be about to begin with it.
+UNUSED_MS = 3_600_000
 PAUSE_S = 0.02  # between two transactions, for those who wait with their own
 
 
@@ -45,7 +47,8 @@ class Collected(Struct):
 
 async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
     """Delete runs that ended more than `older_than_ms` ago (None: no run), but for the `keep` newest of each workflow,
-    children after their parents; then what only they referred to, and cached results that have expired."""
+    children after their parents; then what no run refers to any more, unless it was used in the last hour, and cached
+    results that have expired."""
     total = Collected()
     while older_than_ms is not None:
         found = await store.find_removable(now_ms - older_than_ms, keep, RUNS_PER_BATCH)
@@ -56,7 +59,7 @@ async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: in
         total.runs += len(gone)
         total.events += sum(run.seq for run in batch if run.id in gone)
         await asyncio.sleep(PAUSE_S)
-    while (orphans := await store.delete_orphans(ROWS_PER_BATCH)).total:
+    while (orphans := await store.delete_orphans(now_ms - UNUSED_MS, ROWS_PER_BATCH)).total:
         total.add(orphans)
         await asyncio.sleep(PAUSE_S)
     while expired := await store.delete_expired_cache(now_ms, ROWS_PER_BATCH):
@@ -66,7 +69,7 @@ async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: in
 
 
 async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: int = 0) -> Collected:
-    """What `collect` would delete of runs, and what is not referred to any more. Changes nothing."""
+    """What `collect` would delete of runs, and what no run refers to as it is now. Changes nothing."""
     total = Collected(dry_run=True)
     after: str | None = None
     while older_than_ms is not None:
@@ -78,7 +81,7 @@ async def preview(store: Store, now_ms: int, older_than_ms: int | None, keep: in
             total.runs += 1
             total.events += run.seq
             await _add_children(store, run.id, total)
-    total.add(await store.count_orphans())
+    total.add(await store.count_orphans(now_ms - UNUSED_MS))
     return total
 
 

@@ -9,6 +9,7 @@ from executor.store.rows import Append, NewRun, Record, RunRow, WaitRow
 
 T0 = 1_700_000_000_000  # every test starts at this time
 LEASE_MS = 15_000
+LONG_AFTER = T0 + 86_400_000  # a day: nothing that a test stored was used lately
 
 
 def record(type: str = "node.succeeded", node: str | None = "draft", at_ms: int = T0, **fields: Any) -> Record:

@@ -20,7 +20,7 @@ WAKE = f"""
 UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now)
  WHERE id = :id AND {OPEN} RETURNING inbox_n"""
 WAKE_TO_CANCEL = WAKE.replace("inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1")
-ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact) VALUES (?, ?, ?)"
+ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact, plan_hash) VALUES (:run, :n, :message, :plan)"
 INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
 ANY_MESSAGE = "SELECT EXISTS (SELECT 1 FROM inbox)"
 NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = ?"
@@ -33,8 +33,8 @@ async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
     return [InboxRow(*row) for row in await readers.all(INBOX, (run_id,))]
 
 
-def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
-    return _post(tx, run_id, message, now_ms, WAKE)
+def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
+    return _post(tx, run_id, message, now_ms, WAKE, plan_hash)
 
 
 def cancel_run(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
@@ -42,11 +42,11 @@ def cancel_run(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
     return _post(tx, run_id, message, now_ms, WAKE_TO_CANCEL)
 
 
-def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str) -> bool:
+def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str, plan: str | None = None) -> bool:
     woken = tx.db.execute(wake, {"id": run_id, "now": now_ms}).fetchall()
     if not woken:
         return False
-    tx.db.execute(ADD_MESSAGE, (run_id, woken[0][0], message))
+    tx.db.execute(ADD_MESSAGE, {"run": run_id, "n": woken[0][0], "message": message, "plan": plan})
     tx.messages = True
     return True
 

@@ -93,7 +93,7 @@ def append(tx: Tx, change: Append) -> Appended:
     if change.consumed_signals:
         consume_signals(tx, run, change.consumed_signals)
     for blob in change.blobs:
-        add_blob(tx, *blob)
+        add_blob(tx, *blob, change.now_ms)
         add_blob_ref(tx, run, blob[0])
     if change.notifications:
         add_notifications(tx, change.notifications)
@@ -105,7 +105,7 @@ def append(tx: Tx, change: Append) -> Appended:
         cancel_run(tx, target, message, change.now_ms)
     if change.cached:
         put_cached(tx, change.cached)
-    move_run(tx, run, change.move)
+    move_run(tx, run, change.move, change.now_ms)
     if finished:
         cancel_waits(tx, run, change.now_ms)
         delete_all_messages(tx, run)

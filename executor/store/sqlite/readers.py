@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 import sqlite3
+from collections.abc import Mapping
 from functools import partial
 from typing import Any
 from urllib.parse import quote
@@ -18,6 +19,7 @@ from executor.errors import DatabaseUnavailable, StoreError
 from executor.store.sqlite.connection import Connect
 
 Row = tuple[Any, ...]
+Parameters = Mapping[str, Any] | tuple[Any, ...]
 
 PING_READ = "SELECT count(*) FROM writers"
 
@@ -58,7 +60,7 @@ class Readers:
         for connection in connections:
             await connection.close()
 
-    async def all(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         if not self._connections:
             raise StoreError("the store is closed", code="store_closed")
         busy = self._busy
@@ -72,7 +74,7 @@ class Readers:
             busy[i] -= 1  # of the list this query began with: `close` starts a new one
         return rows  # type: ignore[return-value]  # declared as Iterable[Row], is the list of tuples of fetchall()
 
-    async def one(self, sql: str, parameters: tuple[Any, ...] = ()) -> Row | None:
+    async def one(self, sql: str, parameters: Parameters = ()) -> Row | None:
         """The only row, or None. For statements that give at most one."""
         rows = await self.all(sql, parameters)
         assert len(rows) <= 1

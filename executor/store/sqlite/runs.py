@@ -13,7 +13,7 @@ from executor.store.rows import Move, NewRun, RunRow
 from executor.store.rules import blobs_of
 from executor.store.sqlite.conditions import BY_STATUS, ENDED, OPEN, narrowed
 from executor.store.sqlite.connection import Tx
-from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan
+from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.store.sqlite.event_rows import rows_of
 from executor.store.sqlite.families import add_to_family
 from executor.store.sqlite.inbox import add_signals
@@ -29,12 +29,13 @@ LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN (SELECT value FROM json_each(?
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempotency_key = ?"
 ADD_RUN = f"""
-INSERT INTO runs ({RUN})
+INSERT INTO runs ({RUN}, source_run_id)
 VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq, 0, NULL, NULL, :now,
         :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0,
-        :document_hash, :draft_id, :draft_rev, :root_id)"""
+        :document_hash, :draft_id, :draft_rev, :root_id, :source_run_id)"""
 MOVE_RUN = "UPDATE runs SET plan_hash = ?, version = ? WHERE id = ?"
-RUN_IS_THERE = "SELECT 1 FROM runs WHERE id = ?"
+# Changes nothing, but locks the row until the transaction is over.
+TAKE_RUN = "UPDATE runs SET seq = seq WHERE id = :id"
 # A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
 RUNS = f"SELECT {RUN} FROM runs WHERE true"
 RUNS_OF_WORKFLOW = " AND workflow = ?"
@@ -112,7 +113,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
             return RunRow(*found[0]), False
     check_sources(tx, run.sources)
     root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id, 1)
-    put_plan(tx, run.plan_hash, run.plan)
+    put_plan(tx, run.plan_hash, run.plan, run.now_ms)
     _add_run(tx, run, root)
     return RunRow(*tx.db.execute(RUN_BY_ID, (run.id,)).fetchone()), True
 
@@ -120,8 +121,8 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
 def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
     """Part of an append of run `parent`. What they have in common is written once: there may be hundreds."""
     root = add_to_family(tx, parent, len(children))
-    for hash, plan in {child.plan_hash: child.plan for child in children}.items():
-        put_plan(tx, hash, plan)
+    for plan in {child.plan_hash: child for child in children}.values():
+        put_plan(tx, plan.plan_hash, plan.plan, plan.now_ms)
     for child in children:
         assert child.parent_run_id == parent and child.idempotency_key is None and not child.sources
         _add_run(tx, child, root)
@@ -130,7 +131,9 @@ def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
 def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
     if run.document is not None:
         assert run.document_hash is not None
-        add_document(tx, run.document_hash, run.document)
+        add_document(tx, run.document_hash, run.document, run.now_ms)
+    elif run.document_hash is not None:
+        use_document(tx, run.document_hash, run.now_ms)
     tx.db.execute(
         ADD_RUN,
         {
@@ -149,26 +152,32 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
             "draft_id": run.draft_id,
             "draft_rev": run.draft_rev,
             "root_id": root,
+            "source_run_id": run.source_run_id,
         },
     )
     tx.events += rows_of(run.id, 0, run.records)
     add_waits(tx, run.waits)
     add_signals(tx, run.signals)
     for blob in run.blobs:
-        add_blob(tx, *blob)
+        add_blob(tx, *blob, run.now_ms)
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
 
 
 def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
     """Part of creating a run, before anything is written. Raises NotFound."""
-    for run in runs:
-        if not tx.db.execute(RUN_IS_THERE, (run,)).fetchall():
+    for run in sorted(runs):
+        if not take_run(tx, run):
             raise NotFound(f"run '{run}' no longer exists", code="run_not_found")
 
 
-def move_run(tx: Tx, run: str, move: Move | None) -> None:
+def take_run(tx: Tx, run: str) -> bool:
+    """Have the run's row, as the first of all that is its own (executor.store.rules). False: there is none."""
+    return tx.db.execute(TAKE_RUN, {"id": run}).rowcount == 1
+
+
+def move_run(tx: Tx, run: str, move: Move | None, now_ms: int) -> None:
     """Part of an append."""
     if move is not None:
-        put_plan(tx, move.plan_hash, move.plan)
+        put_plan(tx, move.plan_hash, move.plan, now_ms)
         tx.db.execute(MOVE_RUN, (move.plan_hash, move.version, run))

@@ -239,9 +239,10 @@ class SQLiteStore:
     delete_runs = write(upkeep.delete_runs)
     count_orphans = read(upkeep.count_orphans)
 
-    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+    async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
         """Found by a reader, so that the writer only looks at what may go."""
-        return await self._writer.submit(upkeep.delete_orphans, await upkeep.find_orphans(self._readers, limit))
+        found = await upkeep.find_orphans(self._readers, unused_since_ms, limit)
+        return await self._writer.submit(upkeep.delete_orphans, found, unused_since_ms)
 
     # sessions
     put_session = write(sessions.put_session)

@@ -19,7 +19,9 @@ WAIT = (
     "run_id, id, node, path, kind, token_hash, request, schema, status, opened_at_ms, expires_at_ms, on_expire, name,"
     " correlation, response, answered_by, answered_at_ms"
 )
-ADD_WAIT = f"INSERT INTO waits ({WAIT}) VALUES ({', '.join('?' * 17)})"
+_VALUES = ", ".join(f":{name}" for name in WaitRow.__struct_fields__)
+ADD_WAIT = f"""INSERT INTO waits ({WAIT}, workflow)
+VALUES ({_VALUES}, (SELECT workflow FROM runs WHERE id = :run_id))"""
 CLOSE_WAIT = """
 UPDATE waits SET status = ?, response = ?, answered_by = ?, answered_at_ms = ?
  WHERE run_id = ? AND id = ? AND status = 'pending'"""
@@ -37,7 +39,7 @@ WAITS_OF_STATUS_IN_RUN = " AND (status = ?) IS TRUE"
 WAITS_OF_RUN = " AND run_id = ?"
 WAITS_OF_KIND = " AND kind = ?"
 WAITS_OF_KEY = " AND rtrim(id, '0123456789') = ? || '!'"  # an id is the node key, `!`, and the attempt
-WAITS_OF_WORKFLOW = " AND EXISTS (SELECT 1 FROM runs WHERE runs.id = waits.run_id AND workflow = ?)"
+WAITS_OF_WORKFLOW = " AND workflow = ?"
 WAITS_BEHIND = (
     " AND (opened_at_ms, run_id, id) > (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = ? AND id = ?)"
 )
@@ -136,7 +138,7 @@ def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) 
 def add_waits(tx: Tx, waits: Sequence[WaitRow]) -> None:
     """Part of an append, and of creating a run."""
     for wait in waits:
-        tx.db.execute(ADD_WAIT, msgspec.structs.astuple(wait))
+        tx.db.execute(ADD_WAIT, msgspec.structs.asdict(wait))
 
 
 def close_waits(tx: Tx, run_id: str, closed: Sequence[WaitUpdate]) -> None:

@@ -7,7 +7,7 @@ import pytest
 from executor.errors import Fenced, NotFound
 from executor.store.contract import Store
 from executor.store.rows import Move, SignalRow
-from tests.support.rows import T0, change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import LONG_AFTER, T0, change, finish, new_run, owned_run, record, row, wait
 
 
 async def test_a_copied_run_has_its_records_waits_and_blobs_from_the_start(store: Store) -> None:
@@ -41,7 +41,7 @@ async def test_shared_blobs_outlive_the_run_they_came_from(store: Store) -> None
     await store.create_run(new_run("fork", records=(record("run.started", None), big), sources=("run-1",)))
     await finish(store, source)
     assert await store.delete_runs(["run-1"]) == ["run-1"]
-    await store.delete_orphans()
+    await store.delete_orphans(LONG_AFTER)
     assert await store.get_blob("old") == b"shared"
 
 
@@ -75,8 +75,8 @@ async def test_a_copied_run_has_its_signals_from_the_start(store: Store) -> None
 
 async def test_a_run_moves_in_the_append_that_says_so(store: Store) -> None:
     run = await owned_run(store)
-    await store.put_plan("plan-2", b"{}")
-    await store.put_plan("plan-2", b"{}")
+    await store.put_plan("plan-2", b"{}", T0)
+    await store.put_plan("plan-2", b"{}", T0)
     assert await store.get_plan("plan-2") == b"{}"
     moved = Move(2, "plan-3", b'{"plan":3}')
     with pytest.raises(Fenced):

@@ -11,10 +11,10 @@ import orjson
 import pytest
 
 from executor.store.contract import Store
-from executor.store.rows import Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
+from executor.store.rows import USED_EVERY_MS, Append, CacheRow, CheckpointRow, NewRun, NotificationRow, Orphans
 from executor.store.sqlite.store import SQLiteStore
 from tests.support.model_store.store import ModelStore
-from tests.support.rows import LEASE_MS, T0, change, finish, new_run, record, row, wait
+from tests.support.rows import LEASE_MS, LONG_AFTER, T0, change, finish, new_run, record, row, wait
 
 DAY_MS = 86_400_000
 
@@ -96,9 +96,9 @@ async def test_a_deleted_run_leaves_nothing(store: Store) -> None:
     assert await store.find_cached("g", T0) == shared
     assert await store.delete_runs(["gone"]) == []
 
-    assert await store.count_orphans() == Orphans(plans=1, documents=1, blobs=1)
-    assert await store.delete_orphans() == Orphans(1, 1, 1)
-    assert await store.delete_orphans() == Orphans()
+    assert await store.count_orphans(LONG_AFTER) == Orphans(plans=1, documents=1, blobs=1)
+    assert await store.delete_orphans(LONG_AFTER) == Orphans(1, 1, 1)
+    assert await store.delete_orphans(LONG_AFTER) == Orphans()
     assert await store.get_plan("p1") is None
     assert await store.get_document("d") is None
     assert await store.get_blob("hash of a") is None
@@ -116,22 +116,52 @@ async def test_what_another_run_refers_to_stays(store: Store) -> None:
     await ended(store, "copy", plan_hash="p", records=(record("run.started", None), record(data=big("a"))))
     for id in ("one", "two"):
         await store.delete_runs([id])
-        assert await store.delete_orphans() == Orphans(0, int(id == "two"), 0)
+        assert await store.delete_orphans(LONG_AFTER) == Orphans(0, int(id == "two"), 0)
         assert await store.get_blob("hash of a") == b"a"
     await store.delete_runs(["copy"])
-    assert await store.delete_orphans() == Orphans(1, 0, 1)
+    assert await store.delete_orphans(LONG_AFTER) == Orphans(1, 0, 1)
 
 
 async def test_a_plan_that_a_run_is_still_to_move_to_stays(store: Store) -> None:
     await store.create_run(new_run("moves"))
-    await store.put_plan("next", b"a plan")
-    for fact in (b'{"type":"signal","name":"migrate"}', b'{"type":"migrate","version":2,"plan":"next"}'):
-        assert await store.post_message("moves", fact, T0)
-    assert (await store.count_orphans(), await store.delete_orphans()) == (Orphans(), Orphans())
+    await store.put_plan("next", b"a plan", T0)
+    assert await store.post_message("moves", b"a signal", T0)
+    assert await store.post_message("moves", b"move", T0, "next")
+    assert (await store.count_orphans(LONG_AFTER), await store.delete_orphans(LONG_AFTER)) == (Orphans(), Orphans())
     assert await store.get_plan("next") == b"a plan"
     (run,) = await store.claim("w", T0, LEASE_MS)
     await store.append(change(run, consumed_inbox=(2,)))  # refused
-    assert await store.delete_orphans() == Orphans(plans=1)
+    assert await store.delete_orphans(LONG_AFTER) == Orphans(plans=1)
+
+
+async def test_what_was_used_lately_stays(store: Store) -> None:
+    """A run may be about to begin with it."""
+    await store.put_plan("p", b"a plan", T0)
+    await store.create_run(new_run("gone", T0, plan_hash="p", document_hash="d", document=b"{}", blobs=(("b", b"1"),)))
+    (run,) = await store.claim("w", T0, LEASE_MS)
+    await finish(store, run)
+    await store.delete_runs(["gone"])
+    assert await store.count_orphans(T0) == await store.delete_orphans(T0) == Orphans()
+    assert await store.get_plan("p") == b"a plan"
+    assert await store.count_orphans(T0 + 1) == await store.delete_orphans(T0 + 1) == Orphans(1, 1, 1)
+
+
+async def test_a_use_is_noted_at_most_every_ten_minutes(store: Store) -> None:
+    """So whoever deletes must look back further than that."""
+    late = T0 + USED_EVERY_MS + 1
+    for hash, again in (("soon", T0 + USED_EVERY_MS), ("late", late)):
+        await store.put_plan(hash, b"a plan", T0)
+        await store.put_plan(hash, b"a plan", again)
+        document = {"document_hash": f"{hash} too", "plan_hash": hash}
+        for id, now, content in ((f"{hash}1", T0, b"{}"), (f"{hash}2", again, None)):
+            await store.create_run(new_run(id, now, **document, document=content))
+            (run,) = await store.claim("w", now, LEASE_MS, run_id=id)
+            await finish(store, run)
+        await store.delete_runs([f"{hash}1", f"{hash}2"])
+    assert await store.delete_orphans(late) == Orphans(plans=1, documents=1)
+    assert await store.get_plan("late") is not None
+    assert await store.get_document("late too") is not None
+    assert await store.delete_orphans(late + 1) == Orphans(plans=1, documents=1)
 
 
 async def test_open_runs_are_never_deleted(store: Store) -> None:
@@ -160,9 +190,8 @@ async def test_a_child_goes_after_its_parent(store: Store) -> None:
 
 async def test_a_run_stays_while_an_open_run_takes_over_its_results(store: Store) -> None:
     await ended(store, "source")
-    first = record("run.started", None, data=orjson.dumps({"run": "again", "source_run": "source"}))
-    await store.create_run(new_run("again", records=(first,)))
-    await store.create_run(new_run("other"))  # its first event names none
+    await store.create_run(new_run("again", source_run_id="source"))
+    await store.create_run(new_run("other"))  # reads outputs of none
     assert await removable(store) == []
     assert await store.delete_runs(["source"]) == []
     (run,) = await store.claim("w", T0, LEASE_MS, run_id="again")
@@ -172,8 +201,7 @@ async def test_a_run_stays_while_an_open_run_takes_over_its_results(store: Store
 
 async def test_a_run_stays_for_one_that_is_created_in_the_same_group_of_writes(store: Store) -> None:
     await ended(store, "source")
-    first = record("run.started", None, data=orjson.dumps({"run": "again", "source_run": "source"}))
-    creation = store.create_run(new_run("again", records=(first,), sources=("source",)))
+    creation = store.create_run(new_run("again", sources=("source",), source_run_id="source"))
     created, gone = await asyncio.gather(creation, store.delete_runs(["source"]))
     assert created[1]
     assert gone == []
@@ -210,8 +238,7 @@ async def _story(store: Store, chance: random.Random) -> list[Any]:
                 if chance.random() < 0.3:
                     fields |= {"parent_run_id": other, "parent_key": f"k{step}"}
                 if chance.random() < 0.3:
-                    data = orjson.dumps({"source_run": other})
-                    fields["records"] = (record("run.started", None, data=data), record(data=big(name)))
+                    fields |= {"source_run_id": other, "records": (record("run.started", None), record(data=big(name)))}
                 await store.create_run(_new(id, now, name, fields))
             case 2 | 3:
                 for run in await store.claim("w", now, LEASE_MS, run_id=id):
@@ -221,9 +248,10 @@ async def _story(store: Store, chance: random.Random) -> list[Any]:
                 found = await store.find_removable(now, keep, limit=3)
                 replies.append(found)
                 replies.append(await store.delete_runs([run.id for run in found] + [id]))
-                replies.append(await store.count_orphans())
+                since = now - chance.randrange(60)
+                replies.append(await store.count_orphans(since))
                 if chance.random() < 0.5:
-                    replies.append(await store.delete_orphans())
+                    replies.append(await store.delete_orphans(since))
     return [*replies, await store.list_runs(), [await store.get_plan(f"p{n}") for n in range(4)]]
 
 

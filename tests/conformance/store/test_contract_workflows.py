@@ -12,7 +12,7 @@ from executor.store.sqlite.drafts import LAST_RUNS_OF_DRAFTS
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.workflows import ALL_HEADS
 from tests.conformance.store.test_contract_triggers import schedule, webhook
-from tests.support.rows import T0, finish, new_run, owned_run, row
+from tests.support.rows import LONG_AFTER, T0, finish, new_run, owned_run, row
 
 
 async def put(store: Store, name: str, n: int, now_ms: int = T0) -> Stored:
@@ -139,8 +139,8 @@ async def test_delete_workflow_takes_its_triggers_and_leaves_its_runs(store: Sto
     assert kept is not None and (kept.base_name, kept.base_version, kept.base_rev, kept.rev) == (None, None, None, 1)
     assert await row(store, run.id)
     assert await store.get_workflow("expense", 1) is not None, "the run has its document"
-    assert (await store.count_orphans()).versions == 0
-    assert (await store.delete_orphans()).versions == 0
+    assert (await store.count_orphans(LONG_AFTER)).versions == 0
+    assert (await store.delete_orphans(LONG_AFTER)).versions == 0
 
 
 async def test_a_name_counts_on_while_runs_of_it_are_there(store: Store) -> None:
@@ -161,10 +161,10 @@ async def test_versions_of_a_deleted_workflow_go_with_its_last_run(store: Store)
     await finish(store, run)
     await store.delete_workflow("expense")
     assert await store.delete_runs([run.id]) == [run.id]
-    assert (await store.count_orphans()).versions == 2
-    assert (await store.delete_orphans()).versions == 2
+    assert (await store.count_orphans(LONG_AFTER)).versions == 2
+    assert (await store.delete_orphans(LONG_AFTER)).versions == 2
     assert await store.get_workflow("expense", 1) is None
-    assert (await store.delete_orphans()).versions == 0
+    assert (await store.delete_orphans(LONG_AFTER)).versions == 0
     assert await store.get_workflow("other", 1) is not None
     assert (await put(store, "expense", 1)).row.version == 1
 

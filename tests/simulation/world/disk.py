@@ -20,7 +20,7 @@ from executor.store.migrate import packaged_migrations, split
 from executor.store.sqlite import leases
 from executor.store.sqlite.connection import Database
 from executor.store.sqlite.event_rows import EVENT_BY_SEQ
-from executor.store.sqlite.readers import Readers, Row
+from executor.store.sqlite.readers import Parameters, Readers, Row
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import (
     ADD_WRITER,
@@ -211,7 +211,7 @@ class _Readers(Readers):
     async def close(self) -> None:
         self._open = False
 
-    async def all(self, sql: str, parameters: tuple[Any, ...] = ()) -> list[Row]:
+    async def all(self, sql: str, parameters: Parameters = ()) -> list[Row]:
         if not self._open:
             raise StoreError("the store is closed", code="store_closed")
         await asyncio.sleep(self._disk.delay_s())

@@ -18,6 +18,7 @@ from msgspec.structs import replace
 from executor.errors import Conflict, Fenced, Unheard
 from executor.store.rows import (
     TERMINAL,
+    USED_EVERY_MS,
     Answered,
     Append,
     Appended,
@@ -49,14 +50,16 @@ from tests.support.model_store.workflows import ModelWorkflows
 
 class _Run(Struct):
     """A run and all that belongs to it. `inbox_n` is the highest inbox number ever given out, `cancel_n` that of
-    the last cancel."""
+    the last cancel; `moves`: the plans that messages ask it to move to, by inbox number."""
 
     row: RunRow
     events: list[Record]
+    source_run_id: str | None = None
     waits: dict[str, WaitRow] = field(default_factory=dict)
     inbox: dict[int, bytes] = field(default_factory=dict)
     inbox_n: int = 0
     cancel_n: int | None = None
+    moves: dict[int, str] = field(default_factory=dict)
     signals: list[SignalRow] = field(default_factory=list)
 
     @property
@@ -83,6 +86,7 @@ class ModelStore(
         self._plans: dict[str, bytes] = {}
         self._blobs: dict[str, bytes] = {}
         self._documents: dict[str, bytes] = {}
+        self._used_at_ms: dict[str, int] = {}  # by hash
         self._drafts: dict[str, DraftRow] = {}
         self._runs: dict[str, _Run] = {}
         self._open: dict[str, _Run] = {}  # those that have not ended
@@ -196,15 +200,24 @@ class ModelStore(
         if run.document is not None:
             assert run.document_hash is not None
             self._documents.setdefault(run.document_hash, run.document)
+        if run.document_hash is not None:
+            self._use(run.document_hash, run.now_ms)
         self._plans.setdefault(run.plan_hash, run.plan)
-        made = _Run(row, _numbered(run.records, 0), {w.id: w for w in run.waits}, signals=list(run.signals))
+        self._use(run.plan_hash, run.now_ms)
+        waits = {wait.id: wait for wait in run.waits}
+        made = _Run(row, _numbered(run.records, 0), run.source_run_id, waits, signals=list(run.signals))
         self._runs[run.id] = self._open[run.id] = made
         self._by_token |= {wait.token_hash: (run.id, wait.id) for wait in run.waits}
         for hash, content in run.blobs:
             self._blobs.setdefault(hash, content)
+            self._use(hash, run.now_ms)
         if run.idempotency_key is not None:
             self._by_idempotency_key[run.workflow, run.idempotency_key] = run.id
         return row, True
+
+    def _use(self, hash: str, now_ms: int) -> None:
+        if hash not in self._used_at_ms or self._used_at_ms[hash] < now_ms - USED_EVERY_MS:
+            self._used_at_ms[hash] = now_ms
 
     async def get_run(self, run_id: str) -> RunRow | None:
         run = self._runs.get(run_id)
@@ -356,11 +369,13 @@ class ModelStore(
                 )
         for n in change.consumed_inbox:
             run.inbox.pop(n, None)
+            run.moves.pop(n, None)
         for signal, consumer in change.consumed_signals:
             if 1 <= signal <= len(run.signals):
                 run.signals[signal - 1] = replace(run.signals[signal - 1], consumed_by=consumer)
         for hash, content in change.blobs:
             self._blobs.setdefault(hash, content)
+            self._use(hash, change.now_ms)
         self._add_notifications(change.notifications)
         for child in change.children:
             await self.create_run(child)
@@ -377,7 +392,7 @@ class ModelStore(
             output=run.row.output if change.output is None else change.output,
             error=run.row.error if change.error is None else change.error,
         )
-        self._move(run, change.move)
+        self._move(run, change.move, change.now_ms)
         if finished:
             self._finish(run, change.now_ms)
         return Appended(seq, max(run.inbox, default=0), self._append_to_family(change, finished))
@@ -385,6 +400,7 @@ class ModelStore(
     def _finish(self, run: _Run, now_ms: int) -> None:
         """A run that has ended has no lease, is never due, waits for nothing, and takes nothing more."""
         run.inbox.clear()
+        run.moves.clear()
         run.row = replace(run.row, finished_at_ms=now_ms, lease_owner=None, lease_until_ms=None, next_run_at_ms=None)
         for wait in list(run.waits.values()):
             if wait.status == "pending":
@@ -412,12 +428,14 @@ class ModelStore(
         run = self._runs.get(run_id)
         return [InboxRow(run_id, n, message) for n, message in run.inbox.items()] if run is not None else []
 
-    async def post_message(self, run_id: str, message: bytes, now_ms: int) -> bool:
+    async def post_message(self, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
         run = self._open.get(run_id)
         if run is None:
             return False
         run.inbox_n += 1
         run.inbox[run.inbox_n] = message
+        if plan_hash is not None:
+            run.moves[run.inbox_n] = plan_hash
         due = run.row.next_run_at_ms
         run.row = replace(run.row, next_run_at_ms=now_ms if due is None else min(due, now_ms))
         return True

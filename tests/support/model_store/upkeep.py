@@ -6,8 +6,6 @@ from collections.abc import Sequence
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-import orjson
-
 from executor.store.rows import TERMINAL, Orphans, Removable, RunRow
 from executor.store.rules import blobs_of
 
@@ -23,6 +21,7 @@ class ModelUpkeep:
     _workflows: dict[str, list[Any]]
     _active: dict[str, tuple[int, int]]
     _plans: dict[str, bytes]
+    _used_at_ms: dict[str, int]
     _documents: dict[str, bytes]
     _blobs: dict[str, bytes]
     _by_idempotency_key: dict[tuple[str, str], str]
@@ -82,18 +81,19 @@ class ModelUpkeep:
             gone.append(id)
         return gone
 
-    async def delete_orphans(self, limit: int = 1000) -> Orphans:
+    async def delete_orphans(self, unused_since_ms: int, limit: int = 1000) -> Orphans:
         counts = []
-        for stored, used in self._stored_and_used():
+        for stored, used in self._stored_and_used(unused_since_ms):
             orphans = [hash for hash in stored if hash not in used][:limit]
             for hash in orphans:
                 del stored[hash]
+                del self._used_at_ms[hash]
             counts.append(len(orphans))
         counts.append(sum(len(self._workflows.pop(name)) for name in self._unused_names()[:limit]))
         return Orphans(*counts)
 
-    async def count_orphans(self) -> Orphans:
-        counts = [len(stored.keys() - used) for stored, used in self._stored_and_used()]
+    async def count_orphans(self, unused_since_ms: int) -> Orphans:
+        counts = [len(stored.keys() - used) for stored, used in self._stored_and_used(unused_since_ms)]
         counts.append(sum(len(self._workflows[name]) for name in self._unused_names()))
         return Orphans(*counts)
 
@@ -112,20 +112,19 @@ class ModelUpkeep:
         )
 
     def _sources(self) -> set[str]:
-        """Runs that open runs were started from a block of: stands in their first event."""
-        first = (orjson.loads(run.events[0].data or b"{}") for run in self._open.values() if run.events)
-        return {data["source_run"] for data in first if data.get("source_run")}
+        """Runs that open runs read outputs of."""
+        return {run.source_run_id for run in self._open.values() if run.source_run_id is not None}
 
-    def _stored_and_used(self) -> list[tuple[dict[str, bytes], set[str]]]:
+    def _stored_and_used(self, unused_since_ms: int) -> list[tuple[dict[str, bytes], set[str]]]:
+        late = {hash for hash, used_at_ms in self._used_at_ms.items() if used_at_ms >= unused_since_ms}
         rows = [run.row for run in self._runs.values()]
         blobs = {hash for run in self._runs.values() for hash in blobs_of(run.events)}
         documents = {row.document_hash for row in rows if row.document_hash is not None}
-        messages = (message for run in self._open.values() for message in run.inbox.values())
-        moves = {orjson.loads(message).get("plan") for message in messages if b'"migrate"' in message}
+        moves = {plan for run in self._open.values() for plan in run.moves.values()}
         return [
-            (self._plans, {row.plan_hash for row in rows} | moves),
-            (self._documents, documents),
-            (self._blobs, blobs),
+            (self._plans, {row.plan_hash for row in rows} | moves | late),
+            (self._documents, documents | late),
+            (self._blobs, blobs | late),
         ]
 
 

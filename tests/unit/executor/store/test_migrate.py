@@ -214,3 +214,37 @@ def test_two_that_open_an_old_file_at_once_change_it_once(tmp_path: Path) -> Non
     assert both[0].db.execute("SELECT x, y FROM a").fetchall() == [("1;2", None)]
     for database in both:
         database.drop()
+
+
+def test_what_was_read_out_of_bytes_is_in_columns(database: Database) -> None:
+    """What 0013 makes of a database that was in use before it."""
+    migrations = packaged_migrations()
+    migrate(database, migrations[:12])
+    db = database.db
+    for id in ("source", "reader", "other"):
+        db.execute(
+            "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
+            " VALUES (?, ?, 'p', 'waiting', 1, 1, 0, '', 0, x'')",
+            (id, f"workflow of {id}"),
+        )
+        data = (
+            b'{"source_run":"source","text":"\\"source_run\\""}' if id == "reader" else b'{"text":"\\"source_run\\""}'
+        )
+        db.execute("INSERT INTO events VALUES (?, 1, 0, 'run.started', NULL, '', 1, ?, NULL, NULL)", (id, data))
+        db.execute(
+            "INSERT INTO waits (run_id, id, node, path, kind, token_hash, request, status, opened_at_ms, on_expire)"
+            " VALUES (?, 'ask!1', 'ask', '', 'approval', ?, x'', 'pending', 0, 'fail')",
+            (id, id),
+        )
+    for n, message in enumerate((b'{"type":"migrate","plan":"next"}', b'{"type":"signal","name":"\\"migrate\\""}'), 1):
+        db.execute("INSERT INTO inbox VALUES ('other', ?, ?)", (n, message))
+    db.execute("INSERT INTO plans VALUES ('p', x'00')")
+    migrate(database, migrations[:13])
+    db = database.db
+    assert dict(db.execute("SELECT id, source_run_id FROM runs")) == {"source": None, "reader": "source", "other": None}
+    assert db.execute("SELECT n, plan_hash FROM inbox ORDER BY n").fetchall() == [(1, "next"), (2, None)]
+    assert db.execute("SELECT used_at_ms FROM plans").fetchall() == [(0,)]
+    assert {run: f"workflow of {run}" for run in ("source", "reader", "other")} == dict(
+        db.execute("SELECT run_id, workflow FROM waits")
+    )
+    database.drop()

@@ -72,14 +72,16 @@ def test_i1_an_answer_was_lost(copy: Copy) -> None:
 def test_i1_an_answer_on_its_way_is_fine(copy: Copy) -> None:
     run = copy.run["asking"]
     copy.spoil("UPDATE waits SET status = 'answered' WHERE run_id = ?", run)
-    copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST(? AS BLOB))", run, '{"type":"answer","wait":"ask!1"}')
+    copy.spoil(
+        "INSERT INTO inbox (run_id, n, fact) VALUES (?, 1, CAST(? AS BLOB))", run, '{"type":"answer","wait":"ask!1"}'
+    )
     assert {f.what for f in findings(copy)} == {"its inbox has messages, but not scheduled to wake"}
     copy.spoil("UPDATE runs SET next_run_at_ms = 1 WHERE id = ?", run)
     assert findings(copy) == []
 
 
 def test_i1_messages_are_left_behind(copy: Copy) -> None:
-    copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST('{}' AS BLOB))", copy.run["hello"])
+    copy.spoil("INSERT INTO inbox (run_id, n, fact) VALUES (?, 1, CAST('{}' AS BLOB))", copy.run["hello"])
     assert kinds(copy) == {"I1"}
 
 
@@ -237,7 +239,9 @@ async def test_a_child_whose_end_nobody_hears(tmp_path: Path) -> None:
     assert findings(copy) == []
     copy.spoil("UPDATE runs SET status = 'failed' WHERE id = ?", child)
     assert ("I1", parent, "call") in [(f.invariant, f.run, f.node) for f in findings(copy)]
-    copy.spoil("INSERT INTO inbox VALUES (?, 1, CAST(? AS BLOB))", parent, '{"type":"child","wait":"call!1"}')
+    copy.spoil(
+        "INSERT INTO inbox (run_id, n, fact) VALUES (?, 1, CAST(? AS BLOB))", parent, '{"type":"child","wait":"call!1"}'
+    )
     copy.spoil("UPDATE runs SET next_run_at_ms = 1 WHERE id = ?", parent)
     assert findings(copy, parent) == []
 

@@ -79,7 +79,7 @@ def test_the_output_of_a_run_is_that_of_its_journal(copy: Copy) -> None:
 
 
 def test_a_fact_that_does_not_decode(copy: Copy) -> None:
-    damage(copy, "INSERT INTO inbox VALUES (?, 1, x'7b')", copy.run["asking"])
+    damage(copy, "INSERT INTO inbox (run_id, n, fact) VALUES (?, 1, x'7b')", copy.run["asking"])
     assert ("I12", "a message in its inbox cannot be read") in findings(copy)
 
 
@@ -96,7 +96,7 @@ async def test_a_plan_and_a_blob_are_what_their_hash_says(copy: Copy) -> None:
         with pytest.raises(CorruptJournal, match="does not match its checksum"):
             await reader.load_plan(store, row.plan_hash)
 
-        damage(copy, "INSERT INTO blobs VALUES ('00', x'31')")
+        damage(copy, "INSERT INTO blobs (hash, bytes) VALUES ('00', x'31')")
         record = Record(1, 0, "node.succeeded", "n", "", 1, b'{"blob":"00"}', None)
         with pytest.raises(CorruptJournal, match="blob 00 does not match its checksum"):
             await reader.output_of(store, record)

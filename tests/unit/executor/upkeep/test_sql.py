@@ -132,7 +132,7 @@ def test_a_large_output_is_in_its_view(copy: Copy) -> None:
     "sql",
     [
         "DELETE FROM runs",
-        "INSERT INTO inbox VALUES ('a', 1, x'')",
+        "INSERT INTO inbox (run_id, n, fact) VALUES ('a', 1, x'')",
         "UPDATE runs SET seq = 0",
         "DROP TABLE runs",
         "CREATE TABLE t (x)",

@@ -19,18 +19,26 @@ async def gc(client: httpx.AsyncClient, **body: Any) -> httpx.Response:
 
 
 async def test_old_runs_go_and_open_ones_stay(
-    client: httpx.AsyncClient, engine: Engine, hello: Json, asking: Json, started: Any
+    client: httpx.AsyncClient,
+    engine: Engine,
+    hello: Json,
+    asking: Json,
+    started: Any,
+    monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     done, waiting = (await started(hello))["run"], (await started(asking))["run"]
     would = await gc(client, older_than_s=0, dry_run=True)
     assert (would.json()["runs"], would.json()["dry_run"]) == (1, True)
     assert (await client.get(f"/api/runs/{done}")).status_code == 200
     gone = (await gc(client, older_than_s=0)).json()
-    assert (gone["runs"], gone["plans"], gone["documents"], gone["dry_run"]) == (1, 1, 1, False)
+    assert (gone["runs"], gone["plans"], gone["documents"], gone["dry_run"]) == (1, 0, 0, False)
     assert gone["events"] == would.json()["events"] > 3
     for path in ("", "/events", "/state", "/why", "/nodes/greet", "/graph", "/document"):
         assert (await client.get(f"/api/runs/{done}{path}")).status_code == 404, path
     assert (await client.get(f"/api/runs/{waiting}")).json()["status"] == "waiting"
+    monkeypatch.setattr("executor.upkeep.gc.UNUSED_MS", -1)  # the hour is over
+    gone = (await gc(client)).json()
+    assert (gone["runs"], gone["plans"], gone["documents"]) == (0, 1, 1)
 
 
 async def test_nothing_said_is_nothing_deleted(client: httpx.AsyncClient, hello: Json, started: Any) -> None:
