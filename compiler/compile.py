@@ -17,7 +17,7 @@ from msgspec.structs import replace
 from compiler.bind import Binder
 from compiler.catalog import Catalog
 from compiler.check import check, check_cycles
-from compiler.diagnostics import CompileError, Diagnostic, Report
+from compiler.diagnostics import Diagnostic, Report
 from compiler.document import Document, Limits, decode, read
 from compiler.flow import Flow
 from compiler.imports import sim
@@ -73,21 +73,6 @@ def compile_document(
     if pointers:
         findings = [replace(finding, pointer=_source_pointer(finding.pointer, pointers)) for finding in findings]
     return Compiled(plan, findings)
-
-
-def compile_or_raise(
-    document: Source,
-    catalog: Catalog,
-    *,
-    trigger: str | None = None,
-    limits: Limits = DEFAULT_LIMITS,
-    env_names: Collection[str] | None = None,
-) -> tuple[Plan, list[Diagnostic]]:
-    """The plan and the warnings. Raises CompileError when there are errors."""
-    compiled = compile_document(document, catalog, trigger=trigger, limits=limits, env_names=env_names)
-    if compiled.plan is None:
-        raise CompileError(compiled.diagnostics)
-    return compiled.plan, compiled.diagnostics
 
 
 def _compile(

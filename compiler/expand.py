@@ -1,7 +1,7 @@
 """The flat view of a plan: every node by name, parallels stamped out as branch-indexed copies `send[0] … send[n-1]`.
 
-One function names copies, before the run and during it: `copy_name`. A loop's body is shown once, with its back edge; a
-parallel whose number of branches comes from data, or is too large to draw, is shown once with the index `[*]`.
+A loop's body is shown once, with its back edge; a parallel whose number of branches comes from data, or is too large to
+draw, is shown once with the index `[*]`.
 """
 
 from __future__ import annotations
@@ -11,10 +11,9 @@ from typing import Final
 
 from msgspec import Struct
 
-from compiler.keys import NodeKey
 from compiler.plan import Plan
 
-# More copies than anybody looks at; beyond it parallels stay templates.
+# More copies than a person looks at; beyond it parallels stay templates.
 NODES_MAX: Final = 2_000
 
 ANY: Final = -1  # the index of a copy that stands for all of them
@@ -47,12 +46,6 @@ class Flat(Struct, frozen=True):
 def copy_name(node_id: str, branches: Sequence[int]) -> str:
     """`send` in branch 2 of a parallel in branch 0 of another: `send[0][2]`."""
     return node_id + "".join(f"[{'*' if index == ANY else index}]" for index in branches)
-
-
-def name_of_key(plan: Plan, key: NodeKey) -> str:
-    """The copy that a node key runs: `send@fan[2]` -> `send[2]`. Iterations of loops have no copies of their own."""
-    path, node = key
-    return copy_name(plan.node(node).id, [index for region, index in path if plan.regions[region].kind == "parallel"])
 
 
 def expand(plan: Plan, limit: int = NODES_MAX) -> Flat:

@@ -46,14 +46,6 @@ class Wiring(Struct):
         spec = self.specs[block_id]
         return handles_of(spec, self.blocks[block_id].params) if spec else ()
 
-    def out_edges(self) -> dict[str, list[EdgeDoc]]:
-        """Edges by source, body edges excepted."""
-        by_source: dict[str, list[EdgeDoc]] = {}
-        for edges in self.edges.values():
-            for edge in edges:
-                by_source.setdefault(edge.source, []).append(edge)
-        return by_source
-
 
 def called(block: BlockDoc, spec: BlockSpec | None) -> str:
     title = spec.title if spec is not None else "Block"

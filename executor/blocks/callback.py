@@ -14,7 +14,7 @@ from compiler.catalog import BlockSpec
 from compiler.schema import schema_error
 from executor.blocks.base import Context, Suspend
 from executor.blocks.response import header_texts
-from executor.blocks.schema import EXPIRES_IN_S, FILLED, ON_EXPIRE, expiry_ms, invalid, text, web_address
+from executor.blocks.schema import EXPIRES_IN_S, FILLED, HEADERS, ON_EXPIRE, expiry_ms, invalid, text, web_address
 
 _METHODS = ("POST", "PUT", "PATCH")
 # The client writes these itself, and the outbox those that tell what the message is.
@@ -41,13 +41,7 @@ _SEND: dict[str, Any] = {
             "default": "POST",
             "x-ui": {"order": 2, "widget": "select"},
         },
-        "headers": {
-            "type": "object",
-            "title": "Headers",
-            "description": "Use ${NAME} for secrets.",
-            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-            "x-ui": {"order": 3, "widget": "keyvalues"},
-        },
+        "headers": {**HEADERS, "description": "Use ${NAME} for secrets."},
         "body": {
             "title": "Body",
             "description": "callback_url is added to an object. Any other value is sent as data, next to callback_url.",

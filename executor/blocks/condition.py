@@ -6,6 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Done
+from executor.blocks.schema import CASE_ID, CASE_TITLE
 from executor.errors import BlockError
 from executor.sandbox.bound import Bound
 from executor.values.coerce import truthy
@@ -27,19 +28,8 @@ _PARAMS: dict[str, Any] = {
                 "required": ["id"],
                 "additionalProperties": False,
                 "properties": {
-                    "id": {
-                        "type": "string",
-                        "title": "Id",
-                        "description": "Name of the branch in connections: letters, digits, _ . and -",
-                        "pattern": "^[A-Za-z0-9_.-]{1,128}$",
-                        "x-ui": {"order": 1, "widget": "text"},
-                    },
-                    "title": {
-                        "type": "string",
-                        "title": "Title",
-                        "description": "Shown on the connection.",
-                        "x-ui": {"order": 2, "widget": "text"},
-                    },
+                    "id": CASE_ID,
+                    "title": CASE_TITLE,
                     "when": {
                         "type": ["string", "boolean", "null"],
                         "title": "Condition",

@@ -16,7 +16,7 @@ import orjson
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.response import header_texts
-from executor.blocks.schema import FILLED, invalid, seconds, text
+from executor.blocks.schema import FILLED, HEADERS, invalid, seconds, text
 from executor.errors import BlockError
 from executor.http.client import Answer
 from executor.values.coerce import coerce, truthy
@@ -52,13 +52,7 @@ _PARAMS: dict[str, Any] = {
             "default": "GET",
             "x-ui": {"order": 1, "widget": "select"},
         },
-        "headers": {
-            "type": "object",
-            "title": "Headers",
-            "description": "Use ${NAME} for secrets. Headers that are null are not sent.",
-            "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-            "x-ui": {"order": 3, "widget": "keyvalues"},
-        },
+        "headers": {**HEADERS, "description": "Use ${NAME} for secrets. Headers that are null are not sent."},
         "query": {
             "type": "object",
             "title": "Query parameters",

@@ -7,6 +7,7 @@ from typing import Any
 
 from compiler.catalog import ITERATIONS_MAX, LOOP_MAX_DEFAULT, BlockSpec
 from executor.blocks.base import Context, Sized, Tested
+from executor.blocks.schema import ITEMS, RESULTS
 from executor.errors import BlockError
 from executor.sandbox.bound import Bound
 from executor.values.coerce import to_count, truthy
@@ -36,12 +37,7 @@ _PARAMS: dict[str, Any] = {
             "x-when": {"mode": ["for"]},
             "x-ui": {"order": 2, "widget": "number"},
         },
-        "items": {
-            "title": "Items",
-            "description": "A list, an object (read as [key, value] pairs), or a reference to one.",
-            "x-when": {"mode": ["each"]},
-            "x-ui": {"order": 3, "widget": "reference"},
-        },
+        "items": ITEMS,
         "condition": {
             "type": ["string", "boolean"],
             "title": "Condition",
@@ -65,12 +61,8 @@ _PARAMS: dict[str, Any] = {
             "x-ui": {"order": 6, "widget": "select", "advanced": True},
         },
         "results": {
-            "enum": ["ends", "all"],
-            "title": "Results include",
+            **RESULTS,
             "description": "The outputs that each iteration adds to the results.",
-            "default": "ends",
-            "x-titles": {"ends": "Last blocks only", "all": "All blocks"},
-            "x-weft": "literal",
             "x-ui": {"order": 7, "widget": "select", "advanced": True},
         },
     },

@@ -7,6 +7,7 @@ from typing import Any
 
 from compiler.catalog import BRANCHES_MAX, CONCURRENCY_DEFAULT, BlockSpec
 from executor.blocks.base import Context, Sized, Tested
+from executor.blocks.schema import ITEMS, RESULTS
 from executor.errors import BlockError
 from executor.values.coerce import to_count
 from executor.values.items import to_items
@@ -28,12 +29,7 @@ _PARAMS: dict[str, Any] = {
             "x-when": {"mode": ["count"]},
             "x-ui": {"order": 2, "widget": "number"},
         },
-        "items": {
-            "title": "Items",
-            "description": "A list, an object (read as [key, value] pairs), or a reference to one.",
-            "x-when": {"mode": ["each"]},
-            "x-ui": {"order": 3, "widget": "reference"},
-        },
+        "items": ITEMS,
         "concurrency": {
             "type": "integer",
             "title": "Max concurrency",
@@ -57,12 +53,8 @@ _PARAMS: dict[str, Any] = {
             "x-ui": {"order": 5, "widget": "select"},
         },
         "results": {
-            "enum": ["ends", "all"],
-            "title": "Results include",
+            **RESULTS,
             "description": "The outputs that each branch adds to the results.",
-            "default": "ends",
-            "x-titles": {"ends": "Last blocks only", "all": "All blocks"},
-            "x-weft": "literal",
             "x-ui": {"order": 6, "widget": "select", "advanced": True},
         },
     },

@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import invalid
+from executor.blocks.schema import HEADERS, invalid
 from executor.values.coerce import coerce
 
 # RFC 9110: a token, and visible characters with blanks. Anything else could end the header and begin another.
@@ -36,13 +36,7 @@ class Response:
                     "default": 200,
                     "x-ui": {"order": 1, "widget": "number"},
                 },
-                "headers": {
-                    "type": "object",
-                    "title": "Headers",
-                    "description": "Response headers. Headers that are null are not sent.",
-                    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
-                    "x-ui": {"order": 3, "widget": "keyvalues"},
-                },
+                "headers": {**HEADERS, "description": "Response headers. Headers that are null are not sent."},
                 "body": {
                     "title": "Body",
                     "description": "Any value. It is also the output of the run.",

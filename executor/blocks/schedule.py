@@ -6,7 +6,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Finding, Params
 from executor.blocks.base import Context, Done
-from executor.blocks.schema import FILLED
+from executor.blocks.schema import ENABLED, FILLED
 from executor.errors import WeftError
 from executor.values import cron
 
@@ -98,14 +98,7 @@ class Schedule:
                     "x-weft": "literal",
                     "x-ui": {"order": 5, "widget": "select", "advanced": True},
                 },
-                "enabled": {
-                    "type": "boolean",
-                    "title": "Enabled",
-                    "description": "Can also be changed later without publishing a new version.",
-                    "default": True,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 6, "widget": "boolean"},
-                },
+                "enabled": {**ENABLED, "x-ui": {"order": 6, "widget": "boolean"}},
             },
         },
         trigger=True,

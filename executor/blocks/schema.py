@@ -31,6 +31,46 @@ FILLED: dict[str, Any] = {"type": "string", "pattern": r"\S"}  # a text that mus
 HANDLE_PATTERN = "^[A-Za-z0-9_.-]{1,128}$"
 _TEN_YEARS_S = 10 * 366 * 86_400
 
+# Params that several block types have; each adds its place in the form.
+CASE_ID: dict[str, Any] = {
+    "type": "string",
+    "title": "Id",
+    "description": "Name of the branch in connections: letters, digits, _ . and -",
+    "pattern": HANDLE_PATTERN,
+    "x-ui": {"order": 1, "widget": "text"},
+}
+CASE_TITLE: dict[str, Any] = {
+    "type": "string",
+    "title": "Title",
+    "description": "Shown on the connection.",
+    "x-ui": {"order": 2, "widget": "text"},
+}
+ENABLED: dict[str, Any] = {
+    "type": "boolean",
+    "title": "Enabled",
+    "description": "Can also be changed later without publishing a new version.",
+    "default": True,
+    "x-weft": "literal",
+}
+HEADERS: dict[str, Any] = {
+    "type": "object",
+    "title": "Headers",
+    "additionalProperties": {"type": ["string", "number", "boolean", "null"]},
+    "x-ui": {"order": 3, "widget": "keyvalues"},
+}
+ITEMS: dict[str, Any] = {
+    "title": "Items",
+    "description": "A list, an object (read as [key, value] pairs), or a reference to one.",
+    "x-when": {"mode": ["each"]},
+    "x-ui": {"order": 3, "widget": "reference"},
+}
+RESULTS: dict[str, Any] = {
+    "enum": ["ends", "all"],
+    "title": "Results include",
+    "default": "ends",
+    "x-titles": {"ends": "Last blocks only", "all": "All blocks"},
+    "x-weft": "literal",
+}
 EXPIRES_IN_S: dict[str, Any] = {
     "type": "number",
     "title": "Expires after (seconds)",

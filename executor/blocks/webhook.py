@@ -10,6 +10,7 @@ import orjson
 from compiler.catalog import BlockSpec, Finding, Params
 from compiler.schema import schema_error
 from executor.blocks.base import Context, Done
+from executor.blocks.schema import ENABLED
 
 HEADER_NAME: Final = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,100}")
 # The input of a run is stored and shown: no credential may be in it.
@@ -129,14 +130,7 @@ class Webhook:
                     "x-weft": "literal",
                     "x-ui": {"order": 6, "widget": "list", "advanced": True},
                 },
-                "enabled": {
-                    "type": "boolean",
-                    "title": "Enabled",
-                    "description": "Can also be changed later without publishing a new version.",
-                    "default": True,
-                    "x-weft": "literal",
-                    "x-ui": {"order": 7, "widget": "boolean"},
-                },
+                "enabled": {**ENABLED, "x-ui": {"order": 7, "widget": "boolean"}},
             },
         },
         trigger=True,

@@ -7,7 +7,7 @@ import getpass
 import json
 import os
 import sys
-from collections.abc import Awaitable, Callable, Coroutine
+from collections.abc import Awaitable, Callable, Coroutine, Iterable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -196,6 +196,17 @@ def database_file(db: Path | None) -> Path:
 def print_warnings(answer: dict[str, Any]) -> None:
     for line in diagnostic_lines(answer.get("diagnostics") or []):
         click.echo(line, err=True)
+
+
+def show(answer: Any, as_json: bool, lines: Iterable[str], none: str = "") -> None:
+    """Print an answer as JSON, or its `lines`; `none`, on stderr, where the answer is empty."""
+    if as_json:
+        click.echo(json.dumps(answer, indent=2, ensure_ascii=False))
+        return
+    for line in lines:
+        click.echo(line)
+    if none and not answer:
+        click.echo(none, err=True)
 
 
 def login_name() -> str | None:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import FAILED, OK, call, counted
+from server.cli.common import FAILED, OK, call, counted, show
 from server.cli.render import error_text, plain, short, styled_status, with_clock
 
 if TYPE_CHECKING:
@@ -66,11 +66,7 @@ def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
     """
     found = call(url, lambda client: client.state(run_id, seq))
     _note_past_the_end(seq, found["seq"])
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return OK
-    for line in _state_lines(found):
-        click.echo(line)
+    show(found, as_json, _state_lines(found))
     return OK
 
 
@@ -85,11 +81,7 @@ def diff(url: str, a: str, b: str, as_json: bool) -> int:
     Times and ids do not count. Exit code 0: nothing differs; 1: something does.
     """
     found = call(url, lambda client: client.diff(a, b))
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-    else:
-        for line in _diff_lines(found):
-            click.echo(line)
+    show(found, as_json, _diff_lines(found))
     return OK if found["same"] else FAILED
 
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from executor.runtime.links import Signed
-from server.cli.common import OK, Refused, call, login_name, read_input
+from server.cli.common import OK, Refused, call, login_name, read_input, show
 from server.cli.render import inbox_lines, signal_lines
 
 if TYPE_CHECKING:
@@ -39,14 +39,8 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
     waits: list[dict[str, Any]] = [wait for page in found for wait in page["waits"]]
     waits = sorted(waits, key=lambda wait: (wait["opened_at_ms"], wait["run"], wait["id"]))[:limit]
     in_all = sum(page["counts"]["pending"] for page in found)
-    if as_json:
-        click.echo(json.dumps(waits, indent=2, ensure_ascii=False))
-        return OK
-    for line in inbox_lines(waits):
-        click.echo(line)
-    if not waits:
-        click.echo("No open waits.", err=True)
-    elif in_all > len(waits):
+    show(waits, as_json, inbox_lines(waits), none="No open waits.")
+    if waits and in_all > len(waits) and not as_json:
         click.echo(f"There are {in_all} open waits. Use filters or a higher --limit to see more.", err=True)
     return OK
 
@@ -105,13 +99,7 @@ def signal(
 def signals(url: str, run_id: str, name: str | None, correlation: str | None, as_json: bool) -> int:
     """List signals sent to RUN and what received them."""
     found = call(url, lambda client: client.signals(run_id, name=name, correlation=correlation))
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return OK
-    for line in signal_lines(found):
-        click.echo(line)
-    if not found:
-        click.echo("No signals.", err=True)
+    show(found, as_json, signal_lines(found), none="No signals.")
     return OK
 
 

@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from server.cli.common import OK, Refused, call, parse_json
+from server.cli.common import OK, Refused, call, parse_json, show
 from server.cli.render import plain
 
 
@@ -29,10 +29,7 @@ def fork(url: str, run_id: str, seq: int, edits: tuple[str, ...], key: str | Non
             raise Refused(f"--set {edit} has no =", "Write --set 'NODE=JSON', for example --set 'draft={\"n\": 1}'.")
         outputs[node] = parse_json(text, f"--set {node}")
     made = call(url, lambda client: client.fork(run_id, seq, outputs, idempotency_key=key))
-    if as_json:
-        click.echo(json.dumps(made, indent=2))
-        return OK
-    click.echo(f"run {made['run']} continues from event {made['seq']} of {run_id}")
+    show(made, as_json, [f"run {made['run']} continues from event {made['seq']} of {run_id}"])
     return OK
 
 
@@ -46,16 +43,13 @@ def retry(url: str, run_id: str, node: str, key: str | None, as_json: bool) -> i
     """Run NODE of RUN again, and what follows it. NODE is a node key, such as send@review#5. A run that has ended stays
     as it is: a new one takes over the rest. In an open run the next attempt of NODE is due now."""
     made = call(url, lambda client: client.retry(run_id, node, idempotency_key=key))
-    if as_json:
-        click.echo(json.dumps(made, indent=2))
-        return OK
     lines = {
         "now": f"run {run_id}: the next attempt of {node} is due now",
         "from_block": f"run {made['run']} runs {made['block']} and everything after it again",
         "from_node": f"run {made['run']} runs {node} and everything after it again",
         "whole_container": f"run {made['run']} runs all of {made['block']} again: other nodes in it had run too",
     }
-    click.echo(lines[made["how"]])
+    show(made, as_json, [lines[made["how"]]])
     return OK
 
 

@@ -18,6 +18,7 @@ from server.cli.common import (
     print_warnings,
     read_document,
     read_input,
+    show,
 )
 from server.cli.render import run_lines
 
@@ -107,14 +108,9 @@ def events(url: str, run_id: str, after: int, follow: bool, as_json: bool) -> in
 def runs(url: str, workflow: str | None, parent: str | None, status: str | None, limit: int, as_json: bool) -> int:
     """List runs, newest first."""
     found = call(url, lambda client: client.runs(workflow=workflow, status=status, parent=parent, limit=limit))
-    if as_json:
-        click.echo(json.dumps(found, indent=2))
-        return OK
-    for line in run_lines(found):
-        click.echo(line)
-    if not found:
-        narrowed = workflow or parent or status
-        click.echo("No runs match." if narrowed else "No runs yet. Start one with `weft run NAME`.", err=True)
+    filtered = workflow or parent or status
+    none = "No runs match." if filtered else "No runs yet. Start one with `weft run NAME`."
+    show(found, as_json, run_lines(found), none)
     return OK
 
 

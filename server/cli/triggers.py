@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 from collections.abc import Iterator, Mapping
 from contextlib import suppress
 from datetime import datetime
@@ -11,7 +10,7 @@ from zoneinfo import ZoneInfo, ZoneInfoNotFoundError
 
 import click
 
-from server.cli.common import OK, call, read_input
+from server.cli.common import OK, call, read_input, show
 from server.cli.render import plain
 
 Json = Mapping[str, Any]
@@ -53,7 +52,7 @@ def add(
     spec |= {"trigger": trigger, "overlap": overlap, "catch_up": catch_up}
     changes = {name: value for name, value in spec.items() if value is not None}
     made = call(url, lambda client: client.put_schedule(schedule or _plain_id(workflow), changes))
-    _show(made, as_json, _schedule_lines(made))
+    show(made, as_json, _schedule_lines(made))
     return OK
 
 
@@ -64,7 +63,7 @@ def add(
 def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
     """List schedules with their next run."""
     found = call(url, lambda client: client.schedules(workflow))
-    _show(found, as_json, (_schedule_line(one) for one in found))
+    show(found, as_json, (_schedule_line(one) for one in found))
     if not found:
         click.echo("No schedules. Create one with `weft cron add NAME --cron '0 9 * * *'`.", err=True)
     return OK
@@ -77,7 +76,7 @@ def list_schedules(url: str, workflow: str | None, as_json: bool) -> int:
 def show_schedule(url: str, schedule: str, as_json: bool) -> int:
     """Show a schedule with its next and last runs."""
     found = call(url, lambda client: client.schedule(schedule))
-    _show(found, as_json, _schedule_lines(found))
+    show(found, as_json, _schedule_lines(found))
     return OK
 
 
@@ -134,7 +133,7 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
     found = call(url, lambda client: client.webhooks(workflow))
     width = max((len(_id(one)) for one in found), default=0)
     lines = (f"{_id(one):<{width}}  {one['auth']:<6}  {_mark(one)}  {_text(one['url'])}" for one in found)
-    _show(found, as_json, lines)
+    show(found, as_json, lines)
     if not found:
         click.echo("No webhooks. Deploy a workflow with a `webhook` block to create one.", err=True)
     return OK
@@ -147,7 +146,7 @@ def list_hooks(url: str, workflow: str | None, as_json: bool) -> int:
 def show_hook(url: str, hook: str, as_json: bool) -> int:
     """Show a webhook with its secret and its last deliveries."""
     found = call(url, lambda client: client.webhook(hook))
-    _show(found, as_json, _hook_lines(found))
+    show(found, as_json, _hook_lines(found))
     return OK
 
 
@@ -161,16 +160,8 @@ def rotate(url: str, hook: str) -> int:
 
 
 def _switch(url: str, schedule: str, how: str) -> int:
-    _show(found := call(url, lambda client: client.switch_schedule(schedule, how)), False, [_schedule_line(found)])
+    show(found := call(url, lambda client: client.switch_schedule(schedule, how)), False, [_schedule_line(found)])
     return OK
-
-
-def _show(value: Any, as_json: bool, lines: Any) -> None:
-    if as_json:
-        click.echo(json.dumps(value, indent=2, ensure_ascii=False))
-        return
-    for line in lines:
-        click.echo(line)
 
 
 def _schedule_line(one: Json) -> str:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
-from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, read_document
+from server.cli.common import BAD_ARGUMENTS, OK, Refused, call, counted, print_warnings, read_document, show
 from server.cli.render import plain, version_lines, workflow_lines
 
 if TYPE_CHECKING:
@@ -37,13 +37,7 @@ def workflows(url: str, name: str | None, as_json: bool) -> int:
     if name is not None:
         return _versions(url, name, as_json)
     found = call(url, lambda client: client.workflows())
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return OK
-    for line in workflow_lines(found):
-        click.echo(line)
-    if not found:
-        click.echo("No workflows yet. Store one with `weft deploy FILE`.", err=True)
+    show(found, as_json, workflow_lines(found), none="No workflows yet. Store one with `weft deploy FILE`.")
     return OK
 
 
@@ -56,11 +50,7 @@ def _versions(url: str, name: str, as_json: bool) -> int:
         return page
 
     found = call(url, all_pages)
-    if as_json:
-        click.echo(json.dumps(found, indent=2, ensure_ascii=False))
-        return OK
-    for line in version_lines(found):
-        click.echo(line)
+    show(found, as_json, version_lines(found))
     return OK
 
 

@@ -5,7 +5,7 @@ import re
 import orjson
 import pytest
 
-from compiler.expand import expand, name_of_key
+from compiler.expand import expand
 from compiler.keys import parse_key
 from compiler.plan import Plan, decode, encode
 from compiler.render import FORMATS, render
@@ -43,12 +43,6 @@ def test_branches_are_indexed_copies(plan: Plan) -> None:
     assert ("c", "fan:start", "yes", False) in pairs
     known = set(names)
     assert all(edge.source in known and edge.target in known for edge in flat.edges)
-
-
-def test_the_name_of_a_key_is_the_name_of_its_copy(plan: Plan) -> None:
-    key = parse_key(plan, "send@fan[1]/l#2/deep[4]")
-    assert name_of_key(plan, key) == "send[1][4]"
-    assert name_of_key(plan, parse_key(plan, "z")) == "z"
 
 
 @pytest.mark.parametrize(
