@@ -7,7 +7,7 @@ from urllib.parse import urlsplit
 from playwright.sync_api import expect
 
 from tests.browser.conftest import Contexts, Servers
-from tests.browser.editor import Editor, document
+from tests.browser.editor import Editor, box_of, document
 
 FIELDS = {
     "type": "object",
@@ -80,3 +80,24 @@ def test_check_23_looking_changes_nothing_and_the_second_answer_hears_of_the_fir
     assert [event["data"]["outcome"] for event in answers] == ["answered"]
     output = editor.api.get(f"/api/runs/{run}/nodes/ask")["output"]
     assert (output["action"], output["note"]) == ("approve", "Ada says so")
+
+
+def test_the_editor_asks_as_well(editor: Editor, contexts: Contexts) -> None:
+    """On the canvas, in a window of 1024 pixels: the block that waits is seen whole, and its question is answered here."""
+    page = contexts(viewport={"width": 1024, "height": 768}).page()
+    narrow = Editor(page, editor.api.url)
+    narrow.open(DOC)
+    expect(narrow.at("workflow-name")).to_be_visible()
+    name = narrow.at("workflow-name")
+    assert name.evaluate("e => e.scrollWidth <= e.clientWidth + 1")
+    narrow.run()
+    narrow.has_status("ask", "waiting")
+    canvas, card = box_of(page.locator(".editor__centre")), box_of(narrow.block("ask"))
+    assert canvas["x"] <= card["x"] and card["x"] + card["width"] <= canvas["x"] + canvas["width"]
+    asks = page.get_by_role("region", name="Needs attention")
+    expect(asks).to_contain_text("Pay it?")
+    asks.get_by_role("button", name="Answer").click()
+    page.get_by_label("Why").fill("it is due")
+    page.get_by_role("dialog").get_by_role("button", name="Approve").click()
+    narrow.has_status("pay", "succeeded")
+    expect(asks).to_have_count(0)

@@ -25,6 +25,7 @@ import './editor.css'
 
 const JsonView = lazy(() => import('../panels/json/JsonView'))
 const OutlineView = lazy(() => import('../panels/outline/OutlineView'))
+const RunNotices = lazy(() => import('./run/RunNotices').then((m) => ({ default: m.RunNotices })))
 const RunDialog = lazy(() => import('../panels/run/RunDialog'))
 const FindDialog = lazy(() => import('../panels/shell/FindDialog'))
 
@@ -183,6 +184,7 @@ function Panels(): ReactElement {
       <div className="editor__centre">
         <Canvas mode="edit" />
         <FirstSteps />
+        <Questions />
       </div>
       {view === 'json' ? (
         <>
@@ -216,6 +218,19 @@ function Panels(): ReactElement {
         </>
       )}
     </>
+  )
+}
+
+/** What the run asks people, to be answered here. */
+function Questions(): ReactElement | null {
+  const any = useSelect(runStore, (s) => s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0)
+  if (!any) return null
+  return (
+    <div className="editor__notices">
+      <Suspense fallback={null}>
+        <RunNotices questions />
+      </Suspense>
+    </div>
   )
 }
 

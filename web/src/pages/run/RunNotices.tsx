@@ -21,15 +21,21 @@ import { isForPeople } from '../../panels/shell/waiting'
 import { titleOf, tooLate } from '../answer'
 import { Link } from '../../ui/navigation'
 import { useWhyNot } from '../../panels/run/useWhyNot'
+import './notices.css'
 
 const SHOWN = 3
 
-export function RunNotices(): ReactElement | null {
+/** `questions`: only what people are asked; the editor shows the rest on the cards. */
+export function RunNotices({ questions = false }: { questions?: boolean }): ReactElement | null {
   const error = useSelect(runStore, (s) => s.view.error)
   const failed = useSelect(runStore, (s) => firstError(s.view))
   const failing = useSelect(runStore, (s) => s.view.status === 'failed' || s.view.failures.length > 0)
   const doc = useSelect(runStore, (s) => s.doc)
-  const waits = useSelect(runStore, (s) => [...s.view.waits.values()], shallow)
+  const waits = useSelect(
+    runStore,
+    (s) => [...s.view.waits.values()].filter((wait) => !questions || isForPeople(wait)),
+    shallow,
+  )
   const why = useWhyNot()
   const views = useWaitViews()
   const [all, setAll] = useState(false)
@@ -41,7 +47,7 @@ export function RunNotices(): ReactElement | null {
   const shown = all ? sorted : sorted.slice(0, SHOWN)
   return (
     <section className="runnotes" aria-label="Needs attention">
-      {failing && message ? (
+      {failing && message && !questions ? (
         <div className="runnote" data-tone="err" role="alert" data-testid="run-error">
           <Icon name="failed" />
           <p className="runnote__text">
