@@ -12,6 +12,7 @@ import asyncio
 import errno
 import gc
 import logging
+import os
 import re
 import shutil
 import signal
@@ -40,7 +41,7 @@ from server.http.security import warn_of_open_bind
 from server.http.sse import Streams
 from server.leave import StopSignals, leave
 from server.settings import Settings, load_settings, with_token
-from server.variables import SettingsError
+from server.variables import SettingsError, authority, server_url
 from server.watchdog import Descriptors, Watchdog, raise_limit
 
 Show = Callable[[str], object]
@@ -123,11 +124,18 @@ class Server(uvicorn.Server):
         page = f"{self._settings.base_url}/"
         if link is not None and self._settings.token_file:
             print(f"weft is ready: {link}", flush=True)
-            print(f"  It signs in one browser, within 10 minutes. `{_command()} link` prints a new one.", flush=True)
+            print(
+                f"  It signs in one browser, within 10 minutes. `{self._link_command()}` prints a new one.", flush=True
+            )
         else:
             print(f"weft is ready: {page}", flush=True)
         if self._show is not None:
             self._show(link or page)
+
+    def _link_command(self) -> str:
+        """Prints another link from a shell like the one that started this, where an option --port is not known."""
+        here = f"http://{authority(self._settings.host, self._settings.port)}"
+        return f"{_command()} link" if server_url(os.environ) == here else f"{_command()} --url {here} link"
 
     async def main_loop(self) -> None:
         self._watchdog.start()

@@ -83,7 +83,7 @@ def test_check_23_looking_changes_nothing_and_the_second_answer_hears_of_the_fir
 
 
 def test_the_editor_asks_as_well(editor: Editor, contexts: Contexts) -> None:
-    """On the canvas, in a window of 1024 pixels: the block that waits is seen whole, and its question is answered here."""
+    """On the canvas, in a window of 1024 pixels: the block that waits is visible, and its question answered here."""
     page = contexts(viewport={"width": 1024, "height": 768}).page()
     narrow = Editor(page, editor.api.url)
     narrow.open(DOC)

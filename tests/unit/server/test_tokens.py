@@ -70,9 +70,16 @@ def own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Own]:
     started.stop()
 
 
+def test_the_printed_command_asks_this_server(own: Own) -> None:
+    """Its port came with an option, which the next command does not know."""
+    _, command, _ = own.said[1].split("`")
+    printed = own.weft(*command.split()[1:], WEFT_PORT="")
+    assert printed.stdout.startswith(f"{own.url}/sign-in#"), printed.stderr
+
+
 def test_the_first_start_makes_a_token_and_prints_a_link(own: Own) -> None:
     assert re.fullmatch(r"weft is ready: http://127\.0\.0\.1:\d+/sign-in#[\w-]{43}\n", own.said[0])
-    assert "within 10 minutes" in own.said[1] and "weft link" in own.said[1]
+    assert "within 10 minutes" in own.said[1]
     path = own.folder / ".weft" / "weft.token"
     assert stat.S_IMODE(path.stat().st_mode) == 0o600
     token = path.read_text().strip()
