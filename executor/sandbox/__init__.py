@@ -2,6 +2,7 @@
 
     sandbox.py    Sandbox: evaluate, run_code, check_syntax, close; worker threads; read this first
     bound.py      what is evaluated: a source and the values of its references
+    simple.py     the expressions whose result Python knows without a guest
     limits.py     the bounds
     guest.py      one call: restore, deadlines, run, classify what stopped it
     prelude.py    the JavaScript side: wrapping, seeded random, console
@@ -11,5 +12,5 @@
     ticker.py     epochs, the clock of the hard deadlines
 
 Values go in as JSON and come out as JSON; source text comes from the workflow alone and never contains a value. There
-is no weaker fallback: when wasmtime does not run, nothing does.
+is no weaker fallback: when wasmtime does not run, only simple expressions have a result.
 """

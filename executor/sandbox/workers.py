@@ -43,6 +43,10 @@ class Workers:
         self._starting = threading.Lock()
         self._closed = False
 
+    @property
+    def closed(self) -> bool:
+        return self._closed
+
     async def run(self, work: Callable[[Guest], T], owner: str = "", waiting: Waiting | None = None) -> T:
         """Call `work` in a worker thread, with its guest; `waiting` is entered until a thread takes it. Raises what it
         raises, and RuntimeError after `close`."""
