@@ -1,21 +1,28 @@
-"""`python -m benchmarks [--only name,...] [--json] [--repeat N]`: every benchmark beside its floor, as a ratio."""
+"""`python -m benchmarks [--only name,...] [--samples N] [--json]`: each benchmark beside its floor."""
 
 from __future__ import annotations
 
 import argparse
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Mapping, Sequence
+from typing import Protocol
 
-import msgspec
+from benchmarks import core, durable, parts, report, serving, syncs
+from benchmarks.figures import Figure
+from benchmarks.measure import machine
+from benchmarks.report import Report
+from benchmarks.sequence import Take, Taker
 
-from benchmarks import core, durable, parts, serving, syncs
-from benchmarks.measure import Figure, machine
 
-BENCHMARKS: dict[str, Callable[[int], Iterator[Figure]]] = {
-    **core.BENCHMARKS,
+class Benchmark(Protocol):
+    def figures(self, section: str, wanted: int, take: Take) -> list[Figure]: ...
+
+
+BENCHMARKS: Mapping[str, Sequence[Benchmark]] = {
     **durable.BENCHMARKS,
     **syncs.BENCHMARKS,
+    **core.BENCHMARKS,
     **parts.BENCHMARKS,
     **serving.BENCHMARKS,
 }
@@ -24,7 +31,7 @@ BENCHMARKS: dict[str, Callable[[int], Iterator[Figure]]] = {
 def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help=f"comma list of: {', '.join(BENCHMARKS)}")
-    parser.add_argument("--repeat", type=int, default=3, help="how often ours and floor take turns; the best counts")
+    parser.add_argument("--samples", type=int, default=12, help="quiet samples that are wanted of each program (12)")
     parser.add_argument("--json", action="store_true", help="figures and machine as JSON")
     options = parser.parse_args()
     names = [name for name in options.only.split(",") if name] or list(BENCHMARKS)
@@ -35,32 +42,17 @@ def main() -> int:
     where = machine()
     out = sys.stderr if options.json else sys.stdout
     print(", ".join(f"{key} {value}" for key, value in where.items()), file=out)
-    print(f"\n{'':46} {'ours':>10} {'floor':>10} {'':8} {'ratio':>6} {'must':>6} {'aim':>6}", file=out)
+    print(f"\n{report.HEAD}", file=out)
     figures: list[Figure] = []
     for name in names:
-        for figure in BENCHMARKS[name](options.repeat):
-            figures.append(figure)
-            print(line(figure), file=out, flush=True)
-    print(f"\n{time.monotonic() - began:.0f} s", file=out)
+        for benchmark in BENCHMARKS[name]:
+            for figure in benchmark.figures(name, options.samples, Taker()):
+                figures.append(figure)
+                print(report.line(figure), file=out, flush=True)
+    print(f"\n{report.total(figures)}; {time.monotonic() - began:.0f} s", file=out)
     if options.json:
-        rows = [{**msgspec.to_builtins(figure), "ratio": figure.ratio, "verdict": figure.verdict} for figure in figures]
-        print(msgspec.json.format(msgspec.json.encode({"machine": where, "figures": rows})).decode())
+        print(report.to_json(Report(where, figures)).decode())
     return 0
-
-
-def line(figure: Figure) -> str:
-    ratio = "" if figure.ratio is None else f"{figure.ratio:.2f}"
-    bounds = ["" if bound is None else f"{bound:g}" for bound in (figure.must, figure.aim)]
-    cells = f"{number(figure.ours):>10} {number(figure.floor):>10} {figure.unit:8} {ratio:>6}"
-    note = f"  ({figure.note})" if figure.note else ""
-    return f"{figure.name:46} {cells} {bounds[0]:>6} {bounds[1]:>6} {figure.verdict:6}{note}"
-
-
-def number(value: float | None) -> str:
-    """Three digits that mean something."""
-    if value is None:
-        return ""
-    return f"{value:,.0f}" if value >= 100 else f"{value:.3g}"
 
 
 if __name__ == "__main__":

@@ -50,6 +50,7 @@ app = Starlette(
 def main() -> None:
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
+        listener.listen(1024)
         print(f"ready: http://127.0.0.1:{listener.getsockname()[1]}/", flush=True)
         config = uvicorn.Config(app, http="httptools", loop="uvloop", log_level="error", access_log=False)
         uvicorn.Server(config).run(sockets=[listener])

@@ -10,11 +10,13 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import deque
-from collections.abc import Callable, Iterator, Sequence
-from functools import partial
+from collections.abc import Callable, Sequence
 
 from benchmarks import shapes
-from benchmarks.measure import Figure, best, cpu_of, on_loop
+from benchmarks.figures import Target
+from benchmarks.measure import cpu_of, on_uvloop
+from benchmarks.sample import program
+from benchmarks.sequence import Sampled
 from compiler.plan import Plan
 from executor.core import commands as c
 from executor.core import events as e
@@ -28,66 +30,48 @@ ERROR = e.ErrorInfo("boom", "it broke", retryable=True)
 ITERATIONS = 10_000
 
 
-def nodes(repeat: int) -> Iterator[Figure]:
-    """decide + evolve per node, beside a bare task per node."""
-    graphs = (
-        ("chain of 10,000", shapes.chain(10_000)),
-        ("fan of 5,000", shapes.fan(5_000)),
-        ("layers, 10,000 nodes and 30,000 edges", shapes.layered(10_000, 30_000)),
-    )
-    for name, out in graphs:
-        yield _nodes(f"core: {name}", repeat, shapes.graph(name, out), 0, out, len(out))
-    loop = shapes.container("loop", 2)
-    size = 2 * ITERATIONS
-    yield _nodes(f"core: loop of {ITERATIONS:,} x 2", repeat, loop, ITERATIONS, shapes.chain(size), size)
+def nodes(graph: str) -> list[float]:
+    """decide + evolve: microseconds per node."""
+    if graph == "loop":
+        return [run(shapes.container("loop", 2), ITERATIONS).cpu_s / (2 * ITERATIONS) * 1e6]
+    out = GRAPHS[graph]()
+    return [run(shapes.graph(graph, out), 0).cpu_s / len(out) * 1e6]
 
 
-def growth(repeat: int) -> Iterator[Figure]:
-    """Per node, large beside small: 1 is a cost that does not grow."""
-    large, small = shapes.graph("large", shapes.fan(20_000)), shapes.graph("small", shapes.fan(200))
-    ours, floor = best(
-        repeat, lambda: run(large, 0).cpu_s / 20_002, lambda: min(run(small, 0).cpu_s for _ in range(20)) / 202
-    )
-    yield Figure("core: fan of 20,000 beside fan of 200", "us/node", ours * 1e6, floor * 1e6, 1.3, 1.1)
-    stamps = [run(shapes.container("loop", 2), ITERATIONS).turns for _ in range(repeat)]
-    last = min(at[-1] - at[-1001] for at in stamps) / 1000
-    first = min(at[1000] - at[0] for at in stamps) / 1000
-    yield Figure("core: loop, last 1,000 rounds beside first", "us/round", last * 1e6, first * 1e6, 1.2, 1.0)
+def bare_nodes(graph: str) -> list[float]:
+    """The floor: a bare task per node."""
+    out = shapes.chain(2 * ITERATIONS) if graph == "loop" else GRAPHS[graph]()
+    return [bare_tasks(out) / len(out) * 1e6]
 
 
-def folding(repeat: int) -> Iterator[Figure]:
-    """The state from a journal."""
-    for name, plan, size in (
-        ("chain of 10,000", shapes.graph("chain", shapes.chain(10_000)), 0),
-        ("loop of 10,000 x 2", shapes.container("loop", 2), 10_000),
-    ):
-        journal = run(plan, size).journal
-        [took_s] = best(repeat, partial(_fold, plan, journal))
-        yield Figure(f"core: fold, {name}", "us/event", took_s / len(journal) * 1e6)
+def fan(size: str) -> list[float]:
+    """Microseconds per node; a small fan many times."""
+    plan, times = shapes.graph("fan", shapes.fan(int(size))), max(1, 4_000 // int(size))
+    return [min(run(plan, 0).cpu_s for _ in range(times)) / (int(size) + 2) * 1e6]
 
 
-def trouble(repeat: int) -> Iterator[Figure]:
-    """Branches that do not simply succeed, 1,000 open beside 100: per branch, what else is open must not matter."""
-    cases: tuple[tuple[str, Plan, Answer], ...] = (
-        ("retried once", shapes.container("parallel", retry=shapes.TWICE), fail_first),
-        ("waits once", shapes.container("parallel"), suspend),
-        ("fails alone", shapes.container("parallel", on_branch_error="continue"), fail),
-    )
-    for name, plan, answer in cases:
-        large, small = best(
-            max(1, repeat - 1),
-            partial(_per_branch, plan, 1_000, answer),
-            partial(_per_branch, plan, 100, answer),
-        )
-        yield Figure(f"core: 1,000 branches, each {name} ÷ 100", "us", large * 1e6, small * 1e6)
+def rounds(which: str) -> list[float]:
+    """Microseconds per round, of the first thousand or the last thousand of a long loop."""
+    turns = run(shapes.container("loop", 2), ITERATIONS).turns
+    first, last = (0, 1000) if which == "first" else (-1001, -1)
+    return [(turns[last] - turns[first]) / 1000 * 1e6]
 
 
-def _fold(plan: Plan, journal: list[e.Event]) -> float:
-    return cpu_of(lambda: fold(plan, journal))
+def folding(which: str) -> list[float]:
+    """The state from a journal: microseconds per event."""
+    plan, size = (shapes.container("loop", 2), ITERATIONS) if which == "loop" else (_long_chain(), 0)
+    journal = run(plan, size).journal
+    return [cpu_of(lambda: fold(plan, journal)) / len(journal) * 1e6]
 
 
-def _per_branch(plan: Plan, size: int, answer: Answer) -> float:
-    return run(plan, size, answer).cpu_s / size
+def trouble(case: str, size: str) -> list[float]:
+    """Branches that do not simply succeed: microseconds per branch."""
+    plan, answer = CASES[case]()
+    return [run(plan, int(size), answer).cpu_s / int(size) * 1e6]
+
+
+def _long_chain() -> Plan:
+    return shapes.graph("chain", shapes.chain(10_000))
 
 
 class Run:
@@ -155,11 +139,6 @@ def run(plan: Plan, size: int, answer: Answer = succeed) -> Run:
     return observed
 
 
-def _nodes(name: str, repeat: int, plan: Plan, size: int, out: Sequence[Sequence[int]], count: int) -> Figure:
-    ours, floor = best(repeat, lambda: run(plan, size).cpu_s, lambda: bare_tasks(out))
-    return Figure(name, "us/node", ours / count * 1e6, floor / count * 1e6, 6, 3)
-
-
 def bare_tasks(out: Sequence[Sequence[int]]) -> float:
     """CPU seconds for one task per node of the graph."""
     waiting = [0] * len(out)
@@ -191,12 +170,51 @@ def bare_tasks(out: Sequence[Sequence[int]]) -> float:
         start(0)
         await ended
 
-    return cpu_of(lambda: on_loop(main))
+    return cpu_of(lambda: on_uvloop(main))
 
 
-BENCHMARKS: dict[str, Callable[[int], Iterator[Figure]]] = {
-    "core": nodes,
-    "growth": growth,
-    "fold": folding,
-    "trouble": trouble,
+GRAPHS: dict[str, Callable[[], list[list[int]]]] = {
+    "chain": lambda: shapes.chain(10_000),
+    "fan": lambda: shapes.fan(5_000),
+    "layers": lambda: shapes.layered(10_000, 30_000),
+}
+CASES: dict[str, Callable[[], tuple[Plan, Answer]]] = {
+    "retried": lambda: (shapes.container("parallel", retry=shapes.TWICE), fail_first),
+    "waits": lambda: (shapes.container("parallel"), suspend),
+    "fails": lambda: (shapes.container("parallel", on_branch_error="continue"), fail),
+}
+NAMES = {
+    "chain": "chain of 10,000",
+    "fan": "fan of 5,000",
+    "layers": "layers, 10,000 nodes and 30,000 edges",
+    "loop": f"loop of {ITERATIONS:,} x 2",
+    "retried": "retried once",
+    "waits": "waits once",
+    "fails": "fails alone",
+}
+BENCHMARKS = {
+    "core": [
+        Sampled(f"core: {NAMES[name]}", "us/node", program(nodes, name), program(bare_nodes, name), Target(6))
+        for name in (*GRAPHS, "loop")
+    ],
+    "growth": [
+        Sampled("core: fan of 20,000 ÷ fan of 200", "us/node", program(fan, 20_000), program(fan, 200), Target(1.3)),
+        Sampled(
+            "core: loop, last 1,000 rounds ÷ first",
+            "us/round",
+            program(rounds, "last"),
+            program(rounds, "first"),
+            Target(1.2),
+        ),
+    ],
+    "fold": [Sampled(f"core: fold, {NAMES[name]}", "us/event", program(folding, name)) for name in ("chain", "loop")],
+    "trouble": [
+        Sampled(
+            f"core: 1,000 branches, each {NAMES[name]} ÷ 100",
+            "us",
+            program(trouble, name, 1_000),
+            program(trouble, name, 100),
+        )
+        for name in CASES
+    ],
 }

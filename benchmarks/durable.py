@@ -1,108 +1,127 @@
-"""Durable work through the engine: chains, fans, loops, many runs, a pause, each beside its floor (`floors.py`).
+"""Durable work through the engine as a program embeds it (`executor.embed.open_engine`): chains, fans, loops, many
+runs, an answer, short runs, each beside its floor (`floors.py`).
 
-Milliseconds per step from `submit` to the end of the run, on a fresh database each time.
+Everything is on a fresh database in a fresh process. A document is compiled before the clock starts (`compile` is
+measured alone); nothing else is warm. A run's end is awaited with `engine.run`, as a caller does.
 """
 
 from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import AsyncIterator
+from contextlib import asynccontextmanager
 
 from benchmarks import floors, workloads
-from benchmarks.measure import Figure, best, folder, on_loop
-from benchmarks.workloads import Document, Noop, all_ended, engine_on
+from benchmarks.figures import Target
+from benchmarks.measure import folder
+from benchmarks.sample import program
+from benchmarks.sequence import Sampled
+from benchmarks.sizes import BODY, CHAIN, FAN, ITERATIONS, PAUSE_S, PAUSES, RUN_STEPS, RUNS
+from benchmarks.workloads import Document, Noop
+from executor.embed import open_engine
+from executor.engine import Engine
 
-CHAIN, FAN, ITERATIONS, BODY, RUNS, RUN_STEPS, PAUSES = 1_000, 2_000, 1_000, 3, 200, 20, 20
-
-
-def chain(repeat: int) -> Iterator[Figure]:
-    ours, floor, inline = best(
-        repeat, lambda: once(workloads.chain(CHAIN), CHAIN), lambda: floors.runs(1, CHAIN), lambda: floors.inline(CHAIN)
-    )
-    note = f"{ours / inline:.2f} x a commit in the loop's own thread ({inline / CHAIN * 1e3:.3f} ms)"
-    yield _per_step(f"W1 chain of {CHAIN:,} steps", CHAIN, ours, floor, 1.5, 1.2, note)
-
-
-def fan(repeat: int) -> Iterator[Figure]:
-    ours, floor = best(repeat, lambda: once(workloads.fan(FAN), FAN + 2), lambda: floors.fan(FAN))
-    yield _per_step(f"W2 1 -> {FAN:,} -> 1", FAN + 2, ours, floor, 6, 3)
-
-
-def loop(repeat: int) -> Iterator[Figure]:
-    steps = ITERATIONS * BODY
-    ours, floor = best(
-        max(1, repeat - 1), lambda: once(workloads.loop(ITERATIONS, BODY), steps), lambda: floors.runs(1, steps)
-    )
-    yield _per_step(f"W3 loop of {ITERATIONS:,} x {BODY} steps", steps, ours, floor, 1.5, 1.2)
+LOOP_STEPS = ITERATIONS * BODY
+PEER_CHAIN, PEER_REST = Target(3, least=True), Target(10, least=True)
+W1, W2, W3, W4, W5 = (
+    f"W1 chain of {CHAIN} steps",
+    f"W2 1 -> {FAN} -> 1",
+    f"W3 loop of {ITERATIONS} x {BODY} steps",
+    f"W4 {RUNS} runs x {RUN_STEPS} steps",
+    "W5 answer to start of the next step",
+)
 
 
-def runs(repeat: int) -> Iterator[Figure]:
-    steps = RUNS * RUN_STEPS
-    ours, floor = best(
-        repeat, lambda: once(workloads.chain(RUN_STEPS), steps, RUNS), lambda: floors.runs(RUNS, RUN_STEPS)
-    )
-    yield _per_step(f"W4 {RUNS} runs x {RUN_STEPS} steps", steps, ours, floor, 8, 4)
+def chain() -> list[float]:
+    return asyncio.run(once(workloads.chain(CHAIN), CHAIN))
 
 
-def resume(repeat: int) -> Iterator[Figure]:
-    ours, floor = best(repeat, _resume, lambda: min(floors.resume() for _ in range(PAUSES)))
-    name = "W5 answer to start of the next step"
-    yield Figure(name, "ms", ours * 1e3, floor * 1e3, 5, 2, note=f"the least of {PAUSES}")
+def fan() -> list[float]:
+    return asyncio.run(once(workloads.fan(FAN), FAN + 2))
 
 
-def once(document: Document, steps: int, runs: int = 1) -> float:
-    """Seconds for `runs` runs of `document`, which make `steps` steps together, on a fresh engine."""
-
-    async def main() -> float:
-        noop = Noop()
-        with folder() as path:
-            async with engine_on(path, noop) as engine:
-                await engine.workflows.compile(document)
-                reached = noop.after(steps)
-                began = time.perf_counter()
-                await asyncio.gather(*(engine.submit(document) for _ in range(runs)))
-                await reached
-                await all_ended(engine)
-                took_s = time.perf_counter() - began
-        assert noop.calls == steps
-        return took_s
-
-    return on_loop(main)
+def loop() -> list[float]:
+    return asyncio.run(once(workloads.loop(ITERATIONS, BODY), LOOP_STEPS))
 
 
-def _resume() -> float:
-    """Seconds from the call of `answer` to the start of the step behind it; the run had left memory."""
-
-    async def main() -> float:
-        noop = Noop()
-        took_s = []
-        with folder() as path:
-            async with engine_on(path, noop) as engine:
-                for _ in range(PAUSES):
-                    run = (await engine.submit(workloads.pause())).run
-                    await all_ended(engine)
-                    [wait] = await engine.waits.list("pending", run)
-                    assert wait.link is not None
-                    reached = noop.after(1)
-                    began = time.perf_counter()
-                    await engine.answer(wait.link.rpartition("/")[2], {}, "yes", "a tester")
-                    await reached
-                    took_s.append(noop.called_at - began)
-                    await all_ended(engine)
-        return min(took_s)
-
-    return on_loop(main)
+def runs() -> list[float]:
+    return asyncio.run(once(workloads.chain(RUN_STEPS), RUN_STEPS, RUNS))
 
 
-def _per_step(name: str, steps: int, ours: float, floor: float, must: float, aim: float, note: str = "") -> Figure:
-    return Figure(name, "ms/step", ours / steps * 1e3, floor / steps * 1e3, must, aim, note=note)
+async def once(document: Document, steps: int, runs: int = 1) -> list[float]:
+    """Milliseconds per step of `runs` concurrent runs of `steps` steps each."""
+    async with engine_for(document) as (engine, noop):
+        began = time.perf_counter()
+        views = await asyncio.gather(*(engine.run(document) for _ in range(runs)))
+        took_s = time.perf_counter() - began
+        assert {view.status for view in views} == {"succeeded"}
+        assert noop.calls == steps * runs
+        return [took_s / steps / runs * 1e3]
 
 
-BENCHMARKS: dict[str, Callable[[int], Iterator[Figure]]] = {
-    "chain": chain,
-    "fan": fan,
-    "loop": loop,
-    "runs": runs,
-    "resume": resume,
+def resume() -> list[float]:
+    """Milliseconds from the call of `answer` to the start of the step behind it; the run had left memory."""
+    return asyncio.run(_resume())
+
+
+async def _resume() -> list[float]:
+    took_ms = []
+    document = workloads.pause()
+    async with engine_for(document) as (engine, noop):
+        for _ in range(PAUSES):
+            run = (await engine.submit(document)).run
+            view = await engine.wait_finished(run, 30)
+            assert view.status == "waiting"
+            [wait] = await engine.waits.list("pending", run)
+            assert wait.link is not None
+            await asyncio.sleep(PAUSE_S)
+            reached = noop.after(1)
+            began = time.perf_counter()
+            await engine.answer(wait.link, {}, "yes", "a tester")
+            await reached
+            took_ms.append((noop.called_at - began) * 1e3)
+            assert (await engine.wait_finished(run, 30)).status == "succeeded"
+    return took_ms
+
+
+def short(which: str) -> list[float]:
+    """Milliseconds of a run of one step: the first of a process, or (`later`) each after a pause."""
+    took_ms = asyncio.run(_short())
+    return took_ms[1:] if which == "later" else took_ms[:1]
+
+
+async def _short() -> list[float]:
+    took_ms = []
+    document = workloads.chain(1)
+    async with engine_for(document) as (engine, _):
+        for _n in range(PAUSES):
+            await asyncio.sleep(PAUSE_S)
+            began = time.perf_counter()
+            view = await engine.run(document)
+            took_ms.append((time.perf_counter() - began) * 1e3)
+            assert view.status == "succeeded"
+    return took_ms
+
+
+@asynccontextmanager
+async def engine_for(document: Document) -> AsyncIterator[tuple[Engine, Noop]]:
+    """On a fresh database, with `document` compiled."""
+    noop = Noop()
+    with folder() as path:
+        async with open_engine(path / "weft.db", blocks=[noop]) as engine:
+            await engine.workflows.compile(document)
+            yield engine, noop
+
+
+BENCHMARKS = {
+    "chain": [Sampled(W1, "ms/step", program(chain), program(floors.runs, 1, CHAIN), Target(1.6))],
+    "fan": [Sampled(W2, "ms/step", program(fan), program(floors.fan, FAN), Target(2.5))],
+    "loop": [Sampled(W3, "ms/step", program(loop), program(floors.runs, 1, LOOP_STEPS), Target(2.3))],
+    "runs": [Sampled(W4, "ms/step", program(runs), program(floors.runs, RUNS, RUN_STEPS), Target(9))],
+    "resume": [Sampled(W5, "ms", program(resume), program(floors.resume), Target(6))],
+    "short": [
+        Sampled("one step, first run of a process", "ms", program(short, "first"), program(floors.short, "first")),
+        Sampled("one step, after a pause", "ms", program(short, "later"), program(floors.short, "later")),
+    ],
 }

@@ -1,8 +1,8 @@
 """The least a durable program can do on SQLite with synchronous=FULL: each step's output is on disk before a step that
-follows from it starts. Written by hand for each workload; no journal, no fences, no waits, no events for readers.
+follows from it starts. Bare asyncio, one row a step in a table that only grows, one thread that writes, group commit.
+Written by hand for each workload: no journal, no fences, no waits, no events for readers, no row for a run.
 
-Commits are made on a thread, in groups, because a program that also serves clients must not stop for a sync. `inline`
-is the same chain with the commit in the loop's own thread, as a program that serves nobody could do it.
+Commits are made on a thread, because a program that also serves clients must not stop for a sync.
 """
 
 from __future__ import annotations
@@ -11,11 +11,13 @@ import asyncio
 import sqlite3
 import threading
 import time
-from collections.abc import Callable
+from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import asynccontextmanager
 from pathlib import Path
 from queue import Empty, SimpleQueue
 
-from benchmarks.measure import folder, on_loop
+from benchmarks.measure import folder
+from benchmarks.sizes import PAUSE_S, PAUSES
 
 OUTPUT = b'{"ok":true}'
 GROUP_MAX = 1024
@@ -29,7 +31,7 @@ class Disk:
     """One table, one writing thread with group commit."""
 
     def __init__(self, path: Path) -> None:
-        self._path = path / "floor.db"
+        self.path = path / "floor.db"
         self._queue: SimpleQueue[Waiting | None] = SimpleQueue()
         self._loop = asyncio.get_running_loop()
         self._thread = threading.Thread(target=self._serve)
@@ -46,18 +48,24 @@ class Disk:
         self._thread.join()
 
     def _serve(self) -> None:
-        db = connect(self._path)
-        while (item := self._queue.get()) is not None:
+        db = connect(self.path)
+        item = self._queue.get()
+        while item is not None:
             group = [item]
             try:
                 while len(group) < GROUP_MAX and (item := self._queue.get_nowait()) is not None:
                     group.append(item)
             except Empty:
                 pass
-            db.execute("BEGIN IMMEDIATE")
-            db.executemany(ADD, [row for _, row in group])
-            db.execute("COMMIT")
+            if len(group) == 1:
+                db.execute(ADD, group[0][1])  # commits itself
+            else:
+                db.execute("BEGIN")
+                db.executemany(ADD, [row for _, row in group])
+                db.execute("COMMIT")
             self._loop.call_soon_threadsafe(_resolve, group)
+            if item is not None:
+                item = self._queue.get()
         db.close()
 
 
@@ -65,7 +73,7 @@ def connect(path: Path) -> sqlite3.Connection:
     db = sqlite3.connect(path, isolation_level=None)
     db.execute("PRAGMA journal_mode = WAL")
     db.execute("PRAGMA synchronous = FULL")
-    db.execute("CREATE TABLE IF NOT EXISTS steps (run INTEGER, step INTEGER, output BLOB, PRIMARY KEY (run, step))")
+    db.execute("CREATE TABLE IF NOT EXISTS steps (run INTEGER, step INTEGER, output BLOB)")
     return db
 
 
@@ -74,18 +82,29 @@ def _resolve(group: list[Waiting]) -> None:
         future.set_result(None)
 
 
+@asynccontextmanager
+async def _disk() -> AsyncIterator[Disk]:
+    with folder() as path:
+        disk = Disk(path)
+        await disk.write(-1, 0)  # the table is there
+        try:
+            yield disk
+        finally:
+            disk.close()
+
+
 async def _step() -> bytes:
     return OUTPUT
 
 
-async def _runs(disk: Disk, runs: int, steps: int) -> None:
-    async def one(run: int) -> None:
-        await disk.write(run, -1)
-        for step in range(steps):
-            await asyncio.create_task(_step())
-            await disk.write(run, step)
+async def _chain(disk: Disk, run: int, steps: int) -> None:
+    for step in range(steps):
+        await asyncio.create_task(_step())
+        await disk.write(run, step)
 
-    await asyncio.gather(*(one(run) for run in range(runs)))
+
+async def _chains(disk: Disk, runs: int, steps: int) -> None:
+    await asyncio.gather(*(_chain(disk, run, steps) for run in range(runs)))
 
 
 async def _fan(disk: Disk, size: int) -> None:
@@ -98,48 +117,59 @@ async def _fan(disk: Disk, size: int) -> None:
     await one(size + 1)
 
 
-async def _resume(disk: Disk) -> None:
-    await disk.write(0, 0)
-    await asyncio.create_task(_step())
-
-
-def _timed(program: Callable[[Disk], asyncio.Future[None] | object]) -> float:
-    async def main() -> float:
-        with folder() as path:
-            disk = Disk(path)
-            await disk.write(-1, 0)  # the table is there
-            began = time.perf_counter()
-            await program(disk)  # type: ignore[misc]
-            took_s = time.perf_counter() - began
-            disk.close()
-            return took_s
-
-    return on_loop(main)
-
-
-def runs(count: int, steps: int) -> float:
-    """Seconds for `count` concurrent chains of `steps` steps."""
-    return _timed(lambda disk: _runs(disk, count, steps))
-
-
-def fan(size: int) -> float:
-    return _timed(lambda disk: _fan(disk, size))
-
-
-def resume() -> float:
-    """Seconds from an answer to the start of what follows: one commit."""
-    return _timed(_resume)
-
-
-def inline(steps: int) -> float:
-    """A chain that commits in its own thread."""
-    with folder() as path:
-        db = connect(path / "floor.db")
+async def _seconds(workload: Callable[[Disk], Awaitable[None]]) -> float:
+    async with _disk() as disk:
         began = time.perf_counter()
-        for step in range(steps):
-            db.execute("BEGIN IMMEDIATE")
-            db.execute(ADD, (0, step, OUTPUT))
-            db.execute("COMMIT")
-        took_s = time.perf_counter() - began
-        db.close()
-    return took_s
+        await workload(disk)
+        return time.perf_counter() - began
+
+
+def runs(count: str, steps: str) -> list[float]:
+    """Milliseconds per step of `count` concurrent chains of `steps` steps."""
+    took_s = asyncio.run(_seconds(lambda disk: _chains(disk, int(count), int(steps))))
+    return [took_s / int(count) / int(steps) * 1e3]
+
+
+def fan(size: str) -> list[float]:
+    """Milliseconds per step of a fan."""
+    return [asyncio.run(_seconds(lambda disk: _fan(disk, int(size)))) / (int(size) + 2) * 1e3]
+
+
+def resume() -> list[float]:
+    """Milliseconds from an answer to the start of what follows: the answer is committed, and the output of the step
+    before it read from disk."""
+
+    async def main() -> list[float]:
+        took_ms = []
+        async with _disk() as disk:
+            reader = connect(disk.path)
+            for run in range(PAUSES):
+                await disk.write(run, 0)
+                await asyncio.sleep(PAUSE_S)
+                began = time.perf_counter()
+                await disk.write(run, 1)
+                rows = reader.execute("SELECT output FROM steps WHERE rowid = ?", (2 * run + 2,)).fetchall()
+                assert len(rows) == 1
+                await asyncio.create_task(_step())
+                took_ms.append((time.perf_counter() - began) * 1e3)
+            reader.close()
+        return took_ms
+
+    return asyncio.run(main())
+
+
+def short(which: str) -> list[float]:
+    """Milliseconds of a run of one step: the first of a process, or (`later`) each after a pause."""
+
+    async def main() -> list[float]:
+        took_ms = []
+        async with _disk() as disk:
+            for run in range(PAUSES):
+                await asyncio.sleep(PAUSE_S)
+                began = time.perf_counter()
+                await _chain(disk, run, 1)
+                took_ms.append((time.perf_counter() - began) * 1e3)
+        return took_ms
+
+    took_ms = asyncio.run(main())
+    return took_ms[1:] if which == "later" else took_ms[:1]

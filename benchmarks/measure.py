@@ -1,8 +1,4 @@
-"""How figures are taken and what one looks like. Knows no benchmark.
-
-Ours and its floor run in turns, in one process, and the best of the repeats counts for both: noise of a shared machine
-only ever adds time. So compare ratios; absolute figures belong to the machine they were taken on.
-"""
+"""What programs measure themselves with, and the machine that they run on."""
 
 from __future__ import annotations
 
@@ -19,53 +15,12 @@ from pathlib import Path
 from typing import Any, TypeVar
 
 import uvloop
-from msgspec import Struct
 
 T = TypeVar("T")
 
 
-class Figure(Struct, frozen=True, omit_defaults=True):
-    """One line of the report. `ours` and `floor` are in `unit`; `must` and `aim` bound the ratio, or `ours` itself when
-    `absolute`. With `more_is_better` the bounds are minima."""
-
-    name: str
-    unit: str
-    ours: float
-    floor: float | None = None
-    must: float | None = None
-    aim: float | None = None
-    absolute: bool = False
-    more_is_better: bool = False
-    note: str = ""
-
-    @property
-    def ratio(self) -> float | None:
-        return self.ours / self.floor if self.floor else None
-
-    @property
-    def verdict(self) -> str:
-        """`aim`, `must` or `MISSED`; empty when nothing is asked."""
-        value = self.ours if self.absolute else self.ratio
-        if value is None or self.must is None:
-            return ""
-        sign = -1 if self.more_is_better else 1
-        if self.aim is not None and value * sign <= self.aim * sign:
-            return "aim"
-        return "must" if value * sign <= self.must * sign else "MISSED"
-
-
-def best(repeat: int, *programs: Callable[[], float]) -> list[float]:
-    """The least that each program returned, run in turns `repeat` times."""
-    least = [float("inf")] * len(programs)
-    for _ in range(repeat):
-        for n, program in enumerate(programs):
-            gc.collect()
-            least[n] = min(least[n], program())
-    return least
-
-
-def on_loop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
-    """Run a coroutine function on a fresh uvloop."""
+def on_uvloop(main: Callable[[], Coroutine[Any, Any, T]]) -> T:
+    """Run a coroutine function on a fresh uvloop, as the server does. Programs that embed weft have asyncio's loop."""
     with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
         return runner.run(main())
 

@@ -10,18 +10,21 @@ import socket
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
-from functools import partial
 from pathlib import Path
 from typing import Any
 
 import orjson
 
 from benchmarks import workloads
-from benchmarks.measure import Figure, folder, on_loop
+from benchmarks.figures import Target
+from benchmarks.measure import folder, on_uvloop
+from benchmarks.sample import program
+from benchmarks.sequence import Sampled
 
-CONNECTIONS, POSTS_S, READERS, BRANCHES = 64, 3.0, 100, 665  # each branch: three events
+CONNECTIONS, POSTS_S, POST_BYTES = 64, 3.0, 1_000
+READERS, BRANCHES = 100, 665  # each branch: three events
 ROOT = Path(__file__).parents[1]
 
 
@@ -47,6 +50,10 @@ class Process:
         tasks = Path(f"/proc/{self._process.pid}/task").iterdir()
         return sum(int((task / "schedstat").read_text().split()[0]) for task in tasks) / 1e9
 
+    def memory_mib(self) -> float:
+        lines = Path(f"/proc/{self._process.pid}/smaps_rollup").read_text().splitlines()
+        return next(int(line.split()[1]) for line in lines if line.startswith("Pss:")) / 1024
+
     def stop(self) -> None:
         self._process.terminate()
         self._process.wait(20)
@@ -55,32 +62,53 @@ class Process:
 
 
 @contextmanager
-def both_servers() -> Iterator[tuple[Process, Process]]:
-    """(ours, bare), one after the other in use, both up."""
+def server(which: str) -> Iterator[Process]:
+    """`weft` on a fresh database, or `bare`."""
     with folder() as path:
         environ = {"WEFT_DB": str(path / "weft.db"), "WEFT_PORT": "0", "WEFT_TOKEN": "off"}
-        ours = Process("server", "serve", environ=environ)
-        bare = Process("benchmarks.bare_server", environ={})
+        arguments = ("server", "serve") if which == "weft" else ("benchmarks.bare_server",)
+        process = Process(*arguments, environ=environ if which == "weft" else {})
         try:
-            yield ours, bare
+            yield process
         finally:
-            ours.stop()
-            bare.stop()
+            process.stop()
 
 
-def posting(repeat: int) -> Iterator[Figure]:
-    """Durable runs accepted a second, which the same process also drives to their end meanwhile."""
+def starting(which: str) -> list[float]:
+    """Seconds from the start of a server process, without a database, to its first answer."""
+    began = time.perf_counter()
+    with server(which) as process:
+        _ask(process, which)
+        return [time.perf_counter() - began]
+
+
+def memory(which: str) -> list[float]:
+    """MiB of an empty server that has answered one request; what it shares with others counts in proportion."""
+    with server(which) as process:
+        _ask(process, which)
+        return [process.memory_mib()]
+
+
+def _ask(process: Process, which: str) -> None:
+    method, path, body = ("GET", "/api/runs?limit=1", b"") if which == "weft" else ("POST", "/", b"{}")
+    on_uvloop(lambda: _call(process.port, method, path, body))
+
+
+def posting(which: str) -> list[float]:
+    """Answers per second: durable runs, which the same process also drives to their end meanwhile, or an echo."""
+    body = _posted()
+    with server(which) as process:
+        return [on_uvloop(lambda: _post(process.port, "/api/runs" if which == "weft" else "/", body))]
+
+
+def _posted() -> bytes:
     document = workloads.document("posted", {"end": {"type": "set", "name": "End", "params": {"value": 1}}}, [])
     document["edges"] = [{"source": "start", "target": "end"}]
     body = orjson.dumps({"document": document, "input": {}})
-    body = orjson.dumps({"document": {**document, "description": "x" * (1000 - len(body))}, "input": {}})
-    with both_servers() as (ours, bare):
-        rates = [
-            on_loop(partial(_post, server.port, path, body)) for server, path in ((ours, "/api/runs"), (bare, "/"))
-        ]
-    name = f"POST /api/runs, {len(body):,} B, {CONNECTIONS} connections"
-    note = f"{rates[1] / rates[0]:.1f} x fewer than a bare echo"
-    yield Figure(name, "1/s", rates[0], rates[1], 3_000, 6_000, True, True, note)
+    padding = "x" * (POST_BYTES - len(body) - len(',"description":""'))
+    body = orjson.dumps({"document": {**document, "description": padding}, "input": {}})
+    assert len(body) == POST_BYTES
+    return body
 
 
 async def _post(port: int, path: str, body: bytes) -> float:
@@ -111,31 +139,35 @@ async def _post(port: int, path: str, body: bytes) -> float:
     return answers / (time.perf_counter() - began)
 
 
-def streaming(repeat: int) -> Iterator[Figure]:
-    """CPU of the server per event and client, 100 clients of one run: its journal read again, and live while it runs.
-    The floor sends the same bytes as they come."""
-    with both_servers() as (ours, bare):
-        run = on_loop(lambda: _run(ours.port))
-        text = on_loop(lambda: _read(ours.port, f"/api/runs/{run}/events"))
+def replaying(which: str) -> list[float]:
+    """Microseconds of the server's CPU per event and client: 100 clients read the journal of one run again. The floor
+    sends the same bytes as they come."""
+    with server("weft") as ours:
+        run = on_uvloop(lambda: _run(ours.port))
+        path = f"/api/runs/{run}/events"
+        text = on_uvloop(lambda: _read(ours.port, path))
         events = text.count(b"\nid: ")
-        on_loop(lambda: _load(bare.port, text))
-        costs = [
-            min(_stream(server, path) / events / READERS for _ in range(repeat))
-            for server, path in ((ours, f"/api/runs/{run}/events"), (bare, "/stream"))
-        ]
-        name = f"SSE, {events:,} events again, {READERS} clients"
-        yield Figure(name, "us", costs[0] * 1e6, costs[1] * 1e6, 3, 1.5, note="CPU per event and client")
+        if which == "weft":
+            cpu_s = _stream(ours, path)
+    if which == "bare":
+        with server("bare") as bare:
+            on_uvloop(lambda: _load(bare.port, text))
+            cpu_s = _stream(bare, "/stream")
+    return [cpu_s / events / READERS * 1e6]
 
 
 def _stream(server: Process, path: str) -> float:
-    """CPU seconds the server spends on `READERS` clients that read `path` to its end."""
+    """CPU seconds the server spends on `READERS` clients that read `path` to its end; the least of three times."""
 
     async def main() -> None:
         await asyncio.gather(*(_read(server.port, path) for _ in range(READERS)))
 
-    before = server.cpu_s()
-    on_loop(main)
-    return server.cpu_s() - before
+    took_s = []
+    for _ in range(3):
+        before = server.cpu_s()
+        on_uvloop(main)
+        took_s.append(server.cpu_s() - before)
+    return min(took_s)
 
 
 async def _run(port: int) -> str:
@@ -182,4 +214,44 @@ def _unchunk(data: bytes) -> bytes:
     return b"".join(parts)
 
 
-BENCHMARKS: dict[str, Callable[[int], Iterator[Figure]]] = {"post": posting, "sse": streaming}
+POSTING = f"POST /api/runs, {POST_BYTES:,} B, {CONNECTIONS} connections"
+BENCHMARKS = {
+    "start": [
+        Sampled(
+            "start of an empty server",
+            "s",
+            program(starting, "weft"),
+            program(starting, "bare"),
+            Target(0.6, of="value"),
+        ),
+        Sampled(
+            "memory of an empty server",
+            "MiB",
+            program(memory, "weft"),
+            program(memory, "bare"),
+            Target(90, of="value"),
+            share=4,
+        ),
+    ],
+    "post": [
+        Sampled(
+            POSTING,
+            "1/s",
+            program(posting, "weft"),
+            program(posting, "bare"),
+            Target(3_000, of="value", least=True),
+            share=3,
+        )
+    ],
+    "sse": [
+        Sampled(
+            f"SSE, {3 * BRANCHES:,} events again, {READERS} clients",
+            "us",
+            program(replaying, "weft"),
+            program(replaying, "bare"),
+            Target(1.5),
+            "CPU per event and client",
+            share=3,
+        )
+    ],
+}

@@ -1,74 +1,89 @@
 """Syncs to disk per step, counted: exact, and free of noise.
 
-    python -m benchmarks.syncs chain|fan|runs [size]     one workload, to be run under strace
-
-With strace the program is run once more doing nothing but opening and closing its database, and the difference is
-counted; without it, the store's own count of commits stands in, each of which is one sync.
+The workloads are those that are timed. With strace, a process that runs one is compared with a process that only opens
+and closes its database; without it, the store's own count of commits stands in, each of which is one sync.
 """
 
 from __future__ import annotations
 
 import asyncio
-import os
 import re
 import shutil
 import subprocess
-import sys
-from collections.abc import Callable, Iterator
-from functools import cache, partial
-from pathlib import Path
+from collections.abc import Callable
 
-from benchmarks import workloads
-from benchmarks.measure import Figure, folder, on_loop
-from benchmarks.workloads import Document, Noop, all_ended, engine_on
+from msgspec import Struct
+
+from benchmarks import durable, workloads
+from benchmarks.figures import Figure, Target
+from benchmarks.measure import folder
+from benchmarks.sample import ROOT, program, values_in
+from benchmarks.sequence import Take
+from benchmarks.sizes import CHAIN, FAN, RUN_STEPS, RUNS
+from benchmarks.workloads import Document
 from executor.store.sqlite.store import SQLiteStore
 
-# name: (document, steps of one run, runs, syncs per step that must not be passed)
-WORKLOADS: dict[str, tuple[Callable[[], Document], int, int, float]] = {
-    "chain": (lambda: workloads.chain(500), 500, 1, 1.05),
-    "fan": (lambda: workloads.fan(2_000), 2_002, 1, 0.05),
-    "runs": (lambda: workloads.chain(20), 20, 200, 0.05),
+# name: (document, steps of one run, runs)
+WORKLOADS: dict[str, tuple[Callable[[], Document], int, int]] = {
+    "chain": (lambda: workloads.chain(CHAIN), CHAIN, 1),
+    "fan": (lambda: workloads.fan(FAN), FAN + 2, 1),
+    "runs": (lambda: workloads.chain(RUN_STEPS), RUN_STEPS, RUNS),
 }
-NAMES = {"chain": "W1", "fan": "W2", "runs": "W4"}
+TIMES = 3
 
 
-def syncs(repeat: int) -> Iterator[Figure]:
-    for name, (_, size, runs, must) in WORKLOADS.items():
-        if shutil.which("strace"):
-            count, how = _traced(name) - _traced("nothing"), "fsync and fdatasync calls, by strace"
-        else:
-            count, how = on_loop(partial(_run, name)), "commits of the store"
-        yield Figure(f"{NAMES[name]} syncs per step", "", count / size / runs, None, must, absolute=True, note=how)
+class Counted(Struct, frozen=True):
+    """A benchmark that is counted, not timed. The median of three, because groups differ a little."""
+
+    name: str
+    workload: str
+    target: Target
+
+    def figures(self, section: str, wanted: int, take: Take) -> list[Figure]:
+        strace = shutil.which("strace") is not None
+        counts = sorted(
+            traced(self.workload) - traced("nothing") if strace else commits(self.workload) for _ in range(TIMES)
+        )
+        _, steps, runs = WORKLOADS[self.workload]
+        how = "fsync and fdatasync calls, counted by strace" if strace else "commits, counted by the store"
+        value = counts[TIMES // 2] / steps / runs
+        return [Figure(section, self.name, "syncs/step", counted=value, target=self.target, note=how)]
 
 
-@cache
-def _traced(name: str) -> int:
+def traced(name: str) -> int:
     """fsync and fdatasync calls of a process that runs one workload."""
     with folder() as path:
         log = path / "calls"
-        command = ["strace", "-f", "-e", "trace=fsync,fdatasync", "-o", str(log)]
-        program = [sys.executable, "-m", "benchmarks.syncs", name]
-        subprocess.run([*command, *program], check=True, cwd=Path(__file__).parents[1], env=os.environ)
+        command = ["strace", "-f", "--seccomp-bpf", "-e", "trace=fsync,fdatasync", "-o", str(log)]
+        subprocess.run([*command, *program(run, name).command], check=True, cwd=ROOT, stdout=subprocess.DEVNULL)
         return len(re.findall(r"^\d+ +(?:fsync|fdatasync)\(", log.read_text(), re.MULTILINE))
 
 
-async def _run(name: str) -> int:
-    """Run one workload; `nothing` only opens and closes. Returns the store's count of commits."""
-    noop = Noop()
-    with folder() as path:
-        store = SQLiteStore(path / "weft.db")
-        async with engine_on(path, noop, store) as engine:
-            if name in WORKLOADS:
-                make, size, runs, _ = WORKLOADS[name]
-                document = make()
-                reached = noop.after(size * runs)
-                await asyncio.gather(*(engine.submit(document) for _ in range(runs)))
-                await reached
-                await all_ended(engine)
-        return store.stats.commits
+def commits(name: str) -> int:
+    command = program(run, name).command
+    [count] = values_in(subprocess.run(command, check=True, cwd=ROOT, stdout=subprocess.PIPE, text=True).stdout)
+    return round(count)
 
 
-BENCHMARKS: dict[str, Callable[[int], Iterator[Figure]]] = {"syncs": syncs}
+def run(name: str) -> list[float]:
+    """Run one workload; `nothing` only opens and closes. The store's count of commits."""
 
-if __name__ == "__main__":
-    on_loop(lambda: _run(sys.argv[1]))
+    async def main() -> float:
+        make, steps, runs = WORKLOADS.get(name, (lambda: workloads.chain(1), 0, 0))
+        document = make()
+        async with durable.engine_for(document) as (engine, noop):
+            await asyncio.gather(*(engine.run(document) for _ in range(runs)))
+            assert noop.calls == steps * runs
+            assert isinstance(engine.store, SQLiteStore)
+            return engine.store.stats.commits
+
+    return [asyncio.run(main())]
+
+
+BENCHMARKS = {
+    "syncs": [
+        Counted("W1 syncs per step", "chain", Target(1.05)),
+        Counted("W2 syncs per step", "fan", Target(0.05)),
+        Counted("W4 syncs per step", "runs", Target(0.05)),
+    ]
+}

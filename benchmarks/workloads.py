@@ -1,4 +1,4 @@
-"""What the durable benchmarks run: documents, a block that does nothing, and an engine on a fresh database.
+"""What the durable benchmarks run: documents, and a block that does nothing.
 
 The block says it writes to the world, so nothing may start before what it depends on is on disk.
 """
@@ -7,28 +7,18 @@ from __future__ import annotations
 
 import asyncio
 import time
-from collections.abc import AsyncIterator, Mapping
-from contextlib import asynccontextmanager
+from collections.abc import Mapping
 from itertools import pairwise
-from pathlib import Path
 from typing import Any
 
 from compiler.catalog import BlockSpec
 from compiler.document import Limits
 from executor.blocks.base import Context, Done
-from executor.blocks.registry import Registry
-from executor.engine import Engine
-from executor.http.client import GuardedClient
-from executor.sandbox.sandbox import Sandbox
-from executor.services import Services
-from executor.store.contract import Store
-from executor.store.sqlite.store import SQLiteStore
 
 Document = dict[str, Any]
 
 # What is measured is larger than what people draw.
 LIMITS = Limits(blocks=200_000, edges=400_000, document_bytes=1 << 30)
-POLL_S = 0.0005
 
 
 class Noop:
@@ -58,29 +48,6 @@ class Noop:
 
 
 _DONE = Done({"ok": True})
-
-
-@asynccontextmanager
-async def engine_on(path: Path, noop: Noop, store: Store | None = None) -> AsyncIterator[Engine]:
-    """A working engine on a SQLite file in the folder `path`."""
-    sandbox = Sandbox(threads=1)
-    engine = await Engine.open(
-        store or SQLiteStore(path / "weft.db"),
-        registry=Registry.load(extra=[noop], sandbox=sandbox),
-        services=Services(sandbox=sandbox, http=GuardedClient(allow_private=())),
-        secret=b"0" * 32,
-        documents=LIMITS,
-    )
-    try:
-        yield engine
-    finally:
-        await engine.close()
-
-
-async def all_ended(engine: Engine) -> None:
-    """Until no run is queued or running; asked for again and again, because no one event says so."""
-    while any([await engine.runs.list(status=status, limit=1) for status in ("queued", "running")]):  # noqa: ASYNC110
-        await asyncio.sleep(POLL_S)
 
 
 def document(name: str, blocks: Mapping[str, Document], edges: list[tuple[str, ...]], **settings: Any) -> Document:
