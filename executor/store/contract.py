@@ -34,7 +34,8 @@ Waits, and notifications about them
     first.
 15. A notification exists if and only if its wait does: both are written in one transaction.
 16. `claim_notifications` gives a notification to one caller, and to no other before `lease_ms` have passed. Each claim
-    is one attempt. A notification whose wait is closed is not claimed: it becomes `cancelled`.
+    is one attempt. A notification whose wait is closed becomes `cancelled` when it is due, and is not
+    claimed.
 17. `settle_notification` counts only for the attempt that was claimed last: a caller whose lease lapsed changes
     nothing.
 
@@ -373,8 +374,8 @@ class NotificationStore(Protocol):
     """What people are sent about waits: an outbox."""
 
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        """Pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Before that,
-        pending ones of waits that are closed become `cancelled`."""
+        """Pending ones that are due, oldest first: attempts + 1, due again when the lease is over. Those of waits that
+        are closed become `cancelled` instead."""
 
     async def settle_notification(
         self,

@@ -1,4 +1,18 @@
-"""Decisions that every backend makes in the same way: plain functions of rows."""
+"""Decisions that every backend makes in the same way: plain functions of rows.
+
+And how a change is written, so that any number of processes may make changes at once (rule 4 of the contract):
+
+ 1. Compare and set. What a change depends on stands in the condition of the statement that makes it, and the number of
+    rows that it changed says whether it was still so. What was read before only says what to try.
+ 2. A key that comes again: the insert does nothing when there is a row (`ON CONFLICT DO NOTHING`), and then the first
+    row is selected. A repeated key is never an error.
+ 3. Where several rows change together, they are taken in one order, by writing them: the run's row (of several runs in
+    the order of their ids; a parent's append makes children behind its own), then the run's waits, its inbox, its
+    signals, then its family. A schedule's and a webhook's row comes before the run it starts, a workflow's active
+    version before its schedules and webhooks, what is deleted before the rows that belong to it.
+ 4. After a row was taken, what depends on it is read by a statement of its own: it sees what others have committed
+    until then.
+"""
 
 from __future__ import annotations
 

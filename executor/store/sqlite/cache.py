@@ -13,30 +13,33 @@ from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 
 CACHE = "key, scope, workflow, run_id, block, type, schema_sig, route, created_at_ms, expires_at_ms, output"
-FIND = f"SELECT {CACHE} FROM cache WHERE key = ? AND expires_at_ms > ?"
-PUT = f"INSERT OR REPLACE INTO cache ({CACHE}) VALUES ({', '.join('?' * 11)})"
+_VALUES = ", ".join(f":{field}" for field in CacheRow.__struct_fields__)
+_REPLACED = ", ".join(f"{field} = excluded.{field}" for field in CacheRow.__struct_fields__ if field != "key")
+FIND = f"SELECT {CACHE} FROM cache WHERE key = :key AND expires_at_ms > :now"
+PUT = f"INSERT INTO cache ({CACHE}) VALUES ({_VALUES}) ON CONFLICT (key) DO UPDATE SET {_REPLACED}"
 CLEAR = "DELETE FROM cache"
-CLEAR_WORKFLOW = "DELETE FROM cache WHERE workflow = ?"
+CLEAR_WORKFLOW = "DELETE FROM cache WHERE workflow = :workflow"
 DELETE_EXPIRED = """
-DELETE FROM cache WHERE key IN (SELECT key FROM cache WHERE expires_at_ms <= ? ORDER BY expires_at_ms LIMIT ?)"""
+DELETE FROM cache
+ WHERE key IN (SELECT key FROM cache WHERE expires_at_ms <= :now ORDER BY expires_at_ms LIMIT :limit)"""
 
 
 async def find_cached(readers: Readers, key: str, now_ms: int) -> CacheRow | None:
-    row = await readers.one(FIND, (key, now_ms))
+    row = await readers.one(FIND, {"key": key, "now": now_ms})
     return None if row is None else CacheRow(*row)
 
 
 def put_cached(tx: Tx, rows: Sequence[CacheRow]) -> None:
     """Part of an append."""
     for row in rows:
-        tx.db.execute(PUT, msgspec.structs.astuple(row))
+        tx.db.execute(PUT, msgspec.structs.asdict(row))
 
 
 def clear_cache(tx: Tx, workflow: str | None = None) -> int:
     if workflow is None:
         return tx.db.execute(CLEAR).rowcount
-    return tx.db.execute(CLEAR_WORKFLOW, (workflow,)).rowcount
+    return tx.db.execute(CLEAR_WORKFLOW, {"workflow": workflow}).rowcount
 
 
 def delete_expired_cache(tx: Tx, now_ms: int, limit: int) -> int:
-    return tx.db.execute(DELETE_EXPIRED, (now_ms, limit)).rowcount
+    return tx.db.execute(DELETE_EXPIRED, {"now": now_ms, "limit": limit}).rowcount

@@ -13,18 +13,20 @@ from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 
 CHECKPOINT = "run_id, node, attempt, at_ms, data"
-GET = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = ? AND node = ?"
-# The fence is part of the statement: without the run's row there is nothing to insert.
+GET = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = :run AND node = :node"
+# The fence: it takes the run's row, so no other process has the run before the checkpoint is written.
+HOLD_RUN = f"UPDATE runs SET seq = seq WHERE id = :run AND epoch = :epoch AND {OPEN}"
 PUT = f"""
-INSERT OR REPLACE INTO checkpoints ({CHECKPOINT})
-SELECT ?1, ?2, ?3, ?4, ?5 FROM runs WHERE id = ?1 AND epoch = ?6 AND {OPEN}"""
+INSERT INTO checkpoints ({CHECKPOINT}) VALUES (:run_id, :node, :attempt, :at_ms, :data)
+ON CONFLICT (run_id, node) DO UPDATE SET attempt = excluded.attempt, at_ms = excluded.at_ms, data = excluded.data"""
 
 
 async def get_checkpoint(readers: Readers, run_id: str, node: str) -> CheckpointRow | None:
-    row = await readers.one(GET, (run_id, node))
+    row = await readers.one(GET, {"run": run_id, "node": node})
     return None if row is None else CheckpointRow(*row)
 
 
 def put_checkpoint(tx: Tx, epoch: int, row: CheckpointRow) -> None:
-    if tx.db.execute(PUT, (*msgspec.structs.astuple(row), epoch)).rowcount != 1:
+    if tx.db.execute(HOLD_RUN, {"run": row.run_id, "epoch": epoch}).rowcount != 1:
         raise Fenced(f"run {row.run_id}: epoch {epoch} is no longer current", run=row.run_id)
+    tx.db.execute(PUT, msgspec.structs.asdict(row))

@@ -9,9 +9,10 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import InboxRow, SignalRow
-from executor.store.sqlite.conditions import OPEN, narrowed
+from executor.store.sqlite.conditions import OPEN, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import end_family
+from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
 
 # The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
@@ -21,16 +22,16 @@ UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at
  WHERE id = :id AND {OPEN} RETURNING inbox_n"""
 WAKE_TO_CANCEL = WAKE.replace("inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1")
 ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact, plan_hash) VALUES (:run, :n, :message, :plan)"
-INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = ? ORDER BY n"
+INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = :run ORDER BY n"
 ANY_MESSAGE = "SELECT EXISTS (SELECT 1 FROM inbox)"
-NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = ?"
-DELETE_MESSAGE = "DELETE FROM inbox WHERE run_id = ? AND n = ?"
+NEWEST_MESSAGE = "SELECT coalesce(max(n), 0) FROM inbox WHERE run_id = :run"
+DELETE_MESSAGE = "DELETE FROM inbox WHERE run_id = :run AND n = :n"
 # Those that came too late: an ended run processes none.
-DELETE_MESSAGES = "DELETE FROM inbox WHERE run_id = ?"
+DELETE_MESSAGES = "DELETE FROM inbox WHERE run_id = :run"
 
 
 async def read_inbox(readers: Readers, run_id: str) -> list[InboxRow]:
-    return [InboxRow(*row) for row in await readers.all(INBOX, (run_id,))]
+    return [InboxRow(*row) for row in await readers.all(INBOX, {"run": run_id})]
 
 
 def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int, plan_hash: str | None = None) -> bool:
@@ -38,8 +39,9 @@ def post_message(tx: Tx, run_id: str, message: bytes, now_ms: int, plan_hash: st
 
 
 def cancel_run(tx: Tx, run_id: str, message: bytes, now_ms: int) -> bool:
+    posted = _post(tx, run_id, message, now_ms, WAKE_TO_CANCEL)
     end_family(tx, run_id)
-    return _post(tx, run_id, message, now_ms, WAKE_TO_CANCEL)
+    return posted
 
 
 def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str, plan: str | None = None) -> bool:
@@ -54,12 +56,12 @@ def _post(tx: Tx, run_id: str, message: bytes, now_ms: int, wake: str, plan: str
 def delete_messages(tx: Tx, run_id: str, numbers: Sequence[int]) -> None:
     """Part of an append: these are in the journal now."""
     for n in numbers:
-        tx.db.execute(DELETE_MESSAGE, (run_id, n))
+        tx.db.execute(DELETE_MESSAGE, {"run": run_id, "n": n})
 
 
 def delete_all_messages(tx: Tx, run_id: str) -> None:
     """Part of the append that ends the run."""
-    tx.db.execute(DELETE_MESSAGES, (run_id,))
+    tx.db.execute(DELETE_MESSAGES, {"run": run_id})
 
 
 def newest_message(tx: Tx, run: str) -> int:
@@ -68,7 +70,7 @@ def newest_message(tx: Tx, run: str) -> int:
         tx.messages = bool(tx.db.execute(ANY_MESSAGE).fetchone()[0])
     if not tx.messages:
         return 0
-    (n,) = tx.db.execute(NEWEST_MESSAGE, (run,)).fetchone()
+    (n,) = tx.db.execute(NEWEST_MESSAGE, {"run": run}).fetchone()
     assert isinstance(n, int)
     return n
 
@@ -76,21 +78,22 @@ def newest_message(tx: Tx, run: str) -> int:
 # --- signals
 
 SIGNAL = "run_id, seq, name, correlation, payload, dedupe_key, received_at_ms, received_by, consumed_by"
-SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND dedupe_key = ?"
-SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = ?"
-ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES (?, ?, ?, ?, ?, ?, ?, ?, ?)"
-CONSUME_SIGNAL = "UPDATE signals SET consumed_by = ? WHERE run_id = ? AND seq = ?"
-SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = ? AND consumed_by IS NULL ORDER BY seq"
+VALUES = ", ".join(f":{field}" for field in SignalRow.__struct_fields__)
+SIGNAL_BY_DEDUPE_KEY = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND dedupe_key = :key"
+SIGNAL_LAST_SEQ = "SELECT coalesce(max(seq), 0) FROM signals WHERE run_id = :run"
+ADD_SIGNAL = f"INSERT INTO signals ({SIGNAL}) VALUES ({VALUES})"
+CONSUME_SIGNAL = "UPDATE signals SET consumed_by = :consumer WHERE run_id = :run AND seq = :seq"
+SIGNALS_UNCONSUMED = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run AND consumed_by IS NULL ORDER BY seq"
 # Signals of a run: SIGNALS, then any of the conditions, then SIGNALS_PAGE.
-SIGNALS = f"SELECT {SIGNAL} FROM signals WHERE run_id = ?"
-SIGNALS_OF_NAME = " AND name = ?"
-SIGNALS_OF_CORRELATION = " AND correlation = ?"
-SIGNALS_SINCE = " AND received_at_ms >= ?"
-SIGNALS_PAGE = " ORDER BY seq LIMIT ?"
+SIGNALS = f"SELECT {SIGNAL} FROM signals WHERE run_id = :run"
+SIGNALS_OF_NAME = " AND name = :name"
+SIGNALS_OF_CORRELATION = " AND correlation = :correlation"
+SIGNALS_SINCE = " AND received_at_ms >= :since"
+SIGNALS_PAGE = " ORDER BY seq LIMIT :limit"
 
 
 async def unconsumed_signals(readers: Readers, run_id: str) -> list[SignalRow]:
-    return [SignalRow(*row) for row in await readers.all(SIGNALS_UNCONSUMED, (run_id,))]
+    return [SignalRow(*row) for row in await readers.all(SIGNALS_UNCONSUMED, {"run": run_id})]
 
 
 async def list_signals(
@@ -101,13 +104,9 @@ async def list_signals(
     received_after_ms: int | None = None,
     limit: int = 200,
 ) -> list[SignalRow]:
-    where, texts = narrowed((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation))
-    values: list[str | int] = [run_id, *texts]
-    if received_after_ms is not None:
-        where += SIGNALS_SINCE
-        values.append(received_after_ms)
-    rows = await readers.all(SIGNALS + where + SIGNALS_PAGE, (*values, limit))
-    return [SignalRow(*row) for row in rows]
+    where = those_of((SIGNALS_OF_NAME, name), (SIGNALS_OF_CORRELATION, correlation), (SIGNALS_SINCE, received_after_ms))
+    values = {"run": run_id, "name": name, "correlation": correlation, "since": received_after_ms, "limit": limit}
+    return [SignalRow(*row) for row in await readers.all(SIGNALS + where + SIGNALS_PAGE, values)]
 
 
 def post_signal(
@@ -121,25 +120,26 @@ def post_signal(
     message: bytes,
     now_ms: int,
 ) -> tuple[SignalRow, bool] | None:
+    take_run(tx, run_id)  # so that no other signal of it gets the same number, or the same key
     if dedupe_key is not None:
-        found = tx.db.execute(SIGNAL_BY_DEDUPE_KEY, (run_id, dedupe_key)).fetchall()
+        found = tx.db.execute(SIGNAL_BY_DEDUPE_KEY, {"run": run_id, "key": dedupe_key}).fetchall()
         if found:
             return SignalRow(*found[0]), False
     if not post_message(tx, run_id, message, now_ms):
         return None
-    (last,) = tx.db.execute(SIGNAL_LAST_SEQ, (run_id,)).fetchone()
+    (last,) = tx.db.execute(SIGNAL_LAST_SEQ, {"run": run_id}).fetchone()
     row = SignalRow(run_id, last + 1, name, correlation, payload, dedupe_key, now_ms, by)
-    tx.db.execute(ADD_SIGNAL, msgspec.structs.astuple(row))
+    tx.db.execute(ADD_SIGNAL, msgspec.structs.asdict(row))
     return row, True
 
 
 def add_signals(tx: Tx, signals: Sequence[SignalRow]) -> None:
     """Part of creating a run."""
     for signal in signals:
-        tx.db.execute(ADD_SIGNAL, msgspec.structs.astuple(signal))
+        tx.db.execute(ADD_SIGNAL, msgspec.structs.asdict(signal))
 
 
 def consume_signals(tx: Tx, run_id: str, consumed: Sequence[tuple[int, str]]) -> None:
     """Part of an append: the number of each signal, and what consumed it."""
     for seq, consumer in consumed:
-        tx.db.execute(CONSUME_SIGNAL, (consumer, run_id, seq))
+        tx.db.execute(CONSUME_SIGNAL, {"run": run_id, "seq": seq, "consumer": consumer})

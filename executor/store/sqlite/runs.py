@@ -17,6 +17,7 @@ from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document,
 from executor.store.sqlite.event_rows import rows_of
 from executor.store.sqlite.families import add_to_family
 from executor.store.sqlite.inbox import add_signals
+from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.waits import add_waits
 
@@ -34,8 +35,6 @@ VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq
         :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0,
         :document_hash, :draft_id, :draft_rev, :root_id, :source_run_id)"""
 MOVE_RUN = "UPDATE runs SET plan_hash = ?, version = ? WHERE id = ?"
-# Changes nothing, but locks the row until the transaction is over.
-TAKE_RUN = "UPDATE runs SET seq = seq WHERE id = :id"
 # A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
 RUNS = f"SELECT {RUN} FROM runs WHERE true"
 RUNS_OF_WORKFLOW = " AND workflow = ?"
@@ -169,11 +168,6 @@ def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:
     for run in sorted(runs):
         if not take_run(tx, run):
             raise NotFound(f"run '{run}' no longer exists", code="run_not_found")
-
-
-def take_run(tx: Tx, run: str) -> bool:
-    """Have the run's row, as the first of all that is its own (executor.store.rules). False: there is none."""
-    return tx.db.execute(TAKE_RUN, {"id": run}).rowcount == 1
 
 
 def move_run(tx: Tx, run: str, move: Move | None, now_ms: int) -> None:

@@ -22,28 +22,34 @@ SCHEDULE = (
     " next_run_at_ms, created_at_ms, updated_at_ms, queued_at_ms, last_run_at_ms, last_run_id, error"
 )
 FIRE = "due_ms, at_ms, outcome, run_id, error"
-PUT_SCHEDULE = f"INSERT OR REPLACE INTO schedules ({SCHEDULE}) VALUES ({', '.join('?' * 19)})"
-SCHEDULE_BY_ID = f"SELECT {SCHEDULE} FROM schedules WHERE id = ?"
-SCHEDULES = f"SELECT {SCHEDULE} FROM schedules ORDER BY id LIMIT ?"
-SCHEDULES_OF = f"SELECT {SCHEDULE} FROM schedules WHERE workflow = ? ORDER BY id LIMIT ?"
-IDS_OF = "SELECT id FROM schedules WHERE workflow = ?"
-DECLARED_SCHEDULES = "SELECT id FROM schedules WHERE workflow = ? AND origin = 'document'"
-DELETE_SCHEDULE = "DELETE FROM schedules WHERE id = ?"
-DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = ?"
-SWITCH_SCHEDULE = """
+_FIELDS = ("trigger" if name == "trigger_block" else name for name in SCHEDULE.split(", "))
+_VALUES = ", ".join(f":{field}" for field in _FIELDS)
+_REPLACED = ", ".join(f"{column} = excluded.{column}" for column in SCHEDULE.split(", ")[1:])
+ADD_SCHEDULE = f"INSERT INTO schedules ({SCHEDULE}) VALUES ({_VALUES}) ON CONFLICT (id) DO NOTHING"
+PUT_SCHEDULE = f"INSERT INTO schedules ({SCHEDULE}) VALUES ({_VALUES}) ON CONFLICT (id) DO UPDATE SET {_REPLACED}"
+TAKE_SCHEDULE = f"UPDATE schedules SET error = error WHERE id = :id RETURNING {SCHEDULE}"
+SCHEDULE_BY_ID = f"SELECT {SCHEDULE} FROM schedules WHERE id = :id"
+SCHEDULES = f"SELECT {SCHEDULE} FROM schedules ORDER BY id LIMIT :limit"
+SCHEDULES_OF = f"SELECT {SCHEDULE} FROM schedules WHERE workflow = :workflow ORDER BY id LIMIT :limit"
+DECLARED_SCHEDULES = "SELECT id FROM schedules WHERE workflow = :workflow AND origin = 'document'"
+DELETE_SCHEDULE = "DELETE FROM schedules WHERE id = :id"
+DELETE_SCHEDULES_OF = "DELETE FROM schedules WHERE workflow = :workflow RETURNING id"
+DELETE_FIRES = "DELETE FROM fires WHERE schedule_id = :id"
+SWITCH_SCHEDULE = f"""
 UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
-       next_run_at_ms = CASE WHEN :enabled THEN coalesce(next_run_at_ms, :next_run_at) END,
-       queued_at_ms = CASE WHEN :enabled THEN queued_at_ms END
- WHERE id = :id AND (NOT :enabled OR (cron = :cron AND tz = :tz))"""
+       next_run_at_ms = CASE WHEN :enabled = 1 THEN coalesce(next_run_at_ms, :next_run_at) END,
+       queued_at_ms = CASE WHEN :enabled = 1 THEN queued_at_ms END
+ WHERE id = :id AND (:enabled = 0 OR (cron = :cron AND tz = :tz)) RETURNING {SCHEDULE}"""
 HAS_OPEN_RUN = f"""
 EXISTS (SELECT 1 FROM fires AS f JOIN runs AS r ON r.id = f.run_id
          WHERE f.schedule_id = schedules.id AND r.{OPEN})"""
 DUE_SCHEDULES = f"""
 SELECT * FROM (
-SELECT {SCHEDULE} FROM schedules WHERE next_run_at_ms <= ?
+SELECT {SCHEDULE} FROM schedules WHERE next_run_at_ms <= :now
 UNION
-SELECT {SCHEDULE} FROM schedules WHERE queued_at_ms IS NOT NULL AND NOT {HAS_OPEN_RUN})
- ORDER BY min(coalesce(next_run_at_ms, queued_at_ms), coalesce(queued_at_ms, next_run_at_ms)), id LIMIT ?"""
+SELECT {SCHEDULE} FROM schedules WHERE queued_at_ms IS NOT NULL AND NOT {HAS_OPEN_RUN}) AS due
+ ORDER BY CASE WHEN queued_at_ms IS NULL OR next_run_at_ms < queued_at_ms THEN next_run_at_ms ELSE queued_at_ms END, id
+ LIMIT :limit"""
 NEXT_SCHEDULE = """
 SELECT (SELECT next_run_at_ms FROM schedules WHERE next_run_at_ms IS NOT NULL ORDER BY next_run_at_ms LIMIT 1),
        EXISTS (SELECT 1 FROM schedules WHERE queued_at_ms IS NOT NULL)"""
@@ -52,37 +58,36 @@ SELECT (SELECT next_run_at_ms FROM schedules WHERE next_run_at_ms IS NOT NULL OR
 
 TAKE_DUE = """
 UPDATE schedules SET next_run_at_ms = :next_run_at
- WHERE id = :id AND enabled AND next_run_at_ms = :expected RETURNING queued_at_ms"""
+ WHERE id = :id AND enabled = 1 AND next_run_at_ms = :expected RETURNING queued_at_ms"""
 TAKE_QUEUED = f"""
 UPDATE schedules SET queued_at_ms = NULL
  WHERE id = :id AND queued_at_ms = :expected AND NOT {HAS_OPEN_RUN} RETURNING queued_at_ms"""
-TAKE_ANY = "UPDATE schedules SET id = id WHERE id = :id RETURNING queued_at_ms"
-IS_OPEN = f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = ?"
-NOTE_RUN = "UPDATE schedules SET last_run_at_ms = ?, last_run_id = ?, error = NULL WHERE id = ?"
-NOTE_QUEUED = "UPDATE schedules SET queued_at_ms = ? WHERE id = ?"
-NOTE_ERROR = "UPDATE schedules SET error = ? WHERE id = ?"
-ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (?, ?, ?, ?, ?, ?)"
+TAKE_ANY = "UPDATE schedules SET error = error WHERE id = :id RETURNING queued_at_ms"
+IS_OPEN = f"SELECT {HAS_OPEN_RUN} FROM schedules WHERE id = :id"
+NOTE_RUN = "UPDATE schedules SET last_run_at_ms = :now, last_run_id = :run, error = NULL WHERE id = :id"
+NOTE_QUEUED = "UPDATE schedules SET queued_at_ms = :due WHERE id = :id"
+NOTE_ERROR = "UPDATE schedules SET error = :error WHERE id = :id"
+ADD_FIRE = f"INSERT INTO fires (schedule_id, {FIRE}) VALUES (:id, :due, :now, :outcome, :run, :error)"
 FORGET_FIRES = f"""
 DELETE FROM fires
  WHERE schedule_id = :id
    AND n < (SELECT n FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)
    AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.id = fires.run_id AND r.{OPEN})"""
-FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = ? ORDER BY n DESC LIMIT ?"
+FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT :limit"
 
 
 async def get_schedule(readers: Readers, id: str) -> ScheduleRow | None:
-    row = await readers.one(SCHEDULE_BY_ID, (id,))
+    row = await readers.one(SCHEDULE_BY_ID, {"id": id})
     return None if row is None else _schedule(row)
 
 
 async def list_schedules(readers: Readers, workflow: str | None = None, limit: int = 1_000) -> list[ScheduleRow]:
-    if workflow is None:
-        return [_schedule(row) for row in await readers.all(SCHEDULES, (limit,))]
-    return [_schedule(row) for row in await readers.all(SCHEDULES_OF, (workflow, limit))]
+    query = SCHEDULES if workflow is None else SCHEDULES_OF
+    return [_schedule(row) for row in await readers.all(query, {"workflow": workflow, "limit": limit})]
 
 
 async def due_schedules(readers: Readers, now_ms: int, limit: int) -> list[ScheduleRow]:
-    return [_schedule(row) for row in await readers.all(DUE_SCHEDULES, (now_ms, limit))]
+    return [_schedule(row) for row in await readers.all(DUE_SCHEDULES, {"now": now_ms, "limit": limit})]
 
 
 async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
@@ -92,26 +97,35 @@ async def next_schedule_ms(readers: Readers) -> tuple[int | None, bool]:
 
 
 async def list_fires(readers: Readers, schedule_id: str, limit: int = FIRES_KEPT) -> list[FireRow]:
-    return [FireRow(*row) for row in await readers.all(FIRES, (schedule_id, limit))]
+    return [FireRow(*row) for row in await readers.all(FIRES, {"id": schedule_id, "limit": limit})]
 
 
 def put_schedule(tx: Tx, row: ScheduleRow) -> ScheduleRow:
-    merged = merged_schedule(_find_schedule(tx, row.id), row)
-    tx.db.execute(PUT_SCHEDULE, msgspec.structs.astuple(merged))
+    old = _take_schedule(tx, row.id)
+    if old is None:
+        merged = merged_schedule(None, row)
+        if tx.db.execute(ADD_SCHEDULE, msgspec.structs.asdict(merged)).rowcount == 1:
+            return merged
+        old = _take_schedule(tx, row.id)  # another process has made it meanwhile
+    merged = merged_schedule(old, row)
+    tx.db.execute(PUT_SCHEDULE, msgspec.structs.asdict(merged))
     return merged
 
 
 def switch_schedule(
     tx: Tx, id: str, enabled: bool, next_run_at_ms: int | None, now_ms: int, times: tuple[str, str]
 ) -> ScheduleRow | None:
-    change = {"id": id, "enabled": enabled, "next_run_at": next_run_at_ms, "now": now_ms}
-    tx.db.execute(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]})
-    return _find_schedule(tx, id)
+    change = {"id": id, "enabled": int(enabled), "next_run_at": next_run_at_ms, "now": now_ms}
+    found = tx.db.execute(SWITCH_SCHEDULE, {**change, "cron": times[0], "tz": times[1]}).fetchall()
+    if not found:
+        found = tx.db.execute(SCHEDULE_BY_ID, {"id": id}).fetchall()
+    return _schedule(found[0]) if found else None
 
 
 def delete_schedule(tx: Tx, id: str) -> bool:
-    tx.db.execute(DELETE_FIRES, (id,))
-    return tx.db.execute(DELETE_SCHEDULE, (id,)).rowcount == 1
+    deleted = tx.db.execute(DELETE_SCHEDULE, {"id": id}).rowcount == 1
+    tx.db.execute(DELETE_FIRES, {"id": id})
+    return deleted
 
 
 def fire(tx: Tx, fire: Fire) -> Fired | None:
@@ -120,43 +134,43 @@ def fire(tx: Tx, fire: Fire) -> Fired | None:
     found = tx.db.execute(take, values).fetchall()
     if not found:
         return None
-    (is_open,) = tx.db.execute(IS_OPEN, (fire.schedule_id,)).fetchone()
+    (is_open,) = tx.db.execute(IS_OPEN, {"id": fire.schedule_id}).fetchone()
     outcome = outcome_of(fire, bool(is_open), found[0][0] is not None)
     run = None
     if outcome == "started":
         assert fire.run is not None
         run, _ = create_run(tx, fire.run)
-        tx.db.execute(NOTE_RUN, (fire.now_ms, run.id, fire.schedule_id))
+        tx.db.execute(NOTE_RUN, {"id": fire.schedule_id, "now": fire.now_ms, "run": run.id})
     elif outcome == "queued":
-        tx.db.execute(NOTE_QUEUED, (fire.due_ms, fire.schedule_id))
+        tx.db.execute(NOTE_QUEUED, {"id": fire.schedule_id, "due": fire.due_ms})
     elif outcome == "failed":
-        tx.db.execute(NOTE_ERROR, (fire.error, fire.schedule_id))
-    row = (fire.schedule_id, fire.due_ms, fire.now_ms, outcome, run.id if run else None, fire.error)
-    tx.db.execute(ADD_FIRE, row)
+        tx.db.execute(NOTE_ERROR, {"id": fire.schedule_id, "error": fire.error})
+    handled = {"id": fire.schedule_id, "due": fire.due_ms, "now": fire.now_ms, "outcome": outcome}
+    tx.db.execute(ADD_FIRE, {**handled, "run": run.id if run else None, "error": fire.error})
     tx.db.execute(FORGET_FIRES, {"id": fire.schedule_id, "limit": FIRES_KEPT - 1})
     return Fired(outcome, run)
 
 
 def delete_schedules_of(tx: Tx, workflow: str) -> int:
     """Part of deleting a workflow. Returns how many there were."""
-    ids = tx.db.execute(IDS_OF, (workflow,)).fetchall()
+    ids = tx.db.execute(DELETE_SCHEDULES_OF, {"workflow": workflow}).fetchall()
     for (id,) in ids:
-        delete_schedule(tx, id)
+        tx.db.execute(DELETE_FIRES, {"id": id})
     return len(ids)
 
 
 def put_declared_schedules(tx: Tx, workflow: str, rows: Sequence[ScheduleRow]) -> None:
     """Part of making a version active: its schedules take the place of those of the version before."""
     ids = {row.id for row in rows}
-    for (id,) in tx.db.execute(DECLARED_SCHEDULES, (workflow,)).fetchall():
+    for (id,) in tx.db.execute(DECLARED_SCHEDULES, {"workflow": workflow}).fetchall():
         if id not in ids:
             delete_schedule(tx, id)
     for row in rows:
         put_schedule(tx, row)
 
 
-def _find_schedule(tx: Tx, id: str) -> ScheduleRow | None:
-    found = tx.db.execute(SCHEDULE_BY_ID, (id,)).fetchall()
+def _take_schedule(tx: Tx, id: str) -> ScheduleRow | None:
+    found = tx.db.execute(TAKE_SCHEDULE, {"id": id}).fetchall()
     return _schedule(found[0]) if found else None
 
 

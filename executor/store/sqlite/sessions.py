@@ -11,33 +11,35 @@ from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 
 SESSION = "hash, mark, created_at_ms, seen_at_ms"
-PUT = f"INSERT INTO sessions ({SESSION}) VALUES (?, ?, ?, ?)"
-GET = f"SELECT {SESSION} FROM sessions WHERE hash = ?"
-SEE = "UPDATE sessions SET seen_at_ms = max(seen_at_ms, ?2) WHERE hash = ?1"
-DELETE = "DELETE FROM sessions WHERE hash = ?"
+PUT = f"INSERT INTO sessions ({SESSION}) VALUES (:hash, :mark, :created_at_ms, :seen_at_ms)"
+GET = f"SELECT {SESSION} FROM sessions WHERE hash = :hash"
+SEE = "UPDATE sessions SET seen_at_ms = :seen WHERE hash = :hash AND seen_at_ms < :seen"
+DELETE = "DELETE FROM sessions WHERE hash = :hash"
 DELETE_ALL = "DELETE FROM sessions"
-DELETE_EXPIRED = "DELETE FROM sessions WHERE created_at_ms <= ? OR seen_at_ms <= ?"
+DELETE_EXPIRED = "DELETE FROM sessions WHERE created_at_ms <= :created_after OR seen_at_ms <= :seen_after"
+# Those behind the first :most. (Many at a time; there is no standard way to say: all.)
 DELETE_SURPLUS = """
-DELETE FROM sessions WHERE hash IN (SELECT hash FROM sessions ORDER BY seen_at_ms DESC, hash LIMIT -1 OFFSET ?)"""
+DELETE FROM sessions
+ WHERE hash IN (SELECT hash FROM sessions ORDER BY seen_at_ms DESC, hash LIMIT 1000000 OFFSET :most)"""
 
 
 async def get_session(readers: Readers, hash: str) -> SessionRow | None:
-    row = await readers.one(GET, (hash,))
+    row = await readers.one(GET, {"hash": hash})
     return None if row is None else SessionRow(*row)
 
 
 def put_session(tx: Tx, row: SessionRow, created_after_ms: int, seen_after_ms: int) -> None:
-    tx.db.execute(DELETE_EXPIRED, (created_after_ms, seen_after_ms))
-    tx.db.execute(DELETE_SURPLUS, (SESSIONS_MAX - 1,))
-    tx.db.execute(PUT, msgspec.structs.astuple(row))
+    tx.db.execute(DELETE_EXPIRED, {"created_after": created_after_ms, "seen_after": seen_after_ms})
+    tx.db.execute(DELETE_SURPLUS, {"most": SESSIONS_MAX - 1})
+    tx.db.execute(PUT, msgspec.structs.asdict(row))
 
 
 def see_session(tx: Tx, hash: str, seen_at_ms: int) -> None:
-    tx.db.execute(SEE, (hash, seen_at_ms))
+    tx.db.execute(SEE, {"hash": hash, "seen": seen_at_ms})
 
 
 def delete_session(tx: Tx, hash: str) -> bool:
-    return tx.db.execute(DELETE, (hash,)).rowcount == 1
+    return tx.db.execute(DELETE, {"hash": hash}).rowcount == 1
 
 
 def delete_sessions(tx: Tx) -> int:

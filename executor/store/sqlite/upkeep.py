@@ -9,8 +9,8 @@ from collections.abc import Sequence
 from executor.store.rows import Orphans, Removable
 from executor.store.sqlite.conditions import ENDED, OPEN, any_of, as_list
 from executor.store.sqlite.connection import Tx
+from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
-from executor.store.sqlite.runs import take_run
 
 _MAY_GO = f"""
  r.{ENDED} AND NOT EXISTS (SELECT 1 FROM runs AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
@@ -61,6 +61,8 @@ FIND_ORPHANS = tuple(
 DELETE_ORPHANS = tuple(
     f"DELETE FROM {table} WHERE {key} IN {any_of(':keys')} AND {orphan}" for table, key, orphan in _ORPHANS
 )
+# Versions have no time of their last use: taken first, they are looked at when nothing else can change them.
+TAKE_VERSIONS = f"UPDATE workflows SET hash = hash WHERE name IN {any_of(':keys')}"
 COUNT_ORPHANS = "SELECT " + ", ".join(f"(SELECT count(*) FROM {table} WHERE {orphan})" for table, _, orphan in _ORPHANS)
 
 
@@ -98,7 +100,8 @@ async def find_orphans(readers: Readers, unused_since_ms: int, limit: int) -> tu
 
 
 def delete_orphans(tx: Tx, found: tuple[str, ...], unused_since_ms: int) -> Orphans:
-    """`found` by `find_orphans`. Each is looked at again: a run may refer to it by now."""
+    """`found` by `find_orphans`. Each is looked at again: a run may refer to it by now, or a version be active."""
+    tx.db.execute(TAKE_VERSIONS, {"keys": found[-1]})
     counts = []
     for statement, keys in zip(DELETE_ORPHANS, found, strict=True):
         counts.append(tx.db.execute(statement, {"keys": keys, "unused_since": unused_since_ms}).rowcount)

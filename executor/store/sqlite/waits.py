@@ -9,10 +9,11 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import Answered, WaitRow, WaitStatus, WaitUpdate
-from executor.store.sqlite.conditions import BY_STATUS, narrowed
+from executor.store.sqlite.conditions import BY_STATUS, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import BELOW
 from executor.store.sqlite.inbox import post_message
+from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
 
 WAIT = (
@@ -22,42 +23,44 @@ WAIT = (
 _VALUES = ", ".join(f":{name}" for name in WaitRow.__struct_fields__)
 ADD_WAIT = f"""INSERT INTO waits ({WAIT}, workflow)
 VALUES ({_VALUES}, (SELECT workflow FROM runs WHERE id = :run_id))"""
-CLOSE_WAIT = """
-UPDATE waits SET status = ?, response = ?, answered_by = ?, answered_at_ms = ?
- WHERE run_id = ? AND id = ? AND status = 'pending'"""
+# No row: it was closed before, or there is none.
+CLOSE_WAIT = f"""
+UPDATE waits SET status = :status, response = :response, answered_by = :by, answered_at_ms = :now
+ WHERE run_id = :run AND id = :id AND status = 'pending' RETURNING {WAIT}"""
 # A run that has ended waits for nothing.
 # Of one run, `IS TRUE` keeps SQLite from the index of all pending waits.
 CANCEL_WAITS = """
-UPDATE waits SET status = 'cancelled', answered_at_ms = ?
- WHERE run_id = ? AND (status = 'pending') IS TRUE"""
-WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = ?"
-WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = ? AND id = ?"
+UPDATE waits SET status = 'cancelled', answered_at_ms = :now
+ WHERE run_id = :run AND (status = 'pending') IS TRUE"""
+WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = :token"
+WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = :run AND id = :id"
 # Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
 WAITS = f"SELECT {WAIT} FROM waits WHERE true"
-WAITS_OF_STATUS = " AND status = ?"
-WAITS_OF_STATUS_IN_RUN = " AND (status = ?) IS TRUE"
-WAITS_OF_RUN = " AND run_id = ?"
-WAITS_OF_KIND = " AND kind = ?"
-WAITS_OF_KEY = " AND rtrim(id, '0123456789') = ? || '!'"  # an id is the node key, `!`, and the attempt
-WAITS_OF_WORKFLOW = " AND workflow = ?"
-WAITS_BEHIND = (
-    " AND (opened_at_ms, run_id, id) > (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = ? AND id = ?)"
-)
-WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT ?"
+WAITS_OF_STATUS = " AND status = :status"
+WAITS_OF_STATUS_IN_RUN = " AND (status = :status) IS TRUE"
+WAITS_OF_RUN = " AND run_id = :run"
+WAITS_OF_KIND = " AND kind = :kind"
+WAITS_OF_KEY = " AND rtrim(id, '0123456789') = :key || '!'"  # an id is the node key, `!`, and the attempt
+WAITS_OF_WORKFLOW = " AND workflow = :workflow"
+WAITS_BEHIND = """
+ AND (opened_at_ms, run_id, id) >
+     (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = :before_run AND id = :before_id)"""
+WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT :limit"
 # By status: COUNT_WAITS, then any of the conditions but that of the status, then BY_STATUS.
 COUNT_WAITS = "SELECT status, count(*) FROM waits WHERE true"
 WAITS_BELOW = f"""{BELOW}
-SELECT {WAIT} FROM waits WHERE run_id IN below AND (status = 'pending') IS TRUE AND kind <> 'child'
- ORDER BY opened_at_ms, run_id, id LIMIT ?2"""
+SELECT {WAIT} FROM waits
+ WHERE run_id IN (SELECT id FROM below) AND (status = 'pending') IS TRUE AND kind <> 'child'
+ ORDER BY opened_at_ms, run_id, id LIMIT :limit"""
 
 
 async def find_wait(readers: Readers, token_hash: str) -> WaitRow | None:
-    row = await readers.one(WAIT_BY_TOKEN, (token_hash,))
+    row = await readers.one(WAIT_BY_TOKEN, {"token": token_hash})
     return None if row is None else WaitRow(*row)
 
 
 async def get_wait(readers: Readers, run_id: str, wait_id: str) -> WaitRow | None:
-    row = await readers.one(WAIT_BY_ID, (run_id, wait_id))
+    row = await readers.one(WAIT_BY_ID, {"run": run_id, "id": wait_id})
     return None if row is None else WaitRow(*row)
 
 
@@ -72,67 +75,67 @@ async def list_waits(
     key: str | None = None,
     before: tuple[str, str] | None = None,
 ) -> list[WaitRow]:
-    where, values = narrowed(
+    where = those_of(
         (WAITS_OF_STATUS if run_id is None else WAITS_OF_STATUS_IN_RUN, status),
         (WAITS_OF_RUN, run_id),
         (WAITS_OF_KEY, key),
         (WAITS_OF_KIND, kind),
         (WAITS_OF_WORKFLOW, workflow),
+        (WAITS_BEHIND, before),
     )
-    if before is not None:
-        where, values = where + WAITS_BEHIND, [*values, *before]
-    return [WaitRow(*row) for row in await readers.all(WAITS + where + WAITS_PAGE, (*values, limit))]
+    values = {"status": status, "run": run_id, "key": key, "kind": kind, "workflow": workflow, "limit": limit}
+    values["before_run"], values["before_id"] = before or (None, None)
+    return [WaitRow(*row) for row in await readers.all(WAITS + where + WAITS_PAGE, values)]
 
 
 async def count_waits(
     readers: Readers, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
 ) -> dict[str, int]:
-    where, values = narrowed((WAITS_OF_RUN, run_id), (WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
-    return dict(await readers.all(COUNT_WAITS + where + BY_STATUS, tuple(values)))
+    where = those_of((WAITS_OF_RUN, run_id), (WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
+    values = {"run": run_id, "kind": kind, "workflow": workflow}
+    return dict(await readers.all(COUNT_WAITS + where + BY_STATUS, values))
 
 
 async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> list[WaitRow]:
-    return [WaitRow(*row) for row in await readers.all(WAITS_BELOW, (run_id, limit))]
+    return [WaitRow(*row) for row in await readers.all(WAITS_BELOW, {"run": run_id, "limit": limit})]
 
 
 def answer_wait(
     tx: Tx, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int
 ) -> Answered | None:
-    found = tx.db.execute(WAIT_BY_TOKEN, (token_hash,)).fetchall()
+    found = tx.db.execute(WAIT_BY_TOKEN, {"token": token_hash}).fetchall()
     if not found:
         return None
     wait = WaitRow(*found[0])
-    if wait.status != "pending":
-        return Answered(False, wait)
-    # Ending a run cancels its waits, so a pending one has an open run.
-    posted = post_message(tx, wait.run_id, message, now_ms)
-    assert posted, f"wait {wait.id} of run {wait.run_id} is pending, but the run has ended"
-    tx.db.execute(CLOSE_WAIT, ("answered", response, by, now_ms, wait.run_id, wait.id))
-    return Answered(
-        True,
-        msgspec.structs.replace(wait, status="answered", response=response, answered_by=by, answered_at_ms=now_ms),
-    )
+    return _close(tx, wait.run_id, WaitUpdate(wait.id, "answered", response, by, now_ms), message, now_ms)
 
 
 def cancel_wait(tx: Tx, run_id: str, wait_id: str, by: str | None, message: bytes, now_ms: int) -> Answered | None:
-    found = tx.db.execute(WAIT_BY_ID, (run_id, wait_id)).fetchall()
-    if not found:
-        return None
-    wait = WaitRow(*found[0])
-    if wait.status != "pending":
-        return Answered(False, wait)
-    posted = post_message(tx, run_id, message, now_ms)
-    assert posted, f"wait {wait_id} of run {run_id} is pending, but the run has ended"
-    tx.db.execute(CLOSE_WAIT, ("cancelled", None, by, now_ms, run_id, wait_id))
-    return Answered(True, msgspec.structs.replace(wait, status="cancelled", answered_by=by, answered_at_ms=now_ms))
+    return _close(tx, run_id, WaitUpdate(wait_id, "cancelled", None, by, now_ms), message, now_ms)
 
 
 def expire_wait(tx: Tx, run_id: str, wait_id: str, message: bytes, now_ms: int) -> bool:
-    if tx.db.execute(CLOSE_WAIT, ("expired", None, None, now_ms, run_id, wait_id)).rowcount != 1:
-        return False
-    posted = post_message(tx, run_id, message, now_ms)
-    assert posted, f"wait {wait_id} of run {run_id} was pending, but the run has ended"
-    return True
+    closed = _close(tx, run_id, WaitUpdate(wait_id, "expired", at_ms=now_ms), message, now_ms)
+    return closed is not None and closed.won
+
+
+def _close(tx: Tx, run_id: str, change: WaitUpdate, message: bytes, now_ms: int) -> Answered | None:
+    """Once, with its message. None: there is no such wait."""
+    take_run(tx, run_id)
+    closed = _close_wait(tx, run_id, change)
+    if closed is not None:
+        # Ending a run cancels its waits, so one that was pending has an open run.
+        posted = post_message(tx, run_id, message, now_ms)
+        assert posted, f"wait {change.id} of run {run_id} was pending, but the run has ended"
+        return Answered(True, closed)
+    found = tx.db.execute(WAIT_BY_ID, {"run": run_id, "id": change.id}).fetchall()
+    return Answered(False, WaitRow(*found[0])) if found else None
+
+
+def _close_wait(tx: Tx, run_id: str, change: WaitUpdate) -> WaitRow | None:
+    values = {"run": run_id, "id": change.id, "status": change.status, "response": change.response}
+    rows = tx.db.execute(CLOSE_WAIT, {**values, "by": change.answered_by, "now": change.at_ms}).fetchall()
+    return WaitRow(*rows[0]) if rows else None
 
 
 def add_waits(tx: Tx, waits: Sequence[WaitRow]) -> None:
@@ -142,11 +145,11 @@ def add_waits(tx: Tx, waits: Sequence[WaitRow]) -> None:
 
 
 def close_waits(tx: Tx, run_id: str, closed: Sequence[WaitUpdate]) -> None:
-    """Part of an append."""
+    """Part of an append. One that was closed before stays as it is."""
     for wait in closed:
-        tx.db.execute(CLOSE_WAIT, (wait.status, wait.response, wait.answered_by, wait.at_ms, run_id, wait.id))
+        _close_wait(tx, run_id, wait)
 
 
 def cancel_waits(tx: Tx, run_id: str, now_ms: int) -> None:
     """Part of the append that ends the run."""
-    tx.db.execute(CANCEL_WAITS, (now_ms, run_id))
+    tx.db.execute(CANCEL_WAITS, {"run": run_id, "now": now_ms})

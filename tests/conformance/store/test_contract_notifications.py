@@ -108,6 +108,10 @@ async def test_no_message_about_a_wait_that_is_over(store: Store, how: str) -> N
     assert await store.claim_notifications(T0 + 1, LEASE, 10) == []
     told, other = await store.list_notifications([("run-1", "ask!1"), ("run-1", "other!1")])
     assert (told.status, told.attempts, told.settled_at_ms) == ("cancelled", 0, T0 + 1)
+    assert other.status == "pending"  # nothing is looked at before it is due
+    claimed = await store.claim_notifications(T0 + 10**6, LEASE, 10)
+    assert [row.wait_id for row in claimed] == ([] if how == "run ended" else ["other!1"])
+    (other,) = await store.list_notifications([("run-1", "other!1")])
     assert other.status == ("cancelled" if how == "run ended" else "pending")
 
 

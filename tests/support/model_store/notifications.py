@@ -26,14 +26,13 @@ class ModelNotifications:
         self._notifications |= {_key(row): row for row in rows}
 
     async def claim_notifications(self, now_ms: int, lease_ms: int, limit: int) -> list[NotificationRow]:
-        pending = [row for row in self._notifications.values() if row.status == "pending"]
-        if not any(row.due_at_ms <= now_ms for row in pending):
-            return []
         due = []
-        for row in pending:
+        for row in list(self._notifications.values()):
+            if row.status != "pending" or row.due_at_ms > now_ms:
+                continue
             if self._runs[row.run_id].waits[row.wait_id].status != "pending":
                 self._notifications[_key(row)] = replace(row, status="cancelled", settled_at_ms=now_ms)
-            elif row.due_at_ms <= now_ms:
+            else:
                 due.append(row)
         claimed = []
         for row in sorted(due, key=lambda row: (row.due_at_ms, *_key(row)))[:limit]:
