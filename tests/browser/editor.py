@@ -107,11 +107,11 @@ class Editor:
 
     def doc(self) -> dict[str, Any]:
         """The document as the page has it."""
-        found: dict[str, Any] = self.page.evaluate("window.__app.doc.get().doc")
+        found: dict[str, Any] = self.page.evaluate("window.__app.doc.getState().doc")
         return found
 
     def selected(self) -> list[str]:
-        found: list[str] = self.page.evaluate("window.__app.ui.get().selection.blocks")
+        found: list[str] = self.page.evaluate("window.__app.ui.getState().selection.blocks")
         return found
 
     def stored(self) -> dict[str, Any]:
@@ -120,7 +120,7 @@ class Editor:
         return found
 
     def run_id(self) -> str:
-        found: str = self.page.evaluate("window.__app.run.get().id")
+        found: str = self.page.evaluate("window.__app.run.getState().id")
         return found
 
     # what is done
@@ -166,12 +166,15 @@ class Editor:
 
     def run(self) -> str:
         """Through the dialog, with what it offers; a workflow without input has none. The run's id."""
-        before = self.page.evaluate("window.__app.run.get().id")
+        before = self.page.evaluate("window.__app.run.getState().id")
         self.at("run").click()
-        self.until("(old) => window.__app.ui.get().overlay === 'run' || window.__app.run.get().id !== old", arg=before)
-        if self.page.evaluate("window.__app.ui.get().overlay === 'run'"):
+        self.until(
+            "(old) => window.__app.ui.getState().overlay === 'run' || window.__app.run.getState().id !== old",
+            arg=before,
+        )
+        if self.page.evaluate("window.__app.ui.getState().overlay === 'run'"):
             self.at("run-start").click()
-        self.until("(old) => window.__app.run.get().id !== old && window.__app.run.get().id", arg=before)
+        self.until("(old) => window.__app.run.getState().id !== old && window.__app.run.getState().id", arg=before)
         return self.run_id()
 
     def has_status(self, block: str, status: str) -> None:

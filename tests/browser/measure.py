@@ -93,7 +93,7 @@ def open_ms(editor: Editor, run: str) -> float:
     editor.page.add_init_script(f"({WATCH})()")
     editor.open_run(run)
     editor.has_status("flood", "succeeded")
-    editor.page.evaluate("window.__app.ui.set({ tab: 'output' })")
+    editor.page.evaluate("window.__app.ui.setState({ tab: 'output' })")
     editor.block("flood").click(position={"x": 60, "y": 14})
     expect(editor.at("inspector").get_by_role("link", name="Download")).to_be_visible()
     return float(editor.page.evaluate("window.opened"))

@@ -173,7 +173,7 @@ def test_check_30_nothing_moves_when_less_motion_is_asked_for(
     mover = Editor(page, editor.api.url)
     mover.open(document(blocks, [("start", "talk"), ("talk", "a")]))
     mover.press("Shift+t")
-    mover.until("window.__app.doc.get().undo.length === 1")
+    mover.until("window.__app.doc.getState().undo.length === 1")
     mover.press("1")
     mover.block("talk").hover()
     mover.press("Control+k")

@@ -89,12 +89,12 @@ def test_check_06_into_a_loop_and_out_and_undo(editor: Editor) -> None:
     before = editor.doc()
     box = box_of(editor.block("each"))
     editor.pull("a", (box["x"] + box["width"] / 2, box["y"] + box["height"] / 2))
-    editor.until("window.__app.doc.get().doc.blocks.a.parent === 'each'")
+    editor.until("window.__app.doc.getState().doc.blocks.a.parent === 'each'")
     inside = editor.doc()
     x, y = inside["blocks"]["a"]["at"]
     assert 0 <= x < 416 and 0 <= y < 272
     editor.pull("a", (box["x"] + 60, box["y"] + box["height"] + 120))
-    editor.until("!window.__app.doc.get().doc.blocks.a.parent")
+    editor.until("!window.__app.doc.getState().doc.blocks.a.parent")
     assert editor.doc()["blocks"]["a"]["at"] != before["blocks"]["a"]["at"]
     editor.press("Control+z")
     assert editor.doc() == inside
@@ -118,13 +118,13 @@ def test_check_07_copy_a_loop_and_paste_it_anywhere(editor: Editor) -> None:
     editor.page.mouse.move(*middle(editor.at("canvas")))
     editor.select("each")
     editor.press("Control+v")
-    editor.until("Object.keys(window.__app.doc.get().doc.blocks).length === 8")
+    editor.until("Object.keys(window.__app.doc.getState().doc.blocks).length === 8")
     doc = editor.doc()
     _has_a_copy(doc, set(blocks) | {"start"}, parent=None)
     known = set(doc["blocks"])
     editor.select("other")
     editor.press("Control+v")
-    editor.until("Object.keys(window.__app.doc.get().doc.blocks).length === 11")
+    editor.until("Object.keys(window.__app.doc.getState().doc.blocks).length === 11")
     _has_a_copy(editor.doc(), known, parent="other")
 
 
@@ -152,17 +152,18 @@ def test_check_08_undo_all_and_redo_all(editor: Editor) -> None:
         few = len(ids) < 4
         key = chance.choice(keys if not few else ["Control+d", "ArrowLeft"])
         editor.page.evaluate(
-            "(id) => window.__app.ui.set({ selection: { blocks: [id], edges: [], notes: [] } })", chance.choice(ids)
+            "(id) => window.__app.ui.setState({ selection: { blocks: [id], edges: [], notes: [] } })",
+            chance.choice(ids),
         )
         before = editor.doc()
         editor.press(key)
         made += editor.doc() != before
     last = editor.doc()
     assert last != first
-    while editor.page.evaluate("window.__app.doc.get().undo.length"):
+    while editor.page.evaluate("window.__app.doc.getState().undo.length"):
         editor.press("Control+z")
     assert editor.doc() == first
-    while editor.page.evaluate("window.__app.doc.get().redo.length"):
+    while editor.page.evaluate("window.__app.doc.getState().redo.length"):
         editor.press("Control+Shift+z")
     assert editor.doc() == last
 
@@ -178,7 +179,7 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
         editor.press("Enter")
         expect(editor.at("block-picker")).to_have_count(0)
         editor.has_focus(".canvas")
-    editor.until("Object.keys(window.__app.doc.get().doc.blocks).length === 3")
+    editor.until("Object.keys(window.__app.doc.getState().doc.blocks).length === 3")
     doc = editor.doc()
     start, one, two = doc["blocks"]
     assert edges_of(doc) == {(start, "out", one), (one, "out", two)}
@@ -203,7 +204,7 @@ def test_check_09_a_whole_workflow_by_keyboard(editor: Editor) -> None:
         editor.press("Tab")
     expect(editor.at("field-value")).to_be_focused()
     keyboard.type('"by hand"')
-    editor.until("(id) => window.__app.doc.get().doc.blocks[id].params?.value", arg=here)
+    editor.until("(id) => window.__app.doc.getState().doc.blocks[id].params?.value", arg=here)
     editor.press("Escape")
     editor.has_focus(".canvas")
     editor.press("Control+Enter")
@@ -225,7 +226,7 @@ def test_check_12_tidy_is_tidy_and_stays(editor: Editor) -> None:
     edges = [("start", "each"), ("each", "body", "in1"), ("in1", "in2"), ("start", "a"), ("a", "b"), ("each", "c")]
     editor.open(document(blocks, edges, notes=[{"id": "n", "text": "about b", "at": [48, 112]}]))
     editor.page.get_by_role("button", name="Tidy").click()
-    editor.until("window.__app.doc.get().undo.length === 1")
+    editor.until("window.__app.doc.getState().undo.length === 1")
     editor.press("1")
     doc = editor.doc()
     outer = {each: box_of(editor.block(each)) for each in ("start", "each", "a", "b", "c")}

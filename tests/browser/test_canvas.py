@@ -125,7 +125,7 @@ class TestArranging:
         blocks = {name: value(300, 20 * i, name=name.upper()) for i, name in enumerate(names)}
         editor.open(document(blocks, [("start", name) for name in names]))
         editor.press("Shift+t")
-        editor.until("window.__app.doc.get().undo.length === 1")
+        editor.until("window.__app.doc.getState().undo.length === 1")
         heights = [editor.doc()["blocks"][name]["at"][1] for name in names]
         assert heights == sorted(heights)
 

@@ -62,7 +62,7 @@ def test_check_11_renaming_takes_the_references_along(editor: Editor) -> None:
         "see <renamed.x>",
         "return <renamed.x> + 1",
     ]
-    assert editor.page.evaluate("window.__app.doc.get().undo.length") == 1
+    assert editor.page.evaluate("window.__app.doc.getState().undo.length") == 1
     editor.at("canvas").click(position={"x": 8, "y": 8})
     editor.press("Control+z")
     assert editor.doc() == before

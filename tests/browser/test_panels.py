@@ -162,7 +162,7 @@ def test_b16_a_new_row_has_the_keyboard(editor: Editor) -> None:
     editor.page.keyboard.type("amount")
     editor.press("Enter")
     assert editor.doc()["blocks"]["start"]["params"]["fields"][0]["name"] == "amount"
-    editor.page.evaluate("window.__app.ui.set({ selection: { blocks: [], edges: [], notes: [] } })")
+    editor.page.evaluate("window.__app.ui.setState({ selection: { blocks: [], edges: [], notes: [] } })")
     editor.at("add-variables").click()
     expect(editor.at("field-variables.0.name")).to_be_focused()
     editor.page.keyboard.type("total")

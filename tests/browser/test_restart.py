@@ -38,8 +38,8 @@ def test_check_25_killed_and_started_again(contexts: Contexts, servers: Servers,
     editor.page.evaluate(
         """() => {
           const { net } = window.__app
-          window.modes = [net.get().mode]
-          net.subscribe(() => { if (window.modes.at(-1) !== net.get().mode) window.modes.push(net.get().mode) })
+          window.modes = [net.getState().mode]
+          net.subscribe(({ mode }) => { if (window.modes.at(-1) !== mode) window.modes.push(mode) })
         }"""
     )
 
@@ -49,11 +49,11 @@ def test_check_25_killed_and_started_again(contexts: Contexts, servers: Servers,
     stood = editor.at("duration").text_content()
     # Two more tries fail: that takes longer than the clock would need to move on.
     for _ in range(2):
-        editor.until("(at) => window.__app.net.get().retryAt > at", arg=editor.page.evaluate(RETRY_AT))
+        editor.until("(at) => window.__app.net.getState().retryAt > at", arg=editor.page.evaluate(RETRY_AT))
     assert editor.at("duration").text_content() == stood
 
     servers(WEFT_PORT=port)
-    editor.until("window.__app.net.get().mode === 'live'")
+    editor.until("window.__app.net.getState().mode === 'live'")
     expect(chip).to_have_attribute("data-mode", "live")
     assert editor.page.evaluate("window.modes") == ["live", "offline", "catching", "live"]
     expect(editor.block("talk")).to_have_attribute("data-status", "running")
@@ -72,7 +72,7 @@ def test_check_25_killed_and_started_again(contexts: Contexts, servers: Servers,
     assert outcome(editor, run) == outcome(editor, undisturbed)
 
 
-RETRY_AT = "window.__app.net.get().retryAt"
+RETRY_AT = "window.__app.net.getState().retryAt"
 
 
 def outcome(editor: Editor, run: str) -> dict[str, Any]:

@@ -29,7 +29,7 @@ def test_check_17_run_form_wants_what_is_needed(editor: Editor) -> None:
     editor.at("run-start").click()
     expect(editor.at("run-start")).to_have_attribute("aria-disabled", "true")
     expect(dialog.get_by_label("Who")).to_have_attribute("aria-invalid", "true")
-    assert editor.page.evaluate("window.__app.run.get().id") is None
+    assert editor.page.evaluate("window.__app.run.getState().id") is None
     dialog.get_by_label("Who").fill("Ada")
     dialog.get_by_label("How many").fill("3")
     editor.at("run-start").click()
@@ -53,7 +53,7 @@ def test_text_that_is_no_json_yet_starts_no_run(editor: Editor) -> None:
     field.fill('{"n": 1')
     editor.at("run-start").click()
     expect(dialog).to_contain_text("A field contains invalid JSON.")
-    assert editor.page.evaluate("window.__app.run.get().id") is None
+    assert editor.page.evaluate("window.__app.run.getState().id") is None
     field.fill('{"n": 2}')
     editor.at("run-start").click()
     expect(dialog).to_have_count(0)
@@ -187,7 +187,7 @@ def test_check_24_cancel_and_nothing_runs_on(editor: Editor, tmp_path: Path) -> 
     editor.at("cancel").click()
     expect(editor.at("cancel")).to_have_text(re.compile("^Cancelling"))
     # The button says so at once; until the run has heard of it, the block may end by itself.
-    editor.until("window.__app.run.get().head.status === 'cancelling'")
+    editor.until("window.__app.run.getState().head.status === 'cancelling'")
     stop.touch()
     editor.has_status("a", "cancelled")
     editor.has_status("b", "cancelled")

@@ -21,7 +21,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.soak]
 def test_check_28_a_thousand_blocks(editor: Editor) -> None:
     draft = editor.api.draft(measure.large())
     assert measure.load_ms(editor, draft) < measure.LOAD_MS * SLACK
-    assert editor.page.evaluate("Object.keys(window.__app.doc.get().doc.blocks).length") == measure.BLOCKS_COUNT
+    assert editor.page.evaluate("Object.keys(window.__app.doc.getState().doc.blocks).length") == measure.BLOCKS_COUNT
     assert measure.pan_ms(editor) < measure.PAN_MS * SLACK
 
     wanted = editor.block("b777")

@@ -127,7 +127,7 @@ class TestAdding:
         editor.press("/")
         editor.page.keyboard.type(type)
         editor.press("Enter")
-        editor.until("() => Object.keys(window.__app.doc.get().doc.blocks).length === 3")
+        editor.until("() => Object.keys(window.__app.doc.getState().doc.blocks).length === 3")
         (new,) = set(editor.doc()["blocks"]) - {"start", "b"}
         frame = box_of(editor.at("canvas"))
         for each in ("b", new):

@@ -64,14 +64,14 @@ def test_the_first_run(contexts: Contexts, servers: Servers) -> None:
     dialog.get_by_label("who").fill("Ada")
     editor.at("run-start").click()
     editor.has_status("approval", "waiting")
-    editor.until("window.__app.net.get().mode === 'live'")
+    editor.until("window.__app.net.getState().mode === 'live'")
 
     # 3. Kill the server
     watched.allow("ERR_CONNECTION|ERR_EMPTY_RESPONSE|ERR_INCOMPLETE_CHUNKED_ENCODING|Failed to fetch")
     server.kill()
-    editor.until("window.__app.net.get().mode === 'offline'")
+    editor.until("window.__app.net.getState().mode === 'offline'")
     servers(WEFT_PORT=str(urlsplit(server.url).port), WEFT_LEASE_MS="1000")
-    editor.until("window.__app.net.get().mode === 'live'")
+    editor.until("window.__app.net.getState().mode === 'live'")
 
     # 4. Decide
     page.get_by_role("link", name="Approvals").click()

@@ -19,7 +19,7 @@ applyTheme(document.documentElement)
 // What was typed in the last second is sent now; if that fails, the copy in this browser is offered at the next visit.
 document.addEventListener('visibilitychange', () => {
   if (!document.hidden) return
-  if (docStore.get().saving === 'dirty') void flush()
+  if (docStore.getState().saving === 'dirty') void flush()
   void writePending()
 })
 Object.defineProperty(window, '__app', { value: { doc: docStore, run: runStore, net: netStore, ui: uiStore } })

@@ -68,35 +68,35 @@ const rename = (name: string): boolean => dispatch({ type: 'rename', id: 'play',
 
 test('an edit is saved under the next revision', async () => {
   assert.equal(rename('Spielen'), true)
-  assert.equal(docStore.get().saving, 'dirty')
+  assert.equal(docStore.getState().saving, 'dirty')
   await flush()
   assert.deepEqual(
-    [docStore.get().saving, docStore.get().rev, server.draft.document.blocks.play!.name],
+    [docStore.getState().saving, docStore.getState().rev, server.draft.document.blocks.play!.name],
     ['saved', 2, 'Spielen'],
   )
   assert.equal(rename('Spielen'), false)
 })
 
 test('undo and redo, and their labels', async () => {
-  const before = docStore.get().doc
+  const before = docStore.getState().doc
   rename('A')
   rename('B')
   assert.equal(undo(), 'rename to “B”')
   undo()
-  assert.equal(docStore.get().doc, before)
+  assert.equal(docStore.getState().doc, before)
   redo()
-  assert.equal(docStore.get().doc.blocks.play!.name, 'A')
+  assert.equal(docStore.getState().doc.blocks.play!.name, 'A')
   rename('C')
   assert.equal(redo(), null)
   await flush()
 })
 
 test('a burst with one key is one step', () => {
-  const before = docStore.get().doc
+  const before = docStore.getState().doc
   for (const x of [64, 80, 96]) dispatch({ type: 'moveBlocks', to: { winner: [x, 0] } }, 'arrows')
-  assert.equal(docStore.get().undo.length, 1)
+  assert.equal(docStore.getState().undo.length, 1)
   undo()
-  assert.equal(docStore.get().doc, before)
+  assert.equal(docStore.getState().doc, before)
 })
 
 test('somebody else saved: nothing is lost, whichever is kept', async () => {
@@ -105,18 +105,18 @@ test('somebody else saved: nothing is lost, whichever is kept', async () => {
     server.draft = { ...server.draft, document: theirs, rev: server.draft.rev + 5 }
     rename(`Mine ${choice}`)
     await flush()
-    assert.equal(docStore.get().saving, 'conflict')
-    assert.deepEqual(docStore.get().conflict?.document, theirs)
+    assert.equal(docStore.getState().saving, 'conflict')
+    assert.deepEqual(docStore.getState().conflict?.document, theirs)
     const copied = await settle(choice)
-    assert.equal(docStore.get().saving, 'saved')
+    assert.equal(docStore.getState().saving, 'saved')
     if (choice === 'mine') assert.equal(server.draft.document.blocks.play!.name, 'Mine mine')
     else {
-      assert.deepEqual(docStore.get().doc, theirs)
+      assert.deepEqual(docStore.getState().doc, theirs)
       assert.equal(copied, choice === 'copy' ? 'copy' : null)
       undo()
-      assert.equal(docStore.get().doc.blocks.play!.name, `Mine ${choice}`)
+      assert.equal(docStore.getState().doc.blocks.play!.name, `Mine ${choice}`)
       await flush()
-      assert.equal(docStore.get().saving, 'saved')
+      assert.equal(docStore.getState().saving, 'saved')
     }
   }
 })
@@ -125,17 +125,17 @@ test('while the server is away edits wait', async () => {
   server.down = true
   rename('Away')
   await flush()
-  assert.equal(docStore.get().saving, 'offline')
+  assert.equal(docStore.getState().saving, 'offline')
   server.down = false
   await flush()
-  assert.deepEqual([docStore.get().saving, server.draft.document.blocks.play!.name], ['saved', 'Away'])
+  assert.deepEqual([docStore.getState().saving, server.draft.document.blocks.play!.name], ['saved', 'Away'])
 })
 
 test('leaving saves first', async () => {
   rename('Left')
   await closeDraft()
   assert.equal(server.draft.document.blocks.play!.name, 'Left')
-  assert.equal(docStore.get().id, null)
+  assert.equal(docStore.getState().id, null)
 })
 
 test('a save whose answer was lost is ours, whatever was edited meanwhile', async () => {
@@ -143,7 +143,7 @@ test('a save whose answer was lost is ours, whatever was edited meanwhile', asyn
     server.lose = lose
     rename(`Sent ${lose}`)
     await flush()
-    assert.equal(docStore.get().saving, 'offline')
+    assert.equal(docStore.getState().saving, 'offline')
     server.down = true
     rename(`Not sent ${lose}`)
     await flush()
@@ -151,7 +151,7 @@ test('a save whose answer was lost is ours, whatever was edited meanwhile', asyn
     rename(`After ${lose}`)
     await flush()
     assert.deepEqual(
-      [docStore.get().saving, docStore.get().conflict, docStore.get().rev],
+      [docStore.getState().saving, docStore.getState().conflict, docStore.getState().rev],
       ['saved', null, server.draft.rev],
     )
     assert.equal(server.draft.document.blocks.play!.name, `After ${lose}`)
@@ -166,7 +166,7 @@ test('a save of somebody else is theirs, also when one of ours was lost before i
   server.draft = { ...server.draft, document: { ...server.draft.document, description: 'theirs' } }
   rename('Mine')
   await flush()
-  assert.equal(docStore.get().saving, 'conflict')
+  assert.equal(docStore.getState().saving, 'conflict')
   await settle('theirs')
 })
 
@@ -184,13 +184,13 @@ test('the draft that is opened last is the one that is open, in whatever order t
   await second
   server.held[0]!()
   await first
-  assert.equal(docStore.get().id, 'second')
+  assert.equal(docStore.getState().id, 'second')
   const third = openDraft('third')
   await turns()
   await closeDraft()
   server.held[2]!()
   await third
-  assert.equal(docStore.get().id, null, 'the page was left')
+  assert.equal(docStore.getState().id, null, 'the page was left')
 })
 
 test('keeping mine as a copy, pressed twice, is one copy; on another draft it changes nothing', async () => {
@@ -202,7 +202,7 @@ test('keeping mine as a copy, pressed twice, is one copy; on another draft it ch
     }
     rename(name)
     await flush()
-    assert.equal(docStore.get().saving, 'conflict')
+    assert.equal(docStore.getState().saving, 'conflict')
     server.hold = '/api/drafts'
   }
   await meet('Twice')
@@ -218,10 +218,10 @@ test('keeping mine as a copy, pressed twice, is one copy; on another draft it ch
   await turns()
   server.hold = ''
   await openDraft('other')
-  const { doc, undo } = docStore.get()
+  const { doc, undo } = docStore.getState()
   server.held[0]!()
   assert.equal(await left, 'copy')
-  assert.deepEqual([docStore.get().id, docStore.get().doc, docStore.get().undo], ['other', doc, undo])
+  assert.deepEqual([docStore.getState().id, docStore.getState().doc, docStore.getState().undo], ['other', doc, undo])
 })
 
 test('a run is not painted on the draft that was opened before its answer came', async () => {
@@ -232,5 +232,5 @@ test('a run is not painted on the draft that was opened before its answer came',
   await openDraft('other')
   server.held[0]!()
   assert.equal((await started).run, 'r')
-  assert.equal(runStore.get().id, null)
+  assert.equal(runStore.getState().id, null)
 })

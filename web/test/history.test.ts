@@ -74,18 +74,18 @@ const reload = async (): Promise<void> => {
 }
 
 test('undo and redo survive a reload', async () => {
-  const first = docStore.get().doc
+  const first = docStore.getState().doc
   rename('A')
   rename('B')
   undo()
   await flush()
   await reload()
-  assert.deepEqual([docStore.get().undo.length, docStore.get().redo.length], [1, 1])
+  assert.deepEqual([docStore.getState().undo.length, docStore.getState().redo.length], [1, 1])
   assert.equal(redo(), 'rename to “B”')
-  assert.equal(docStore.get().doc.blocks.play!.name, 'B')
+  assert.equal(docStore.getState().doc.blocks.play!.name, 'B')
   undo()
   undo()
-  assert.deepEqual(docStore.get().doc, first)
+  assert.deepEqual(docStore.getState().doc, first)
 })
 
 test('steps of another document are let go', async () => {
@@ -94,8 +94,8 @@ test('steps of another document are let go', async () => {
   await closeDraft()
   server.draft = { ...server.draft, document: { ...server.draft.document, description: 'changed elsewhere' }, rev: 9 }
   await openDraft('d')
-  assert.deepEqual([docStore.get().undo, docStore.get().redo], [[], []])
-  assert.equal(docStore.get().doc.description, 'changed elsewhere')
+  assert.deepEqual([docStore.getState().undo, docStore.getState().redo], [[], []])
+  assert.equal(docStore.getState().doc.description, 'changed elsewhere')
 })
 
 test('what is kept shares what the steps share', async () => {

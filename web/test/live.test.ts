@@ -28,21 +28,21 @@ test('a run that is left and opened again is followed once, whichever answer com
   const opened = [openRun('a'), openRun('b'), openRun('a')]
   for (const each of held) each.answer()
   await Promise.all(opened)
-  assert.equal(runStore.get().error, null)
+  assert.equal(runStore.getState().error, null)
   assert.deepEqual(followed, ['a'])
-  assert.equal(runStore.get().id, 'a')
+  assert.equal(runStore.getState().id, 'a')
   const late = openRun('c')
   closeRun()
   held.at(-1)!.answer()
   await late
-  assert.deepEqual([runStore.get().id, followed.length], [null, 1])
+  assert.deepEqual([runStore.getState().id, followed.length], [null, 1])
 })
 
 test('the text of an attempt that was lost is not the beginning of the next', async () => {
   const event = (seq: number, type: string, attempt: number): WireEvent =>
     ({ seq, at: seq, type, path: '', attempt, node: 'play', block: 'play', key: 'play', data: {} }) as WireEvent
   ingest([{ ...event(1, 'run.started', 0), node: null, block: null, key: null }, event(2, 'node.started', 1)])
-  runStore.set({ live: new Map([['play', 'half of']]) })
+  runStore.setState({ live: new Map([['play', 'half of']]) })
   ingest([event(3, 'retry.scheduled', 1), event(4, 'node.started', 2)])
-  assert.equal(runStore.get().live.get('play'), undefined)
+  assert.equal(runStore.getState().live.get('play'), undefined)
 })

@@ -1,6 +1,7 @@
 // Joining blocks with the pointer: what is below it, whether an edge may lead there, and why not. Geometry comes from size.ts,
 // so it does not matter what is mounted.
 
+import { createStore } from 'zustand/vanilla'
 import type { Block, Document, Point } from '../net/types'
 import {
   absoluteAt,
@@ -13,7 +14,6 @@ import {
   parentOf,
   type Specs,
 } from '../document/document'
-import { createStore } from '../state/store'
 import { handlePlace, sizeOf } from '../geometry/size'
 
 export interface Connecting {
@@ -30,10 +30,10 @@ export interface Connecting {
 }
 
 const NOT: Connecting = { from: null, edge: null, reasons: new Map(), over: null, hint: null }
-export const connectStore = createStore<Connecting>(NOT)
+export const connectStore = createStore<Connecting>(() => NOT)
 
 /** Blocks that are dragged, and the container they would fall into ('' is the canvas, null: nothing is dragged). */
-export const dropStore = createStore<{ into: string | null; refused: boolean }>({ into: null, refused: false })
+export const dropStore = createStore<{ into: string | null; refused: boolean }>(() => ({ into: null, refused: false }))
 
 export function startConnecting(
   doc: Document,
@@ -47,16 +47,29 @@ export function startConnecting(
     const reason = checkEdge(doc, { source, handle, target }, specs, edge ?? undefined)
     if (reason) reasons.set(target, reason)
   }
-  connectStore.set({ ...NOT, from: { source, handle }, edge, reasons })
+  connectStore.setState({ ...NOT, from: { source, handle }, edge, reasons })
 }
 
 /** The pointer moved while an edge is drawn. */
 export function connectTo(doc: Document, specs: Specs, at: Point, screen: { x: number; y: number }): void {
-  const { from, reasons } = connectStore.get()
+  const { from, reasons } = connectStore.getState()
   if (!from) return
   const over = targetAt(doc, specs, at, from.source, from.handle)
   const reason = over === null ? null : (reasons.get(over) ?? null)
-  connectStore.set({ over, hint: reason ? { text: reason, bad: true, ...screen } : null })
+  aim(over, reason, screen)
+}
+
+/** Blocks are dragged over `into` (as in `dropStore`), which refuses them for a reason. */
+export function dragOver(into: string | null, reason: string | null, screen?: { x: number; y: number }): void {
+  const refused = reason !== null
+  dropStore.setState((now) => (now.into === into && now.refused === refused ? now : { into, refused }))
+  aim(null, reason, screen)
+}
+
+/** Most moves of the pointer change nothing here: then no listener is called. */
+function aim(over: string | null, reason: string | null, screen?: { x: number; y: number }): void {
+  const hint = reason !== null && screen ? { text: reason, bad: true, ...screen } : null
+  connectStore.setState((now) => (now.over === over && now.hint === null && hint === null ? now : { over, hint }))
 }
 
 let hiding: ReturnType<typeof setTimeout> | null = null
@@ -64,8 +77,8 @@ let hiding: ReturnType<typeof setTimeout> | null = null
 /** The edge is dropped or given up. A `refused` reason stays readable for a moment. */
 export function stopConnecting(refused: string | null = null, screen?: { x: number; y: number }): void {
   if (hiding !== null) clearTimeout(hiding)
-  connectStore.set({ ...NOT, hint: refused && screen ? { text: refused, bad: true, ...screen } : null })
-  if (refused) hiding = setTimeout(() => connectStore.set({ hint: null }), 2600)
+  connectStore.setState({ ...NOT, hint: refused && screen ? { text: refused, bad: true, ...screen } : null })
+  if (refused) hiding = setTimeout(() => connectStore.setState({ hint: null }), 2600)
 }
 
 /** The block an edge from `source` would lead to if it were dropped at `at`. The inside of the container that `source` is in

@@ -1,6 +1,7 @@
 // What a person does to the document on the canvas, as functions: menus, keys, the palette and the pointer all call these. Each
 // one dispatches one command (one undo step), selects what came of it and says so.
 
+import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
 import type { Block, Document, Edge, Note, Point } from '../net/types'
 import { copy, pasteIds, readClip, type Clip, type Command } from '../state/commands'
@@ -21,7 +22,6 @@ import {
   rootsOf,
   type Specs,
 } from '../document/document'
-import { createStore } from '../state/store'
 import { NOTHING, select, uiStore } from '../state/ui'
 import { toast } from '../ui/Toast'
 import { containerAt, freeHandle, handleAt } from './connect'
@@ -33,11 +33,11 @@ import { CARD_H, CONTAINER_MIN, GRID, NOTE_SIZE, PAD, PORT_Y, sizeOf, snap, up }
 import { focusNode, herePoint, pointerOnScreen, reveal, revealAdded, toCanvas } from './view'
 
 /** What is being changed in place on the canvas: the name of a block, the text of a note. `tidying`: things glide. */
-export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>({
+export const inPlaceStore = createStore<{ rename: string | null; note: string | null; tidying: boolean }>(() => ({
   rename: null,
   note: null,
   tidying: false,
-})
+}))
 
 const GAP_X = 64
 
@@ -52,7 +52,7 @@ export interface AddRequest {
 
 /** Add a block of this type, join it, select it. Null (with the reason said) when it cannot stand there. */
 export function addBlock(type: string, request: AddRequest = {}): string | null {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   const spec = specs.get(type)
   if (type === 'note') return addNote(request.at)
@@ -98,7 +98,7 @@ export function addBlock(type: string, request: AddRequest = {}): string | null 
 
 /** Bring a new block into view, beside the block it follows. */
 function showAdded(id: string, size: Point, before: string | undefined): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const at = absoluteAt(doc, id)
   const block = before === undefined ? undefined : doc.blocks[before]
   if (!block) return reveal(at, size)
@@ -110,8 +110,8 @@ function showAdded(id: string, size: Point, before: string | undefined): void {
 /** What a new block follows when nothing else is said: the one selected block, by its first free handle (an empty container is
  * filled first); of a workflow that has just been begun its only block. */
 export function fromSelection(): { source: string; handle: string } | undefined {
-  const { doc } = docStore.get()
-  const { selection } = uiStore.get()
+  const { doc } = docStore.getState()
+  const { selection } = uiStore.getState()
   const all = Object.keys(doc.blocks)
   const chosen =
     !selection.blocks.length && all.length === 1 && isTrigger(doc.blocks[all[0]!], specsOf()) ? all : selection.blocks
@@ -123,20 +123,20 @@ export function fromSelection(): { source: string; handle: string } | undefined 
 }
 
 export function addNote(at?: Point, text = ''): string {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const taken = new Set((doc.notes ?? []).map(noteId))
   const id = freshId((other) => taken.has(other), 'note-1')
   const point = at ?? herePoint()
   const note: Note & { id: string } = { id, text, at: [snap(point[0]), snap(point[1])], size: NOTE_SIZE }
   dispatch({ type: 'addNote', note })
   select({ notes: [id] })
-  inPlaceStore.set({ note: id })
+  inPlaceStore.setState({ note: id })
   return id
 }
 
 /** Join two blocks. The reason why not, else null. */
 export function connect(source: string, handle: string, target: string, instead: string | null = null): string | null {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const reason = checkEdge(doc, { source, handle, target }, specsOf(), instead ?? undefined)
   if (reason) {
     announce(reason)
@@ -152,7 +152,7 @@ export function connect(source: string, handle: string, target: string, instead:
 
 /** Blocks were dropped: new places, and another container when they were dropped into one. `to`: absolute positions. */
 export function dropBlocks(to: Record<string, Point>, notes: Record<string, Point>, pointer: Point): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   const ids = rootsOf(doc, Object.keys(to))
   const parent = ids.length ? containerAt(doc, specs, pointer, ids) : ''
@@ -179,7 +179,7 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
   const before = doc.edges.length
   if (!commands.length || !dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', commands })) return
   if (!moving.length) return
-  const lost = before - docStore.get().doc.edges.filter((edge) => doc.edges.includes(edge)).length
+  const lost = before - docStore.getState().doc.edges.filter((edge) => doc.edges.includes(edge)).length
   const where = parent ? `moved into ${nameOf(doc, parent)}` : 'moved out'
   announce(`${moving.length === 1 ? nameOf(doc, moving[0]!) : `${moving.length} blocks`} ${where}`)
   if (lost)
@@ -192,8 +192,8 @@ export function dropBlocks(to: Record<string, Point>, notes: Record<string, Poin
 
 /** Move what is selected; presses in quick succession are one undo step. */
 export function nudge(dx: number, dy: number): void {
-  const { doc } = docStore.get()
-  const { blocks, notes } = uiStore.get().selection
+  const { doc } = docStore.getState()
+  const { blocks, notes } = uiStore.getState().selection
   const to: Record<string, Point> = {}
   for (const id of rootsOf(doc, blocks)) {
     const at = doc.blocks[id]?.at ?? [0, 0]
@@ -207,15 +207,15 @@ export function nudge(dx: number, dy: number): void {
 }
 
 export function deleteSelection(): void {
-  const { doc } = docStore.get()
-  const { blocks, edges, notes } = uiStore.get().selection
+  const { doc } = docStore.getState()
+  const { blocks, edges, notes } = uiStore.getState().selection
   const commands: Command[] = []
   if (edges.length) commands.push({ type: 'removeEdges', ids: [...edges] })
   if (blocks.length || notes.length) commands.push({ type: 'removeBlocks', ids: [...blocks], notes: [...notes] })
   if (!commands.length) return
   const next = blocks.length === 1 ? (indexOf(doc).into.get(blocks[0]!) ?? [])[0]?.source : undefined
   dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', label: 'delete', commands })
-  select(next && docStore.get().doc.blocks[next] ? { blocks: [next] } : NOTHING)
+  select(next && docStore.getState().doc.blocks[next] ? { blocks: [next] } : NOTHING)
   focusNode(next ?? null)
   announce(blocks.length === 1 ? `${nameOf(doc, blocks[0]!)} deleted` : 'Deleted')
 }
@@ -226,8 +226,8 @@ let copied: { text: string; pointer: { x: number; y: number } | null } | null = 
 
 /** What is selected, as the text for the clipboard; null when nothing is. */
 export function copySelection(): string | null {
-  const { doc } = docStore.get()
-  const { blocks, notes } = uiStore.get().selection
+  const { doc } = docStore.getState()
+  const { blocks, notes } = uiStore.getState().selection
   if (!blocks.length && !notes.length) return null
   const text = JSON.stringify(copy(doc, blocks, notes), null, 2)
   copied = { text, pointer: pointerOnScreen() }
@@ -240,7 +240,7 @@ export function copySelection(): string | null {
 export function pasteText(text: string, at?: Point): boolean {
   const clip = readClip(text)
   if (!clip) return false
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   const place = at ? { at, parent: containerAt(doc, specs, at) } : placeForPaste(doc, specs, clip, text)
   pasteClip(clip, place.at, place.parent)
@@ -253,8 +253,8 @@ export function lastCopied(): string | null {
 }
 
 export function duplicate(): void {
-  const { doc } = docStore.get()
-  const { blocks, notes } = uiStore.get().selection
+  const { doc } = docStore.getState()
+  const { blocks, notes } = uiStore.getState().selection
   if (!blocks.length && !notes.length) return
   const clip = copy(doc, blocks, notes)
   const parents = new Set(rootsOf(doc, blocks).map((id) => parentOf(doc, id)))
@@ -263,7 +263,7 @@ export function duplicate(): void {
 }
 
 function pasteClip(clip: Clip, at: Point, parent: string): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   const ids = pasteIds(doc, clip, parent, specs)
   const roots = Object.keys(clip.blocks).filter(
@@ -276,10 +276,10 @@ function pasteClip(clip: Clip, at: Point, parent: string): void {
   }
   const had = new Set((doc.notes ?? []).map(noteId))
   dispatch(commands.length === 1 ? commands[0]! : { type: 'batch', label: 'paste', commands })
-  const notes = (docStore.get().doc.notes ?? []).map(noteId).filter((id) => !had.has(id))
+  const notes = (docStore.getState().doc.notes ?? []).map(noteId).filter((id) => !had.has(id))
   const blocks = roots.map((id) => ids[id]!)
   select({ blocks, notes })
-  const after = docStore.get().doc
+  const after = docStore.getState().doc
   if (blocks.length) {
     const all = around(absoluteBoxes(after, specs, parent).filter((box) => blocks.includes(box.id)))
     reveal([all.x, all.y], [all.w, all.h])
@@ -291,7 +291,7 @@ function pasteClip(clip: Clip, at: Point, parent: string): void {
 }
 
 function placeForPaste(doc: Document, specs: Specs, clip: Clip, text: string): { at: Point; parent: string } {
-  const [only, ...more] = uiStore.get().selection.blocks
+  const [only, ...more] = uiStore.getState().selection.blocks
   if (only !== undefined && !more.length && kindOf(doc, only, specs) && !clip.blocks[only]) {
     const [x, y] = absoluteAt(doc, only)
     const below = (indexOf(doc).children.get(only) ?? []).map(
@@ -326,19 +326,19 @@ function besideCopy(doc: Document, specs: Specs, clip: Clip, parent: string): Po
 
 /** Tidy the selection when it has several blocks, else everything. */
 export function tidy(): void {
-  const { doc } = docStore.get()
-  const { blocks } = uiStore.get().selection
-  inPlaceStore.set({ tidying: true })
-  setTimeout(() => inPlaceStore.set({ tidying: false }), 240)
+  const { doc } = docStore.getState()
+  const { blocks } = uiStore.getState().selection
+  inPlaceStore.setState({ tidying: true })
+  setTimeout(() => inPlaceStore.setState({ tidying: false }), 240)
   const changed = dispatch(layout(doc, specsOf(), blocks.length > 1 ? blocks : undefined))
   announce(changed ? 'Tidied' : 'Already tidy')
 }
 
 /** Put what is selected into a new loop or parallel; what led in leads to the container, what led out leaves it. */
 export function wrap(type: 'loop' | 'parallel'): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
-  const ids = rootsOf(doc, uiStore.get().selection.blocks)
+  const ids = rootsOf(doc, uiStore.getState().selection.blocks)
   const parent = ids[0] === undefined ? '' : parentOf(doc, ids[0])
   if (!ids.length) return void refuse('Select the blocks to wrap.')
   if (ids.some((id) => parentOf(doc, id) !== parent)) return void refuse('Select blocks of the same container.')
@@ -403,8 +403,8 @@ export function wrap(type: 'loop' | 'parallel'): void {
 }
 
 export function toggleEnabled(): void {
-  const { doc } = docStore.get()
-  const { blocks } = uiStore.get().selection
+  const { doc } = docStore.getState()
+  const { blocks } = uiStore.getState().selection
   if (!blocks.length) return
   const enabled = blocks.some((id) => doc.blocks[id]?.enabled === false)
   dispatch({ type: 'setEnabled', ids: [...blocks], enabled })
@@ -418,10 +418,10 @@ export function undoStep(): void {
 
 /** Say what was just done, with a button that undoes it. It goes with the next change of the document. */
 export function toastUndo(text: string, tone: 'plain' | 'ok' = 'plain'): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const dismiss = toast(text, tone, { label: 'Undo', onSelect: undoStep })
   const stop = docStore.subscribe(() => {
-    if (docStore.get().doc === doc) return
+    if (docStore.getState().doc === doc) return
     stop()
     dismiss()
   })

@@ -9,7 +9,7 @@ import { navigate } from '../ui/navigation'
 import { dispatch, docStore } from '../state/doc'
 import { toast } from '../ui/Toast'
 
-export function exportJson(doc: Document = docStore.get().doc): void {
+export function exportJson(doc: Document = docStore.getState().doc): void {
   download(`${doc.name || 'workflow'}.json`, `${JSON.stringify(doc, null, 2)}\n`, 'application/json')
 }
 

@@ -11,9 +11,9 @@ import { select, uiStore } from '../state/ui'
 import { placeOf } from '../run'
 
 export function selectNode(node: Pick<NodeState, 'block' | 'path'>): void {
-  uiStore.set(({ iter }) => ({ iter: { ...iter, ...iterOf(node.path) } }))
+  uiStore.setState(({ iter }) => ({ iter: { ...iter, ...iterOf(node.path) } }))
   select({ blocks: [node.block] })
-  const { doc } = runStore.get()
+  const { doc } = runStore.getState()
   const block = doc?.blocks[node.block]
   // Panels that open with the selection take their room from the canvas first.
   if (doc && block) setTimeout(() => reveal(absoluteAt(doc, node.block), sizeOf(block, specsOf().get(block.type))), 50)
@@ -21,11 +21,11 @@ export function selectNode(node: Pick<NodeState, 'block' | 'path'>): void {
 
 /** Go to the innermost first failure at the moment shown, with the trace open. False: there is none. */
 export function goToFirstError(): boolean {
-  const { view, doc } = runStore.get()
+  const { view, doc } = runStore.getState()
   const node = firstError(view)
   if (!node) return false
   selectNode(node)
-  uiStore.set({ drawer: 'trace' })
+  uiStore.setState({ drawer: 'trace' })
   const where = placeOf(node.path, doc)
   announce(
     `${doc ? nameOf(doc, node.block) : node.block} failed${where ? ` in ${where}` : ''}: ${node.error?.message ?? ''}`,

@@ -1,7 +1,7 @@
 // The block picker's state: what it was opened for. One list, four uses: keys, double click, an edge dropped on empty space, and
 // the plus on an edge. In `connect` mode it lists targets instead of block types.
 
-import { createStore } from '../state/store'
+import { createStore } from 'zustand/vanilla'
 import type { Point } from '../net/types'
 
 /** What a block type that is dragged out of the palette is called on the clipboard. */
@@ -21,23 +21,23 @@ export type PickerRequest =
 const KEY = 'weft-recent'
 const RECENT_MAX = 4
 
-export const pickerStore = createStore<{ request: PickerRequest | null; recent: readonly string[] }>({
+export const pickerStore = createStore<{ request: PickerRequest | null; recent: readonly string[] }>(() => ({
   request: null,
   recent: remembered(),
-})
+}))
 
 export function openPicker(request: PickerRequest): void {
-  pickerStore.set({ request })
+  pickerStore.setState({ request })
 }
 
 export function closePicker(): void {
-  pickerStore.set({ request: null })
+  pickerStore.setState({ request: null })
 }
 
 /** A block of this type was added: it stands first the next time. */
 export function remember(type: string): void {
-  const recent = [type, ...pickerStore.get().recent.filter((other) => other !== type)].slice(0, RECENT_MAX)
-  pickerStore.set({ recent })
+  const recent = [type, ...pickerStore.getState().recent.filter((other) => other !== type)].slice(0, RECENT_MAX)
+  pickerStore.setState({ recent })
   try {
     localStorage.setItem(KEY, JSON.stringify(recent))
   } catch {

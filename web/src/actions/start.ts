@@ -1,5 +1,6 @@
 // Starting a run of the draft that is open: save it, run exactly that revision, show it.
 
+import { createStore } from 'zustand/vanilla'
 import { announce } from '../a11y'
 import { api } from '../net/api'
 import type { Json, RunAccepted } from '../net/types'
@@ -7,10 +8,9 @@ import { docStore, flush, specsOf } from '../state/doc'
 import { openRun } from '../state/live'
 import { uiStore } from '../state/ui'
 import { formSchema, triggersOf } from '../document/triggers'
-import { createStore } from '../state/store'
 
 /** From which block the shown run shall run again; null: the question is not open. */
-export const rerunStore = createStore<{ from: string | null }>({ from: null })
+export const rerunStore = createStore<{ from: string | null }>(() => ({ from: null }))
 
 /** Raises ApiError, and Error when the draft could not be saved (its text says why). */
 export async function runDraft(
@@ -18,7 +18,7 @@ export async function runDraft(
   options: { trigger?: string; stopAfter?: string } = {},
 ): Promise<RunAccepted> {
   await flush()
-  const { id, doc, rev, saving, error } = docStore.get()
+  const { id, doc, rev, saving, error } = docStore.getState()
   if (id === null) throw new Error('No workflow is open.')
   if (saving === 'conflict') throw new Error('This workflow was changed in another window. Resolve the conflict first.')
   if (saving !== 'saved')
@@ -30,25 +30,25 @@ export async function runDraft(
   const accepted = await api.runDraft(id, input, { rev, ...options })
   announce('Run started')
   // On another page by now, the run is found in the lists: it is not of what is open here.
-  if (docStore.get().id === id) await openRun(accepted.run, { doc })
+  if (docStore.getState().id === id) await openRun(accepted.run, { doc })
   return accepted
 }
 
 /** Run the draft, or ask for its input first when it has any. */
 export async function run(): Promise<void> {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const triggers = triggersOf(doc, specsOf())
   const asks =
     triggers.length !== 1 ||
     doc.blocks[triggers[0]!.id]?.type === 'webhook' ||
     Object.keys(formSchema(doc, triggers[0]!.id).properties ?? {}).length > 0
-  if (asks || starting) return uiStore.set({ overlay: 'run' })
+  if (asks || starting) return uiStore.setState({ overlay: 'run' })
   starting = true
   try {
     await runDraft({})
   } catch {
     // The dialog says what is wrong, and where.
-    uiStore.set({ overlay: 'run' })
+    uiStore.setState({ overlay: 'run' })
   } finally {
     starting = false
   }
@@ -58,7 +58,7 @@ let starting = false
 
 /** Inputs of the last runs of the open draft, newest first, each once. */
 export async function lastInputs(): Promise<Json[]> {
-  const { id } = docStore.get()
+  const { id } = docStore.getState()
   if (id === null) return []
   const seen = new Set<string>()
   return (await api.draftInputs(id))

@@ -119,7 +119,7 @@ export function focusNode(id: string | null): void {
   const before = document.activeElement
   requestAnimationFrame(() => {
     const now = document.activeElement
-    if (pickerStore.get().request || (now !== before && isTextField(now))) return
+    if (pickerStore.getState().request || (now !== before && isTextField(now))) return
     const canvas = document.querySelector<HTMLElement>('.canvas')
     const node =
       id === null ? null : canvas?.querySelector<HTMLElement>(`.react-flow__node[data-id="${CSS.escape(id)}"]`)

@@ -3,9 +3,9 @@
 
 import type { NodeProps } from '@xyflow/react'
 import { memo, useEffect, useRef, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { namedHandles, type NamedHandle } from '../document/document'
 import { dispatch } from '../state/doc'
-import { useSelect } from '../state/store'
 import { Icon, iconOf } from '../ui/icons'
 import { glyphOf, wordOf } from '../ui/status'
 import { Footer } from './Footer'
@@ -145,7 +145,7 @@ function rulesOf({ type, params }: CardFlow['data']['block']): Map<string, strin
 
 /** The name; a text field while it is being changed (F2). */
 export function Name({ id, name }: { id: string; name: string }): ReactElement {
-  const editing = useSelect(inPlaceStore, (s) => s.rename === id)
+  const editing = useStore(inPlaceStore, (s) => s.rename === id)
   return editing ? (
     <Rename id={id} name={name} />
   ) : (
@@ -159,8 +159,8 @@ function Rename({ id, name }: { id: string; name: string }): ReactElement {
   const input = useRef<HTMLInputElement>(null)
   useEffect(() => input.current?.select(), [])
   const end = (keep: boolean): void => {
-    if (inPlaceStore.get().rename !== id) return
-    inPlaceStore.set({ rename: null })
+    if (inPlaceStore.getState().rename !== id) return
+    inPlaceStore.setState({ rename: null })
     const next = input.current?.value.trim()
     if (keep && next && next !== name) dispatch({ type: 'rename', id, name: next })
     focusNode(id)

@@ -9,12 +9,13 @@ import {
   ReactFlowProvider,
   SelectionMode,
   useReactFlow,
-  useStore,
+  useStore as useFlow,
   type EdgeChange,
   type NodeChange,
   type ReactFlowInstance,
 } from '@xyflow/react'
 import '@xyflow/react/dist/base.css'
+import { useStore } from 'zustand'
 import './canvas.css'
 import { useCallback, useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
 import type { BlockSpec, Document, Point } from '../net/types'
@@ -24,7 +25,6 @@ import { importFiles } from '../actions/files'
 import { docStore, specsStore } from '../state/doc'
 import { absoluteAt, indexOf, noteId } from '../document/document'
 import { runStore } from '../state/live'
-import { useSelect } from '../state/store'
 import { select, uiStore } from '../state/ui'
 import { addBlock, connect, dropBlocks, inPlaceStore } from '../actions/edit'
 import { BlockNode } from './BlockNode'
@@ -32,7 +32,7 @@ import { CanvasMenu } from './CanvasMenu'
 import {
   connectStore,
   connectTo,
-  dropStore,
+  dragOver,
   fallInto,
   startConnecting,
   stopConnecting,
@@ -92,15 +92,15 @@ export default function Canvas({ mode = 'edit' }: { mode?: CanvasMode }): ReactE
 }
 
 function Inner({ mode }: { mode: CanvasMode }): ReactElement {
-  const edited = useSelect(docStore, (s) => s.doc)
-  const ran = useSelect(runStore, (s) => s.doc)
-  const readonly = useSelect(docStore, (s) => s.readonly)
-  const opened = useSelect(docStore, (s) => s.id)
-  const runId = useSelect(runStore, (s) => s.id)
-  const specs = useSelect(specsStore, (s) => s.specs)
-  const selection = useSelect(uiStore, (s) => s.selection)
-  const wantsMap = useSelect(uiStore, (s) => s.minimap)
-  const tidying = useSelect(inPlaceStore, (s) => s.tidying)
+  const edited = useStore(docStore, (s) => s.doc)
+  const ran = useStore(runStore, (s) => s.doc)
+  const readonly = useStore(docStore, (s) => s.readonly)
+  const opened = useStore(docStore, (s) => s.id)
+  const runId = useStore(runStore, (s) => s.id)
+  const specs = useStore(specsStore, (s) => s.specs)
+  const selection = useStore(uiStore, (s) => s.selection)
+  const wantsMap = useStore(uiStore, (s) => s.minimap)
+  const tidying = useStore(inPlaceStore, (s) => s.tidying)
   const doc = mode === 'edit' ? edited : (ran ?? EMPTY)
   const editable = mode === 'edit' && !readonly
   const [local, setLocal] = useState<Local>(NOTHING_LOCAL)
@@ -116,7 +116,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
   const free = useFreely()
   const count = Object.keys(doc.blocks).length
   const large = count > CULL_FROM
-  const detail = useStore((s) => detailAt(s.transform[2]))
+  const detail = useFlow((s) => detailAt(s.transform[2]))
   const merged = large && detail !== 'near'
   const fit = useFit(flow, frame, !ready ? null : mode === 'edit' ? opened : ran ? runId : null, doc, specs)
   useEye(flow, frame, fit)
@@ -161,15 +161,12 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
     const at = toCanvas(pointOf(event))
     const ids = moved.filter((node) => node.type !== 'note').map((node) => node.id)
     const { parent, reason } = ids.length ? fallInto(doc, specs, ids, at) : { parent: '', reason: null }
-    dropStore.set({ into: parent, refused: reason !== null })
-    connectStore.set({
-      hint: reason ? { text: reason, bad: true, x: pointOf(event).clientX, y: pointOf(event).clientY } : null,
-    })
+    const { clientX: x, clientY: y } = pointOf(event)
+    dragOver(parent, reason, { x, y })
   }
 
   const onDragStop = (event: PointerLike, moved: FlowNode[]): void => {
-    dropStore.set({ into: null, refused: false })
-    connectStore.set({ hint: null })
+    dragOver(null, null)
     const to: Record<string, Point> = {}
     const notes: Record<string, Point> = {}
     for (const node of moved) {
@@ -224,7 +221,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
         event.dataTransfer.dropEffect = 'copy'
         const edge = event.dataTransfer.types.includes(BLOCK_MIME) ? edgeBelow(event) : undefined
         if (edge) overEdge(edge)
-        else if (hoverStore.get().edge !== null) leaveEdge()
+        else if (hoverStore.getState().edge !== null) leaveEdge()
       }}
       onDrop={onDrop}
       onDoubleClick={(event) => {
@@ -274,7 +271,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           onNodeDrag={(event, _, moved) => onDrag(event, moved)}
           onNodeDragStop={(event, _, moved) => onDragStop(event, moved)}
           onConnectStart={(_, { nodeId, handleId }) =>
-            nodeId && connectStore.get().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')
+            nodeId && connectStore.getState().edge === null && startConnecting(doc, specs, nodeId, handleId ?? 'out')
           }
           onConnectEnd={(event) => endConnecting(event, toCanvas(pointOf(event)))}
           onReconnect={NOT_BY_REACT_FLOW}
@@ -285,7 +282,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           onEdgeMouseEnter={(_, edge) => overEdge(edge.id)}
           onEdgeMouseLeave={leaveEdge}
           onNodeDoubleClick={(event, node) => {
-            if (node.type === 'note') inPlaceStore.set({ note: node.data.note ?? node.id })
+            if (node.type === 'note') inPlaceStore.setState({ note: node.data.note ?? node.id })
             else if (
               node.type === 'container' &&
               editable &&
@@ -301,7 +298,7 @@ function Inner({ mode }: { mode: CanvasMode }): ReactElement {
           }}
           onNodeContextMenu={(event, node) => {
             event.preventDefault()
-            if (!uiStore.get().selection.blocks.includes(node.id)) choose(node.id)
+            if (!uiStore.getState().selection.blocks.includes(node.id)) choose(node.id)
             openMenu({ kind: 'block', x: event.clientX, y: event.clientY })
           }}
           onSelectionContextMenu={(event) => {
@@ -364,7 +361,7 @@ function fitsBetween(spec: BlockSpec | undefined): boolean {
 }
 
 function Hint(): ReactElement | null {
-  const hint = useSelect(connectStore, (s) => s.hint)
+  const hint = useStore(connectStore, (s) => s.hint)
   return hint ? (
     <p
       className="hint"
@@ -379,11 +376,11 @@ function Hint(): ReactElement | null {
 }
 
 function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
-  const { from, edge } = connectStore.get()
+  const { from, edge } = connectStore.getState()
   if (!from || edge !== null) return
   const { clientX: x, clientY: y } = pointOf(event)
-  const { doc } = docStore.get()
-  const specs = specsStore.get().specs
+  const { doc } = docStore.getState()
+  const specs = specsStore.getState().specs
   const target = targetAt(doc, specs, at, from.source, from.handle)
   if (target === from.source) return stopConnecting()
   if (target !== null) return stopConnecting(connect(from.source, from.handle, target), { x, y })
@@ -393,10 +390,10 @@ function endConnecting(event: MouseEvent | TouchEvent, at: Point): void {
 
 /** An end of an edge was dropped elsewhere. On empty space the edge stays as it was. */
 function endReconnecting(event: MouseEvent | TouchEvent, edge: FlowLine, at: Point): void {
-  const { from } = connectStore.get()
+  const { from } = connectStore.getState()
   const { clientX: x, clientY: y } = pointOf(event)
-  const { doc } = docStore.get()
-  const target = from && targetAt(doc, specsStore.get().specs, at, from.source, from.handle)
+  const { doc } = docStore.getState()
+  const target = from && targetAt(doc, specsStore.getState().specs, at, from.source, from.handle)
   if (!from || !target || target === edge.target) return stopConnecting()
   stopConnecting(connect(from.source, from.handle, target, edge.id), { x, y })
 }
@@ -407,7 +404,7 @@ function choose(id: string): void {
 }
 
 function chooseNodes(changes: readonly { id: string; selected: boolean }[]): void {
-  const { selection } = uiStore.get()
+  const { selection } = uiStore.getState()
   const blocks = new Set(selection.blocks)
   const notes = new Set(selection.notes)
   for (const { id, selected } of changes) {
@@ -415,11 +412,11 @@ function chooseNodes(changes: readonly { id: string; selected: boolean }[]): voi
     if (selected) set.add(name)
     else set.delete(name)
   }
-  uiStore.set({ selection: { ...selection, blocks: [...blocks], notes: [...notes] } })
+  uiStore.setState({ selection: { ...selection, blocks: [...blocks], notes: [...notes] } })
 }
 
 function chooseEdges(changes: EdgeChange<FlowLine>[], boxing: boolean): void {
-  const { selection } = uiStore.get()
+  const { selection } = uiStore.getState()
   const edges = new Set(selection.edges)
   for (const change of changes) {
     if (change.type !== 'select') continue
@@ -427,14 +424,14 @@ function chooseEdges(changes: EdgeChange<FlowLine>[], boxing: boolean): void {
     else edges.delete(change.id)
   }
   if (edges.size !== selection.edges.length || selection.edges.some((id) => !edges.has(id)))
-    uiStore.set({ selection: { ...selection, edges: [...edges] } })
+    uiStore.setState({ selection: { ...selection, edges: [...edges] } })
 }
 
 type PointerLike = MouseEvent | TouchEvent | React.MouseEvent
 
 /** Take out of the selection what the document no longer has. */
 function forgetGone(doc: Document): void {
-  const { selection } = uiStore.get()
+  const { selection } = uiStore.getState()
   const notes = new Set((doc.notes ?? []).map(noteId))
   const { edge } = indexOf(doc)
   const next = {
@@ -446,7 +443,7 @@ function forgetGone(doc: Document): void {
     next.blocks.length !== selection.blocks.length ||
     next.edges.length !== selection.edges.length ||
     next.notes.length !== selection.notes.length
-  if (gone) uiStore.set({ selection: next })
+  if (gone) uiStore.setState({ selection: next })
 }
 
 function pointOf(event: PointerLike): { clientX: number; clientY: number } {
@@ -496,9 +493,9 @@ function useEye(
       box: () => frame.current?.getBoundingClientRect() ?? new DOMRect(),
     })
     const onMove = (event: PointerEvent): void => {
-      if (!connectStore.get().from) return
+      if (!connectStore.getState().from) return
       const { x, y } = flow.screenToFlowPosition({ x: event.clientX, y: event.clientY }, { snapToGrid: false })
-      connectTo(docStore.get().doc, specsStore.get().specs, [x, y], { x: event.clientX, y: event.clientY })
+      connectTo(docStore.getState().doc, specsStore.getState().specs, [x, y], { x: event.clientX, y: event.clientY })
     }
     addEventListener('pointermove', onMove, true)
     return () => {

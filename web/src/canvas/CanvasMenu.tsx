@@ -1,11 +1,11 @@
 // The menus of the canvas: for the selected blocks, for empty space, and what to wrap in. Their keys come from KEYS.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { keyText, type KeyId } from '../keys'
 import { chooseFile, exportJson } from '../actions/files'
 import { openPicker } from '../actions/picker'
 import { docStore } from '../state/doc'
-import { useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
 import type { IconName } from '../ui/icons'
 import { Menu, type MenuEntry } from '../ui/Menu'
@@ -15,7 +15,7 @@ import { closeMenu, menuStore } from './menu'
 import { toCanvas } from '../actions/view'
 
 export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null {
-  const open = useSelect(menuStore, (s) => s.open)
+  const open = useStore(menuStore, (s) => s.open)
   if (!open) return null
   const at = toCanvas(open) ?? [0, 0]
   const item = (id: KeyId, label: string, icon?: IconName, why?: string | null): MenuEntry => ({
@@ -33,8 +33,8 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
   return <Menu entries={entries} at={open} label={open.kind === 'pane' ? 'Canvas' : 'Blocks'} onClose={closeMenu} />
 
   function forBlocks(): MenuEntry[] {
-    const { doc, readonly } = docStore.get()
-    const { blocks } = uiStore.get().selection
+    const { doc, readonly } = docStore.getState()
+    const { blocks } = uiStore.getState().selection
     const one = blocks.length === 1 ? null : 'Select one block.'
     if (mode === 'run' || readonly)
       return [item('edit', 'Open details'), item('copy', 'Copy', 'copy'), item('fitSelection', 'Zoom to selection')]
@@ -59,7 +59,7 @@ export function CanvasMenu({ mode }: { mode: CanvasMode }): ReactElement | null 
 
   function forPane(): MenuEntry[] {
     const view = [item('fit', 'Fit all'), item('zoom100', 'Zoom to 100 %'), item('minimap', 'Minimap')]
-    if (mode === 'run' || docStore.get().readonly) return view
+    if (mode === 'run' || docStore.getState().readonly) return view
     return [
       {
         label: 'Add a block here',

@@ -2,12 +2,12 @@
 
 import { Position, type ConnectionLineComponentProps } from '@xyflow/react'
 import type { ReactElement } from 'react'
-import { useSelect } from '../state/store'
+import { useStore } from 'zustand'
 import { connectStore } from '../actions/connect'
 import { plainPath } from './path'
 
 export function ConnectionLine({ fromX, fromY, toX, toY, fromPosition }: ConnectionLineComponentProps): ReactElement {
-  const aim = useSelect(connectStore, ({ over, reasons }) =>
+  const aim = useStore(connectStore, ({ over, reasons }) =>
     over === null ? 'free' : reasons.has(over) ? 'refused' : 'over',
   )
   const [path] = plainPath({

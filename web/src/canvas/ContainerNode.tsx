@@ -3,12 +3,12 @@
 
 import { NodeResizer, type NodeProps } from '@xyflow/react'
 import { memo, useMemo, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { keyText } from '../keys'
 import { serverNow } from '../net/clock'
 import { docStore, specsOf } from '../state/doc'
 import { indexOf } from '../document/document'
 import { firstFailed, slowest } from '../run'
-import { useSelect } from '../state/store'
 import { setIter } from '../state/ui'
 import { Icon, iconOf } from '../ui/icons'
 import { Menu, type MenuEntry } from '../ui/Menu'
@@ -40,7 +40,7 @@ export const ContainerNode = memo(function ContainerNode({
   const rounds = useRounds(id)
   const aim = useAim(id)
   const mark = useMark(id)
-  const drop = useSelect(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
+  const drop = useStore(dropStore, (s) => (s.into === id ? (s.refused ? 'refused' : 'into') : undefined))
   const { status, node } = paint
   // The failures that are counted in the header say it already.
   const glyph = status === 'failed' && rounds?.failed ? null : glyphOf(status)
@@ -304,7 +304,7 @@ function Bar({ rounds }: { rounds: Rounds }): ReactElement {
 
 /** What is inside must stay inside. */
 function leastSize(id: string): [number, number] {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   let [w, h] = CONTAINER_MIN
   for (const child of indexOf(doc).children.get(id) ?? []) {

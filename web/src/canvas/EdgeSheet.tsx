@@ -3,10 +3,10 @@
 
 import { ViewportPortal } from '@xyflow/react'
 import { useMemo, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { Document } from '../net/types'
 import { absoluteAt, indexOf, type Specs } from '../document/document'
 import { runStore } from '../state/live'
-import { useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
 import { handleAt } from '../actions/connect'
 import type { Ways } from '../geometry/layout/routes'
@@ -15,9 +15,9 @@ import { edgePaint } from './paint'
 import { BODY_X, inPlace } from '../geometry/size'
 
 export function EdgeSheet({ doc, specs, ways }: { doc: Document; specs: Specs; ways: Ways }): ReactElement {
-  const iter = useSelect(uiStore, (s) => s.iter)
-  const view = useSelect(runStore, (s) => s.view)
-  const ran = useSelect(runStore, (s) => s.doc)
+  const iter = useStore(uiStore, (s) => s.iter)
+  const view = useStore(runStore, (s) => s.view)
+  const ran = useStore(runStore, (s) => s.doc)
   const tiny = useDetail() === 'tiny'
   const lines = useMemo(() => linesOf(doc, specs, ways), [doc, specs, ways])
   const sheets = useMemo(() => {

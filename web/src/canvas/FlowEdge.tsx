@@ -3,8 +3,8 @@
 
 import { EdgeLabelRenderer, Position, type EdgeProps } from '@xyflow/react'
 import { memo, useMemo, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { openPicker } from '../actions/picker'
-import { useSelect } from '../state/store'
 import { uiStore } from '../state/ui'
 import { connectStore } from '../actions/connect'
 import type { FlowLine } from './flow'
@@ -25,9 +25,9 @@ export const FlowEdge = memo(function FlowEdge(props: EdgeProps<FlowLine>): Reac
   const mode = useMode()
   const far = useDetail() !== 'near'
   const { state, tone, title } = useEdgePaint(source, handle, target)
-  const moving = useSelect(connectStore, (s) => s.edge === id)
-  const hovered = useSelect(hoverStore, (s) => s.edge === id)
-  const alone = useSelect(
+  const moving = useStore(connectStore, (s) => s.edge === id)
+  const hovered = useStore(hoverStore, (s) => s.edge === id)
+  const alone = useStore(
     uiStore,
     ({ selection }) => selection.edges.length === 1 && selection.edges[0] === id && !selection.blocks.length,
   )

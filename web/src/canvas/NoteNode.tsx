@@ -2,8 +2,8 @@
 
 import { NodeResizer, type NodeProps } from '@xyflow/react'
 import { memo, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { dispatch } from '../state/doc'
-import { useSelect } from '../state/store'
 import { inPlaceStore } from '../actions/edit'
 import { NOTE_PREFIX, type NoteFlow } from './flow'
 import { useMode } from './mode'
@@ -13,7 +13,7 @@ import { focusNode } from '../actions/view'
 export const NoteNode = memo(function NoteNode({ id, data, selected }: NodeProps<NoteFlow>): ReactElement {
   const mode = useMode()
   const key = data.note ?? id
-  const editing = useSelect(inPlaceStore, (s) => s.note === key) && mode === 'edit'
+  const editing = useStore(inPlaceStore, (s) => s.note === key) && mode === 'edit'
   return (
     <div
       className="note"
@@ -50,8 +50,8 @@ function Editor({
   isBlock: boolean
 }): ReactElement {
   const end = (value: string): void => {
-    if (inPlaceStore.get().note !== id) return
-    inPlaceStore.set({ note: null })
+    if (inPlaceStore.getState().note !== id) return
+    inPlaceStore.setState({ note: null })
     if (value === text) return
     if (isBlock) dispatch({ type: 'setParam', id, path: ['text'], value })
     else dispatch({ type: 'setNote', id, note: { text: value } })

@@ -50,7 +50,7 @@ const edits: Partial<Record<KeyId, Handler>> = {
   rename: () => {
     const id = onlyBlock()
     if (id === null) return false
-    inPlaceStore.set({ rename: id })
+    inPlaceStore.setState({ rename: id })
   },
   wrap: () => {
     const at = hereOnScreen()
@@ -72,8 +72,8 @@ const edits: Partial<Record<KeyId, Handler>> = {
   paste: () => void pasteFromClipboard(),
   duplicate,
   delete: deleteSelection,
-  save: () => uiStore.set({ overlay: 'version' }),
-  find: () => uiStore.set({ overlay: 'find' }),
+  save: () => uiStore.setState({ overlay: 'version' }),
+  find: () => uiStore.setState({ overlay: 'find' }),
   run: () => void run(),
   runAgain: () => void runAgain(),
 }
@@ -81,8 +81,8 @@ const edits: Partial<Record<KeyId, Handler>> = {
 const always: Partial<Record<KeyId, Handler>> = {
   edit: () => {
     const id = onlyBlock()
-    const [note] = uiStore.get().selection.notes
-    if (note !== undefined && id === null) return inPlaceStore.set({ note })
+    const [note] = uiStore.getState().selection.notes
+    if (note !== undefined && id === null) return inPlaceStore.setState({ note })
     if (id === null) return false
     enterInspector()
   },
@@ -107,8 +107,8 @@ const always: Partial<Record<KeyId, Handler>> = {
   rerun: (mode) => {
     if (mode === 'run') return false
     const id = onlyBlock()
-    if (runStore.get().id === null || id === null) return void announce('Select a block of a finished run.')
-    rerunStore.set({ from: id })
+    if (runStore.getState().id === null || id === null) return void announce('Select a block of a finished run.')
+    rerunStore.setState({ from: id })
   },
   firstError: () => {
     if (!goToFirstError()) announce('No errors')
@@ -121,25 +121,25 @@ const always: Partial<Record<KeyId, Handler>> = {
   nextBlock: () => stepBy(1, 'block'),
   tapeStart: () => seek(0),
   live: () => seek('live'),
-  json: () => uiStore.set(({ view }) => ({ view: view === 'json' ? 'canvas' : 'json' })),
-  outline: () => uiStore.set(({ view }) => ({ view: view === 'outline' ? 'canvas' : 'outline' })),
-  trace: () => uiStore.set(({ drawer }) => ({ drawer: drawer === 'trace' ? 'tape' : 'trace' })),
+  json: () => uiStore.setState(({ view }) => ({ view: view === 'json' ? 'canvas' : 'json' })),
+  outline: () => uiStore.setState(({ view }) => ({ view: view === 'outline' ? 'canvas' : 'outline' })),
+  trace: () => uiStore.setState(({ drawer }) => ({ drawer: drawer === 'trace' ? 'tape' : 'trace' })),
   zoom100: () => zoomTo(1),
   fit: () => fit(),
   fitSelection: () => {
-    const { blocks } = uiStore.get().selection
+    const { blocks } = uiStore.getState().selection
     fit(blocks.length ? blocks : null)
   },
   zoomIn: () => zoomBy(1.25),
   zoomOut: () => zoomBy(0.8),
-  minimap: () => uiStore.set(({ minimap }) => ({ minimap: !minimap })),
-  shortcuts: () => uiStore.set({ overlay: 'shortcuts' }),
-  commands: () => uiStore.set({ overlay: 'palette' }),
+  minimap: () => uiStore.setState(({ minimap }) => ({ minimap: !minimap })),
+  shortcuts: () => uiStore.setState({ overlay: 'shortcuts' }),
+  commands: () => uiStore.setState({ overlay: 'palette' }),
 }
 
 /** Do what a row of KEYS says. False: nothing happened. */
 export function runCommand(id: KeyId, mode: CanvasMode, event?: KeyboardEvent): boolean {
-  const mayEdit = mode === 'edit' && !docStore.get().readonly
+  const mayEdit = mode === 'edit' && !docStore.getState().readonly
   const handler = always[id] ?? (mayEdit ? edits[id] : undefined)
   return handler ? handler(mode, event) !== false : false
 }
@@ -161,7 +161,7 @@ export function startConnect(): boolean {
     announce('Select one block to connect from.')
     return false
   }
-  const block = docStore.get().doc.blocks[id]!
+  const block = docStore.getState().doc.blocks[id]!
   const handles = handlesOf(block, specsOf())
   if (!handles.length) return false
   openPicker({ mode: 'connect', screen: pickerPlace(), source: id, handle: handles.length === 1 ? handles[0]! : null })
@@ -169,7 +169,7 @@ export function startConnect(): boolean {
 }
 
 export function enterInspector(): void {
-  uiStore.set({ tab: docStore.get().id === null ? uiStore.get().tab : 'config' })
+  uiStore.setState({ tab: docStore.getState().id === null ? uiStore.getState().tab : 'config' })
   requestAnimationFrame(() => {
     const inspector = document.querySelector<HTMLElement>('[data-inspector]')
     const control = ':is(input, textarea, select, [contenteditable]:not([contenteditable=false]), button)'
@@ -185,7 +185,7 @@ export function enterInspector(): void {
 }
 
 export async function cancelRun(): Promise<void> {
-  const { id, head } = runStore.get()
+  const { id, head } = runStore.getState()
   if (id === null || isEnded(head.status)) return
   try {
     await api.cancelRun(id, 'Cancelled in the editor')
@@ -199,12 +199,12 @@ export async function cancelRun(): Promise<void> {
 export async function runAgain(): Promise<void> {
   try {
     const [last] = await lastInputs()
-    if (last === undefined) uiStore.set({ overlay: 'run' })
+    if (last === undefined) uiStore.setState({ overlay: 'run' })
     else await runDraft(last)
   } catch (error) {
     toast(error instanceof Error ? error.message : String(error), 'err', {
       label: 'Open the form',
-      onSelect: () => uiStore.set({ overlay: 'run' }),
+      onSelect: () => uiStore.setState({ overlay: 'run' }),
     })
   }
 }
@@ -228,18 +228,18 @@ async function pasteFromClipboard(): Promise<void> {
 }
 
 function onlyBlock(): string | null {
-  const { blocks } = uiStore.get().selection
+  const { blocks } = uiStore.getState().selection
   return blocks.length === 1 ? blocks[0]! : null
 }
 
 function shownDoc(mode: CanvasMode) {
-  return mode === 'edit' ? docStore.get().doc : (runStore.get().doc ?? docStore.get().doc)
+  return mode === 'edit' ? docStore.getState().doc : (runStore.getState().doc ?? docStore.getState().doc)
 }
 
 function nudgeBy(event: KeyboardEvent | undefined, by: number): boolean {
   const direction = event && DIRECTIONS[event.key]
   if (!direction) return false
-  const { blocks, notes } = uiStore.get().selection
+  const { blocks, notes } = uiStore.getState().selection
   if (!blocks.length && !notes.length) return false
   nudge(direction[0] * by, direction[1] * by)
   return true
@@ -263,7 +263,7 @@ function turn(mode: CanvasMode, by: 1 | -1): boolean {
 }
 
 function turned(mode: CanvasMode): string | undefined {
-  const { view, doc } = runStore.get()
+  const { view, doc } = runStore.getState()
   const id = onlyBlock()
   return id === null
     ? undefined
@@ -272,17 +272,17 @@ function turned(mode: CanvasMode): string | undefined {
 
 /** Has that iteration started? */
 export function canTurn(mode: CanvasMode, by: 1 | -1): boolean {
-  const { view, doc } = runStore.get()
+  const { view, doc } = runStore.getState()
   const container = turned(mode)
   if (container === undefined || !doc) return false
-  const { scopes, index } = scopesAt(view, doc, container, uiStore.get().iter)
+  const { scopes, index } = scopesAt(view, doc, container, uiStore.getState().iter)
   return !!scopes[index + by]
 }
 
 export function stepIteration(container: string, by: 1 | -1): void {
-  const { view, doc } = runStore.get()
+  const { view, doc } = runStore.getState()
   if (!doc) return
-  const { scopes, index } = scopesAt(view, doc, container, uiStore.get().iter)
+  const { scopes, index } = scopesAt(view, doc, container, uiStore.getState().iter)
   const opened = scopes.filter(Boolean).length
   const next = Math.max(0, Math.min(index + by, opened - 1))
   setIter(container, next === opened - 1 ? null : next)
@@ -291,7 +291,7 @@ export function stepIteration(container: string, by: 1 | -1): void {
 
 function back(): boolean | void {
   const canvas = document.querySelector('.canvas')
-  const { blocks, edges, notes } = uiStore.get().selection
+  const { blocks, edges, notes } = uiStore.getState().selection
   if (!canvas?.contains(document.activeElement)) return focusNode(blocks[0] ?? null)
   if (!blocks.length && !edges.length && !notes.length) return false
   select({})
@@ -300,7 +300,7 @@ function back(): boolean | void {
 
 /** Beside the selected block. */
 function pickerPlace(): { x: number; y: number } {
-  const [id] = uiStore.get().selection.blocks
+  const [id] = uiStore.getState().selection.blocks
   const node = id === undefined ? null : document.querySelector(`.react-flow__node[data-id="${CSS.escape(id)}"]`)
   const box = node?.getBoundingClientRect()
   return box ? { x: box.right + 12, y: box.top } : hereOnScreen()

@@ -12,7 +12,7 @@ const NAMES = ['name', 'title', 'label', 'id', 'key', 'email'] as const
 
 /** By index; '' where there is nothing short to say. Of the run that is shown. */
 export function itemTexts(container: string): (index: number) => string {
-  const { doc, view, meta } = runStore.get()
+  const { doc, view, meta } = runStore.getState()
   const block = doc?.blocks[container]
   const counted =
     block?.params?.items === undefined || (block.params.mode !== undefined && block.params.mode !== 'each')
@@ -21,7 +21,7 @@ export function itemTexts(container: string): (index: number) => string {
   const items = itemsOf(container, {
     view,
     doc,
-    iter: uiStore.get().iter,
+    iter: uiStore.getState().iter,
     specs: specsOf(),
     ...(input === undefined ? {} : { input }),
   })

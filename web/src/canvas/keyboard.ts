@@ -95,8 +95,8 @@ function isHere(target: Element | null): boolean {
 /** Something lies above the canvas and has the keys. */
 function isBusy(): boolean {
   return (
-    uiStore.get().overlay !== null ||
-    pickerStore.get().request !== null ||
+    uiStore.getState().overlay !== null ||
+    pickerStore.getState().request !== null ||
     document.querySelector('dialog[open], [role=menu]') !== null
   )
 }

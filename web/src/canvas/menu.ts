@@ -1,6 +1,6 @@
 // The menu on the canvas that is open, if one is: for a block, for empty space, or the two containers one can wrap in.
 
-import { createStore } from '../state/store'
+import { createStore } from 'zustand/vanilla'
 
 export interface OpenMenu {
   kind: 'block' | 'pane' | 'wrap'
@@ -8,12 +8,12 @@ export interface OpenMenu {
   y: number
 }
 
-export const menuStore = createStore<{ open: OpenMenu | null }>({ open: null })
+export const menuStore = createStore<{ open: OpenMenu | null }>(() => ({ open: null }))
 
 export function openMenu(open: OpenMenu): void {
-  menuStore.set({ open })
+  menuStore.setState({ open })
 }
 
 export function closeMenu(): void {
-  menuStore.set({ open: null })
+  menuStore.setState({ open: null })
 }

@@ -2,6 +2,8 @@
 // iteration that is looked at. The document that is edited may have moved on; then what is painted is marked stale.
 
 import { useMemo } from 'react'
+import { useShallow } from 'zustand/react/shallow'
+import { useStore } from 'zustand'
 import type { Block, Diagnostic } from '../net/types'
 import { docStore, specsOf } from '../state/doc'
 import { namedHandles, nameOf } from '../document/document'
@@ -20,7 +22,6 @@ import {
   type RunFold,
   type ScopeState,
 } from '../run'
-import { shallow, useSelect } from '../state/store'
 import { unfinishedFindings, unfinishedStore } from '../state/unfinished'
 import { uiStore } from '../state/ui'
 
@@ -36,18 +37,17 @@ export interface Paint {
 const IDLE: Paint = { status: 'idle', node: undefined, text: '', stale: false }
 
 export function usePaint(id: string, block: Block): Paint {
-  const iter = useSelect(uiStore, (s) => s.iter)
-  return useSelect(
+  const iter = useStore(uiStore, (s) => s.iter)
+  return useStore(
     runStore,
-    ({ doc, view, live, cursor }) => {
+    useShallow(({ doc, view, live, cursor }) => {
       const ran = doc?.blocks[id]
       if (!doc || !ran || view.seq === 0) return IDLE
       const node = nodeAt(view, doc, id, iter)
       const status = node || !isEnded(view.status) ? statusAt(view, doc, id, iter) : skippedAround(view, doc, id, iter)
       const text = node && cursor === 'live' && node.status === 'running' ? (live.get(node.key) ?? '') : ''
       return { status, node, text, stale: isStale(ran, block) }
-    },
-    shallow,
+    }),
   )
 }
 
@@ -79,8 +79,8 @@ const rounds = new WeakMap<RunFold, Map<string, Rounds | null>>()
 
 /** Counts of a container, null before it has begun. */
 export function useRounds(id: string): Rounds | null {
-  const iter = useSelect(uiStore, (s) => s.iter)
-  return useSelect(runStore, ({ doc, view }) => {
+  const iter = useStore(uiStore, (s) => s.iter)
+  return useStore(runStore, ({ doc, view }) => {
     if (!doc || !view.shape.kinds.has(id)) return null
     // One answer for a fold and a place, so that the selection stays equal.
     const key = `${pathFor(view, doc, id, iter)}|${id}|${iter[id] ?? ''}`
@@ -119,8 +119,11 @@ export interface EdgePaint {
 const PLAIN: EdgePaint = { state: 'idle', tone: 'ok', title: '' }
 
 export function useEdgePaint(source: string, handle: string, target: string): EdgePaint {
-  const iter = useSelect(uiStore, (s) => s.iter)
-  return useSelect(runStore, (run) => edgePaint(run, source, handle, target, iter), shallow)
+  const iter = useStore(uiStore, (s) => s.iter)
+  return useStore(
+    runStore,
+    useShallow((run) => edgePaint(run, source, handle, target, iter)),
+  )
 }
 
 export function edgePaint(
@@ -167,10 +170,10 @@ function branchOf(doc: Parameters<typeof nodeAt>[1], id: string, route: string):
 
 /** Why a block was skipped, in a sentence. */
 export function whySkipped(node: NodeState | undefined): string {
-  const { doc } = runStore.get()
+  const { doc } = runStore.getState()
   if (!node) return 'its container did not start'
   const by = node.because
-    ? nameOf(doc ?? docStore.get().doc, node.because.split('@')[0]!.replace(/:(start|end)$/, ''))
+    ? nameOf(doc ?? docStore.getState().doc, node.because.split('@')[0]!.replace(/:(start|end)$/, ''))
     : null
   switch (node.reason) {
     case 'pruned':
@@ -186,7 +189,7 @@ export function whySkipped(node: NodeState | undefined): string {
 
 /** Worst status over all iterations: for the minimap. */
 export function worstOf(id: string): string {
-  const { view } = runStore.get()
+  const { view } = runStore.getState()
   return totalsOf(view, id).worst ?? 'idle'
 }
 
@@ -210,10 +213,10 @@ const marks = new WeakMap<readonly Diagnostic[], Map<string, Diagnostic>>()
 
 /** The worst finding about a block. */
 export function useMark(id: string): Diagnostic | null {
-  const unfinished = useSelect(unfinishedStore, ({ list }) =>
-    list.find((each) => each.block === id && each.draft === docStore.get().id),
+  const unfinished = useStore(unfinishedStore, ({ list }) =>
+    list.find((each) => each.block === id && each.draft === docStore.getState().id),
   )
-  const found = useSelect(docStore, ({ diagnostics }) => {
+  const found = useStore(docStore, ({ diagnostics }) => {
     let byBlock = marks.get(diagnostics)
     if (!byBlock) {
       marks.set(diagnostics, (byBlock = new Map()))

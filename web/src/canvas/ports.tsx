@@ -3,9 +3,9 @@
 
 import { Handle, Position } from '@xyflow/react'
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { Block, BlockSpec } from '../net/types'
 import { handlesOf, namedHandles } from '../document/document'
-import { useSelect } from '../state/store'
 import { specsStore } from '../state/doc'
 import { connectStore } from '../actions/connect'
 import { handlePlace, inPlace } from '../geometry/size'
@@ -18,7 +18,7 @@ export interface PortsProps {
 }
 
 export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
-  const specs = useSelect(specsStore, (s) => s.specs)
+  const specs = useStore(specsStore, (s) => s.specs)
   const has = new Set(wired.split(' '))
   const titles = new Map(namedHandles(block, spec).map((named) => [named.id, named.title]))
   const trigger = spec?.trigger ?? block.type === 'start'
@@ -61,7 +61,7 @@ export function Ports({ id, block, spec, wired }: PortsProps): ReactElement {
 
 /** Inside the card or the container: at the lower end of all that is drawn, also of what a run says below the card. */
 export function ErrorPort({ id, block, spec, wired }: PortsProps): ReactElement | null {
-  const specs = useSelect(specsStore, (s) => s.specs)
+  const specs = useStore(specsStore, (s) => s.specs)
   if (!handlesOf(block, specs).includes('error')) return null
   return (
     <Handle
@@ -85,7 +85,7 @@ function titleOf(handle: string, title: string | undefined): string {
 
 /** How a block looks while an edge is drawn: where it comes from, where it may go, what is below the pointer. */
 export function useAim(id: string): 'from' | 'over' | 'refused' | 'no' | 'yes' | undefined {
-  return useSelect(connectStore, ({ from, over, reasons }) => {
+  return useStore(connectStore, ({ from, over, reasons }) => {
     if (!from) return undefined
     if (over === id) return reasons.has(id) ? 'refused' : 'over'
     if (from.source === id) return 'from'

@@ -9,7 +9,7 @@ export function resizeEnd(node: string, box: { x: number; y: number; width: numb
   const at: [number, number] = [snap(box.x), snap(box.y)]
   if (node.startsWith(NOTE_PREFIX))
     dispatch({ type: 'setNote', id: node.slice(NOTE_PREFIX.length), note: { size, at } })
-  else if (docStore.get().doc.blocks[node]?.type === 'note')
+  else if (docStore.getState().doc.blocks[node]?.type === 'note')
     dispatch({ type: 'setBlock', id: node, fields: { size, at } })
   else dispatch({ type: 'resize', id: node, size, at })
 }

@@ -86,7 +86,7 @@ export function useFit(
         if (!now.width || (now.width === width && now.height === height)) return
         const smaller = now.width < width || now.height < height
         ;({ width, height } = now)
-        const [selected, ...more] = uiStore.get().selection.blocks
+        const [selected, ...more] = uiStore.getState().selection.blocks
         const block = selected === undefined || more.length ? undefined : shown.current.doc.blocks[selected]
         if (still.current) {
           const to = viewport()

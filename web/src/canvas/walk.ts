@@ -9,7 +9,7 @@ import { sizeOf } from '../geometry/size'
 import { focusNode, reveal } from '../actions/view'
 
 export function walk(doc: Document, specs: Specs, [dx, dy]: readonly [number, number]): boolean {
-  const [from] = uiStore.get().selection.blocks
+  const [from] = uiStore.getState().selection.blocks
   const to = from === undefined || !doc.blocks[from] ? readingOrder(doc)[0] : next(doc, from, dx, dy)
   if (to === undefined) return false
   goTo(doc, specs, to)

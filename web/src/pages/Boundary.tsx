@@ -69,7 +69,7 @@ function BrokenPart({ part, error, onAgain }: { part: string; error: Error; onAg
 }
 
 function BrokenPage({ error, onAgain }: { error: Error; onAgain: () => void }): ReactElement {
-  const open = docStore.get().id !== null
+  const open = docStore.getState().id !== null
   return (
     <main className="page" data-testid="broken-page">
       <EmptyState icon="warning" title="This page stopped working">

@@ -2,6 +2,7 @@
 // the outline the palette's.
 
 import { lazy, Suspense, useEffect, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import Canvas from '../canvas/Canvas'
 import Inspector from '../panels/inspector/beside'
 import BlockPicker from '../panels/palette/BlockPicker'
@@ -15,7 +16,6 @@ import { setQuery, Link } from '../ui/navigation'
 import { closeDraft, docStore, openDraft } from '../state/doc'
 import { api } from '../net/api'
 import { closeRun, openRun, runStore } from '../state/live'
-import { useSelect } from '../state/store'
 import { NOTHING, setPanels, uiStore, type View } from '../state/ui'
 import { EmptyState } from '../ui/EmptyState'
 import { Splitter } from '../ui/Splitter'
@@ -34,10 +34,10 @@ const OUTLINE_MIN = 280
 
 export default function Editor({ id }: { id: string }): ReactElement {
   const [error, setError] = useState<string | null>(null)
-  const open = useSelect(docStore, (s) => s.id === id)
+  const open = useStore(docStore, (s) => s.id === id)
   useEffect(() => {
     setError(null)
-    uiStore.set({ selection: NOTHING, iter: {}, overlay: null })
+    uiStore.setState({ selection: NOTHING, iter: {}, overlay: null })
     openDraft(id)
       .then(() => showLastRun(id))
       .catch((reason: unknown) => setError(reason instanceof Error ? reason.message : String(reason)))
@@ -51,7 +51,7 @@ export default function Editor({ id }: { id: string }): ReactElement {
   const small = useWidthBelow(900)
   const phone = useWidthBelow(600)
   useEffect(() => {
-    if (open) docStore.set({ readonly: small })
+    if (open) docStore.setState({ readonly: small })
   }, [open, small])
   if (error) {
     return (
@@ -100,8 +100,8 @@ export default function Editor({ id }: { id: string }): ReactElement {
 
 /** A small window: nothing is edited. The smallest ones get the outline instead of the canvas. */
 function SmallPanels({ phone }: { phone: boolean }): ReactElement {
-  const view = useSelect(uiStore, (s) => s.view)
-  const chosen = useSelect(
+  const view = useStore(uiStore, (s) => s.view)
+  const chosen = useStore(
     uiStore,
     (s) =>
       s.selection !== NOTHING && s.selection.blocks.length + s.selection.edges.length + s.selection.notes.length > 0,
@@ -136,7 +136,7 @@ function SmallPanels({ phone }: { phone: boolean }): ReactElement {
 
 /** What a block of an odd shape breaks is its own form and nothing else. */
 function SafeInspector(): ReactElement {
-  const selection = useSelect(uiStore, (s) => s.selection)
+  const selection = useStore(uiStore, (s) => s.selection)
   return (
     <Boundary part="The inspector" resetOn={selection}>
       <Inspector mode="edit" />
@@ -146,7 +146,7 @@ function SafeInspector(): ReactElement {
 
 /** The last run of the draft stays painted when one comes back to it. */
 async function showLastRun(draft: string): Promise<void> {
-  const mine = (): boolean => docStore.get().id === draft && runStore.get().id === null
+  const mine = (): boolean => docStore.getState().id === draft && runStore.getState().id === null
   if (!mine()) return
   // Without it the editor is as useful: nothing is said when it cannot be had.
   const page = await api.runs({ draft, limit: 1 }).catch(() => null)
@@ -155,8 +155,8 @@ async function showLastRun(draft: string): Promise<void> {
 }
 
 function Panels(): ReactElement {
-  const view = useSelect(uiStore, (s) => s.view)
-  const panels = useSelect(uiStore, (s) => s.panels)
+  const view = useStore(uiStore, (s) => s.view)
+  const panels = useStore(uiStore, (s) => s.panels)
   const outline = view === 'outline'
   const left = outline ? Math.max(panels.palette, OUTLINE_MIN) : panels.paletteOpen ? panels.palette : RAIL
   return (
@@ -223,7 +223,7 @@ function Panels(): ReactElement {
 
 /** What the run asks people, to be answered here. */
 function Questions(): ReactElement | null {
-  const any = useSelect(runStore, (s) => s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0)
+  const any = useStore(runStore, (s) => s.view.waits.size > 0 || (s.meta?.child_waits ?? []).length > 0)
   if (!any) return null
   return (
     <div className="editor__notices">
@@ -236,8 +236,8 @@ function Questions(): ReactElement | null {
 
 /** What to do on an empty canvas. */
 function FirstSteps(): ReactElement | null {
-  const few = useSelect(docStore, (s) => Object.keys(s.doc.blocks).length < 2)
-  const readonly = useSelect(docStore, (s) => s.readonly)
+  const few = useStore(docStore, (s) => Object.keys(s.doc.blocks).length < 2)
+  const readonly = useStore(docStore, (s) => s.readonly)
   if (!few || readonly) return null
   return (
     <div className="editor__start">
@@ -252,7 +252,7 @@ function FirstSteps(): ReactElement | null {
 }
 
 function useTitle(): void {
-  const name = useSelect(docStore, (s) => s.doc.name)
+  const name = useStore(docStore, (s) => s.doc.name)
   useEffect(() => {
     document.title = name ? `${name} - weft` : 'weft'
     return () => {
@@ -263,10 +263,10 @@ function useTitle(): void {
 
 /** `?view=json` opens as JSON; changing the view changes the address. */
 function useViewInQuery(): void {
-  const view = useSelect(uiStore, (s) => s.view)
+  const view = useStore(uiStore, (s) => s.view)
   useEffect(() => {
     const asked = new URLSearchParams(location.search).get('view')
-    uiStore.set({ view: asked === 'json' || asked === 'outline' ? (asked satisfies View) : 'canvas' })
+    uiStore.setState({ view: asked === 'json' || asked === 'outline' ? (asked satisfies View) : 'canvas' })
   }, [])
   useEffect(() => setQuery({ view: view === 'canvas' ? null : view }), [view])
 }

@@ -2,12 +2,12 @@
 // anywhere on it become drafts.
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api } from '../net/api'
 import type { Document, DraftSummary, Example, LastRun, WorkflowSummary } from '../net/types'
 import { Link, navigate } from '../ui/navigation'
 import { loadSpecs, specsStore } from '../state/doc'
 import { emptyDocument } from '../document/document'
-import { useSelect } from '../state/store'
 import TopBar from '../panels/shell/TopBar'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
@@ -34,7 +34,7 @@ export default function Home(): ReactElement {
   const examples = useData(() => api.examples(), [])
   const runs = usePolled(() => api.runs({ limit: RECENT }), [])
   const waits = usePolled(() => api.waits(), [])
-  const specs = useSelect(specsStore, (s) => s.specs)
+  const specs = useStore(specsStore, (s) => s.specs)
   const file = useRef<HTMLInputElement>(null)
   const [trouble, setTrouble] = useState<string[]>([])
   const dropping = useDrop((files) => void takeFiles(files))

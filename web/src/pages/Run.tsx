@@ -1,6 +1,7 @@
 // One run, live or as it was at any moment: the document it is pinned to on the canvas, the inspector, and the Tape.
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { announce } from '../a11y'
 import { Canvas } from '../canvas/Canvas'
 import Inspector from '../panels/inspector/beside'
@@ -15,7 +16,6 @@ import { loadSpecs } from '../state/doc'
 import { nameOf } from '../document/document'
 import { closeRun, openRun, runStore } from '../state/live'
 import { firstError, isEnded } from '../run'
-import { useSelect } from '../state/store'
 import { NOTHING, select, setPanels, uiStore } from '../state/ui'
 import { Button } from '../ui/Button'
 import { EmptyState } from '../ui/EmptyState'
@@ -29,18 +29,18 @@ import './pages.css'
 import './run.css'
 
 export default function Run({ id }: { id: string }): ReactElement {
-  const doc = useSelect(runStore, (s) => s.doc)
-  const meta = useSelect(runStore, (s) => s.meta)
-  const error = useSelect(runStore, (s) => s.error)
-  const inspected = useSelect(uiStore, (s) => s.selection.blocks.length > 0)
-  const width = useSelect(uiStore, (s) => s.panels.inspector)
+  const doc = useStore(runStore, (s) => s.doc)
+  const meta = useStore(runStore, (s) => s.meta)
+  const error = useStore(runStore, (s) => s.error)
+  const inspected = useStore(uiStore, (s) => s.selection.blocks.length > 0)
+  const width = useStore(uiStore, (s) => s.panels.inspector)
   const narrow = useWidthBelow(900)
   const phone = useWidthBelow(600)
   const [turn, setTurn] = useState(0)
 
   useEffect(() => {
     const moment = readMoment(new URLSearchParams(location.search))
-    uiStore.set({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
+    uiStore.setState({ selection: moment.block ? { ...NOTHING, blocks: [moment.block] } : NOTHING, iter: moment.iter })
     let current = true
     // Block types say which blocks are containers: the fold needs them.
     void loadSpecs()
@@ -51,7 +51,7 @@ export default function Run({ id }: { id: string }): ReactElement {
     return () => {
       current = false
       closeRun()
-      uiStore.set({ selection: NOTHING, iter: {} })
+      uiStore.setState({ selection: NOTHING, iter: {} })
     }
   }, [id, turn])
   useFamily()
@@ -139,7 +139,7 @@ export default function Run({ id }: { id: string }): ReactElement {
 
 /** The run moved to another version: what is drawn is loaded again. */
 function useMigrated(reload: () => void): void {
-  const moved = useSelect(
+  const moved = useStore(
     runStore,
     (s) => s.head.version !== null && s.meta !== null && s.head.seq >= s.meta.seq && s.meta.version !== s.head.version,
   )
@@ -169,7 +169,8 @@ function useMomentInAddress(id: string): void {
     const put = (): void => {
       clearTimeout(timer)
       timer = setTimeout(() => {
-        if (runStore.get().id === id && location.pathname === `/runs/${encodeURIComponent(id)}`) setQuery(momentQuery())
+        if (runStore.getState().id === id && location.pathname === `/runs/${encodeURIComponent(id)}`)
+          setQuery(momentQuery())
       }, 300)
     }
     let shown = ''
@@ -190,9 +191,9 @@ function useMomentInAddress(id: string): void {
 /** Failures, waits and the end are said aloud as they happen. */
 function useSpoken(): void {
   useEffect(() => {
-    let { head } = runStore.get()
+    let { head } = runStore.getState()
     return runStore.subscribe(() => {
-      const { head: now, doc } = runStore.get()
+      const { head: now, doc } = runStore.getState()
       const before = head
       head = now
       if (now === before || before.seq === 0 || now.seq < before.seq) return
@@ -212,12 +213,12 @@ function useSpoken(): void {
 
 /** A run that failed shows where, unless something is selected already. Not where the inspector would cover the canvas. */
 function useFirstErrorSelected(on: boolean): void {
-  const failed = useSelect(runStore, (s) => s.head.status === 'failed')
+  const failed = useStore(runStore, (s) => s.head.status === 'failed')
   useEffect(() => {
     if (!failed || !on) return
-    const { view, cursor } = runStore.get()
+    const { view, cursor } = runStore.getState()
     const node = firstError(view)
-    if (node && cursor === 'live' && !uiStore.get().selection.blocks.length) selectNode(node)
+    if (node && cursor === 'live' && !uiStore.getState().selection.blocks.length) selectNode(node)
   }, [failed])
 }
 
@@ -225,8 +226,8 @@ const TONES = { succeeded: '1d7347', failed: 'b92c17', cancelled: '7e848b', wait
 
 /** The tab says how the run is: its title, and a coloured icon. */
 function useTabIcon(): void {
-  const status = useSelect(runStore, (s) => s.head.status)
-  const name = useSelect(runStore, (s) => s.meta?.workflow ?? null)
+  const status = useStore(runStore, (s) => s.head.status)
+  const name = useStore(runStore, (s) => s.meta?.workflow ?? null)
   useEffect(() => {
     if (name === null) return
     const link = document.querySelector<HTMLLinkElement>('link[rel=icon]')

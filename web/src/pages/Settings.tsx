@@ -1,10 +1,10 @@
 // Environment names, schedules and webhooks, how runs are started from outside, theme, and what this is made of.
 
 import { useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api } from '../net/api'
 import type { EnvName, EnvUse } from '../net/types'
 import { Link } from '../ui/navigation'
-import { useSelect } from '../state/store'
 import { uiStore, type Theme } from '../state/ui'
 import TopBar from '../panels/shell/TopBar'
 import { EmptyState } from '../ui/EmptyState'
@@ -26,7 +26,7 @@ const THEMES: readonly { id: Theme; label: string }[] = [
 export default function Settings(): ReactElement {
   const env = useData(() => api.env(), [])
   const server = useData(() => api.server(), [])
-  const theme = useSelect(uiStore, (state) => state.theme)
+  const theme = useStore(uiStore, (state) => state.theme)
   return (
     <div className="screen">
       <TopBar />
@@ -42,7 +42,7 @@ export default function Settings(): ReactElement {
                   name="theme"
                   className="visually-hidden"
                   checked={theme === id}
-                  onChange={() => uiStore.set({ theme: id })}
+                  onChange={() => uiStore.setState({ theme: id })}
                 />
                 {label}
               </label>

@@ -1,5 +1,6 @@
 // The draft that is edited: the document, its undo stacks, and saving. `dispatch` is the only way a document changes.
 
+import { createStore } from 'zustand/vanilla'
 import { placed } from './placed'
 import { api, ApiError, DraftConflict } from '../net/api'
 import { mend } from '../net/mend'
@@ -9,7 +10,6 @@ import { applyCommand, labelOf, type Command } from './commands'
 import { dropLocal, keepLocal, readLocal, type LocalDraft } from './crash'
 import { emptyDocument, type Specs } from '../document/document'
 import { fitting, keepHistory, readHistory, writePending, type Step } from './history'
-import { createStore } from './store'
 
 export const UNDO_MAX = 200
 const SAVE_AFTER_MS = 800
@@ -44,24 +44,27 @@ export interface DocState {
   error: string | null
 }
 
-export const docStore = createStore<DocState>(nothing())
-export const specsStore = createStore<{ specs: Specs; list: readonly BlockSpec[] }>({ specs: new Map(), list: [] })
+export const docStore = createStore<DocState>(nothing)
+export const specsStore = createStore<{ specs: Specs; list: readonly BlockSpec[] }>(() => ({
+  specs: new Map(),
+  list: [],
+}))
 
 export function specsOf(): Specs {
-  return specsStore.get().specs
+  return specsStore.getState().specs
 }
 
 /** The open document as it is kept: what is stored, with the parts that cannot be drawn, until it is edited. */
 export function storedDocument(): unknown {
-  const { doc, mended } = docStore.get()
+  const { doc, mended } = docStore.getState()
   return mended?.document === doc ? mended.original : doc
 }
 
 /** Block types, loaded once. */
 export async function loadSpecs(): Promise<void> {
-  if (specsStore.get().list.length) return
+  if (specsStore.getState().list.length) return
   const list = await api.blocks()
-  specsStore.set({ list, specs: new Map(list.map((spec) => [spec.type, spec])) })
+  specsStore.setState({ list, specs: new Map(list.map((spec) => [spec.type, spec])) })
 }
 
 /** Open a draft. Raises ApiError. Unsaved edits of this browser are offered in `restorable`. */
@@ -75,7 +78,7 @@ export async function openDraft(id: string): Promise<void> {
   const lost = kept && JSON.stringify(kept.document) !== JSON.stringify(draft.document) ? kept : null
   if (local && !lost) void dropLocal(id)
   const doc = placed(draft.document, specsOf())
-  docStore.set({
+  docStore.setState({
     ...nothing(),
     id,
     doc,
@@ -94,15 +97,15 @@ export async function openDraft(id: string): Promise<void> {
 /** Save what is open, then forget it. */
 export async function closeDraft(): Promise<void> {
   turn++
-  const { id } = docStore.get()
+  const { id } = docStore.getState()
   if (id === null) return
   await Promise.all([flush(), writePending()])
-  if (docStore.get().id === id) docStore.set(nothing())
+  if (docStore.getState().id === id) docStore.setState(nothing())
 }
 
 /** Do a command. With the same `coalesce` key within a second it joins the step before, so that one undo takes both back. */
 export function dispatch(command: Command, coalesce?: string): boolean {
-  const state = docStore.get()
+  const state = docStore.getState()
   if (state.readonly) return false
   const [doc, inverse] = applyCommand(state.doc, command, specsOf())
   if (doc === state.doc) return false
@@ -118,7 +121,7 @@ export function dispatch(command: Command, coalesce?: string): boolean {
   const undo = joins
     ? state.undo
     : [...state.undo, { label: labelOf(command, state.doc), command: inverse }].slice(-UNDO_MAX)
-  docStore.set({ doc, undo, redo: [] })
+  docStore.setState({ doc, undo, redo: [] })
   changed()
   return true
 }
@@ -142,19 +145,19 @@ export async function flush(): Promise<void> {
 
 /** After a conflict: keep what the server has, overwrite it with ours, or make a copy of ours (its id is returned). */
 export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string | null> {
-  const { conflict, doc, id } = docStore.get()
+  const { conflict, doc, id } = docStore.getState()
   if (!conflict || !id) return null
   let copied: string | null = null
   if (choice === 'copy') copied = (await api.createDraft(doc, `${doc.name ?? 'workflow'}-copy`)).id
   // Settled by another press meanwhile, or the page was left.
-  if (docStore.get().conflict !== conflict) return copied
-  docStore.set({ conflict: null, rev: conflict.rev, saving: 'dirty' })
+  if (docStore.getState().conflict !== conflict) return copied
+  docStore.setState({ conflict: null, rev: conflict.rev, saving: 'dirty' })
   if (choice === 'mine') {
     await flush()
     return null
   }
-  const [next, inverse] = applyCommand(docStore.get().doc, { type: 'replaceDoc', doc: conflict.document })
-  docStore.set((state) => ({
+  const [next, inverse] = applyCommand(docStore.getState().doc, { type: 'replaceDoc', doc: conflict.document })
+  docStore.setState((state) => ({
     doc: next,
     undo: [...state.undo, { label: 'use their version', command: inverse }],
     redo: [],
@@ -168,8 +171,8 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
 
 /** Take the edits back that a crash left here, or forget them. */
 export function restoreLocal(take: boolean): void {
-  const { restorable, id } = docStore.get()
-  docStore.set({ restorable: null })
+  const { restorable, id } = docStore.getState()
+  docStore.setState({ restorable: null })
   if (!restorable || !id) return
   if (take) dispatch({ type: 'replaceDoc', doc: restorable.document })
   else void dropLocal(id)
@@ -185,12 +188,12 @@ let lastKey: string | undefined
 let lastAt = 0
 
 function travel(from: 'undo' | 'redo', to: 'undo' | 'redo'): string | null {
-  const state = docStore.get()
+  const state = docStore.getState()
   const step = state[from].at(-1)
   if (!step || state.readonly) return null
   const [doc, inverse] = applyCommand(state.doc, step.command, specsOf())
   lastKey = undefined
-  docStore.set({
+  docStore.setState({
     doc,
     [from]: state[from].slice(0, -1),
     [to]: [...state[to], { label: step.label, command: inverse }],
@@ -200,27 +203,27 @@ function travel(from: 'undo' | 'redo', to: 'undo' | 'redo'): string | null {
 }
 
 function changed(): void {
-  const { id, doc, rev, saving: now, undo, redo } = docStore.get()
+  const { id, doc, rev, saving: now, undo, redo } = docStore.getState()
   if (!id) return
   keepHistory({ id, rev, doc, undo, redo, at: Date.now() })
   void keepLocal({ id, document: doc, rev, at: Date.now() })
   if (now === 'conflict') return
-  docStore.set({ saving: 'dirty' })
+  if (now !== 'dirty') docStore.setState({ saving: 'dirty' })
   if (timer !== null) clearTimeout(timer)
   timer = setTimeout(() => void flush(), SAVE_AFTER_MS)
 }
 
 async function save(): Promise<void> {
-  const { id, doc, rev, saving: now } = docStore.get()
+  const { id, doc, rev, saving: now } = docStore.getState()
   if (!id || now === 'saved' || now === 'conflict') return
-  docStore.set({ saving: 'saving' })
-  const here = (): boolean => docStore.get().id === id
+  docStore.setState({ saving: 'saving' })
+  const here = (): boolean => docStore.getState().id === id
   try {
     const saved = await api.saveDraft(id, rev, doc, doc.name ?? 'workflow')
     if (!here()) return
     unanswered = null
-    const still = docStore.get().doc === doc
-    docStore.set({
+    const still = docStore.getState().doc === doc
+    docStore.setState({
       rev: saved.rev,
       savedAt: saved.updated_at,
       diagnostics: saved.diagnostics,
@@ -231,8 +234,8 @@ async function save(): Promise<void> {
   } catch (error) {
     if (!here()) return
     if (error instanceof DraftConflict) {
-      if (!isUnanswered(id, rev, error.theirs)) return docStore.set({ saving: 'conflict', conflict: error.theirs })
-      docStore.set({ rev: error.theirs.rev, saving: 'dirty' })
+      if (!isUnanswered(id, rev, error.theirs)) return docStore.setState({ saving: 'conflict', conflict: error.theirs })
+      docStore.setState({ rev: error.theirs.rev, saving: 'dirty' })
       return save()
     }
     const message = error instanceof Error ? error.message : String(error)
@@ -241,7 +244,7 @@ async function save(): Promise<void> {
       if (unanswered?.id !== id || unanswered.rev !== rev) unanswered = { id, rev, docs: new Set() }
       unanswered.docs.add(doc)
     }
-    docStore.set({ saving: lost ? 'offline' : 'refused', error: message })
+    docStore.setState({ saving: lost ? 'offline' : 'refused', error: message })
     if (lost) timer = setTimeout(() => void flush(), SAVE_AFTER_MS * 5)
   }
 }

@@ -1,5 +1,6 @@
 // The run that is shown: its log, where the Tape stands, and what the canvas paints. One at a time for a tab.
 
+import { createStore } from 'zustand/vanilla'
 import { placed } from './placed'
 import { api } from '../net/api'
 import { follow, type Feed } from '../net/events'
@@ -7,7 +8,6 @@ import type { Document, RunView, WireEvent } from '../net/types'
 import { Timeline } from './keyframes'
 import { setNet } from './net'
 import { emptyFold, isDecided, shapeOf, type RunFold } from '../run'
-import { createStore } from './store'
 import { specsOf } from './doc'
 
 export interface RunState {
@@ -30,7 +30,7 @@ export interface RunState {
 
 const LIVE_TEXT_MAX = 64 * 1024
 
-export const runStore = createStore<RunState>(nothing())
+export const runStore = createStore<RunState>(nothing)
 
 let feed: Feed | null = null
 /** Counts what was opened and closed: an answer that comes later belongs to something that is shown no more. */
@@ -40,16 +40,16 @@ let turn = 0
 export async function openRun(id: string, options: { doc?: Document | null; seq?: number } = {}): Promise<void> {
   closeRun()
   const mine = turn
-  runStore.set({ ...nothing(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
+  runStore.setState({ ...nothing(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
   try {
     const meta = await api.run(id)
     const stored = options.doc ?? (await api.runDocument(meta))
     const doc = stored && placed(stored, specsOf())
     if (mine !== turn) return
     const timeline = new Timeline(shapeOf(doc, specsOf()))
-    runStore.set({ meta, doc, timeline, view: timeline.head, head: timeline.head })
+    runStore.setState({ meta, doc, timeline, view: timeline.head, head: timeline.head })
   } catch (error) {
-    if (mine === turn) runStore.set({ error: error instanceof Error ? error.message : String(error) })
+    if (mine === turn) runStore.setState({ error: error instanceof Error ? error.message : String(error) })
     return
   }
   feed = follow(id, 0, { events: ingest, delta: addText, status: setNet })
@@ -61,7 +61,7 @@ export function closeRun(): void {
   feed?.close()
   feed = null
   setNet({ mode: 'idle', behind: 0, retryAt: null, error: null })
-  runStore.set(nothing())
+  runStore.setState(nothing())
 }
 
 /** Try to connect now. */
@@ -71,15 +71,15 @@ export function reconnect(): void {
 
 /** Put the Tape's cursor on an event, or back to live. The whole picture follows. */
 export function seek(to: number | 'live'): void {
-  const { timeline } = runStore.get()
-  if (to === 'live') return runStore.set({ cursor: 'live', view: timeline.head })
+  const { timeline } = runStore.getState()
+  if (to === 'live') return runStore.setState({ cursor: 'live', view: timeline.head })
   const seq = Math.max(0, Math.min(Math.round(to), timeline.seq))
-  runStore.set({ cursor: seq, view: timeline.seek(seq) })
+  runStore.setState({ cursor: seq, view: timeline.seek(seq) })
 }
 
 /** Move the cursor: by events, or by `block` to the next one that starts or ends a block. */
 export function stepBy(by: 1 | -1, unit: 'event' | 'block' = 'event'): void {
-  const { timeline, cursor } = runStore.get()
+  const { timeline, cursor } = runStore.getState()
   let at = (cursor === 'live' ? timeline.seq : cursor) + by
   const isBoundary = (event: WireEvent | undefined): boolean =>
     !!event && /^(node\.(started|succeeded|failed)|region\.exited|wait\.)/.test(event.type)
@@ -89,7 +89,7 @@ export function stepBy(by: 1 | -1, unit: 'event' | 'block' = 'event'): void {
 
 /** Take events in: contiguous, as `follow` gives them. */
 export function ingest(events: WireEvent[]): void {
-  const { timeline, cursor, live } = runStore.get()
+  const { timeline, cursor, live } = runStore.getState()
   timeline.append(events)
   const head = timeline.head
   let texts: Map<string, string> | null = null
@@ -100,11 +100,11 @@ export function ingest(events: WireEvent[]): void {
     if (!node || isDecided(node) || node.status === 'retrying' || event.type === 'retry.scheduled')
       (texts ??= new Map(live)).delete(event.key)
   }
-  runStore.set({ head, ...(texts ? { live: texts } : {}), view: cursor === 'live' ? head : timeline.seek(cursor) })
+  runStore.setState({ head, ...(texts ? { live: texts } : {}), view: cursor === 'live' ? head : timeline.seek(cursor) })
 }
 
 function addText(key: string, text: string): void {
-  runStore.set(({ live }) => {
+  runStore.setState(({ live }) => {
     const next = new Map(live)
     next.set(key, ((live.get(key) ?? '') + text).slice(-LIVE_TEXT_MAX))
     return { live: next }

@@ -1,6 +1,6 @@
 // What is about the person and not about the document or the run: selection, panels, theme. Sizes and theme are remembered.
 
-import { createStore } from './store'
+import { createStore } from 'zustand/vanilla'
 
 export type Theme = 'system' | 'light' | 'dark'
 export type View = 'canvas' | 'json' | 'outline'
@@ -44,7 +44,7 @@ export const NOTHING: Selection = { blocks: [], edges: [], notes: [] }
 /** Both panels open would leave the canvas less than half of such a window. */
 const narrow = (): boolean => typeof innerWidth === 'number' && innerWidth < 1180
 
-export const uiStore = createStore<UiState>({
+export const uiStore = createStore<UiState>(() => ({
   selection: NOTHING,
   iter: {},
   view: 'canvas',
@@ -56,10 +56,10 @@ export const uiStore = createStore<UiState>({
   minimap: false,
   panels: { palette: 208, paletteOpen: !narrow(), inspector: 328, json: 480, drawer: 112 },
   ...remembered(),
-})
+}))
 
 uiStore.subscribe(() => {
-  const { panels, theme, drawer, minimap } = uiStore.get()
+  const { panels, theme, drawer, minimap } = uiStore.getState()
   const text = JSON.stringify({ panels, theme, drawer, minimap })
   try {
     if (localStorage.getItem(KEY) !== text) localStorage.setItem(KEY, text)
@@ -69,16 +69,16 @@ uiStore.subscribe(() => {
 })
 
 export function select(change: Partial<Selection>): void {
-  uiStore.set({ selection: { ...NOTHING, ...change } })
+  uiStore.setState({ selection: { ...NOTHING, ...change } })
 }
 
 export function setPanels(change: Partial<Panels>): void {
-  uiStore.set(({ panels }) => ({ panels: { ...panels, ...change } }))
+  uiStore.setState(({ panels }) => ({ panels: { ...panels, ...change } }))
 }
 
 /** Look at an iteration or branch of a container; null: at its latest. */
 export function setIter(container: string, index: number | null): void {
-  uiStore.set(({ iter }) => {
+  uiStore.setState(({ iter }) => {
     const { [container]: _, ...rest } = iter
     return { iter: index === null ? rest : { ...rest, [container]: index } }
   })
@@ -87,7 +87,7 @@ export function setIter(container: string, index: number | null): void {
 /** Put the theme on the page, now and whenever it changes. */
 export function applyTheme(root: HTMLElement): void {
   const put = (): void => {
-    const { theme } = uiStore.get()
+    const { theme } = uiStore.getState()
     if (theme === 'system') delete root.dataset.theme
     else root.dataset.theme = theme
   }

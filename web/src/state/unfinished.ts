@@ -1,8 +1,8 @@
 // Text of JSON fields that is no JSON yet: it belongs to its block until it is finished or taken back, also over a reload. The
 // document never has it.
 
+import { createStore } from 'zustand/vanilla'
 import type { Diagnostic } from '../net/types'
-import { createStore } from './store'
 
 interface Unfinished {
   draft: string
@@ -16,11 +16,11 @@ const KEY = 'weft-unfinished'
 /** The oldest are dropped first. */
 const KEPT_MAX = 40
 
-export const unfinishedStore = createStore<{ list: readonly Unfinished[] }>({ list: remembered() })
+export const unfinishedStore = createStore<{ list: readonly Unfinished[] }>(() => ({ list: remembered() }))
 
 export function unfinishedText(draft: string | null, block: string | null, path: string): string | null {
   return (
-    unfinishedStore.get().list.find((each) => each.draft === draft && each.block === block && each.path === path)
+    unfinishedStore.getState().list.find((each) => each.draft === draft && each.block === block && each.path === path)
       ?.text ?? null
   )
 }
@@ -28,11 +28,11 @@ export function unfinishedText(draft: string | null, block: string | null, path:
 /** null: it is finished, or gone. */
 export function keepUnfinished(draft: string | null, block: string | null, path: string, text: string | null): void {
   if (draft === null || block === null) return
-  const { list } = unfinishedStore.get()
+  const { list } = unfinishedStore.getState()
   const others = list.filter((each) => each.draft !== draft || each.block !== block || each.path !== path)
   if (text === null && others.length === list.length) return
   const next = text === null ? others : [...others, { draft, block, path, text }].slice(-KEPT_MAX)
-  unfinishedStore.set({ list: next })
+  unfinishedStore.setState({ list: next })
   try {
     localStorage.setItem(KEY, JSON.stringify(next))
   } catch {

@@ -1,16 +1,16 @@
 // How up to date the shown run is: live, catching up 120, connection lost, viewing event 79 of 120.
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { reconnect, runStore, seek } from '../state/live'
 import { netStore } from '../state/net'
-import { useSelect } from '../state/store'
 import { Icon } from './icons'
 import { Button } from './Button'
 
 export function ConnectionChip(): ReactElement | null {
-  const net = useSelect(netStore, (s) => s)
-  const cursor = useSelect(runStore, (s) => s.cursor)
-  const last = useSelect(runStore, (s) => s.head.seq)
+  const net = useStore(netStore, (s) => s)
+  const cursor = useStore(runStore, (s) => s.cursor)
+  const last = useStore(runStore, (s) => s.head.seq)
   const left = useSecondsTo(net.mode === 'offline' ? net.retryAt : null)
   if (net.mode === 'idle') return null
   if (cursor !== 'live') {

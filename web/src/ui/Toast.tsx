@@ -1,8 +1,9 @@
 // Short messages at the bottom right, for what belongs to no block: "Copied", "Saved as version 3". Never for a block's error.
 
 import { useEffect, type ReactElement } from 'react'
+import { createStore } from 'zustand/vanilla'
+import { useStore } from 'zustand'
 import { announce } from '../a11y'
-import { createStore, useSelect } from '../state/store'
 import { Button } from './Button'
 
 export interface Toast {
@@ -13,23 +14,23 @@ export interface Toast {
 }
 
 const STAYS_MS = 5000
-const store = createStore<{ toasts: readonly Toast[] }>({ toasts: [] })
+const store = createStore<{ toasts: readonly Toast[] }>(() => ({ toasts: [] }))
 let next = 1
 
 /** Gives back what takes it away again. */
 export function toast(text: string, tone: Toast['tone'] = 'plain', action?: Toast['action']): () => void {
   announce(text)
   const id = next++
-  store.set(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id, text, tone, ...(action ? { action } : {}) }] }))
+  store.setState(({ toasts }) => ({ toasts: [...toasts.slice(-3), { id, text, tone, ...(action ? { action } : {}) }] }))
   return () => dismiss(id)
 }
 
 function dismiss(id: number): void {
-  store.set(({ toasts }) => ({ toasts: toasts.filter((other) => other.id !== id) }))
+  store.setState(({ toasts }) => ({ toasts: toasts.filter((other) => other.id !== id) }))
 }
 
 export function Toasts(): ReactElement {
-  const toasts = useSelect(store, (s) => s.toasts)
+  const toasts = useStore(store, (s) => s.toasts)
   return (
     <div className="toasts">
       {toasts.map((each) => (

@@ -2,18 +2,18 @@
 // the moment that is shown.
 
 import { useEffect, useState } from 'react'
+import { useStore } from 'zustand'
 import { runStore } from '../state/live'
 import { clockOf, netStore } from '../state/net'
 import { isEnded } from '../run'
-import { useSelect } from '../state/store'
 
 /** Unix ms. `everyMs`: how often it ticks. */
 export function useClock(everyMs = 250): number {
-  const net = useSelect(netStore, (s) => s)
-  const over = useSelect(runStore, (s) => isEnded(s.head.status))
-  const cursor = useSelect(runStore, (s) => s.cursor)
-  const shown = useSelect(runStore, (s) => s.view.at)
-  const ended = useSelect(runStore, (s) => s.head.finishedAt)
+  const net = useStore(netStore, (s) => s)
+  const over = useStore(runStore, (s) => isEnded(s.head.status))
+  const cursor = useStore(runStore, (s) => s.cursor)
+  const shown = useStore(runStore, (s) => s.view.at)
+  const ended = useStore(runStore, (s) => s.head.finishedAt)
   const [, tick] = useState(0)
   const runs = cursor === 'live' && !over && net.mode !== 'offline' && net.mode !== 'idle'
   useEffect(() => {

@@ -1,11 +1,11 @@
 // Moves an open run to another version of its workflow, when what it has done fits that version.
 
 import { useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
 import type { RunView } from '../../net/types'
 import { nodeText } from '../../panels/events/describe'
 import { runStore } from '../../state/live'
-import { useSelect } from '../../state/store'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
@@ -37,7 +37,7 @@ export function MigrateDialog({
     misfits: readonly Misfit[]
   } | null>(null)
   const [busy, setBusy] = useState(false)
-  const doc = useSelect(runStore, (s) => s.doc)
+  const doc = useStore(runStore, (s) => s.doc)
   const to = chosen ?? newest.value
   const others = Array.from({ length: Math.min(newest.value ?? 0, LISTED) }, (_, i) => newest.value! - i).filter(
     (each) => each !== version,

@@ -1,6 +1,7 @@
 // The line above a run: how it is, how long it took, what it was given and gave; cancel, run again, edit.
 
 import { useEffect, useMemo, useState, type ReactElement, type ReactNode } from 'react'
+import { useStore } from 'zustand'
 import { announce } from '../../a11y'
 import { keyOfEvent, keyText } from '../../keys'
 import { api, ApiError } from '../../net/api'
@@ -10,7 +11,6 @@ import { chainOf, nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
 import { netStore } from '../../state/net'
 import { isEnded, type RunFold } from '../../run'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { shortId } from '../../ui/words'
 import { durationText, dateTime } from '../../ui/time'
@@ -30,16 +30,16 @@ import { useWhyNot } from '../../panels/run/useWhyNot'
 import { RerunDialog } from '../../panels/run/RerunDialog'
 
 export function RunHead(): ReactElement {
-  const meta = useSelect(runStore, (s) => s.meta)
-  const shown = useSelect(runStore, (s) => s.view.status)
-  const head = useSelect(runStore, (s) => s.head.status)
-  const seq = useSelect(runStore, (s) => s.head.seq)
-  const live = useSelect(runStore, (s) => s.cursor === 'live')
-  const doc = useSelect(runStore, (s) => s.doc)
-  const output = useSelect(runStore, (s) => s.view.output)
-  const finished = useSelect(runStore, (s) => s.view.finishedAt)
+  const meta = useStore(runStore, (s) => s.meta)
+  const shown = useStore(runStore, (s) => s.view.status)
+  const head = useStore(runStore, (s) => s.head.status)
+  const seq = useStore(runStore, (s) => s.head.seq)
+  const live = useStore(runStore, (s) => s.cursor === 'live')
+  const doc = useStore(runStore, (s) => s.doc)
+  const output = useStore(runStore, (s) => s.view.output)
+  const finished = useStore(runStore, (s) => s.view.finishedAt)
   // A container runs as a whole: of what is inside, the outermost one is where to begin.
-  const selected = useSelect(uiStore, (s) =>
+  const selected = useStore(uiStore, (s) =>
     s.selection.blocks.length === 1 && doc?.blocks[s.selection.blocks[0]!]
       ? (chainOf(doc, s.selection.blocks[0]!).at(-1) ?? s.selection.blocks[0]!)
       : null,
@@ -48,9 +48,9 @@ export function RunHead(): ReactElement {
   const [value, setValue] = useState<'input' | 'output' | null>(null)
   const [rerun, setRerun] = useState<{ from: string | null } | null>(null)
   const [dialog, setDialog] = useState<'fork' | 'migrate' | null>(null)
-  const cursor = useSelect(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
-  const moved = useSelect(runStore, (s) => s.head.version)
-  const forked = useSelect(runStore, (s) => s.head.forkedFrom)
+  const cursor = useStore(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
+  const moved = useStore(runStore, (s) => s.head.version)
+  const forked = useStore(runStore, (s) => s.head.forkedFrom)
 
   // Until the first events are here, what the server said counts.
   const journal: RunFold['status'] = seq === 0 && meta ? meta.status : shown
@@ -204,9 +204,9 @@ export function RunHead(): ReactElement {
 }
 
 function Duration(): ReactElement | null {
-  const started = useSelect(runStore, (s) => s.view.startedAt)
-  const finished = useSelect(runStore, (s) => s.view.finishedAt)
-  const offline = useSelect(netStore, (s) => s.mode === 'offline')
+  const started = useStore(runStore, (s) => s.view.startedAt)
+  const finished = useStore(runStore, (s) => s.view.finishedAt)
+  const offline = useStore(netStore, (s) => s.mode === 'offline')
   const now = useClock(100)
   if (started === null) return null
   return (
@@ -252,7 +252,7 @@ function EditButton({ draft }: { draft: string | null }): ReactElement {
     }
   }, [draft])
   const copy = async (): Promise<void> => {
-    const { doc } = runStore.get()
+    const { doc } = runStore.getState()
     if (!doc) return
     try {
       navigate(`/w/${(await api.createDraft(doc, doc.name)).id}`)

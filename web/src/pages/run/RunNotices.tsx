@@ -1,13 +1,14 @@
 // What a run needs attention for, above the canvas: its error with the way to it, and what it waits for, to be answered here.
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { useShallow } from 'zustand/react/shallow'
+import { useStore } from 'zustand'
 import { keyText } from '../../keys'
 import { api } from '../../net/api'
 import type { WaitView } from '../../net/types'
 import { runStore } from '../../state/live'
 import { firstError, isEnded, type OpenWait } from '../../run'
 import { nameOf } from '../../document/document'
-import { shallow, useSelect } from '../../state/store'
 import { goToFirstError, selectNode } from '../../actions/jump'
 import { placeOf } from '../../run'
 import { roughly, timeOfDay } from '../../ui/time'
@@ -27,14 +28,13 @@ const SHOWN = 3
 
 /** `questions`: only what people are asked; the editor shows the rest on the cards. */
 export function RunNotices({ questions = false }: { questions?: boolean }): ReactElement | null {
-  const error = useSelect(runStore, (s) => s.view.error)
-  const failed = useSelect(runStore, (s) => firstError(s.view))
-  const failing = useSelect(runStore, (s) => s.view.status === 'failed' || s.view.failures.length > 0)
-  const doc = useSelect(runStore, (s) => s.doc)
-  const waits = useSelect(
+  const error = useStore(runStore, (s) => s.view.error)
+  const failed = useStore(runStore, (s) => firstError(s.view))
+  const failing = useStore(runStore, (s) => s.view.status === 'failed' || s.view.failures.length > 0)
+  const doc = useStore(runStore, (s) => s.doc)
+  const waits = useStore(
     runStore,
-    (s) => [...s.view.waits.values()].filter((wait) => !questions || isForPeople(wait)),
-    shallow,
+    useShallow((s) => [...s.view.waits.values()].filter((wait) => !questions || isForPeople(wait))),
   )
   const why = useWhyNot()
   const views = useWaitViews()
@@ -160,7 +160,7 @@ function WaitNote({ wait, view, name, where, why, onAnswer }: WaitNoteProps): Re
 
 /** To the run that a block waits for. */
 function ChildLink({ nodeKey }: { nodeKey: string }): ReactElement | null {
-  const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === nodeKey))
+  const child = useStore(runStore, (s) => s.meta?.children?.find((each) => each.key === nodeKey))
   return child ? (
     <Link className="button" to={`/runs/${child.run}`}>
       Open run
@@ -170,7 +170,7 @@ function ChildLink({ nodeKey }: { nodeKey: string }): ReactElement | null {
 
 /** What runs that this one started wait for, to be answered here as well. */
 function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: WaitView) => void }): ReactElement {
-  const waits = useSelect(runStore, (s) => s.meta?.child_waits)
+  const waits = useStore(runStore, (s) => s.meta?.child_waits)
   const people = (waits ?? []).filter((wait) => wait.status === 'pending' && isForPeople(wait))
   return (
     <>
@@ -200,9 +200,9 @@ function ChildWaits({ why, onAnswer }: { why: string | null; onAnswer: (view: Wa
 
 /** The open waits of the run by node key, with links and forms: asked again whenever the journal opens or closes one. */
 function useWaitViews(): ReadonlyMap<string, WaitView> {
-  const id = useSelect(runStore, (s) => s.id)
-  const keys = useSelect(runStore, (s) => [...s.head.waits].map(([key, wait]) => `${key} ${wait.openedAt}`).join('\n'))
-  const over = useSelect(runStore, (s) => isEnded(s.head.status))
+  const id = useStore(runStore, (s) => s.id)
+  const keys = useStore(runStore, (s) => [...s.head.waits].map(([key, wait]) => `${key} ${wait.openedAt}`).join('\n'))
+  const over = useStore(runStore, (s) => isEnded(s.head.status))
   const [views, setViews] = useState<ReadonlyMap<string, WaitView>>(new Map())
   useEffect(() => {
     if (id === null || over || !keys) return setViews(new Map())

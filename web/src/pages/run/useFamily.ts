@@ -2,24 +2,24 @@
 // or hears of its end; what happens inside those runs is asked for now and then while any is open, also behind the end of this one.
 
 import { useEffect } from 'react'
+import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import { runStore } from '../../state/live'
 import { isEnded } from '../../run'
-import { useSelect } from '../../state/store'
 
 const EVERY_MS = 4000
 
 /** Keeps children, their waits and the version in `runStore.meta` fresh. */
 export function useFamily(): void {
-  const id = useSelect(runStore, (s) => (s.meta ? s.id : null))
-  const open = useSelect(runStore, (s) =>
+  const id = useStore(runStore, (s) => (s.meta ? s.id : null))
+  const open = useStore(runStore, (s) =>
     [...s.head.waits.values()]
       .filter((wait) => wait.kind === 'child')
       .map((wait) => wait.id)
       .join('\n'),
   )
-  const over = useSelect(runStore, (s) => isEnded(s.head.status))
-  const any = useSelect(runStore, (s) => (s.meta?.children?.length ?? 0) > 0)
+  const over = useStore(runStore, (s) => isEnded(s.head.status))
+  const any = useStore(runStore, (s) => (s.meta?.children?.length ?? 0) > 0)
   useEffect(() => {
     if (id === null || (!open && !any)) return
     let current = true
@@ -29,9 +29,9 @@ export function useFamily(): void {
       let again = true
       try {
         const now = await api.run(id)
-        const { meta } = runStore.get()
+        const { meta } = runStore.getState()
         if (current && meta?.id === id)
-          runStore.set({
+          runStore.setState({
             meta: {
               ...meta,
               children: now.children ?? [],

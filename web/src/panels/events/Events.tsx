@@ -1,10 +1,10 @@
 // The log itself: every event, by seq. Choosing one puts the Tape there.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { Json, WireEvent } from '../../net/types'
 import { runStore, seek } from '../../state/live'
 import { nameOf } from '../../document/document'
-import { useSelect } from '../../state/store'
 import { EmptyState } from '../../ui/EmptyState'
 import { ValueTree } from '../../ui/ValueTree'
 import { pause } from '../tape/play'
@@ -18,10 +18,10 @@ import './events.css'
 const ROW_H = 22
 
 export default function Events(): ReactElement {
-  const timeline = useSelect(runStore, (s) => s.timeline)
-  const length = useSelect(runStore, (s) => s.head.seq)
-  const cursor = useSelect(runStore, (s) => s.cursor)
-  const doc = useSelect(runStore, (s) => s.doc)
+  const timeline = useStore(runStore, (s) => s.timeline)
+  const length = useStore(runStore, (s) => s.head.seq)
+  const cursor = useStore(runStore, (s) => s.cursor)
+  const doc = useStore(runStore, (s) => s.doc)
   const [group, setGroup] = useState('')
   const [block, setBlock] = useState('')
   const [active, setActive] = useState<number | null>(null)

@@ -21,7 +21,7 @@ export interface JsonTextProps {
 export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextProps): ReactElement {
   const { block, readonly } = useFieldScope()
   const [typed, setTyped] = useState<string | null>(() =>
-    readonly ? null : unfinishedText(docStore.get().id, block, path),
+    readonly ? null : unfinishedText(docStore.getState().id, block, path),
   )
   const given = value === undefined ? '' : printJson(value)
   const read = typed === null ? null : readJson(typed)
@@ -43,7 +43,7 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
         onChange={(text) => {
           setTyped(text)
           const next = readJson(text)
-          keepUnfinished(docStore.get().id, block, path, next.ok ? null : text)
+          keepUnfinished(docStore.getState().id, block, path, next.ok ? null : text)
           if (next.ok) onChange(next.value)
         }}
       />
@@ -60,7 +60,7 @@ type Mode = 'text' | 'json'
 export function ValueField({ value, onChange, path, label, ids, schema, hint }: ControlProps): ReactElement {
   const { readonly, block } = useFieldScope()
   const [mode, setMode] = useState<Mode>(() =>
-    (value === undefined || typeof value === 'string') && unfinishedText(docStore.get().id, block, path) === null
+    (value === undefined || typeof value === 'string') && unfinishedText(docStore.getState().id, block, path) === null
       ? 'text'
       : 'json',
   )
@@ -68,7 +68,7 @@ export function ValueField({ value, onChange, path, label, ids, schema, hint }: 
   const rows = hint.rows ?? schema['x-rows'] ?? 1
   const turn = (to: Mode): void => {
     setMode(to)
-    if (to === 'text') keepUnfinished(docStore.get().id, block, path, null)
+    if (to === 'text') keepUnfinished(docStore.getState().id, block, path, null)
     if (to === now || value === undefined) return
     if (to === 'text') return onChange(typeof value === 'string' ? value : JSON.stringify(value))
     const read = readJson(String(value))

@@ -1,11 +1,11 @@
 // The head of the inspector: kind, name, state, and where in the run this is.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { dispatch } from '../../state/doc'
 import { chainOf, kindOf, nameOf, routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
 import { pathFor, parsePath, scopesAt, shownStatus, statusAt, type NodeState } from '../../run'
-import { useSelect } from '../../state/store'
 import { setIter, uiStore } from '../../state/ui'
 import { isWritable, normalize } from '../../refs/parse'
 import { refName, RESERVED } from '../../refs/scope'
@@ -27,8 +27,8 @@ export function BlockHead({
   hasRun: boolean
 }): ReactElement {
   const { doc, specs, readonly } = useFieldScope()
-  const view = useSelect(runStore, (state) => state.view)
-  const iter = useSelect(uiStore, (state) => state.iter)
+  const view = useStore(runStore, (state) => state.view)
+  const iter = useStore(uiStore, (state) => state.iter)
   const block = doc.blocks[id]!
   const name = nameOf(doc, id)
   const shared = !readonly && refName(doc, id) === id && normalize(name) !== normalize(id)
@@ -75,8 +75,8 @@ export function BlockHead({
 
 function RunFacts({ id, node }: { id: string; node: NodeState | undefined }): ReactElement {
   const { doc, specs } = useFieldScope()
-  const view = useSelect(runStore, (state) => state.view)
-  const iter = useSelect(uiStore, (state) => state.iter)
+  const view = useStore(runStore, (state) => state.view)
+  const iter = useStore(uiStore, (state) => state.iter)
   const now = useClock(200)
   const around = chainOf(doc, id).reverse()
   const path = parsePath(pathFor(view, doc, id, iter))

@@ -1,9 +1,9 @@
 // The events of one block in the scope that is shown, up to the moment that is shown. Choosing one moves the Tape there.
 
 import { useMemo, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { runStore, seek } from '../../state/live'
 import { iterOf, type NodeState } from '../../run'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
@@ -15,10 +15,10 @@ const SHOWN = 200
 
 export function EventsTab({ id, node }: { id: string; node: NodeState | undefined }): ReactElement {
   const { doc } = useFieldScope()
-  const timeline = useSelect(runStore, (state) => state.timeline)
-  const head = useSelect(runStore, (state) => state.head.seq)
-  const cursor = useSelect(runStore, (state) => state.view.seq)
-  const started = useSelect(runStore, (state) => state.head.startedAt)
+  const timeline = useStore(runStore, (state) => state.timeline)
+  const head = useStore(runStore, (state) => state.head.seq)
+  const cursor = useStore(runStore, (state) => state.view.seq)
+  const started = useStore(runStore, (state) => state.head.startedAt)
   const [all, setAll] = useState(false)
   const path = node?.path
   const events = useMemo(
@@ -43,7 +43,7 @@ export function EventsTab({ id, node }: { id: string; node: NodeState | undefine
               title={new Date(event.at).toLocaleString()}
               onClick={() => {
                 seek(event.seq)
-                uiStore.set(({ iter }) => ({ iter: { ...iter, ...iterOf(event.path) } }))
+                uiStore.setState(({ iter }) => ({ iter: { ...iter, ...iterOf(event.path) } }))
               }}
             >
               <span className="nodeevent__seq">{event.seq}</span>

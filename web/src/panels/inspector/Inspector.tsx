@@ -2,9 +2,9 @@
 // nothing selected, the workflow itself.
 
 import { useMemo, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { runStore } from '../../state/live'
 import { nodeAt } from '../../run'
-import { useSelect } from '../../state/store'
 import { uiStore, type InspectorTab } from '../../state/ui'
 import { FieldScopeContext } from '../fields/scope'
 import { BlockHead } from './BlockHead'
@@ -19,7 +19,7 @@ import { WorkflowPanel } from './WorkflowPanel'
 import './inspector.css'
 
 export default function Inspector({ mode }: { mode: Mode }): ReactElement {
-  const { blocks, edges, notes } = useSelect(uiStore, (state) => state.selection)
+  const { blocks, edges, notes } = useStore(uiStore, (state) => state.selection)
   const count = blocks.length + edges.length + notes.length
   return (
     <aside className="inspector" aria-label="Inspector" data-inspector data-testid="inspector">
@@ -58,10 +58,10 @@ const TABS: readonly { id: InspectorTab; label: string }[] = [
 
 function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement | null {
   const scope = useFieldScopeOf(mode, id)
-  const wanted = useSelect(uiStore, (state) => (mode === 'run' ? state.runTab : state.tab))
-  const view = useSelect(runStore, (state) => state.view)
-  const ran = useSelect(runStore, (state) => state.doc?.blocks[id] !== undefined && state.head.seq > 0)
-  const iter = useSelect(uiStore, (state) => state.iter)
+  const wanted = useStore(uiStore, (state) => (mode === 'run' ? state.runTab : state.tab))
+  const view = useStore(runStore, (state) => state.view)
+  const ran = useStore(runStore, (state) => state.doc?.blocks[id] !== undefined && state.head.seq > 0)
+  const iter = useStore(uiStore, (state) => state.iter)
   const block = scope.doc.blocks[id]
   const node = useMemo(
     () => (block && ran ? nodeAt(view, scope.doc, id, iter) : undefined),
@@ -73,7 +73,7 @@ function BlockInspector({ mode, id }: { mode: Mode; id: string }): ReactElement 
     <FieldScopeContext value={scope}>
       <BlockHead id={id} node={node} hasRun={ran} />
       {ran && node && mode === 'run' ? <NodeActions node={node} /> : null}
-      {ran ? <Tabs tab={tab} onTurn={(to) => uiStore.set(mode === 'run' ? { runTab: to } : { tab: to })} /> : null}
+      {ran ? <Tabs tab={tab} onTurn={(to) => uiStore.setState(mode === 'run' ? { runTab: to } : { tab: to })} /> : null}
       <div
         className="inspector__body"
         id="inspector-panel"

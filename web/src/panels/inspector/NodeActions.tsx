@@ -2,11 +2,11 @@
 // block is a new run, which the head of the page starts.
 
 import { useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
 import { Link, navigate } from '../../ui/navigation'
 import { runStore } from '../../state/live'
 import type { NodeState } from '../../run'
-import { useSelect } from '../../state/store'
 import { Button } from '../../ui/Button'
 import { Status } from '../../ui/status'
 import { toast } from '../../ui/Toast'
@@ -20,8 +20,8 @@ const WORDS: Record<string, string> = {
 }
 
 export function NodeActions({ node }: { node: NodeState }): ReactElement | null {
-  const id = useSelect(runStore, (s) => s.id)
-  const children = useSelect(runStore, (s) => s.meta?.children)
+  const id = useStore(runStore, (s) => s.id)
+  const children = useStore(runStore, (s) => s.meta?.children)
   const notNow = useWhyNot()
   const [busy, setBusy] = useState(false)
   const started = (children ?? []).filter((child) => child.key === node.key)

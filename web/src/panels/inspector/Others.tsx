@@ -1,11 +1,11 @@
 // What else can be selected: several things, an edge, a note.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { dispatch, docStore, specsOf } from '../../state/doc'
 import { handlesOf, handleTitle, indexOf, nameOf, noteId } from '../../document/document'
 import { runStore } from '../../state/live'
 import { edgeAt } from '../../run'
-import { useSelect } from '../../state/store'
 import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
@@ -14,8 +14,8 @@ import { useShownDoc, type Mode } from './useScope'
 
 export function SeveralPanel({ mode }: { mode: Mode }): ReactElement {
   const doc = useShownDoc(mode)
-  const { blocks, edges, notes } = useSelect(uiStore, (state) => state.selection)
-  const readonly = useSelect(docStore, (state) => state.readonly) || mode === 'run'
+  const { blocks, edges, notes } = useStore(uiStore, (state) => state.selection)
+  const readonly = useStore(docStore, (state) => state.readonly) || mode === 'run'
   const off = blocks.filter((id) => doc.blocks[id]?.enabled === false)
   const said = [counted(blocks.length, 'block'), counted(edges.length, 'connection'), counted(notes.length, 'note')]
     .filter(Boolean)
@@ -72,9 +72,9 @@ export function SeveralPanel({ mode }: { mode: Mode }): ReactElement {
 
 export function EdgePanel({ mode, id }: { mode: Mode; id: string }): ReactElement | null {
   const doc = useShownDoc(mode)
-  const readonly = useSelect(docStore, (state) => state.readonly) || mode === 'run'
-  const view = useSelect(runStore, (state) => state.view)
-  const iter = useSelect(uiStore, (state) => state.iter)
+  const readonly = useStore(docStore, (state) => state.readonly) || mode === 'run'
+  const view = useStore(runStore, (state) => state.view)
+  const iter = useStore(uiStore, (state) => state.iter)
   const edge = indexOf(doc).edge.get(id)
   if (!edge) return null
   const taken =
@@ -152,7 +152,7 @@ export function EdgePanel({ mode, id }: { mode: Mode; id: string }): ReactElemen
 
 export function NotePanel({ mode, id }: { mode: Mode; id: string }): ReactElement | null {
   const doc = useShownDoc(mode)
-  const readonly = useSelect(docStore, (state) => state.readonly) || mode === 'run'
+  const readonly = useStore(docStore, (state) => state.readonly) || mode === 'run'
   const note = (doc.notes ?? []).find((each, i) => noteId(each, i) === id)
   if (!note) return <EmptyState title="This note was deleted" />
   return (

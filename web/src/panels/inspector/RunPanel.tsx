@@ -1,11 +1,11 @@
 // Nothing is selected in a run: the run itself. What it was given, what it put out, what went wrong, its variables.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { ErrorInfo, Json } from '../../net/types'
 import { nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
 import { firstError } from '../../run'
-import { useSelect } from '../../state/store'
 import { EmptyState } from '../../ui/EmptyState'
 import { Status } from '../../ui/status'
 import { ValueTree } from '../../ui/ValueTree'
@@ -15,7 +15,7 @@ import { selectNode } from '../../actions/jump'
 import { ErrorCard, Section } from './parts'
 
 export function RunPanel(): ReactElement {
-  const { view, meta, doc, error, id } = useSelect(runStore, (state) => state)
+  const { view, meta, doc, error, id } = useStore(runStore, (state) => state)
   const now = useClock(500)
   if (!id) return <EmptyState title="No run" />
   if (error)

@@ -2,12 +2,12 @@
 // counts from the next version on; this says what counts now.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { ApiError } from '../../net/api'
 import { triggers } from '../../net/triggers'
 import type { JsonObject } from '../../net/types'
 import { Link } from '../../ui/navigation'
 import { docStore } from '../../state/doc'
-import { useSelect } from '../../state/store'
 import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { Ago } from '../../ui/Ago'
@@ -165,8 +165,8 @@ function Stored({
 
 /** What the server has for this block in the workflow the draft belongs to; asked again after a version is published. */
 function useStored<T>(load: (workflow: string) => Promise<T | null>, block: string) {
-  const workflow = useSelect(docStore, (s) => s.baseName)
-  const version = useSelect(docStore, (s) => s.baseVersion)
+  const workflow = useStore(docStore, (s) => s.baseName)
+  const version = useStore(docStore, (s) => s.baseVersion)
   return useData(async () => (workflow === null ? null : load(workflow)), [workflow, version, block])
 }
 

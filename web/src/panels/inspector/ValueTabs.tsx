@@ -1,12 +1,12 @@
 // What the block was given and what it put out, in the iteration and at the moment that are shown.
 
 import { useEffect, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import type { ErrorInfo, Json, JsonObject, NodeDetail } from '../../net/types'
 import { nameOf, routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
 import { isDecided, type NodeState } from '../../run'
-import { useSelect } from '../../state/store'
 import { refName } from '../../refs/scope'
 import { EmptyState } from '../../ui/EmptyState'
 import { ValueTree } from '../../ui/ValueTree'
@@ -21,7 +21,7 @@ interface TabProps {
 }
 
 export function InputTab({ id, node }: TabProps): ReactElement {
-  const run = useSelect(runStore, (state) => state.id)
+  const run = useStore(runStore, (state) => state.id)
   const [attempt, setAttempt] = useAttempt(node)
   const { detail, loading, error } = useNodeDetail(run, node, attempt)
   if (!node) return <NotYet id={id} />
@@ -92,8 +92,8 @@ function withSource(value: Json, read: JsonObject): Json {
 
 export function OutputTab({ id, node }: TabProps): ReactElement {
   const { doc } = useFieldScope()
-  const run = useSelect(runStore, (state) => state.id)
-  const text = useSelect(runStore, (state) => (node ? state.live.get(node.key) : undefined))
+  const run = useStore(runStore, (state) => state.id)
+  const text = useStore(runStore, (state) => (node ? state.live.get(node.key) : undefined))
   const [attempt, setAttempt] = useAttempt(node)
   const inLog = node && node.output !== undefined && node.size === undefined && attempt === null
   // Outputs that are in the log need not be asked for.
@@ -189,7 +189,7 @@ const isLogged = (value: Json | undefined): boolean =>
 
 function Skipped({ node }: { node: NodeState }): ReactElement {
   const { doc, specs } = useFieldScope()
-  const nodes = useSelect(runStore, (state) => state.view.nodes)
+  const nodes = useStore(runStore, (state) => state.view.nodes)
   const cause = node.because ? nodes.get(node.because.replace(/:(start|end)(?=@|$)/, '')) : undefined
   const words =
     node.reason === 'skip_if'
@@ -218,7 +218,7 @@ function Skipped({ node }: { node: NodeState }): ReactElement {
 
 function NotYet({ id }: { id: string }): ReactElement {
   const { doc } = useFieldScope()
-  const over = useSelect(runStore, (state) => state.view.finishedAt !== null)
+  const over = useStore(runStore, (state) => state.view.finishedAt !== null)
   return (
     <EmptyState title={over ? `${nameOf(doc, id)} did not run` : `${nameOf(doc, id)} has not started`}>
       {over ? 'The run ended before it reached this block.' : 'At the selected time.'}

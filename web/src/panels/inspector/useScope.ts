@@ -1,52 +1,52 @@
 // What the inspector shows: which document, which run beside it, and whether it can be changed.
 
 import { useEffect, useMemo } from 'react'
+import { createStore } from 'zustand/vanilla'
+import { useShallow } from 'zustand/react/shallow'
+import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import type { Document } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
 import { runStore } from '../../state/live'
-import { createStore, shallow, useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { placedFindings, type FieldScope } from '../fields/scope'
 
 export type Mode = 'edit' | 'run'
 
 /** Environment names, asked for once. null: not known (yet). */
-const envStore = createStore<{ names: readonly string[] | null; asked: boolean }>({ names: null, asked: false })
+const envStore = createStore<{ names: readonly string[] | null; asked: boolean }>(() => ({ names: null, asked: false }))
 
 export function useEnv(): readonly string[] | null {
   useEffect(() => {
-    if (envStore.get().asked) return
-    envStore.set({ asked: true })
+    if (envStore.getState().asked) return
+    envStore.setState({ asked: true })
     api.env().then(
-      (env) => envStore.set({ names: env.map((each) => each.name) }),
-      () => envStore.set({ asked: false }),
+      (env) => envStore.setState({ names: env.map((each) => each.name) }),
+      () => envStore.setState({ asked: false }),
     )
   }, [])
-  return useSelect(envStore, (state) => state.names)
+  return useStore(envStore, (state) => state.names)
 }
 
 export function useShownDoc(mode: Mode): Document {
-  const edited = useSelect(docStore, (state) => state.doc)
-  const ran = useSelect(runStore, (state) => state.doc)
+  const edited = useStore(docStore, (state) => state.doc)
+  const ran = useStore(runStore, (state) => state.doc)
   return mode === 'run' ? (ran ?? edited) : edited
 }
 
 /** The scope of the fields of `block`, or of the workflow's own (null). */
 export function useFieldScopeOf(mode: Mode, block: string | null): FieldScope {
   const doc = useShownDoc(mode)
-  const specs = useSelect(specsStore, (state) => state.specs)
-  const { diagnostics, locked } = useSelect(
+  const specs = useStore(specsStore, (state) => state.specs)
+  const { diagnostics, locked } = useStore(
     docStore,
-    (state) => ({ diagnostics: state.diagnostics, locked: state.readonly }),
-    shallow,
+    useShallow((state) => ({ diagnostics: state.diagnostics, locked: state.readonly })),
   )
-  const { view, ranDoc, meta } = useSelect(
+  const { view, ranDoc, meta } = useStore(
     runStore,
-    (state) => ({ view: state.view, ranDoc: state.doc, meta: state.meta }),
-    shallow,
+    useShallow((state) => ({ view: state.view, ranDoc: state.doc, meta: state.meta })),
   )
-  const iter = useSelect(uiStore, (state) => state.iter)
+  const iter = useStore(uiStore, (state) => state.iter)
   const env = useEnv()
   const run = useMemo(
     () => (view.seq > 0 && ranDoc ? { view, doc: ranDoc, iter, input: meta?.input } : null),

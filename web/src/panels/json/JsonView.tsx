@@ -2,11 +2,11 @@
 // that is not leaves the document alone; changes made elsewhere are put into the text where they belong.
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import type { Diagnostic, Document, Json } from '../../net/types'
 import { escapePointer } from '../../refs/parse'
 import { dispatch, docStore, storedDocument } from '../../state/doc'
-import { useSelect } from '../../state/store'
 import { select, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Icon } from '../../ui/icons'
@@ -27,10 +27,10 @@ export default function JsonView(): ReactElement {
   const [ready, setReady] = useState(false)
   const [errors, setErrors] = useState<readonly TextError[]>([])
   const [moved, setMoved] = useState(false)
-  const doc = useSelect(docStore, (state) => state.doc)
-  const readonly = useSelect(docStore, (state) => state.readonly)
-  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
-  const selected = useSelect(uiStore, (state) =>
+  const doc = useStore(docStore, (state) => state.doc)
+  const readonly = useStore(docStore, (state) => state.readonly)
+  const diagnostics = useStore(docStore, (state) => state.diagnostics)
+  const selected = useStore(uiStore, (state) =>
     state.selection.blocks.length === 1 ? state.selection.blocks[0]! : null,
   )
   const [session] = useState(() => new Session())
@@ -39,13 +39,13 @@ export default function JsonView(): ReactElement {
     let gone = false
     void import('./codemirror').then(({ createEditor }) => {
       if (gone || !host.current) return
-      setErrors(session.begin(docStore.get().doc, storedDocument()))
+      setErrors(session.begin(docStore.getState().doc, storedDocument()))
       editor.current = createEditor({
         host: host.current,
         text: session.text,
         language: 'json',
         label: 'Workflow as JSON',
-        readonly: docStore.get().readonly,
+        readonly: docStore.getState().readonly,
         gutters: true,
         onChange: (text) =>
           session.typed(text, (found) => {
@@ -54,8 +54,8 @@ export default function JsonView(): ReactElement {
           }),
         onCaret: (offset) => {
           const block = blockAt(session.places(), offset)
-          const now = uiStore.get().selection.blocks
-          if (block === null || !docStore.get().doc.blocks[block] || (now.length === 1 && now[0] === block)) return
+          const now = uiStore.getState().selection.blocks
+          if (block === null || !docStore.getState().doc.blocks[block] || (now.length === 1 && now[0] === block)) return
           session.ownSelection = block
           select({ blocks: [block] })
         },
@@ -99,7 +99,7 @@ export default function JsonView(): ReactElement {
   }, [selected, ready, session])
 
   const takeCanvas = (): void => {
-    editor.current?.setText(session.follow(docStore.get().doc))
+    editor.current?.setText(session.follow(docStore.getState().doc))
     setErrors([])
     setMoved(false)
   }
@@ -118,7 +118,7 @@ export default function JsonView(): ReactElement {
         <Button kind="bare" icon="copy" iconOnly onClick={() => void copy()}>
           Copy all
         </Button>
-        <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.set({ view: 'canvas' })}>
+        <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.setState({ view: 'canvas' })}>
           Close the JSON view
         </Button>
       </header>
@@ -205,7 +205,7 @@ class Session {
       report(read.errors)
       if (!read.doc) return
       dispatch({ type: 'replaceDoc', doc: read.doc }, 'json')
-      this.shown = docStore.get().doc
+      this.shown = docStore.getState().doc
       if (this.check !== null) clearTimeout(this.check)
       this.check = setTimeout(() => void checkNow(this.shown), CHECK_AFTER_MS)
     }, PARSE_AFTER_MS)
@@ -221,7 +221,7 @@ async function checkNow(doc: Document | null): Promise<void> {
   if (!doc) return
   try {
     const { diagnostics } = await api.validate(doc)
-    if (docStore.get().doc === doc) docStore.set({ diagnostics })
+    if (docStore.getState().doc === doc) docStore.setState({ diagnostics })
   } catch {
     // The next save brings the findings.
   }

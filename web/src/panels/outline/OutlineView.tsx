@@ -2,12 +2,12 @@
 // screen readers, and for reading a large workflow from top to bottom.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { announce } from '../../a11y'
 import { dispatch, docStore, redo, specsStore, undo } from '../../state/doc'
 import { handlesOf, handleTitle, kindOf, nameOf } from '../../document/document'
 import { runStore } from '../../state/live'
 import { statusAt } from '../../run'
-import { useSelect } from '../../state/store'
 import { select, uiStore } from '../../state/ui'
 import { matchesKeys } from '../../keys'
 import { Button } from '../../ui/Button'
@@ -28,13 +28,13 @@ type Picking =
   | { what: 'move'; of: string }
 
 export default function OutlineView(): ReactElement {
-  const doc = useSelect(docStore, (state) => state.doc)
-  const readonly = useSelect(docStore, (state) => state.readonly)
-  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
-  const specs = useSelect(specsStore, (state) => state.specs)
-  const selection = useSelect(uiStore, (state) => state.selection)
-  const view = useSelect(runStore, (state) => state.view)
-  const iter = useSelect(uiStore, (state) => state.iter)
+  const doc = useStore(docStore, (state) => state.doc)
+  const readonly = useStore(docStore, (state) => state.readonly)
+  const diagnostics = useStore(docStore, (state) => state.diagnostics)
+  const specs = useStore(specsStore, (state) => state.specs)
+  const selection = useStore(uiStore, (state) => state.selection)
+  const view = useStore(runStore, (state) => state.view)
+  const iter = useStore(uiStore, (state) => state.iter)
   const [closed, setClosed] = useState<ReadonlySet<string>>(new Set())
   const [picking, setPicking] = useState<Picking | null>(null)
   const [active, setActive] = useState<string | null>(selection.blocks[0] ?? null)
@@ -86,7 +86,7 @@ export default function OutlineView(): ReactElement {
     select(next?.kind === 'block' ? { blocks: [next.id] } : {})
   }
   const edit = (): void => {
-    uiStore.set({ tab: 'config' })
+    uiStore.setState({ tab: 'config' })
     requestAnimationFrame(() =>
       document.querySelector<HTMLElement>('[data-inspector] :is(input, textarea, select)')?.focus(),
     )
@@ -134,7 +134,7 @@ export default function OutlineView(): ReactElement {
             Add
           </Button>
         )}
-        <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.set({ view: 'canvas' })}>
+        <Button kind="bare" icon="close" iconOnly onClick={() => uiStore.setState({ view: 'canvas' })}>
           Close the outline
         </Button>
       </header>
@@ -253,8 +253,8 @@ function Picker({
   onNext: (picking: Picking) => void
   onDone: () => void
 }): ReactElement {
-  const doc = useSelect(docStore, (state) => state.doc)
-  const { specs, list } = useSelect(specsStore, (state) => state)
+  const doc = useStore(docStore, (state) => state.doc)
+  const { specs, list } = useStore(specsStore, (state) => state)
   const [query, setQuery] = useState('')
   useEffect(() => setQuery(''), [picking])
   const { options, label, choose } = choicesOf()

@@ -22,7 +22,7 @@ const GAP = 64
 
 /** Add a block behind `after`, joined to it where that may be; or at the end of its container. Its id. */
 export function addBehind(after: string | null, spec: BlockSpec): string | null {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   const inside =
     after !== null &&
@@ -51,7 +51,7 @@ export function addBehind(after: string | null, spec: BlockSpec): string | null 
 
 /** An edge by the first handle that leads nowhere yet, if one may. */
 function join(from: { source: string; handle?: string }, target: string): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const specs = specsOf()
   const taken = new Set((indexOf(doc).outOf.get(from.source) ?? []).map((edge) => edge.handle))
   const handles = from.handle

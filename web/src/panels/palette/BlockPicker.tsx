@@ -1,6 +1,7 @@
 // The list of block types that is opened where a block is wanted, and the list of targets for connecting by keyboard.
 
 import { useMemo, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { addBlock, connect } from '../../actions/edit'
 import { sentenceText } from '../../canvas/sentence'
 import { focusNode } from '../../actions/view'
@@ -16,7 +17,6 @@ import {
   parentOf,
   readingOrder,
 } from '../../document/document'
-import { useSelect } from '../../state/store'
 import { iconOf } from '../../ui/icons'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
 import { Overlay } from '../shell/Overlay'
@@ -29,7 +29,7 @@ type Adding = Extract<PickerRequest, { mode: 'add' }>
 type Joining = Extract<PickerRequest, { mode: 'connect' }>
 
 export default function BlockPicker(): ReactElement | null {
-  const request = useSelect(pickerStore, (s) => s.request)
+  const request = useStore(pickerStore, (s) => s.request)
   if (!request) return null
   const name = request.mode === 'add' ? 'Add a block' : 'Connect'
   return (
@@ -43,10 +43,10 @@ export default function BlockPicker(): ReactElement | null {
 
 function Add({ request }: { request: Adding }): ReactElement {
   const [query, setQuery] = useState('')
-  const list = useSelect(specsStore, (s) => s.list)
-  const recent = useSelect(pickerStore, (s) => s.recent)
+  const list = useStore(specsStore, (s) => s.list)
+  const recent = useStore(pickerStore, (s) => s.recent)
   const options = useMemo(() => optionsFor(fitting(list, request), query, recent), [list, request, query, recent])
-  const after = request.from ? nameOf(docStore.get().doc, request.from.source) : null
+  const after = request.from ? nameOf(docStore.getState().doc, request.from.source) : null
   return (
     <Listbox
       label="Block types"
@@ -69,7 +69,7 @@ function Add({ request }: { request: Adding }): ReactElement {
 
 /** What may stand where the picker was opened: nothing that starts runs behind an edge or in a container, no note on an edge. */
 function fitting(list: readonly BlockSpec[], { from, edge, parent }: Adding): BlockSpec[] {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const joined = from !== undefined || edge !== undefined
   const inside = parent || (from && (from.handle === 'body' || parentOf(doc, from.source)))
   return list.filter((spec) => (spec.trigger ? !joined && !inside : spec.category === 'annotation' ? !joined : true))
@@ -107,7 +107,7 @@ function Join({ request }: { request: Joining }): ReactElement {
         .sort((a, b) => b.score - a.score)
         .map((each) => each.o)
     : options
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const name = nameOf(doc, request.source)
   return (
     <Listbox
@@ -131,11 +131,11 @@ function Join({ request }: { request: Joining }): ReactElement {
 }
 
 function handleOptions(source: string): ListOption[] {
-  const block = docStore.get().doc.blocks[source]
+  const block = docStore.getState().doc.blocks[source]
   if (!block) return []
-  const specs = specsStore.get().specs
+  const specs = specsStore.getState().specs
   const titles = new Map(namedHandles(block, specs.get(block.type)).map((named) => [named.id, named.title]))
-  const wired = new Set((indexOf(docStore.get().doc).outOf.get(source) ?? []).map((edge) => edge.handle))
+  const wired = new Set((indexOf(docStore.getState().doc).outOf.get(source) ?? []).map((edge) => edge.handle))
   return handlesOf(block, specs).map((id) => ({
     id,
     label: titles.get(id) ?? handleTitle(block, id, specs.get(block.type)),
@@ -144,8 +144,8 @@ function handleOptions(source: string): ListOption[] {
 }
 
 function targetOptions(source: string, handle: string): ListOption[] {
-  const { doc } = docStore.get()
-  const { specs } = specsStore.get()
+  const { doc } = docStore.getState()
+  const { specs } = specsStore.getState()
   const option = (target: string): ListOption => {
     const block = doc.blocks[target]!
     return {
@@ -167,7 +167,7 @@ function targetOptions(source: string, handle: string): ListOption[] {
 }
 
 function cancel(): void {
-  const request = pickerStore.get().request
+  const request = pickerStore.getState().request
   closePicker()
   if (request) focusNode(request.mode === 'connect' ? request.source : (request.from?.source ?? null))
 }

@@ -1,11 +1,11 @@
 // The block types at the left: drag one onto the canvas, or choose it to add it behind what is selected. Collapses to a rail.
 
 import { useRef, useState, type KeyboardEvent, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { addBlock, fromSelection } from '../../actions/edit'
 import { keyText } from '../../keys'
 import type { BlockSpec } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
-import { useSelect } from '../../state/store'
 import { setPanels, uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Icon, iconOf } from '../../ui/icons'
@@ -15,9 +15,9 @@ import { remember } from '../../actions/picker'
 import './palette.css'
 
 export default function Palette(): ReactElement {
-  const list = useSelect(specsStore, (s) => s.list)
-  const open = useSelect(uiStore, (s) => s.panels.paletteOpen)
-  const readonly = useSelect(docStore, (s) => s.readonly)
+  const list = useStore(specsStore, (s) => s.list)
+  const open = useStore(uiStore, (s) => s.panels.paletteOpen)
+  const readonly = useStore(docStore, (s) => s.readonly)
   const [query, setQuery] = useState('')
   const frame = useRef<HTMLElement>(null)
   const groups = query.trim() ? [{ group: 'Results', specs: search(list, query) }] : grouped(list)

@@ -1,9 +1,10 @@
 // Everything the server found in the document, errors first; a click goes to the place.
 
 import { useMemo, type ReactElement } from 'react'
+import { useShallow } from 'zustand/react/shallow'
+import { useStore } from 'zustand'
 import type { Diagnostic } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
-import { shallow, useSelect } from '../../state/store'
 import { unfinishedFindings, unfinishedStore } from '../../state/unfinished'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
@@ -12,11 +13,14 @@ import { goTo, placeOfFinding } from './places'
 import './problems.css'
 
 export default function Problems(): ReactElement {
-  const doc = useSelect(docStore, (state) => state.doc)
-  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
-  const specs = useSelect(specsStore, (state) => state.specs)
-  const { saving, draft } = useSelect(docStore, (state) => ({ saving: state.saving, draft: state.id }), shallow)
-  const unfinished = useSelect(unfinishedStore, (state) => state.list)
+  const doc = useStore(docStore, (state) => state.doc)
+  const diagnostics = useStore(docStore, (state) => state.diagnostics)
+  const specs = useStore(specsStore, (state) => state.specs)
+  const { saving, draft } = useStore(
+    docStore,
+    useShallow((state) => ({ saving: state.saving, draft: state.id })),
+  )
+  const unfinished = useStore(unfinishedStore, (state) => state.list)
   const rows = useMemo(
     () =>
       sorted([
@@ -72,7 +76,7 @@ export default function Problems(): ReactElement {
 
 /** How many there are, for a tab: "2 errors, 1 warning" counts as 3. */
 export function useProblemCount(): { errors: number; warnings: number } {
-  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
+  const diagnostics = useStore(docStore, (state) => state.diagnostics)
   const errors = diagnostics.filter((each) => each.severity === 'error').length
   return { errors, warnings: diagnostics.length - errors }
 }

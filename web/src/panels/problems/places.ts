@@ -45,7 +45,7 @@ export function placeOfFinding(doc: Document, finding: Diagnostic, specs: Specs)
 export function goTo(doc: Document, finding: Diagnostic, specs: Specs): void {
   const { block, edge } = placeOfFinding(doc, finding, specs)
   select(block ? { blocks: [block] } : edge ? { edges: [edge] } : {})
-  uiStore.set({ tab: 'config' })
+  uiStore.setState({ tab: 'config' })
   const parts = pointerParts(finding.pointer)
   const path = parts.slice(!block ? 0 : parts[2] === 'params' ? 3 : 2)
   // The panel is drawn first, then its fields.

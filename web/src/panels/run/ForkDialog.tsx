@@ -33,7 +33,7 @@ export function ForkDialog({
   const [busy, setBusy] = useState(false)
   // What had been put out by then: of the newest first, as those are likely meant.
   const done = useMemo(() => {
-    const { timeline } = runStore.get()
+    const { timeline } = runStore.getState()
     return [...timeline.seek(at).nodes.values()]
       .filter((node) => node.status === 'succeeded' && !node.region)
       .sort((a, b) => b.lastSeq - a.lastSeq)

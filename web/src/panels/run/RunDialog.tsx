@@ -1,12 +1,12 @@
 // Before a run: what it is given, as a form made from the workflow, or as JSON. What is needed must be there first.
 
 import { useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { keyText } from '../../keys'
 import { ApiError } from '../../net/api'
 import type { Diagnostic, Json, JsonObject } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
 import { chainOf, isTrigger, nameOf, readingOrder } from '../../document/document'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
@@ -29,15 +29,15 @@ import '../inspector/inspector.css'
 import './run.css'
 
 export default function RunDialog(): ReactElement | null {
-  const open = useSelect(uiStore, (state) => state.overlay === 'run')
+  const open = useStore(uiStore, (state) => state.overlay === 'run')
   return open ? <Opened /> : null
 }
 
 function Opened(): ReactElement {
-  const doc = useSelect(docStore, (state) => state.doc)
-  const draft = useSelect(docStore, (state) => state.id)
-  const specs = useSelect(specsStore, (state) => state.specs)
-  const diagnostics = useSelect(docStore, (state) => state.diagnostics)
+  const doc = useStore(docStore, (state) => state.doc)
+  const draft = useStore(docStore, (state) => state.id)
+  const specs = useStore(specsStore, (state) => state.specs)
+  const diagnostics = useStore(docStore, (state) => state.diagnostics)
   const triggers = useMemo(() => triggersOf(doc, specs), [doc, specs])
   const [trigger, setTrigger] = useState<string | null>(triggers[0]?.id ?? null)
   const schema = useMemo(() => formSchema(doc, trigger), [doc, trigger])
@@ -65,7 +65,7 @@ function Opened(): ReactElement {
     [doc, specs],
   )
 
-  const close = (): void => uiStore.set({ overlay: null })
+  const close = (): void => uiStore.setState({ overlay: null })
   const read = readJson(text)
   const problems = useMemo(() => valueProblems(schema, input), [schema, input])
   const reasons = Object.values(problems)
@@ -184,7 +184,11 @@ function Opened(): ReactElement {
           <p className="rundialog__note" data-tone="err">
             <Icon name="failed" />
             The workflow has {errors.length === 1 ? 'an error' : `${errors.length} errors`}. It may not run.{' '}
-            <button type="button" className="linklike" onClick={() => (uiStore.set({ drawer: 'problems' }), close())}>
+            <button
+              type="button"
+              className="linklike"
+              onClick={() => (uiStore.setState({ drawer: 'problems' }), close())}
+            >
               Show
             </button>
           </p>

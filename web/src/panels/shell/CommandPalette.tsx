@@ -1,7 +1,7 @@
 // All commands, blocks and pages in one list (mod+K), found by a few letters.
 
 import { useMemo, useState, type ReactElement } from 'react'
-import { useSelect } from '../../state/store'
+import { useStore } from 'zustand'
 import { uiStore } from '../../state/ui'
 import { fuzzy, Listbox, type ListOption } from '../../ui/Listbox'
 import { commandsNow, type CommandItem } from './commands'
@@ -10,7 +10,7 @@ import { Overlay } from './Overlay'
 const SHOWN_MAX = 60
 
 export default function CommandPalette(): ReactElement | null {
-  const open = useSelect(uiStore, (s) => s.overlay === 'palette')
+  const open = useStore(uiStore, (s) => s.overlay === 'palette')
   return open ? <Open /> : null
 }
 
@@ -18,7 +18,7 @@ function Open(): ReactElement {
   const [query, setQuery] = useState('')
   const all = useMemo(commandsNow, [])
   const found = useMemo(() => matching(all, query), [all, query])
-  const close = (): void => uiStore.set({ overlay: null })
+  const close = (): void => uiStore.setState({ overlay: null })
   const options = found.map(
     (item): ListOption => ({
       id: item.id,

@@ -1,13 +1,13 @@
 // What is different between two versions, or between a version and the draft.
 
 import { useMemo, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { goTo } from '../../canvas/walk'
 import { api } from '../../net/api'
 import type { Document, Json } from '../../net/types'
 import { docStore, specsOf } from '../../state/doc'
 import { diffDocuments, isSame, type BlockChange, type DocumentDiff, type FieldChange } from '../../document/diff'
 import { nameOf, routeTitle } from '../../document/document'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Dialog } from '../../ui/Dialog'
 import { Icon, iconOf, type IconName } from '../../ui/icons'
@@ -18,14 +18,14 @@ type Side = number | 'draft'
 const LISTED = 100
 
 export default function DiffDialog(): ReactElement | null {
-  const open = useSelect(uiStore, (s) => s.overlay === 'diff')
+  const open = useStore(uiStore, (s) => s.overlay === 'diff')
   return open ? <Opened /> : null
 }
 
 function Opened(): ReactElement {
-  const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
-  const base = useSelect(docStore, (s) => s.baseVersion)
-  const draft = useSelect(docStore, (s) => s.doc)
+  const name = useStore(docStore, (s) => s.baseName ?? s.doc.name ?? '')
+  const base = useStore(docStore, (s) => s.baseVersion)
+  const draft = useStore(docStore, (s) => s.doc)
   // Of a workflow that was never published there is nothing to ask for.
   const newest = useData(async () => (base === null ? null : (await api.workflow(name)).newest), [name, base])
   const [left, setLeft] = useState<Side | null>(null)
@@ -36,7 +36,7 @@ function Opened(): ReactElement {
     (_, i) => (newest.value ?? base ?? 0) - i,
   )
   const load = async (side: Side): Promise<Document> =>
-    side === 'draft' ? docStore.get().doc : (await api.workflow(name, side)).document
+    side === 'draft' ? docStore.getState().doc : (await api.workflow(name, side)).document
   const sides = useData(
     async () => (await Promise.all([load(from), load(right)])) as [Document, Document],
     [name, from, right, draft],
@@ -57,7 +57,7 @@ function Opened(): ReactElement {
     </label>
   )
   return (
-    <Dialog title="Compare versions" open wide onClose={() => uiStore.set({ overlay: null })}>
+    <Dialog title="Compare versions" open wide onClose={() => uiStore.setState({ overlay: null })}>
       <div className="diff" data-testid="diff">
         <div className="diff__sides">
           {choice('From', from, setLeft)}
@@ -161,8 +161,8 @@ function How({ how }: { how: BlockChange['how'] }): ReactElement {
 
 function BlockRow({ change, canGo }: { change: BlockChange; canGo: boolean }): ReactElement {
   const go = (): void => {
-    uiStore.set({ overlay: null, view: 'canvas' })
-    goTo(docStore.get().doc, specsOf(), change.id)
+    uiStore.setState({ overlay: null, view: 'canvas' })
+    goTo(docStore.getState().doc, specsOf(), change.id)
   }
   return (
     <li data-how={change.how} data-testid={`diff-${change.id}`}>

@@ -1,6 +1,7 @@
 // The bar of the editor: the workflow's name, whether it is saved, its versions, and Tidy, JSON, Run.
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { tidy } from '../../actions/edit'
 import { cancelRun, runCommand } from '../../canvas/commands'
 import { run } from '../../actions/start'
@@ -9,7 +10,6 @@ import { serverNow } from '../../net/clock'
 import { dispatch, docStore, flush, type Saving } from '../../state/doc'
 import { runStore } from '../../state/live'
 import { isEnded } from '../../run'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { ConnectionChip } from '../../ui/ConnectionChip'
@@ -20,9 +20,9 @@ import TopBar from './TopBar'
 import { VersionMenu } from './VersionMenu'
 
 export function EditorBar({ id }: { id: string }): ReactElement {
-  const name = useSelect(docStore, (s) => s.doc.name ?? '')
-  const readonly = useSelect(docStore, (s) => s.readonly)
-  const view = useSelect(uiStore, (s) => s.view)
+  const name = useStore(docStore, (s) => s.doc.name ?? '')
+  const readonly = useStore(docStore, (s) => s.readonly)
+  const view = useStore(uiStore, (s) => s.view)
   const tabs = [
     { to: `/w/${id}`, label: 'Edit' },
     { to: `/runs?workflow=${encodeURIComponent(name)}`, label: 'Runs' },
@@ -58,7 +58,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
             className="bar__wide"
             aria-pressed={view === 'outline'}
             title={keyText('outline')}
-            onClick={() => uiStore.set({ view: view === 'outline' ? 'canvas' : 'outline' })}
+            onClick={() => uiStore.setState({ view: view === 'outline' ? 'canvas' : 'outline' })}
           >
             Outline
           </Button>
@@ -66,7 +66,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
             className="bar__mid"
             aria-pressed={view === 'json'}
             title={keyText('json')}
-            onClick={() => uiStore.set({ view: view === 'json' ? 'canvas' : 'json' })}
+            onClick={() => uiStore.setState({ view: view === 'json' ? 'canvas' : 'json' })}
           >
             JSON
           </Button>
@@ -75,7 +75,7 @@ export function EditorBar({ id }: { id: string }): ReactElement {
             data-testid="publish"
             title={keyText('save')}
             why={readonly ? 'This window is too small to edit.' : null}
-            onClick={() => uiStore.set({ overlay: 'version' })}
+            onClick={() => uiStore.setState({ overlay: 'version' })}
           >
             Publish
           </Button>
@@ -89,8 +89,8 @@ export function EditorBar({ id }: { id: string }): ReactElement {
 
 /** What has keys only, for the pointer. */
 function More({ readonly }: { readonly: boolean }): ReactElement {
-  const undos = useSelect(docStore, (s) => s.undo.length)
-  const redos = useSelect(docStore, (s) => s.redo.length)
+  const undos = useStore(docStore, (s) => s.undo.length)
+  const redos = useStore(docStore, (s) => s.redo.length)
   const item = (id: KeyId, label: string, icon: IconName, why: string | null = null): MenuEntry => ({
     label,
     icon,
@@ -99,7 +99,7 @@ function More({ readonly }: { readonly: boolean }): ReactElement {
     onSelect: () => void runCommand(id, 'edit'),
   })
   const entries: MenuEntry[] = [
-    { label: 'Run with options', icon: 'play', onSelect: () => uiStore.set({ overlay: 'run' }) },
+    { label: 'Run with options', icon: 'play', onSelect: () => uiStore.setState({ overlay: 'run' }) },
     'line',
     item('undo', 'Undo', 'undo', readonly || !undos ? 'Nothing to undo' : null),
     item('redo', 'Redo', 'redo', readonly || !redos ? 'Nothing to redo' : null),
@@ -125,8 +125,8 @@ function More({ readonly }: { readonly: boolean }): ReactElement {
 
 /** Run, or Cancel while a run that was started here is under way. */
 function RunButton(): ReactElement {
-  const status = useSelect(runStore, (s) => (s.id === null ? null : s.head.status))
-  const empty = useSelect(docStore, (s) => Object.keys(s.doc.blocks).length === 0)
+  const status = useStore(runStore, (s) => (s.id === null ? null : s.head.status))
+  const empty = useStore(docStore, (s) => Object.keys(s.doc.blocks).length === 0)
   const busy = status !== null && !isEnded(status)
   return (
     <>
@@ -199,9 +199,9 @@ const WORDS: Readonly<Record<Saving, string>> = {
 
 /** Is it saved, and since when. */
 function SaveState(): ReactElement {
-  const saving = useSelect(docStore, (s) => s.saving)
-  const savedAt = useSelect(docStore, (s) => s.savedAt)
-  const error = useSelect(docStore, (s) => s.error)
+  const saving = useStore(docStore, (s) => s.saving)
+  const savedAt = useStore(docStore, (s) => s.savedAt)
+  const error = useStore(docStore, (s) => s.error)
   const [now, setNow] = useState(serverNow)
   useEffect(() => {
     setNow(serverNow())

@@ -1,12 +1,12 @@
 // Find a text in names and settings of all blocks, and replace it in settings: one undo step.
 
 import { useMemo, useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { goTo } from '../../canvas/walk'
 import { mapTexts, texts } from '../../refs/parse'
 import type { Command } from '../../state/commands'
 import { dispatch, docStore, specsOf } from '../../state/doc'
 import { nameOf, readingOrder } from '../../document/document'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
@@ -23,14 +23,14 @@ interface Hit {
 const HITS_MAX = 200
 
 export default function FindDialog(): ReactElement | null {
-  const open = useSelect(uiStore, (s) => s.overlay === 'find')
-  const doc = useSelect(docStore, (s) => s.doc)
-  const readonly = useSelect(docStore, (s) => s.readonly)
+  const open = useStore(uiStore, (s) => s.overlay === 'find')
+  const doc = useStore(docStore, (s) => s.doc)
+  const readonly = useStore(docStore, (s) => s.readonly)
   const [query, setQuery] = useState('')
   const [replacement, setReplacement] = useState('')
   const [removes, setRemoves] = useState(false)
   const hits = useMemo(() => (open ? find(query) : []), [open, query, doc])
-  const close = (): void => uiStore.set({ overlay: null })
+  const close = (): void => uiStore.setState({ overlay: null })
   const inSettings = hits.filter((hit) => hit.where !== 'name').length
   return (
     <Dialog
@@ -90,7 +90,7 @@ export default function FindDialog(): ReactElement | null {
               type="button"
               onClick={() => {
                 close()
-                goTo(docStore.get().doc, specsOf(), hit.block)
+                goTo(docStore.getState().doc, specsOf(), hit.block)
               }}
             >
               <Icon name={iconOf(doc.blocks[hit.block]?.type ?? '')} />
@@ -109,7 +109,7 @@ export default function FindDialog(): ReactElement | null {
 function find(query: string): Hit[] {
   const wanted = query.toLowerCase()
   if (!wanted) return []
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const hits: Hit[] = []
   for (const block of readingOrder(doc)) {
     const name = nameOf(doc, block)
@@ -124,7 +124,7 @@ function find(query: string): Hit[] {
 }
 
 function replaceAll(query: string, replacement: string): void {
-  const { doc } = docStore.get()
+  const { doc } = docStore.getState()
   const pattern = new RegExp(query.replace(/[.*+?^${}()|[\]\\]/g, '\\$&'), 'gi')
   const commands: Command[] = []
   for (const [id, block] of Object.entries(doc.blocks)) {

@@ -2,21 +2,21 @@
 // not be opened. And the dialog for when somebody else saved in between.
 
 import { useMemo, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import type { Document } from '../../net/types'
 import { navigate } from '../../ui/navigation'
 import { docStore, restoreLocal, settle } from '../../state/doc'
 import { nameOf } from '../../document/document'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
 
 export function Notices(): ReactElement | null {
-  const restorable = useSelect(docStore, (s) => s.restorable)
-  const readonly = useSelect(docStore, (s) => s.readonly)
+  const restorable = useStore(docStore, (s) => s.restorable)
+  const readonly = useStore(docStore, (s) => s.readonly)
   // After the first edit what is stored is what is drawn.
-  const faults = useSelect(docStore, (s) => (s.mended?.document === s.doc ? s.mended.faults : null))
+  const faults = useStore(docStore, (s) => (s.mended?.document === s.doc ? s.mended.faults : null))
   if (!restorable && !readonly && !faults) return null
   return (
     <>
@@ -35,7 +35,7 @@ export function Notices(): ReactElement | null {
             {faults.length === 1 ? '1 part' : `${faults.length} parts`} of this document cannot be shown on the canvas:{' '}
             {faults[0]!.message} The next change on the canvas removes {faults.length === 1 ? 'it' : 'them'}.
           </p>
-          <Button onClick={() => uiStore.set({ view: 'json' })}>Show JSON</Button>
+          <Button onClick={() => uiStore.setState({ view: 'json' })}>Show JSON</Button>
         </div>
       ) : null}
       {readonly ? (
@@ -48,8 +48,8 @@ export function Notices(): ReactElement | null {
 }
 
 export function ConflictDialog(): ReactElement | null {
-  const conflict = useSelect(docStore, (s) => s.conflict)
-  const mine = useSelect(docStore, (s) => s.doc)
+  const conflict = useStore(docStore, (s) => s.conflict)
+  const mine = useStore(docStore, (s) => s.doc)
   const changes = useMemo(() => (conflict ? compare(conflict.document, mine) : []), [conflict, mine])
   if (!conflict) return null
   const choose = async (choice: 'theirs' | 'mine' | 'copy'): Promise<void> => {

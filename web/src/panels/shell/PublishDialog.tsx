@@ -1,30 +1,30 @@
 // Publishing: the draft becomes a version, which does not change.
 
 import { useState, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api, ApiError } from '../../net/api'
 import type { Diagnostic, DraftVersion } from '../../net/types'
 import { docStore, flush } from '../../state/doc'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { toast } from '../../ui/Toast'
 
 export default function PublishDialog(): ReactElement {
-  const name = useSelect(docStore, (s) => s.doc.name ?? '')
+  const name = useStore(docStore, (s) => s.doc.name ?? '')
   const [typed, setTyped] = useState<string | null>(null)
   const [problems, setProblems] = useState<{ text: string; list: readonly Diagnostic[] } | null>(null)
   const [busy, setBusy] = useState(false)
-  const close = (): void => uiStore.set({ overlay: null })
+  const close = (): void => uiStore.setState({ overlay: null })
   const save = async (): Promise<void> => {
     setBusy(true)
     try {
       await flush()
-      const { id, rev } = docStore.get()
+      const { id, rev } = docStore.getState()
       if (id === null) return
       const saved = await api.saveDraftVersion(id, rev, typed?.trim() || name)
-      if (docStore.get().id === id)
-        docStore.set({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
+      if (docStore.getState().id === id)
+        docStore.setState({ baseVersion: saved.version, baseName: saved.name, baseRev: saved.rev })
       toast(savedText(saved), 'ok')
       close()
     } catch (error) {

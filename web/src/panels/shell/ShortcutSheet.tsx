@@ -1,8 +1,8 @@
 // The sheet behind `?`, made from the table that the handlers read.
 
 import type { ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { KEYS, wordsOf, type KeyRow } from '../../keys'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Dialog } from '../../ui/Dialog'
 
@@ -14,10 +14,10 @@ const PLACES: Readonly<Record<KeyRow['where'], string>> = {
 }
 
 export default function ShortcutSheet(): ReactElement | null {
-  const open = useSelect(uiStore, (s) => s.overlay === 'shortcuts')
+  const open = useStore(uiStore, (s) => s.overlay === 'shortcuts')
   const rows: readonly KeyRow[] = KEYS
   return (
-    <Dialog title="Keyboard shortcuts" open={open} wide onClose={() => uiStore.set({ overlay: null })}>
+    <Dialog title="Keyboard shortcuts" open={open} wide onClose={() => uiStore.setState({ overlay: null })}>
       <div className="shortcuts">
         {GROUPS.map((group) => (
           <section key={group} className="shortcuts__group">

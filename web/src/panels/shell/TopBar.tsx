@@ -2,9 +2,9 @@
 // what every page has: the command palette and the sheet of shortcuts, with their keys.
 
 import { lazy, Suspense, useEffect, type ReactElement, type ReactNode } from 'react'
+import { useStore } from 'zustand'
 import { keyOfEvent } from '../../keys'
 import { Link, useLocation } from '../../ui/navigation'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import CommandPalette from './CommandPalette'
 import { rerunStore } from '../../actions/start'
@@ -41,8 +41,8 @@ export default function TopBar({ left, right, approvals, tabs = TABS }: TopBarPr
   const { path } = useLocation()
   const counted = useApprovals()
   const waiting = approvals ?? counted
-  const sheet = useSelect(uiStore, (s) => s.overlay === 'shortcuts')
-  const rerun = useSelect(rerunStore, (s) => s.from !== null)
+  const sheet = useStore(uiStore, (s) => s.overlay === 'shortcuts')
+  const rerun = useStore(rerunStore, (s) => s.from !== null)
   useOverlayKeys()
   return (
     <header className="bar">
@@ -83,10 +83,10 @@ function useOverlayKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
       if (event.defaultPrevented) return
-      const { overlay } = uiStore.get()
+      const { overlay } = uiStore.getState()
       const key = keyOfEvent(event, ['app'])
-      if (key === 'commands') uiStore.set({ overlay: overlay === 'palette' ? null : 'palette' })
-      else if (key === 'shortcuts' && overlay === null) uiStore.set({ overlay: 'shortcuts' })
+      if (key === 'commands') uiStore.setState({ overlay: overlay === 'palette' ? null : 'palette' })
+      else if (key === 'shortcuts' && overlay === null) uiStore.setState({ overlay: 'shortcuts' })
       else return
       event.preventDefault()
     }

@@ -1,11 +1,11 @@
 // Versions: the draft is what autosave writes; a version is published on purpose and does not change.
 
 import { lazy, Suspense, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { api } from '../../net/api'
 import { toastUndo } from '../../actions/edit'
 import { keyText } from '../../keys'
 import { dispatch, docStore } from '../../state/doc'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { Icon } from '../../ui/icons'
 import { MenuButton, type MenuEntry } from '../../ui/Menu'
@@ -20,11 +20,11 @@ const PublishDialog = lazy(() => import('./PublishDialog'))
 const LISTED = 8
 
 export function VersionMenu(): ReactElement {
-  const base = useSelect(docStore, (s) => s.baseVersion)
-  const edits = useSelect(docStore, (s) => (s.baseRev === null ? 0 : Math.max(0, s.rev - s.baseRev)))
-  const name = useSelect(docStore, (s) => s.baseName ?? s.doc.name ?? '')
-  const comparing = useSelect(uiStore, (s) => s.overlay === 'diff')
-  const publishing = useSelect(uiStore, (s) => s.overlay === 'version')
+  const base = useStore(docStore, (s) => s.baseVersion)
+  const edits = useStore(docStore, (s) => (s.baseRev === null ? 0 : Math.max(0, s.rev - s.baseRev)))
+  const name = useStore(docStore, (s) => s.baseName ?? s.doc.name ?? '')
+  const comparing = useStore(uiStore, (s) => s.overlay === 'diff')
+  const publishing = useStore(uiStore, (s) => s.overlay === 'version')
   const stored = useData(async () => (base === null ? null : await api.versions(name, LISTED)), [name, base])
   const versions =
     stored.value?.versions.map((each) => each.version) ??
@@ -35,13 +35,13 @@ export function VersionMenu(): ReactElement {
       label: 'Publish version',
       icon: 'upload',
       keys: keyText('save'),
-      onSelect: () => uiStore.set({ overlay: 'version' }),
+      onSelect: () => uiStore.setState({ overlay: 'version' }),
     },
     {
       label: 'Compare versions',
       icon: 'set',
       why: base === null ? 'Not published yet' : null,
-      onSelect: () => uiStore.set({ overlay: 'diff' }),
+      onSelect: () => uiStore.setState({ overlay: 'diff' }),
     },
     ...(versions.length ? ['line' as const] : []),
     ...versions.map(
@@ -77,9 +77,9 @@ export function VersionMenu(): ReactElement {
 
 async function restore(name: string, version: number): Promise<void> {
   try {
-    const { id } = docStore.get()
+    const { id } = docStore.getState()
     const { document } = await api.workflow(name, version)
-    if (docStore.get().id !== id) return
+    if (docStore.getState().id !== id) return
     if (dispatch({ type: 'replaceDoc', doc: document })) toastUndo(`Restored version ${version}.`, 'ok')
     else toast(`The draft is identical to version ${version}.`)
   } catch (error) {

@@ -29,8 +29,8 @@ const NOT_LISTED = new Set<KeyId>(['back', 'move', 'moveFar', 'walk', 'commands'
 const EDITS = new Set(['Build', 'Move', 'Edit'])
 
 export function commandsNow(): CommandItem[] {
-  const { id } = docStore.get()
-  const running = runStore.get().id !== null
+  const { id } = docStore.getState()
+  const running = runStore.getState().id !== null
   const mode: CanvasMode | null = id !== null ? 'edit' : running ? 'run' : null
   return [...(mode ? doing(mode, running) : []), ...(mode ? blocks(mode) : []), ...pages(), ...themes()]
 }
@@ -62,7 +62,7 @@ function doing(mode: CanvasMode, running: boolean): CommandItem[] {
       label: 'Compare versions',
       group: 'Commands',
       words: 'diff changes',
-      run: () => uiStore.set({ overlay: 'diff' }),
+      run: () => uiStore.setState({ overlay: 'diff' }),
     })
   if (mode === 'edit')
     items.push({ id: 'export', label: 'Export as JSON', group: 'Commands', icon: 'download', run: () => exportJson() })
@@ -70,7 +70,7 @@ function doing(mode: CanvasMode, running: boolean): CommandItem[] {
 }
 
 function blocks(mode: CanvasMode): CommandItem[] {
-  const doc = mode === 'edit' ? docStore.get().doc : runStore.get().doc
+  const doc = mode === 'edit' ? docStore.getState().doc : runStore.getState().doc
   if (!doc) return []
   const specs = specsOf()
   return readingOrder(doc).map((id) => {
@@ -108,6 +108,6 @@ function themes(): CommandItem[] {
     label: `Theme: ${theme === 'system' ? 'match system' : theme}`,
     group: 'Theme',
     icon: 'theme',
-    run: () => uiStore.set({ theme }),
+    run: () => uiStore.setState({ theme }),
   }))
 }

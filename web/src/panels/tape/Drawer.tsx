@@ -1,10 +1,10 @@
 // The drawer below the canvas: the Tape, and under it one of Trace, Events and Problems.
 
 import { lazy, Suspense, useEffect, useRef, useState, type ReactElement, type ReactNode } from 'react'
+import { useStore } from 'zustand'
 import { docStore } from '../../state/doc'
 import { runStore, seek, stepBy } from '../../state/live'
 import { isEnded, type RunFold } from '../../run'
-import { useSelect } from '../../state/store'
 import { unfinishedStore } from '../../state/unfinished'
 import { setPanels, uiStore, type Drawer as DrawerName } from '../../state/ui'
 import { Button } from '../../ui/Button'
@@ -38,14 +38,14 @@ const TRACE_ROW = 24
 export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): ReactElement {
   useRunKeys()
   const [axis, setAxis] = useState<Axis>('order')
-  const open = useSelect(uiStore, (s) => s.drawer)
-  const chosen = useSelect(uiStore, (s) => (s.panels.drawer < PANE_MIN ? null : s.panels.drawer))
+  const open = useStore(uiStore, (s) => s.drawer)
+  const chosen = useStore(uiStore, (s) => (s.panels.drawer < PANE_MIN ? null : s.panels.drawer))
   const box = useRef<HTMLDivElement>(null)
   // Rows that a run is going to have: room for them from the start, so that the canvas above stands still while they come.
-  const rows = useSelect(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
-  const hasRun = useSelect(runStore, (s) => s.id !== null)
-  const unfinished = useSelect(unfinishedStore, (s) => s.list)
-  const problems = useSelect(
+  const rows = useStore(runStore, (s) => Object.values(s.doc?.blocks ?? {}).filter((block) => !block.parent).length)
+  const hasRun = useStore(runStore, (s) => s.id !== null)
+  const unfinished = useStore(unfinishedStore, (s) => s.list)
+  const problems = useStore(
     docStore,
     (s) => s.diagnostics.length + unfinished.filter((each) => each.draft === s.id && s.doc.blocks[each.block]).length,
   )
@@ -71,7 +71,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
       aria-selected={pane === id}
       aria-controls="drawer-pane"
       className="drawer__tab"
-      onClick={() => uiStore.set({ drawer: pane === id ? 'tape' : id })}
+      onClick={() => uiStore.setState({ drawer: pane === id ? 'tape' : id })}
     >
       {label}
     </button>
@@ -105,7 +105,7 @@ export default function Drawer({ mode = 'edit' }: { mode?: 'edit' | 'run' }): Re
             icon={open === null ? 'chevron' : 'down'}
             iconOnly
             aria-expanded={open !== null}
-            onClick={() => uiStore.set({ drawer: open === null ? 'tape' : null })}
+            onClick={() => uiStore.setState({ drawer: open === null ? 'tape' : null })}
           >
             {open === null ? 'Open the drawer' : 'Close the drawer'}
           </Button>
@@ -152,10 +152,10 @@ function useHeight(box: React.RefObject<HTMLElement | null>, pane: DrawerName, c
 }
 
 function Title(): ReactElement {
-  const id = useSelect(runStore, (s) => s.id)
-  const started = useSelect(runStore, (s) => s.head.startedAt)
-  const finished = useSelect(runStore, (s) => s.head.finishedAt)
-  const live = useSelect(runStore, (s) => s.cursor === 'live')
+  const id = useStore(runStore, (s) => s.id)
+  const started = useStore(runStore, (s) => s.head.startedAt)
+  const finished = useStore(runStore, (s) => s.head.finishedAt)
+  const live = useStore(runStore, (s) => s.cursor === 'live')
   const now = useClock(100)
   if (!id)
     return (
@@ -186,13 +186,13 @@ function Controls({
   mode: 'edit' | 'run'
 }): ReactElement {
   const [forking, setForking] = useState(false)
-  const meta = useSelect(runStore, (s) => s.meta)
-  const doc = useSelect(runStore, (s) => s.doc)
-  const seq = useSelect(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
-  const { playing, speed } = useSelect(playStore, (s) => s)
-  const cursor = useSelect(runStore, (s) => s.cursor)
-  const status: RunFold['status'] = useSelect(runStore, (s) => s.head.status)
-  const empty = useSelect(runStore, (s) => s.head.seq === 0) ? 'No events yet' : null
+  const meta = useStore(runStore, (s) => s.meta)
+  const doc = useStore(runStore, (s) => s.doc)
+  const seq = useStore(runStore, (s) => (s.cursor === 'live' ? s.head.seq : s.cursor))
+  const { playing, speed } = useStore(playStore, (s) => s)
+  const cursor = useStore(runStore, (s) => s.cursor)
+  const status: RunFold['status'] = useStore(runStore, (s) => s.head.status)
+  const empty = useStore(runStore, (s) => s.head.seq === 0) ? 'No events yet' : null
   const over = isEnded(status)
   const copy = async (): Promise<void> => {
     try {

@@ -1,11 +1,11 @@
 // The Tape: every durable event of the run, in order. Drag it and everything goes back to that moment.
 
 import { useEffect, useMemo, useRef, useState, type KeyboardEvent, type PointerEvent, type ReactElement } from 'react'
+import { useStore } from 'zustand'
 import { keyOfEvent } from '../../keys'
 import { runStore, seek, stepBy } from '../../state/live'
 import { netStore } from '../../state/net'
 import { isEnded } from '../../run'
-import { useSelect } from '../../state/store'
 import { uiStore } from '../../state/ui'
 import { describe } from '../events/describe'
 import { seqAt, tapeLayout, type Axis } from './layout'
@@ -23,13 +23,13 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
   const width = useWidth(box)
   const colours = useColours(canvas)
   const [hover, setHover] = useState<number | null>(null)
-  const timeline = useSelect(runStore, (s) => s.timeline)
-  const length = useSelect(runStore, (s) => s.head.seq)
-  const cursor = useSelect(runStore, (s) => s.cursor)
-  const doc = useSelect(runStore, (s) => s.doc)
-  const block = useSelect(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
-  const isOver = useSelect(runStore, (s) => isEnded(s.head.status))
-  const offline = useSelect(netStore, (s) => s.mode === 'offline')
+  const timeline = useStore(runStore, (s) => s.timeline)
+  const length = useStore(runStore, (s) => s.head.seq)
+  const cursor = useStore(runStore, (s) => s.cursor)
+  const doc = useStore(runStore, (s) => s.doc)
+  const block = useStore(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
+  const isOver = useStore(runStore, (s) => isEnded(s.head.status))
+  const offline = useStore(netStore, (s) => s.mode === 'offline')
   const now = useClock(1000)
   const seq = cursor === 'live' ? length : Math.min(cursor, length)
   const { log } = timeline
@@ -140,7 +140,7 @@ function useWidth(ref: React.RefObject<HTMLElement | null>): number {
 
 /** The colours of the theme, read again when it changes and when the font has come. */
 function useColours(ref: React.RefObject<HTMLElement | null>): Colours | null {
-  const theme = useSelect(uiStore, (s) => s.theme)
+  const theme = useStore(uiStore, (s) => s.theme)
   const [colours, setColours] = useState<Colours | null>(null)
   useEffect(() => {
     const read = (): void => {

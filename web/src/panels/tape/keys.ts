@@ -10,7 +10,7 @@ import { pause } from './play'
 export function useRunKeys(): void {
   useEffect(() => {
     const onKey = (event: KeyboardEvent): void => {
-      if (event.defaultPrevented || runStore.get().id === null || document.querySelector('dialog[open]')) return
+      if (event.defaultPrevented || runStore.getState().id === null || document.querySelector('dialog[open]')) return
       const target = event.target
       // Lists, trees and sliders have their own Home and End.
       if (target instanceof HTMLElement && target.closest('[role=tree], [role=listbox], [role=slider], [role=menu]'))

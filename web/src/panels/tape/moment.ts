@@ -22,8 +22,8 @@ export function readMoment(query: URLSearchParams): Moment {
 
 /** The query of what is shown now; null removes a name. Live runs name no seq. */
 export function momentQuery(): Record<'seq' | 'block' | 'iter', string | null> {
-  const { cursor } = runStore.get()
-  const { selection, iter } = uiStore.get()
+  const { cursor } = runStore.getState()
+  const { selection, iter } = uiStore.getState()
   const parts = Object.entries(iter).map(([container, index]) => `${container}:${index}`)
   return {
     seq: cursor === 'live' ? null : String(cursor),
@@ -34,7 +34,7 @@ export function momentQuery(): Record<'seq' | 'block' | 'iter', string | null> {
 
 /** The whole address of this moment; a live run is pinned to its last event so far. */
 export function momentLink(): string {
-  const { id, timeline } = runStore.get()
+  const { id, timeline } = runStore.getState()
   const query = new URLSearchParams()
   const now = { ...momentQuery() }
   now.seq ??= String(timeline.seq)

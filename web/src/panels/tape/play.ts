@@ -1,13 +1,16 @@
 // Playing a run back: the cursor goes from event to event with the pauses between them as they were, but never longer than
 // a second, and a long run never takes longer than a minute.
 
+import { createStore } from 'zustand/vanilla'
 import { runStore, seek } from '../../state/live'
-import { createStore } from '../../state/store'
 import type { WireEvent } from '../../net/types'
 
 export const SPEEDS = [1, 2, 4, 8] as const
 
-export const playStore = createStore<{ playing: boolean; speed: (typeof SPEEDS)[number] }>({ playing: false, speed: 1 })
+export const playStore = createStore<{ playing: boolean; speed: (typeof SPEEDS)[number] }>(() => ({
+  playing: false,
+  speed: 1,
+}))
 
 const PAUSE_MIN_MS = 60
 const PAUSE_MAX_MS = 1000
@@ -21,25 +24,25 @@ let mine = 0
 
 /** Play from the cursor, or from the start when it is at the end. Again: pause. */
 export function togglePlay(): void {
-  if (playStore.get().playing) return pause()
-  const { timeline, cursor } = runStore.get()
+  if (playStore.getState().playing) return pause()
+  const { timeline, cursor } = runStore.getState()
   if (!timeline.seq) return
   if (cursor === 'live' || cursor >= timeline.seq) seek(0)
-  playStore.set({ playing: true })
+  playStore.setState({ playing: true })
   last = performance.now()
   owed = 0
-  const now = runStore.get().cursor
+  const now = runStore.getState().cursor
   mine = now === 'live' ? 0 : now
   frame = requestAnimationFrame(step)
 }
 
 export function pause(): void {
   cancelAnimationFrame(frame)
-  playStore.set({ playing: false })
+  playStore.setState({ playing: false })
 }
 
 export function nextSpeed(): void {
-  playStore.set(({ speed }) => ({ speed: SPEEDS[(SPEEDS.indexOf(speed) + 1) % SPEEDS.length]! }))
+  playStore.setState(({ speed }) => ({ speed: SPEEDS[(SPEEDS.indexOf(speed) + 1) % SPEEDS.length]! }))
 }
 
 /** Pauses between events, in ms, at single speed. */
@@ -50,8 +53,8 @@ export function pauseAfter(log: readonly WireEvent[], seq: number): number {
 }
 
 function step(now: number): void {
-  const { playing, speed } = playStore.get()
-  const { timeline, cursor, id } = runStore.get()
+  const { playing, speed } = playStore.getState()
+  const { timeline, cursor, id } = runStore.getState()
   if (!playing) return
   if (id === null || cursor !== mine) return pause()
   owed += (now - last) * speed

@@ -10,13 +10,13 @@ import {
   type KeyboardEvent,
   type ReactElement,
 } from 'react'
+import { useStore } from 'zustand'
 import type { Document } from '../../net/types'
 import { Link } from '../../ui/navigation'
 import { specsOf } from '../../state/doc'
 import { routeTitle } from '../../document/document'
 import { runStore } from '../../state/live'
 import { firstError, pathFor, type BlockStatus, type NodeState } from '../../run'
-import { useSelect } from '../../state/store'
 import { setIter, uiStore } from '../../state/ui'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
@@ -45,12 +45,12 @@ const FILTERS = {
 
 export default function Trace(): ReactElement {
   // Thousands of rows may follow the cursor a moment later; the Tape itself never waits for them.
-  const view = useDeferredValue(useSelect(runStore, (s) => s.view))
-  const doc = useSelect(runStore, (s) => s.doc)
-  const timeline = useSelect(runStore, (s) => s.timeline)
-  const headSeq = useSelect(runStore, (s) => s.head.seq)
-  const selected = useSelect(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
-  const iter = useSelect(uiStore, (s) => s.iter)
+  const view = useDeferredValue(useStore(runStore, (s) => s.view))
+  const doc = useStore(runStore, (s) => s.doc)
+  const timeline = useStore(runStore, (s) => s.timeline)
+  const headSeq = useStore(runStore, (s) => s.head.seq)
+  const selected = useStore(uiStore, (s) => (s.selection.blocks.length === 1 ? s.selection.blocks[0]! : null))
+  const iter = useStore(uiStore, (s) => s.iter)
   const [fold, setFold] = useState<ReadonlyMap<string, boolean>>(new Map())
   const [query, setQuery] = useState('')
   const [only, setOnly] = useState<keyof typeof FILTERS>('all')
@@ -300,7 +300,7 @@ function Facts({ node, doc }: { node: NodeState; doc: Document | null }): ReactE
 
 /** The run a block started: to be gone to, when the server has said which it is. */
 function Child({ node }: { node: NodeState }): ReactElement {
-  const child = useSelect(runStore, (s) => s.meta?.children?.find((each) => each.key === node.key))
+  const child = useStore(runStore, (s) => s.meta?.children?.find((each) => each.key === node.key))
   if (!child) return <span className="trace__fact">Another run</span>
   return (
     <span className="trace__fact">
