@@ -19,6 +19,13 @@ def folder(tmp_path: Path) -> Path:
 
 
 @pytest.fixture
+def small(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    """A guest that compiles in a millisecond instead of a second."""
+    (tmp_path / "_guest.wasm").write_bytes(wasmtime.wat2wasm('(module (func (export "eval_code")))'))
+    monkeypatch.setattr("importlib.resources.files", lambda package: tmp_path)
+
+
+@pytest.fixture
 def compiled(monkeypatch: pytest.MonkeyPatch) -> list[int]:
     """One entry for each time the guest was really compiled. The compiler stays the real one."""
     times: list[int] = []
@@ -42,6 +49,7 @@ def test_it_is_compiled_once_and_read_back(folder: Path, compiled: list[int]) ->
     assert stat.S_IMODE(file.stat().st_mode) == 0o600
 
 
+@pytest.mark.usefixtures("small")
 @pytest.mark.parametrize("harm", ["truncated", "flipped", "empty", "group may write"])
 def test_a_file_that_is_not_as_we_left_it_is_not_run(folder: Path, compiled: list[int], harm: str) -> None:
     artifact.load(artifact.engine(), folder)
@@ -62,6 +70,7 @@ def test_a_file_that_is_not_as_we_left_it_is_not_run(folder: Path, compiled: lis
     assert len(compiled) == 2  # it was written again
 
 
+@pytest.mark.usefixtures("small")
 def test_a_folder_others_may_enter_is_not_used(folder: Path, compiled: list[int]) -> None:
     folder.mkdir(parents=True)
     folder.chmod(0o755)
@@ -71,6 +80,7 @@ def test_a_folder_others_may_enter_is_not_used(folder: Path, compiled: list[int]
     assert list(folder.iterdir()) == []
 
 
+@pytest.mark.usefixtures("small")
 def test_a_link_instead_of_the_folder_is_not_used(folder: Path, tmp_path: Path, compiled: list[int]) -> None:
     real = tmp_path / "real"
     real.mkdir(mode=0o700)
@@ -81,6 +91,7 @@ def test_a_link_instead_of_the_folder_is_not_used(folder: Path, tmp_path: Path, 
     assert len(compiled) == 1
 
 
+@pytest.mark.usefixtures("small")
 def test_without_a_place_to_keep_it_it_is_compiled(tmp_path: Path, compiled: list[int]) -> None:
     (tmp_path / "file").write_text("in the way")
     artifact.load(artifact.engine(), None)
@@ -96,6 +107,7 @@ def test_the_cache_folder_follows_the_environment(monkeypatch: pytest.MonkeyPatc
     assert artifact.cache_folder() == tmp_path / "home" / ".cache" / "weft" / "guest"
 
 
+@pytest.mark.usefixtures("small")
 def test_a_cache_folder_that_others_have_made_is_no_hindrance(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """The browser that tests fetch lies in `weft` too. Each server compiled the guest again then: 0.5 s a start."""
     (tmp_path / "weft").mkdir(mode=0o755)
