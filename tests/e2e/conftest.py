@@ -26,6 +26,19 @@ def start_server(tmp_path: Path) -> Iterator[Callable[..., SyncServerProcess]]:
             server.kill()
 
 
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
+    """For the tests of a file that leave the server as it is: each start costs most of a second."""
+    folder = tmp_path_factory.mktemp("server")
+    started = SyncServerProcess(folder, {}, log=folder / "log")
+    try:
+        yield started
+        assert started.stop() == 0
+    finally:
+        if started.running:
+            started.kill()
+
+
 @pytest.fixture
 def asking() -> dict[str, Any]:
     """Waits for a person, calls the demo endpoint, which fails twice, then ends."""

@@ -9,7 +9,9 @@ from contextlib import asynccontextmanager
 from pathlib import Path
 from urllib.parse import urlsplit
 
-from tests.support.server import ServerProcess, free_port
+from tests.support.server import ServerProcess, SyncServerProcess, free_port
+
+AnyServer = ServerProcess | SyncServerProcess
 
 
 @asynccontextmanager
@@ -29,12 +31,12 @@ def with_descriptors(count: int) -> tuple[str, ...]:
     return ("sh", "-c", f'ulimit -n {count}; exec "$@"', "sh")
 
 
-def connect(server: ServerProcess, timeout_s: float = 60) -> socket.socket:
+def connect(server: AnyServer, timeout_s: float = 60) -> socket.socket:
     parts = urlsplit(server.url)
     return socket.create_connection((parts.hostname, parts.port), timeout_s)
 
 
-def head(server: ServerProcess, line: str = "GET /healthz HTTP/1.1", *more: str) -> bytes:
+def head(server: AnyServer, line: str = "GET /healthz HTTP/1.1", *more: str) -> bytes:
     """A head without the empty line at its end."""
     return "".join(f"{text}\r\n" for text in (line, f"Host: {urlsplit(server.url).netloc}", *more)).encode()
 

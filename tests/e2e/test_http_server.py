@@ -14,6 +14,8 @@ import httpx
 import httpx_sse
 import pytest
 
+from tests.support.server import SyncServerProcess
+
 Start = Callable[..., Any]
 SSE = {"accept": "text/event-stream"}
 
@@ -63,8 +65,7 @@ def test_from_start_to_stop(start_server: Start, asking: dict[str, Any]) -> None
     assert server.stop() == 0
 
 
-def test_events_come_live_to_a_reader_that_waits(start_server: Start, asking: dict[str, Any]) -> None:
-    server = start_server()
+def test_events_come_live_to_a_reader_that_waits(server: SyncServerProcess, asking: dict[str, Any]) -> None:
     with (
         httpx.Client(base_url=server.url, timeout=90) as client,
         httpx.Client(base_url=server.url, timeout=90) as other,
@@ -82,9 +83,8 @@ def test_events_come_live_to_a_reader_that_waits(start_server: Start, asking: di
 
 
 def test_any_sequence_of_lost_connections_gives_the_same_transcript(
-    start_server: Start, asking: dict[str, Any]
+    server: SyncServerProcess, asking: dict[str, Any]
 ) -> None:
-    server = start_server()
     with httpx.Client(base_url=server.url, timeout=90) as client:
         run = start_run(client, asking)
         client.post(link_of(client, run), json={"action": "approve", "fields": {"note": "x"}})
@@ -133,8 +133,7 @@ def test_stopping_ends_streams_and_long_waits_at_once(start_server: Start, askin
     assert time.monotonic() - began < 60
 
 
-def test_streams_are_bounded_for_each_run(start_server: Start, asking: dict[str, Any]) -> None:
-    server = start_server()
+def test_streams_are_bounded_for_each_run(server: SyncServerProcess, asking: dict[str, Any]) -> None:
     limits = httpx.Limits(max_connections=200, max_keepalive_connections=200)
     with httpx.Client(base_url=server.url, limits=limits, timeout=90) as client:
         run = start_run(client, asking)
@@ -155,7 +154,6 @@ def test_streams_are_bounded_for_each_run(start_server: Start, asking: dict[str,
                     break
             assert time.monotonic() < deadline
             time.sleep(0.05)
-    assert server.stop() == 0
 
 
 def test_the_token_guards_the_api_over_the_wire(start_server: Start, asking: dict[str, Any]) -> None:

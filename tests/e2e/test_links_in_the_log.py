@@ -6,7 +6,6 @@ import logging
 from pathlib import Path
 
 import httpx
-import pytest
 
 from server.process import LogFormatter
 from tests.e2e.edge import serving
@@ -14,15 +13,17 @@ from tests.e2e.edge import serving
 TOKEN = "abcdefghijklmnopqrstuvwxyz0123456789ABCDEFG"
 
 
-@pytest.mark.parametrize("path", ["/resume/", "/api/resume/", "/callbacks/", "/hooks/"])
-async def test_the_access_log_has_no_tokens(tmp_path: Path, path: str) -> None:
+async def test_the_access_log_has_no_tokens(tmp_path: Path) -> None:
+    paths = ("/resume/", "/api/resume/", "/callbacks/", "/hooks/")
     async with serving(tmp_path, WEFT_LOG="info") as server:
         async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:
-            await client.get(f"{path}{TOKEN}?secret=s3cret-of-the-query")
+            for path in paths:
+                await client.get(f"{path}{TOKEN}?secret=s3cret-of-the-query")
             await client.get("/healthz")
         await server.stop(60)
         log = (tmp_path / "log").read_text()
-    assert f'"GET {path}abc*** HTTP/1.1" 4' in log and '"GET /healthz HTTP/1.1" 200' in log
+    assert all(f'"GET {path}abc*** HTTP/1.1" 4' in log for path in paths), log
+    assert '"GET /healthz HTTP/1.1" 200' in log
     assert TOKEN[4:] not in log and "s3cret" not in log
 
 

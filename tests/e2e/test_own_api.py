@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncIterator, Sequence
+from collections.abc import AsyncIterator, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -18,10 +18,11 @@ from tests.support.endpoints import Request, answer, http
 from tests.support.server import SyncServerProcess
 
 
-@pytest.fixture
-def server(tmp_path: Path) -> Any:
+@pytest.fixture(scope="module")
+def server(tmp_path_factory: pytest.TempPathFactory) -> Iterator[SyncServerProcess]:
     """The operator has allowed the whole machine: that is not the server itself."""
-    process = SyncServerProcess(tmp_path, {"WEFT_ALLOW_PRIVATE": "127.0.0.0/8,::1/128,localhost"})
+    folder = tmp_path_factory.mktemp("own-api")
+    process = SyncServerProcess(folder, {"WEFT_ALLOW_PRIVATE": "127.0.0.0/8,::1/128,localhost"})
     yield process
     process.kill()
 

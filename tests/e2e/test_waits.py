@@ -66,8 +66,8 @@ async def journal(client: httpx.AsyncClient, url: str, run: str) -> list[dict[st
 
 
 @pytest.mark.parametrize("kind", list(KINDS))
-async def test_of_fifty_answers_one_counts(start_server: Start, client: httpx.AsyncClient, kind: str) -> None:
-    url = start_server().url
+async def test_of_fifty_answers_one_counts(server: SyncServerProcess, client: httpx.AsyncClient, kind: str) -> None:
+    url = server.url
     block, answer = KINDS[kind]
     run = await started(client, url, document({"ask": block}, [{"source": "start", "target": "ask"}]))
     (link,) = (await waits_of(client, url, run, 1)).values()

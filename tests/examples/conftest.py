@@ -10,25 +10,19 @@ from pathlib import Path
 
 import pytest
 
+from tests.support import command
+from tests.support.command import Ran
+
 
 class Weft:
-    """The command line as a user has it. `weft("runs")` gives the finished process, with stdout and stderr as text."""
+    """The command line against a server. `weft("runs")` returns its exit code, stdout and stderr."""
 
     def __init__(self, url: str) -> None:
         self.url = url
 
-    def __call__(
-        self, *arguments: str, input: str | None = None, url: str | None = None
-    ) -> subprocess.CompletedProcess[str]:
-        return subprocess.run(
-            [sys.executable, "-m", "server", *arguments],
-            input=input,
-            capture_output=True,
-            text=True,
-            timeout=100,
-            check=False,
-            env={**clean_environment(), "WEFT_URL": url or self.url},
-        )
+    def __call__(self, *arguments: str, input: str | None = None, url: str | None = None) -> Ran:
+        others = dict.fromkeys(name for name in os.environ if name.startswith("WEFT_"))
+        return command.weft(*arguments, input=input, environ={**others, "WEFT_URL": url or self.url})
 
 
 def clean_environment() -> dict[str, str]:
