@@ -20,7 +20,7 @@ from executor.runtime.parts import Parts
 from executor.store.rows import DraftHead, DraftRow, LastRun
 from executor.topics.runs import Runs
 from executor.topics.workflows import Workflows
-from executor.views import SavedWorkflow, Submitted
+from executor.views import SavedWorkflow, Submitted, view_of
 
 NAME_LENGTH_MAX = 200
 
@@ -35,8 +35,8 @@ class DraftView(Struct, frozen=True):
     base_name: str | None
     base_version: int | None
     base_rev: int | None
-    created_at: int
-    updated_at: int
+    created_at_ms: int
+    updated_at_ms: int
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
@@ -139,18 +139,8 @@ class Drafts:
         return row
 
     async def _view(self, row: DraftRow, found: tuple[Diagnostic, ...] = ()) -> DraftView:
-        return DraftView(
-            id=row.id,
-            name=row.name,
-            document=orjson.loads(row.document),
-            rev=row.rev,
-            base_name=row.base_name,
-            base_version=row.base_version,
-            base_rev=row.base_rev,
-            created_at=row.created_at_ms,
-            updated_at=row.updated_at_ms,
-            diagnostics=(*found, *(await self._parts.compiler.compile(row.document)).diagnostics),
-        )
+        diagnostics = (*found, *(await self._parts.compiler.compile(row.document)).diagnostics)
+        return view_of(DraftView, row, document=orjson.loads(row.document), diagnostics=diagnostics)
 
     async def _changed(self, row: DraftRow, rev: int | None) -> Conflict:
         return Conflict(

@@ -12,7 +12,7 @@ from executor.runtime.answers import check_payload
 from executor.runtime.find import existing_run, find_run
 from executor.runtime.parts import Parts
 from executor.store.rows import SignalRow
-from executor.views import SignalView
+from executor.views import SignalView, view_of
 
 
 class Signals:
@@ -68,13 +68,4 @@ class Signals:
 
 
 def _view(row: SignalRow) -> SignalView:
-    return SignalView(
-        seq=row.seq,
-        name=row.name,
-        correlation=row.correlation,
-        payload=orjson.loads(row.payload),
-        dedupe_key=row.dedupe_key,
-        received_at_ms=row.received_at_ms,
-        received_by=row.received_by,
-        taken_by=row.consumed_by,
-    )
+    return view_of(SignalView, row, payload=orjson.loads(row.payload), taken_by=row.consumed_by)

@@ -25,6 +25,7 @@ from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, 
 from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler
 from executor.values import cron
+from executor.views import view_of
 
 log = logging.getLogger("weft.triggers")
 
@@ -50,9 +51,9 @@ class ScheduleSpec(Struct, forbid_unknown_fields=True):
 
 
 class ScheduleView(Struct, frozen=True):
-    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at`: a
-    scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
-    `upcoming`: the next five times, empty while disabled."""
+    """Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at_ms`:
+    a scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
+    `upcoming_ms`: the next five times, empty while disabled."""
 
     id: str
     workflow: str
@@ -65,14 +66,14 @@ class ScheduleView(Struct, frozen=True):
     overlap: Overlap
     catch_up: CatchUp
     origin: str
-    next_run_at: int | None
-    queued_at: int | None
-    last_run_at: int | None
+    next_run_at_ms: int | None
+    queued_at_ms: int | None
+    last_run_at_ms: int | None
     last_run_id: str | None
     error: str | None
-    created_at: int
-    updated_at: int
-    upcoming: tuple[int, ...]
+    created_at_ms: int
+    updated_at_ms: int
+    upcoming_ms: tuple[int, ...]
 
 
 class Schedules:
@@ -211,27 +212,7 @@ def _view(row: ScheduleRow) -> ScheduleView:
         upcoming = (row.next_run_at_ms,)
         with suppress(CronInvalid, ZoneUnknown):  # the machine's time zones are others than they were
             upcoming += tuple(cron.parse(row.cron, row.tz).upcoming(row.next_run_at_ms, UPCOMING - 1))
-    return ScheduleView(
-        id=row.id,
-        workflow=row.workflow,
-        version=row.version,
-        trigger=row.trigger,
-        cron=row.cron,
-        tz=row.tz,
-        input=orjson.loads(row.input),
-        enabled=row.enabled,
-        overlap=row.overlap,
-        catch_up=row.catch_up,
-        origin=row.origin,
-        next_run_at=row.next_run_at_ms,
-        queued_at=row.queued_at_ms,
-        last_run_at=row.last_run_at_ms,
-        last_run_id=row.last_run_id,
-        error=row.error,
-        created_at=row.created_at_ms,
-        updated_at=row.updated_at_ms,
-        upcoming=upcoming,
-    )
+    return view_of(ScheduleView, row, input=orjson.loads(row.input), upcoming_ms=upcoming)
 
 
 def _not_found(id: str) -> NotFound:

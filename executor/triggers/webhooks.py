@@ -39,7 +39,7 @@ from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_
 from executor.triggers.refusals import Refusals
 from executor.triggers.requests import Received, body_of, envelope, prove
 from executor.triggers.schedules import API_ID
-from executor.views import Submitted
+from executor.views import Submitted, view_of
 
 log = logging.getLogger("weft.triggers")
 
@@ -81,18 +81,18 @@ class WebhookView(Struct, frozen=True):
     headers: list[str]
     enabled: bool
     origin: str
-    last_run_at: int | None
+    last_run_at_ms: int | None
     last_run_id: str | None
     problem: str | None
-    created_at: int
-    updated_at: int
+    created_at_ms: int
+    updated_at_ms: int
 
 
 class DeliveryView(Struct, frozen=True):
     """`outcome`: started, or the error code. Refused deliveries: the last ones of this process, and the last one of
     each reason from earlier. `run` of a repeated delivery is the run that the first one started."""
 
-    at: int
+    at_ms: int
     outcome: str
     delivery: str | None
     run: str | None
@@ -103,8 +103,8 @@ class RefusalView(Struct, frozen=True):
 
     outcome: str
     count: int
-    first_at: int
-    last_at: int
+    first_at_ms: int
+    last_at_ms: int
     delivery: str | None
     run: str | None
 
@@ -146,7 +146,7 @@ class Webhooks:
         known = {(row.last_at_ms, row.outcome) for row in last}
         earlier = [row for row in await self._refusals.by_reason(id) if (row.last_at_ms, row.outcome) not in known]
         refused = [DeliveryView(row.last_at_ms, row.outcome, row.delivery, row.run_id) for row in [*last, *earlier]]
-        return sorted([*started, *refused], key=lambda one: one.at, reverse=True)[:DELIVERIES_SHOWN]
+        return sorted([*started, *refused], key=lambda one: one.at_ms, reverse=True)[:DELIVERIES_SHOWN]
 
     async def refused(self, id: str) -> list[RefusalView]:
         """By reason, the last one first. Raises NotFound."""
@@ -304,24 +304,13 @@ class Webhooks:
 
     def _view(self, row: WebhookRow) -> WebhookView:
         missing = row.auth != "none" and self._known_secret(row) is None
-        return WebhookView(
-            id=row.id,
+        return view_of(
+            WebhookView,
+            row,
             url=self._parts.links.webhook_url(row.id),
-            workflow=row.workflow,
-            version=row.version,
-            trigger=row.trigger,
-            auth=row.auth,
-            secret_env=row.secret_env,
-            respond=row.respond,
             timeout_s=row.timeout_ms / 1000,
             headers=orjson.loads(row.headers),
-            enabled=row.enabled,
-            origin=row.origin,
-            last_run_at=row.last_run_at_ms,
-            last_run_id=row.last_run_id,
             problem=f"{row.secret_env} is not set on this server" if missing else None,
-            created_at=row.created_at_ms,
-            updated_at=row.updated_at_ms,
         )
 
 

@@ -3,7 +3,7 @@ journal."""
 
 from __future__ import annotations
 
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 from msgspec import Meta, Struct
 
@@ -11,6 +11,8 @@ from compiler.diagnostics import Diagnostic
 from executor.core.events import WaitKind
 from executor.journal.projection import Status
 from executor.store.rows import RunStatus, WaitStatus
+
+T = TypeVar("T", bound=Struct)
 
 ErrorJson = Annotated[
     dict[str, Any],
@@ -28,6 +30,11 @@ ErrorJson = Annotated[
     ),
 ]
 """An ErrorInfo as JSON. Defaults are left out."""
+
+
+def view_of(view: type[T], source: Struct, /, **fields: Any) -> T:
+    """`view` with the fields that `source` has under the same name; `fields` are the others, and come first."""
+    return view(**{name: getattr(source, name) for name in view.__struct_fields__ if name not in fields}, **fields)
 
 
 class SavedWorkflow(Struct, frozen=True):
@@ -92,9 +99,8 @@ class NotificationView(Struct, frozen=True, omit_defaults=True):
     error: str | None = None
 
 
-class WaitView(Struct, frozen=True, omit_defaults=True):
-    """One durable wait. `link` answers it while it is pending; for a callback it is the URL to post to. `label` is the
-    name of the block; `age_s` is in seconds since it opened."""
+class WaitShown(Struct, frozen=True, omit_defaults=True):
+    """One durable wait, without its link. `label` is the name of the block; `age_s` is in seconds since it opened."""
 
     run: str
     workflow: str
@@ -110,14 +116,19 @@ class WaitView(Struct, frozen=True, omit_defaults=True):
     opened_at_ms: int
     expires_at_ms: int | None
     age_s: float
+    title: str
+    run_status: RunStatus
     name: str | None = None
     correlation: str | None = None
-    link: str | None = None
     response: Any = None
     answered_by: str | None = None
     answered_at_ms: int | None = None
-    title: str = ""
-    run_status: str = ""
+
+
+class WaitView(WaitShown, frozen=True, omit_defaults=True):
+    """A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to."""
+
+    link: str | None = None
     notifications: tuple[NotificationView, ...] = ()
 
 

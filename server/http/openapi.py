@@ -4,12 +4,12 @@ drift."""
 from __future__ import annotations
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 import msgspec
 import orjson
-from msgspec import Struct
+from msgspec import UNSET, Struct, inspect
 
 from server.http.errors import PROBLEM_JSON, phrase
 from server.http.query import INTEGER_MAX, Parameter, parameters_of
@@ -27,6 +27,8 @@ def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
     named = [Problem, *(t for spec, answer in zip(shown, answers, strict=True) for t in (spec.body, *answer))]
     types = list({id(t): t for t in named if t is not None}.values())
     schemas, components = msgspec.json.schema_components(types, ref_template="#/components/schemas/{name}")
+    for name, always in _always_sent(shown).items():
+        components[name]["required"] = [field for field in components[name]["properties"] if field in always]
     schema_of = {id(type): schema for type, schema in zip(types, schemas, strict=True)}
     ids = {(spec.method, spec.path): _operation_id(spec) for spec in shown}
     paths: dict[str, Any] = {}
@@ -49,6 +51,38 @@ def openapi(table: Sequence[RouteSpec], locked: bool = False) -> dict[str, Any]:
             },
         },
     }
+
+
+def _always_sent(shown: Iterable[RouteSpec]) -> dict[str, set[str]]:
+    """By name of a struct in answers: its fields that every answer has. msgspec takes a field with a default as
+    optional, as it is in a body; an answer leaves it out only where it is UNSET or the struct omits defaults."""
+    answers: set[type[Struct]] = set()
+    bodies: set[type[Struct]] = set()
+    for spec in shown:
+        for one in spec.answer if isinstance(spec.answer, tuple) else (spec.answer,):
+            _add_structs(inspect.type_info(one), answers)
+        _add_structs(inspect.type_info(spec.body), bodies)
+    return {
+        one.__name__: {field.encode_name for field in msgspec.structs.fields(one) if field.default is not UNSET}
+        for one in answers - bodies
+        if not one.__struct_config__.omit_defaults
+    }
+
+
+def _add_structs(info: inspect.Type, found: set[type[Struct]]) -> None:
+    """The structs in a type, at any depth."""
+    if isinstance(info, inspect.StructType):
+        if info.cls in found:
+            return
+        found.add(info.cls)
+        for field in info.fields:
+            _add_structs(field.type, found)
+    for name in ("type", "item_type", "key_type", "value_type"):
+        if isinstance(inner := getattr(info, name, None), inspect.Type):
+            _add_structs(inner, found)
+    for name in ("types", "item_types"):
+        for inner in getattr(info, name, ()):
+            _add_structs(inner, found)
 
 
 def openapi_bytes(table: Sequence[RouteSpec], locked: bool = False) -> bytes:

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import re
 
-from msgspec import structs
 from starlette.responses import Response
 
 from executor.errors import BadRequest
 from executor.topics.drafts import DraftView
+from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import PreconditionRequired
@@ -24,10 +24,10 @@ from server.wire.drafts import (
     DraftRunAccepted,
     DraftSaved,
     DraftsQuery,
+    DraftSummary,
     DraftVersion,
     RunDraftRequest,
     VersionRequest,
-    draft_summary,
 )
 from server.wire.runs import InputList, RunResult, StartQuery
 from server.wire.workflows import workflow_url
@@ -49,7 +49,9 @@ async def list_all(call: Call) -> Response:
     heads = await call.engine.drafts.list(query.before, query.limit)
     following = heads[-1].id if len(heads) == query.limit else None
     last = await call.engine.drafts.last_runs([head.id for head in heads])
-    return json_response(DraftPage([draft_summary(head, last.get(head.id)) for head in heads], following))
+    return json_response(
+        DraftPage([view_of(DraftSummary, head, last_run=last.get(head.id)) for head in heads], following)
+    )
 
 
 async def read(call: Call) -> Response:
@@ -66,7 +68,7 @@ async def change(call: Call) -> Response:
         raise PreconditionRequired(hint='Send If-Match: "<rev>" with your revision, such as "3".')
     body = await read_as(call.request, call.limits, DraftChange)
     draft = await call.engine.drafts.put(call.path("id"), rev, body.document, body.name)
-    saved = DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at, draft.diagnostics)
+    saved = DraftSaved(draft.id, draft.name, draft.rev, draft.updated_at_ms, draft.diagnostics)
     return json_response(saved, headers=_etag(draft.rev))
 
 
@@ -97,7 +99,7 @@ async def save_version(call: Call) -> Response:
     rev = _if_match(call)
     body = await read_as(call.request, call.limits, VersionRequest)
     saved, rev = await call.engine.drafts.save_version(call.path("id"), rev=rev, name=body.name)
-    version = DraftVersion(**structs.asdict(saved), draft=call.path("id"), rev=rev)
+    version = view_of(DraftVersion, saved, draft=call.path("id"), rev=rev)
     return json_response(version, 201 if saved.created else 200, {"Location": workflow_url(saved.name)})
 
 

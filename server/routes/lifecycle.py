@@ -3,9 +3,9 @@ workflow."""
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
 from starlette.responses import Response
 
+from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
@@ -32,7 +32,7 @@ async def fork(call: Call) -> Response:
     body = await read_as(call.request, call.limits, ForkRequest)
     source = call.path("id")
     forked = await call.engine.lifecycle.fork(source, body.seq, body.outputs, idempotency_key=idempotency_key(call))
-    answer = ForkAccepted(**asdict(accepted(forked)), source=source, seq=forked.seq)
+    answer = view_of(ForkAccepted, accepted(forked), source=source, seq=forked.seq)
     return _made(answer)
 
 
@@ -43,7 +43,7 @@ async def retry(call: Call) -> Response:
     source = call.path("id")
     retried = await call.engine.lifecycle.retry(source, call.path("key"), idempotency_key=idempotency_key(call))
     return _made(
-        RetryAccepted(**asdict(accepted(retried)), source=source, how=retried.how, block=retried.block),
+        view_of(RetryAccepted, accepted(retried), source=source, how=retried.how, block=retried.block),
     )
 
 

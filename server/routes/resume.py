@@ -11,7 +11,7 @@ from urllib.parse import parse_qsl
 from starlette.responses import Response
 
 from executor.errors import AlreadyAnswered, AnswerInvalid, Conflict, NotFound
-from executor.views import WaitView
+from executor.views import WaitView, view_of
 from server import ui
 from server.http.body import read_as, read_bytes
 from server.http.call import Call
@@ -20,7 +20,7 @@ from server.http.response import json_response
 from server.http.table import RouteSpec
 from server.pages import resume as pages
 from server.pages.forms import read_form, schema_fields
-from server.wire.waits import AnswerRequest, PublicWait, wait_shown_to_holder
+from server.wire.waits import AnswerRequest, PublicWait
 
 FORM_FIELDS_MAX = 1000
 FORM_HINT = f"Send text in UTF-8, at most {FORM_FIELDS_MAX} fields."
@@ -38,7 +38,7 @@ async def show(call: Call) -> Response:
 
 
 async def show_json(call: Call) -> Response:
-    return json_response(wait_shown_to_holder(await _find(call)))
+    return json_response(view_of(PublicWait, await _find(call)))
 
 
 async def answer(call: Call) -> Response:
@@ -57,7 +57,7 @@ async def answer_json(call: Call) -> Response:
         taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
     except AlreadyAnswered as error:
         raise too_late(error) from None
-    return json_response(wait_shown_to_holder(taken))
+    return json_response(view_of(PublicWait, taken))
 
 
 async def _answer_form(call: Call) -> Response:

@@ -5,12 +5,11 @@ from __future__ import annotations
 import asyncio
 from typing import Any
 
-from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.errors import BadRequest, Conflict
 from executor.store.rows import TERMINAL
-from executor.views import RunDocument, RunGraph, RunView, Submitted
+from executor.views import RunDocument, RunGraph, RunView, Submitted, view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import TooManyStreams
@@ -84,7 +83,7 @@ async def list_runs(call: Call) -> Response:
 
 async def read(call: Call) -> Response:
     run = await call.engine.runs.view(call.path("id"))
-    return json_response(RunDetail(**asdict(run), urls=run_urls(run.id)))
+    return json_response(view_of(RunDetail, run, urls=run_urls(run.id)))
 
 
 async def delete(call: Call) -> Response:
@@ -171,7 +170,7 @@ async def started(
         return await _result(call, submitted, query.wait, headers)
     body = accepted(submitted)
     if draft is not None:
-        body = DraftRunAccepted(**asdict(body), draft=draft[0], rev=draft[1])
+        body = view_of(DraftRunAccepted, body, draft=draft[0], rev=draft[1])
     return json_response(body, 202 if submitted.created else 200, headers)
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.triggers.schedules import API_ID, ScheduleSpec, ScheduleView
+from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
@@ -70,7 +70,7 @@ async def preview(call: Call) -> Response:
 async def _detail(call: Call, view: ScheduleView) -> ScheduleDetail:
     fires = await call.engine.schedules.fires(view.id)
     shown = [FireView(f.due_ms, f.at_ms, f.outcome, f.run_id, f.error) for f in fires]
-    return ScheduleDetail(**asdict(view), fires=shown)
+    return view_of(ScheduleDetail, view, fires=shown)
 
 
 # What is made by this API is named so; those that documents declare have a colon in them.

@@ -6,6 +6,7 @@ from __future__ import annotations
 from starlette.responses import Response
 
 from executor.topics.waits import WaitFilter
+from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
@@ -18,7 +19,6 @@ from server.wire.waits import (
     WaitPage,
     WaitsQuery,
     WithdrawRequest,
-    wait_shown,
 )
 
 
@@ -34,11 +34,11 @@ async def list_waits(call: Call) -> Response:
         limit=query.limit,
     )
     page = await call.engine.waits.page(where)
-    return json_response(WaitPage([wait_shown(wait) for wait in page.waits], page.next, WaitCounts(**page.counts)))
+    return json_response(WaitPage([view_of(Wait, wait) for wait in page.waits], page.next, WaitCounts(**page.counts)))
 
 
 async def read(call: Call) -> Response:
-    return json_response(wait_shown(await call.engine.waits.get(call.path("id"), call.path("key"))))
+    return json_response(view_of(Wait, await call.engine.waits.get(call.path("id"), call.path("key"))))
 
 
 async def withdraw(call: Call) -> Response:
@@ -46,7 +46,7 @@ async def withdraw(call: Call) -> Response:
     a time, a signal or a child run and cannot be withdrawn."""
     body = await read_as(call.request, call.limits, WithdrawRequest)
     wait = await call.engine.waits.cancel(call.path("id"), call.path("key"), body.by, body.reason)
-    return json_response(wait_shown(wait))
+    return json_response(view_of(Wait, wait))
 
 
 _ONE = "/api/runs/{id}/waits/{key}"

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from msgspec.structs import asdict
 from starlette.responses import Response
 
 from executor.triggers.webhooks import WebhookSpec, WebhookView
+from executor.views import view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
@@ -53,8 +53,9 @@ async def rotate(call: Call) -> Response:
 
 async def _detail(call: Call, view: WebhookView) -> WebhookDetail:
     webhooks = call.engine.webhooks
-    return WebhookDetail(
-        **asdict(view),
+    return view_of(
+        WebhookDetail,
+        view,
         secret=await webhooks.secret(view.id),
         deliveries=await webhooks.deliveries(view.id),
         refused=await webhooks.refused(view.id),

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 from msgspec import Meta, Struct
 
 from compiler.diagnostics import Diagnostic
-from executor.store.rows import DraftHead, LastRun
+from executor.store.rows import LastRun
 from executor.views import SavedWorkflow
 from server.wire.bounds import PAGE_MAX, DraftName, Version
 from server.wire.runs import RunAccepted
@@ -57,8 +57,8 @@ class DraftSummary(Struct, frozen=True):
     base_name: str | None
     base_version: int | None
     base_rev: int | None
-    created_at: int
-    updated_at: int
+    created_at_ms: int
+    updated_at_ms: int
     last_run: LastRun | None
 
 
@@ -73,7 +73,7 @@ class DraftSaved(Struct, frozen=True):
     id: str
     name: str
     rev: int
-    updated_at: int
+    updated_at_ms: int
     diagnostics: tuple[Diagnostic, ...]
 
 
@@ -92,17 +92,3 @@ class DraftVersion(SavedWorkflow, frozen=True, kw_only=True):
 class DraftsQuery(Struct, frozen=True):
     before: Annotated[str, Meta(description="Id of the last draft of the previous page.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Drafts per page.")] = 200
-
-
-def draft_summary(head: DraftHead, last_run: LastRun | None) -> DraftSummary:
-    return DraftSummary(
-        id=head.id,
-        name=head.name,
-        rev=head.rev,
-        base_name=head.base_name,
-        base_version=head.base_version,
-        base_rev=head.base_rev,
-        created_at=head.created_at_ms,
-        updated_at=head.updated_at_ms,
-        last_run=last_run,
-    )

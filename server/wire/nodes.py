@@ -7,7 +7,7 @@ from typing import Annotated, Any, Literal
 from msgspec import UNSET, Meta, Struct, UnsetType
 
 from executor.journal.projection import Status
-from executor.views import AttemptView, ErrorJson, NodeDetail
+from executor.views import AttemptView, ErrorJson, NodeDetail, view_of
 from server.wire.bounds import Preview
 from server.wire.encode import beginning, fragment
 
@@ -73,32 +73,17 @@ def node_shown(detail: NodeDetail, preview: int | None) -> NodeShown:
         checkpoint = CheckpointShown(stored.attempt, stored.at_ms, value, size, truncated, begins)
     input, input_size, input_truncated, input_begins = _cut(detail.input, preview)
     output, output_size, output_truncated, output_begins = _cut(detail.output, preview)
-    return NodeShown(
-        run=detail.run,
-        key=detail.key,
-        node=detail.node,
-        block=detail.block,
-        name=detail.name,
-        type=detail.type,
-        path=detail.path,
-        seq=detail.seq,
-        status=detail.status,
-        attempt=detail.attempt,
-        attempts=detail.attempts,
-        input=input,
-        input_error=detail.input_error,
-        output=output,
-        error=detail.error,
-        route=detail.route,
-        reason=detail.reason,
-        because=detail.because,
-        reused=detail.reused,
+    return view_of(
+        NodeShown,
+        detail,
         checkpoint=checkpoint,
+        input=input,
         input_size=input_size,
         input_truncated=input_truncated,
+        input_preview=input_begins,
+        output=output,
         output_size=output_size,
         output_truncated=output_truncated,
-        input_preview=input_begins,
         output_preview=output_begins,
     )
 

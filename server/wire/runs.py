@@ -9,7 +9,7 @@ from msgspec import Meta, Struct
 from compiler.diagnostics import Diagnostic
 from compiler.render import Format
 from executor.store.rows import RunRow, RunStatus
-from executor.views import ErrorJson, RunView, Submitted, WaitView, Why
+from executor.views import ErrorJson, RunView, Submitted, WaitView, Why, view_of
 from server.wire.bounds import PAGE_MAX, WAIT_S_MAX, Preview, Version
 from server.wire.encode import beginning, fragment
 
@@ -204,32 +204,15 @@ def run_urls(run: str) -> RunUrls:
 
 
 def accepted(submitted: Submitted) -> RunAccepted:
-    return RunAccepted(
-        run=submitted.run,
-        workflow=submitted.workflow,
-        version=submitted.version,
-        status=submitted.status,
-        created=submitted.created,
-        urls=run_urls(submitted.run),
-        diagnostics=submitted.diagnostics,
-    )
+    return view_of(RunAccepted, submitted, urls=run_urls(submitted.run))
 
 
 def run_summary(row: RunRow) -> RunSummary:
     began_ms = row.started_at_ms or row.created_at_ms
-    return RunSummary(
-        id=row.id,
-        workflow=row.workflow,
-        version=row.version,
-        status=row.status,
+    return view_of(
+        RunSummary,
+        row,
         error=fragment(row.error),
-        seq=row.seq,
-        created_at_ms=row.created_at_ms,
-        started_at_ms=row.started_at_ms,
-        finished_at_ms=row.finished_at_ms,
-        parent_run_id=row.parent_run_id,
         input_summary=beginning(row.input, SUMMARY_CHARS),
         duration_ms=None if row.finished_at_ms is None else max(0, row.finished_at_ms - began_ms),
-        draft_id=row.draft_id,
-        draft_rev=row.draft_rev,
     )

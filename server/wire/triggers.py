@@ -19,10 +19,10 @@ class ScheduleList(Struct, frozen=True):
 
 
 class FireView(Struct, frozen=True):
-    """What happened at `at` for the scheduled time `due`."""
+    """What happened at `at_ms` for the scheduled time `due_ms`."""
 
-    due: int
-    at: int
+    due_ms: int
+    at_ms: int
     outcome: FireOutcome
     run: str | None
     error: str | None
@@ -37,7 +37,7 @@ class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
 class CronPreview(Struct, frozen=True):
     expr: str
     tz: str
-    upcoming: tuple[int, ...]
+    upcoming_ms: tuple[int, ...]
 
 
 class TriggerDeleted(Struct, frozen=True):

@@ -5,46 +5,20 @@ from __future__ import annotations
 from typing import Annotated, Any, Literal
 
 from msgspec import Meta, Struct
-from msgspec.structs import asdict
 
 from executor.core.events import WaitKind
-from executor.store.rows import RunStatus, WaitStatus
-from executor.views import NotificationView, SignalView, WaitView
+from executor.store.rows import WaitStatus
+from executor.views import SignalView, WaitShown, WaitView
 from server.wire.bounds import PAGE_MAX, PersonName, ShortText
 
 
-class PublicWait(Struct, frozen=True):
+class PublicWait(WaitShown, frozen=True, omit_defaults=False):
     """A wait as it is shown to the holder of its link. `label` is the name of the block; `age_s` is in seconds since it
     opened."""
 
-    run: str
-    workflow: str
-    id: str
-    key: str
-    block: str
-    label: str
-    kind: WaitKind
-    status: WaitStatus
-    request: Any
-    schema: Any
-    actions: tuple[str, ...]
-    opened_at_ms: int
-    expires_at_ms: int | None
-    age_s: float
-    name: str | None
-    correlation: str | None
-    response: Any
-    answered_by: str | None
-    answered_at_ms: int | None
-    title: str
-    run_status: RunStatus
 
-
-class Wait(PublicWait, frozen=True, kw_only=True):
-    """`link` answers it while it is pending; for a callback it is the URL to post to."""
-
-    link: str | None
-    notifications: tuple[NotificationView, ...]
+class Wait(WaitView, frozen=True, omit_defaults=False):
+    """A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to."""
 
 
 class WaitCounts(Struct, frozen=True):
@@ -126,21 +100,10 @@ class CallbackTaken(Struct, frozen=True):
     """POST /callbacks/{token}: the request was accepted as the answer."""
 
     accepted: bool
-    received_at: int
+    received_at_ms: int
 
 
 class SignalList(Struct, frozen=True):
     """In order of arrival, including signals that were received by a wait."""
 
     signals: list[SignalView]
-
-
-def wait_shown(view: WaitView) -> Wait:
-    return Wait(**asdict(view))
-
-
-def wait_shown_to_holder(view: WaitView) -> PublicWait:
-    """Without the link, which the caller has, and without who else was notified."""
-    shown = asdict(view)
-    del shown["link"], shown["notifications"]
-    return PublicWait(**shown)

@@ -113,7 +113,7 @@ def test_a_report_on_weekdays(weft: Weft) -> None:
     assert weft("events", run_id(started.stdout), "--follow").returncode == 0
     assert f"{run_id(started.stdout)}  succeeded" in weft("runs", "--workflow", "daily-report").stdout
     shown = json.loads(weft("cron", "show", "daily-report:morning", "--json").stdout)
-    assert (len(shown["upcoming"]), shown["fires"][0]["run"]) == (5, run_id(started.stdout))
+    assert (len(shown["upcoming_ms"]), shown["fires"][0]["run"]) == (5, run_id(started.stdout))
 
     assert "  off  next -" in weft("cron", "disable", "daily-report:morning").stdout
     assert "  on  next " in weft("cron", "enable", "daily-report:morning").stdout

@@ -21,7 +21,7 @@ from server.routes import TABLE
 OUT = Path(__file__).parents[2] / "web" / "src" / "api" / "schemas.ts"
 HEAD = """\
 // What crosses HTTP, made from openapi.json by `npm run types`: change the structs of the server, not this file.
-// A field with a default is optional: the server leaves it out of some answers.
+// A field is optional where the server leaves it out of some answers, or where a request may leave it out.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }

@@ -40,7 +40,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (rev !== `"${server.draft.rev}"`)
     return answer(409, { status: 409, code: 'draft_changed', detail: 'changed', current: server.draft })
   server.draft = { ...server.draft, document: body.document, name: body.name, rev: server.draft.rev + 1 }
-  return answer(200, { rev: server.draft.rev, updated_at: 2, diagnostics: [] })
+  return answer(200, { rev: server.draft.rev, updated_at_ms: 2, diagnostics: [] })
 }) as typeof fetch
 
 beforeEach(async () => {
@@ -57,7 +57,7 @@ beforeEach(async () => {
       name: 'nested',
       document: recorded('nested').document,
       rev: 1,
-      updated_at: 1,
+      updated_at_ms: 1,
       base_version: null,
     },
   })

@@ -46,7 +46,7 @@ globalThis.fetch = ((path: string, init: RequestInit) => {
   if (init.method === 'GET') return answer(200, server.draft)
   const body = JSON.parse(init.body as string) as { document: Document; name: string }
   server.draft = { ...server.draft, document: body.document, rev: server.draft.rev + 1 }
-  return answer(200, { rev: server.draft.rev, updated_at: 2, diagnostics: [] })
+  return answer(200, { rev: server.draft.rev, updated_at_ms: 2, diagnostics: [] })
 }) as typeof fetch
 
 beforeEach(async () => {
@@ -57,11 +57,12 @@ beforeEach(async () => {
     name: 'nested',
     document: recorded('nested').document,
     rev: 1,
-    created_at: 1,
-    updated_at: 1,
+    created_at_ms: 1,
+    updated_at_ms: 1,
     base_name: null,
     base_version: null,
     base_rev: null,
+    diagnostics: [],
   }
   await openDraft('d')
 })

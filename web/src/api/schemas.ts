@@ -1,5 +1,5 @@
 // What crosses HTTP, made from openapi.json by `npm run types`: change the structs of the server, not this file.
-// A field with a default is optional: the server leaves it out of some answers.
+// A field is optional where the server leaves it out of some answers, or where a request may leave it out.
 
 export type Json = null | boolean | number | string | Json[] | { [key: string]: Json }
 export type JsonObject = { [key: string]: Json }
@@ -82,7 +82,7 @@ export interface CacheCleared {
 /** POST /callbacks/{token}: the request was accepted as the answer. */
 export interface CallbackTaken {
   accepted: boolean
-  received_at: number
+  received_at_ms: number
 }
 
 export interface CancelRequest {
@@ -124,26 +124,26 @@ export interface ChildView {
 
 /** What was deleted or, with `dry_run`, would be. */
 export interface Collected {
-  runs?: number
-  events?: number
-  plans?: number
-  documents?: number
-  blobs?: number
-  versions?: number
-  cached?: number
-  dry_run?: boolean
+  runs: number
+  events: number
+  plans: number
+  documents: number
+  blobs: number
+  versions: number
+  cached: number
+  dry_run: boolean
 }
 
 export interface CronPreview {
   expr: string
   tz: string
-  upcoming: number[]
+  upcoming_ms: number[]
 }
 
 /** `outcome`: started, or the error code. Refused deliveries: the last ones of this process, and the last one of
  * each reason from earlier. `run` of a repeated delivery is the run that the first one started. */
 export interface DeliveryView {
-  at: number
+  at_ms: number
   outcome: string
   delivery: string | null
   run: string | null
@@ -198,7 +198,7 @@ export interface DraftRunAccepted {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
   urls: RunUrls
-  diagnostics?: Diagnostic[]
+  diagnostics: Diagnostic[]
   draft: string
   rev: number
 }
@@ -208,7 +208,7 @@ export interface DraftSaved {
   id: string
   name: string
   rev: number
-  updated_at: number
+  updated_at_ms: number
   diagnostics: Diagnostic[]
 }
 
@@ -221,8 +221,8 @@ export interface DraftSummary {
   base_name: string | null
   base_version: number | null
   base_rev: number | null
-  created_at: number
-  updated_at: number
+  created_at_ms: number
+  updated_at_ms: number
   last_run: LastRun | null
 }
 
@@ -248,9 +248,9 @@ export interface DraftView {
   base_name: string | null
   base_version: number | null
   base_rev: number | null
-  created_at: number
-  updated_at: number
-  diagnostics?: Diagnostic[]
+  created_at_ms: number
+  updated_at_ms: number
+  diagnostics: Diagnostic[]
 }
 
 /** Attempt `attempt` can start at `due_ms`. */
@@ -288,8 +288,8 @@ export interface EnvUse {
   id: string
   name: string
   blocks: string[]
-  version?: number | null
-  rev?: number | null
+  version: number | null
+  rev: number | null
 }
 
 /** `data` without fields that differ between any two runs; `output` is the beginning of its JSON. */
@@ -336,10 +336,10 @@ export interface Examples {
   examples: Example[]
 }
 
-/** What happened at `at` for the scheduled time `due`. */
+/** What happened at `at_ms` for the scheduled time `due_ms`. */
 export interface FireView {
-  due: number
-  at: number
+  due_ms: number
+  at_ms: number
   outcome: 'failed' | 'missed' | 'queued' | 'skipped' | 'started'
   run: string | null
   error: string | null
@@ -353,7 +353,7 @@ export interface ForkAccepted {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
   urls: RunUrls
-  diagnostics?: Diagnostic[]
+  diagnostics: Diagnostic[]
   source: string
   seq: number
 }
@@ -439,7 +439,7 @@ export interface NodeDiff {
   a: NodeHead
   b: NodeHead
   output: ValueDiff[]
-  more?: boolean
+  more: boolean
 }
 
 export interface NodeHead {
@@ -587,21 +587,21 @@ export interface PublicWait {
   opened_at_ms: number
   expires_at_ms: number | null
   age_s: number
+  title: string
+  run_status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   name: string | null
   correlation: string | null
   response: Json
   answered_by: string | null
   answered_at_ms: number | null
-  title: string
-  run_status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
 }
 
 /** The number of requests refused for this reason. `delivery` and `run` are those of the last one. */
 export interface RefusalView {
   outcome: string
   count: number
-  first_at: number
-  last_at: number
+  first_at_ms: number
+  last_at_ms: number
   delivery: string | null
   run: string | null
 }
@@ -632,7 +632,7 @@ export interface RetryAccepted {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
   urls: RunUrls
-  diagnostics?: Diagnostic[]
+  diagnostics: Diagnostic[]
   source: string
   how: 'from_block' | 'from_node' | 'now' | 'whole_container'
   block: string
@@ -650,7 +650,7 @@ export interface RunAccepted {
   status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   created: boolean
   urls: RunUrls
-  diagnostics?: Diagnostic[]
+  diagnostics: Diagnostic[]
 }
 
 /** The number of runs by status. */
@@ -686,18 +686,18 @@ export interface RunDetail {
   created_at_ms: number
   started_at_ms: number | null
   finished_at_ms: number | null
-  response?: JsonObject | null
-  variables?: JsonObject
-  nodes?: NodeView[]
-  failed_nodes?: string[]
-  waits?: WaitView[]
-  draft_id?: string | null
-  draft_rev?: number | null
-  parent?: ParentView | null
-  children?: ChildView[]
-  child_waits?: WaitView[]
-  children_active?: number
-  unread?: number
+  response: JsonObject | null
+  variables: JsonObject
+  nodes: NodeView[]
+  failed_nodes: string[]
+  waits: WaitView[]
+  draft_id: string | null
+  draft_rev: number | null
+  parent: ParentView | null
+  children: ChildView[]
+  child_waits: WaitView[]
+  children_active: number
+  unread: number
   urls: RunUrls
 }
 
@@ -784,7 +784,7 @@ export interface RunResult {
   output: Json
   error: { code: string; message: string; retryable?: boolean; block?: string | null; hint?: string; [other: string]: unknown } | null
   urls: RunUrls
-  waits?: WaitView[]
+  waits: WaitView[]
 }
 
 /** `seq`, `at_ms`: of the event; the journal continues to `last_seq`. `status` as in RunView; `phase`: running,
@@ -872,14 +872,14 @@ export interface ScheduleDetail {
   overlap: 'allow' | 'queue' | 'skip'
   catch_up: 'all' | 'none' | 'one'
   origin: string
-  next_run_at: number | null
-  queued_at: number | null
-  last_run_at: number | null
+  next_run_at_ms: number | null
+  queued_at_ms: number | null
+  last_run_at_ms: number | null
   last_run_id: string | null
   error: string | null
-  created_at: number
-  updated_at: number
-  upcoming: number[]
+  created_at_ms: number
+  updated_at_ms: number
+  upcoming_ms: number[]
   fires: FireView[]
 }
 
@@ -901,9 +901,9 @@ export interface ScheduleSpec {
   catch_up?: 'all' | 'none' | 'one'
 }
 
-/** Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at`: a
- * scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
- * `upcoming`: the next five times, empty while disabled. */
+/** Times are Unix milliseconds. `origin` document: declared by the block `trigger` of the workflow. `queued_at_ms`:
+ * a scheduled time that waits for an open run to end. `error`: why no run started at the last scheduled time.
+ * `upcoming_ms`: the next five times, empty while disabled. */
 export interface ScheduleView {
   id: string
   workflow: string
@@ -916,14 +916,14 @@ export interface ScheduleView {
   overlap: 'allow' | 'queue' | 'skip'
   catch_up: 'all' | 'none' | 'one'
   origin: string
-  next_run_at: number | null
-  queued_at: number | null
-  last_run_at: number | null
+  next_run_at_ms: number | null
+  queued_at_ms: number | null
+  last_run_at_ms: number | null
   last_run_id: string | null
   error: string | null
-  created_at: number
-  updated_at: number
-  upcoming: number[]
+  created_at_ms: number
+  updated_at_ms: number
+  upcoming_ms: number[]
 }
 
 export interface SessionsEnded {
@@ -1016,7 +1016,7 @@ export interface VersionRow {
   created_at_ms: number
 }
 
-/** `link` answers it while it is pending; for a callback it is the URL to post to. */
+/** A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to. */
 export interface Wait {
   run: string
   workflow: string
@@ -1032,13 +1032,13 @@ export interface Wait {
   opened_at_ms: number
   expires_at_ms: number | null
   age_s: number
+  title: string
+  run_status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   name: string | null
   correlation: string | null
   response: Json
   answered_by: string | null
   answered_at_ms: number | null
-  title: string
-  run_status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   link: string | null
   notifications: NotificationView[]
 }
@@ -1058,8 +1058,7 @@ export interface WaitPage {
   counts: WaitCounts
 }
 
-/** One durable wait. `link` answers it while it is pending; for a callback it is the URL to post to. `label` is the
- * name of the block; `age_s` is in seconds since it opened. */
+/** A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to. */
 export interface WaitView {
   run: string
   workflow: string
@@ -1075,14 +1074,14 @@ export interface WaitView {
   opened_at_ms: number
   expires_at_ms: number | null
   age_s: number
+  title: string
+  run_status: 'cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting'
   name?: string | null
   correlation?: string | null
-  link?: string | null
   response?: Json
   answered_by?: string | null
   answered_at_ms?: number | null
-  title?: string
-  run_status?: string
+  link?: string | null
   notifications?: NotificationView[]
 }
 
@@ -1102,11 +1101,11 @@ export interface WebhookDetail {
   headers: string[]
   enabled: boolean
   origin: string
-  last_run_at: number | null
+  last_run_at_ms: number | null
   last_run_id: string | null
   problem: string | null
-  created_at: number
-  updated_at: number
+  created_at_ms: number
+  updated_at_ms: number
   secret: string | null
   deliveries: DeliveryView[]
   refused: RefusalView[]
@@ -1151,11 +1150,11 @@ export interface WebhookView {
   headers: string[]
   enabled: boolean
   origin: string
-  last_run_at: number | null
+  last_run_at_ms: number | null
   last_run_id: string | null
   problem: string | null
-  created_at: number
-  updated_at: number
+  created_at_ms: number
+  updated_at_ms: number
 }
 
 /** Why a node key is where it is: `state` and the unmet conditions in words. */
@@ -1188,7 +1187,7 @@ export interface WorkflowHead {
   activated_at_ms: number
   newest: number
   versions: number
-  last_run?: LastRun | null
+  last_run: LastRun | null
 }
 
 /** `version` of a workflow is the active one, which runs where no version is given. */

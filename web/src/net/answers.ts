@@ -98,12 +98,12 @@ export const saved = answer<DraftVersion>({
 })
 export const inputs = answer<{ inputs: Json[] }>({ inputs: list(any) })
 
-const draftHead = { id: text, name: text, rev: number, updated_at: number, base_version: maybe(number) }
+const draftHead = { id: text, name: text, rev: number, updated_at_ms: number, base_version: maybe(number) }
 export const drafts = answer<{ drafts: DraftSummary[] }>({
   drafts: list(shape<DraftSummary>({ ...draftHead, last_run: lastRun })),
 })
 const draftView = shape<Draft>({ ...draftHead, document: any, diagnostics: maybe(diagnostics) })
-export const draftSaved = answer<DraftSaved>({ rev: number, updated_at: number, diagnostics })
+export const draftSaved = answer<DraftSaved>({ rev: number, updated_at_ms: number, diagnostics })
 
 const failure = maybe(shape<{ code: string; message: string }>({ code: text, message: text }))
 const runHead = {
@@ -179,16 +179,16 @@ const schedule = {
   tz: text,
   enabled: flag,
   origin: text,
-  next_run_at: maybe(number),
-  last_run_at: maybe(number),
+  next_run_at_ms: maybe(number),
+  last_run_at_ms: maybe(number),
   last_run_id: maybe(text),
   error: maybe(text),
   trigger: maybe(text),
-  upcoming: list(number),
+  upcoming_ms: list(number),
 }
 export const scheduleDetail = answer<ScheduleDetail>({
   ...schedule,
-  fires: list(shape<FireView>({ due: number, at: number, outcome: text, run: maybe(text), error: maybe(text) })),
+  fires: list(shape<FireView>({ due_ms: number, at_ms: number, outcome: text, run: maybe(text), error: maybe(text) })),
 })
 export const schedules = answer<{ schedules: ScheduleView[] }>({ schedules: list(shape<ScheduleView>(schedule)) })
 const webhook = {
@@ -200,18 +200,18 @@ const webhook = {
   origin: text,
   secret_env: maybe(text),
   trigger: maybe(text),
-  last_run_at: maybe(number),
+  last_run_at_ms: maybe(number),
   last_run_id: maybe(text),
   problem: maybe(text),
 }
 export const webhookDetail = answer<WebhookDetail>({
   ...webhook,
   secret: maybe(text),
-  deliveries: list(shape<DeliveryView>({ at: number, outcome: text, run: maybe(text) })),
+  deliveries: list(shape<DeliveryView>({ at_ms: number, outcome: text, run: maybe(text) })),
 })
 export const webhooks = answer<{ webhooks: WebhookView[] }>({ webhooks: list(shape<WebhookView>(webhook)) })
 export const rotated = answer<{ secret: string }>({ secret: text })
-export const cron = answer<{ upcoming: number[] }>({ upcoming: list(number) })
+export const cron = answer<{ upcoming_ms: number[] }>({ upcoming_ms: list(number) })
 
 const delta = shape<Delta>({ key: text, text: text })
 const problem = shape<Pick<Problem, 'title' | 'status' | 'code' | 'diagnostics'>>({

@@ -23,7 +23,7 @@ export const triggers = {
   runSchedule: (id: string) => once([schedule(id), 'run'], () => post(`${schedule(id)}/run`, {}, is.accepted)),
   /** The next five moments of an expression. Raises ApiError 422 with what is wrong with it. */
   upcoming: async (expr: string, tz: string): Promise<number[]> =>
-    (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming,
+    (await get(`/api/cron${query({ expr, tz })}`, is.cron)).upcoming_ms,
 
   webhooks: async (workflow?: string): Promise<WebhookView[]> =>
     (await get(`/api/webhooks${query({ workflow })}`, is.webhooks)).webhooks,

@@ -288,7 +288,7 @@ function DraftRow({
         </Link>
       ) : null}
       <span className="label">
-        saved <Ago at={draft.updated_at} />
+        saved <Ago at={draft.updated_at_ms} />
       </span>
       <MenuButton
         kind="bare"

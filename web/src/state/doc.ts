@@ -87,7 +87,7 @@ export async function openDraft(id: string): Promise<void> {
     baseName: draft.base_name ?? null,
     baseRev: draft.base_rev ?? null,
     mended: draft.mended ? { ...draft.mended, document: doc } : null,
-    savedAt: draft.updated_at,
+    savedAt: draft.updated_at_ms,
     restorable: lost,
     diagnostics: draft.diagnostics ?? [],
     ...fitting(history, draft.document, draft.rev),
@@ -162,7 +162,7 @@ export async function settle(choice: 'theirs' | 'mine' | 'copy'): Promise<string
     undo: [...state.undo, { label: 'use their version', command: inverse }],
     redo: [],
     saving: 'saved',
-    savedAt: conflict.updated_at,
+    savedAt: conflict.updated_at_ms,
     diagnostics: conflict.diagnostics ?? [],
   }))
   void dropLocal(id)
@@ -225,7 +225,7 @@ async function save(): Promise<void> {
     const still = docStore.getState().doc === doc
     docStore.setState({
       rev: saved.rev,
-      savedAt: saved.updated_at,
+      savedAt: saved.updated_at_ms,
       diagnostics: saved.diagnostics,
       saving: still ? 'saved' : 'dirty',
       error: null,

@@ -86,12 +86,12 @@ async def test_a_stored_version_brings_its_schedule(open_engine: Open, clock: Ma
         saved.version,
         "document",
     )
-    assert schedule.next_run_at == MONDAY + 2 * HOUR, "three o'clock in Berlin"
-    assert schedule.upcoming == tuple(MONDAY + 2 * HOUR + n * DAY for n in range(5))
+    assert schedule.next_run_at_ms == MONDAY + 2 * HOUR, "three o'clock in Berlin"
+    assert schedule.upcoming_ms == tuple(MONDAY + 2 * HOUR + n * DAY for n in range(5))
     clock.advance(2 * HOUR)
     assert await ended(engine, 1) == [{"at": MONDAY + 2 * HOUR}]
     schedule = await engine.schedules.get("nightly:night")
-    assert schedule.next_run_at == MONDAY + 2 * HOUR + DAY
+    assert schedule.next_run_at_ms == MONDAY + 2 * HOUR + DAY
     run = await engine.runs.view(schedule.last_run_id or "")
     assert run.input == {"kind": "full", "scheduled_at": MONDAY + 2 * HOUR, "fired_at": MONDAY + 2 * HOUR}
     assert run.version == saved.version
@@ -155,8 +155,8 @@ async def test_clock_steps_start_nothing_twice(open_engine: Open, clock: ManualC
         assert run.input["scheduled_at"] <= run.input["fired_at"]
         moments.add(run.input["scheduled_at"])
     schedule = await engine.schedules.get("nightly:night")
-    assert moments and schedule.next_run_at is not None and schedule.next_run_at > max(moments)
-    clock.advance(schedule.next_run_at - engine.parts.clock.now_ms())
+    assert moments and schedule.next_run_at_ms is not None and schedule.next_run_at_ms > max(moments)
+    clock.advance(schedule.next_run_at_ms - engine.parts.clock.now_ms())
     await settled(engine)
     assert len(await engine.runs.list()) == len(moments) + 1, "the scheduler continues"
 
@@ -177,7 +177,7 @@ async def test_what_was_missed(open_engine: Open, clock: ManualClock, catch_up: 
     found = await ended(engine, len(expected))
     assert sorted(output["at"] for output in found) == [MONDAY + 3 * HOUR + n * DAY for n in expected]
     schedule = await engine.schedules.get("nightly:night")
-    assert schedule.next_run_at == MONDAY + 3 * HOUR + 5 * DAY
+    assert schedule.next_run_at_ms == MONDAY + 3 * HOUR + 5 * DAY
 
 
 async def test_a_moment_that_is_a_little_late_is_not_missed(open_engine: Open, clock: ManualClock) -> None:
@@ -223,7 +223,7 @@ async def test_one_is_queued_and_starts_when_the_open_run_ends(open_engine: Open
         clock.advance(DAY if n else 3 * HOUR)
         await dealt_with(engine, n + 1)
     assert await outcomes(engine) == ["started", "queued", "skipped"]
-    assert (await engine.schedules.get("nightly:night")).queued_at == MONDAY + 3 * HOUR + DAY
+    assert (await engine.schedules.get("nightly:night")).queued_at_ms == MONDAY + 3 * HOUR + DAY
     (row,) = await engine.runs.list()
     await cancelled(engine, row.id)
     assert await dealt_with(engine, 4) == ["started", "queued", "skipped", "started"]
@@ -274,7 +274,7 @@ async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, cl
     assert await dealt_with(engine, 1, "daily") == ["failed"]
     broken = await engine.schedules.get("daily")
     assert broken.error is not None and "start" in broken.error
-    assert broken.next_run_at == MONDAY + 5 * HOUR + DAY
+    assert broken.next_run_at_ms == MONDAY + 5 * HOUR + DAY
     await engine.workflows.save({**document, "description": "again"}, "w")
     clock.advance(DAY)
     await dealt_with(engine, 2, "daily")
@@ -313,12 +313,12 @@ async def test_a_zone_that_this_machine_does_not_know_hides_no_other_schedule(
     await engine.workflows.save({**nightly(), "name": "other"})
     monkeypatch.setattr(cron, "zones", lambda: frozenset({"UTC"}))
     lost, known = await engine.schedules.all()
-    assert (lost.id, lost.upcoming) == ("nightly:night", (lost.next_run_at,))
-    assert (known.id, len(known.upcoming)) == ("other:night", 5)
+    assert (lost.id, lost.upcoming_ms) == ("nightly:night", (lost.next_run_at_ms,))
+    assert (known.id, len(known.upcoming_ms)) == ("other:night", 5)
     clock.advance(DAY)
     assert await dealt_with(engine, 1) == ["failed"]
     lost = await engine.schedules.get("nightly:night")
-    assert (lost.next_run_at, lost.upcoming) == (None, ()) and "Europe/Berlin" in (lost.error or "")
+    assert (lost.next_run_at_ms, lost.upcoming_ms) == (None, ()) and "Europe/Berlin" in (lost.error or "")
 
 
 @pytest.mark.parametrize("how", ["stored again", "switched on"])
@@ -337,8 +337,8 @@ async def test_a_schedule_whose_zone_was_unknown_goes_on_when_it_is_known_again(
         await engine.schedules.switch("nightly:night", True)
     night = await engine.schedules.get("nightly:night")
     assert (
-        night.next_run_at is not None
-        and engine.parts.clock.now_ms() < night.next_run_at <= engine.parts.clock.now_ms() + DAY
+        night.next_run_at_ms is not None
+        and engine.parts.clock.now_ms() < night.next_run_at_ms <= engine.parts.clock.now_ms() + DAY
     )
 
 
@@ -379,12 +379,12 @@ async def test_switching_off_and_on(open_engine: Open, clock: ManualClock) -> No
     engine = await open_engine()
     await engine.workflows.save(nightly())
     off = await engine.schedules.switch("nightly:night", False)
-    assert (off.enabled, off.next_run_at, off.upcoming) == (False, None, ())
+    assert (off.enabled, off.next_run_at_ms, off.upcoming_ms) == (False, None, ())
     clock.advance(2 * DAY + HOUR)
     await settled(engine)
     assert await engine.runs.list() == []
     on = await engine.schedules.switch("nightly:night", True)
-    assert on.next_run_at == MONDAY + 2 * DAY + 3 * HOUR, "from now on: what lies behind is not made up for"
+    assert on.next_run_at_ms == MONDAY + 2 * DAY + 3 * HOUR, "from now on: what lies behind is not made up for"
     await engine.workflows.save({**nightly(), "description": "changed"})
     await engine.schedules.switch("nightly:night", False)
     saved = await engine.workflows.save({**nightly(cron="0 4 * * *"), "description": "changed again"})
@@ -410,7 +410,7 @@ async def test_switched_on_while_its_times_are_changed(
 
     monkeypatch.setattr(engine.store, "get_schedule", get_and_wait)
     on = await engine.schedules.switch("mine", True)
-    assert (on.enabled, on.cron, on.next_run_at) == (True, "0 5 * * *", MONDAY + 5 * HOUR)
+    assert (on.enabled, on.cron, on.next_run_at_ms) == (True, "0 5 * * *", MONDAY + 5 * HOUR)
 
 
 async def test_deleted_while_it_is_switched(open_engine: Open, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -449,7 +449,7 @@ async def test_a_run_now(open_engine: Open, clock: ManualClock) -> None:
     run = await engine.schedules.run_now("nightly:night")
     assert await ended(engine, 1) == [{"at": MONDAY + 17}]
     schedule = await engine.schedules.get("nightly:night")
-    assert (schedule.last_run_id, schedule.next_run_at) == (run, None)
+    assert (schedule.last_run_id, schedule.next_run_at_ms) == (run, None)
     assert await outcomes(engine) == ["started"]
 
 
@@ -465,7 +465,7 @@ async def test_one_of_the_api(open_engine: Open, clock: ManualClock) -> None:
     await engine.workflows.save(document)
     spec = ScheduleSpec(workflow="greet", cron="30 1 * * *", input={"who": "Ada"})
     made, new = await engine.schedules.put("morning", spec)
-    assert new and made.origin == "api" and made.next_run_at == MONDAY + HOUR + HOUR // 2
+    assert new and made.origin == "api" and made.next_run_at_ms == MONDAY + HOUR + HOUR // 2
     again, new = await engine.schedules.put("morning", spec)
     assert not new and again == made
     clock.advance(2 * HOUR)

@@ -165,7 +165,7 @@ async def test_what_was_refused_is_known_after_a_restart(open_engine: Open, cloc
     with pytest.raises(Conflict):
         await engine.webhooks.receive("orders:order", request)
     (row,) = await engine.webhooks.refused("orders:order")
-    assert (row.count, row.first_at, row.last_at, row.run) == (4, MONDAY + 1, MONDAY + 2, run)
+    assert (row.count, row.first_at_ms, row.last_at_ms, row.run) == (4, MONDAY + 1, MONDAY + 2, run)
 
 
 async def test_a_flood_writes_one_row_at_most_every_few_seconds(

@@ -32,7 +32,7 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
     assert made.status_code == 201 and made.headers["etag"] == '"1"'
     assert made.headers["location"] == f"/api/drafts/{draft['id']}"
     assert set(draft) == {
-        "id", "name", "document", "rev", "base_name", "base_version", "base_rev", "created_at", "updated_at",
+        "id", "name", "document", "rev", "base_name", "base_version", "base_rev", "created_at_ms", "updated_at_ms",
         "diagnostics",
     }  # fmt: skip
     assert (draft["name"], draft["rev"], draft["document"], draft["diagnostics"]) == ("hello", 1, hello, [])
@@ -44,9 +44,9 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
     hello["name"] = "hello again"
     changed = await client.put(url, json={"document": hello}, headers=at(1))
     assert changed.status_code == 200 and changed.headers["etag"] == '"2"'
-    assert set(changed.json()) == {"id", "name", "rev", "updated_at", "diagnostics"}
+    assert set(changed.json()) == {"id", "name", "rev", "updated_at_ms", "diagnostics"}
     assert (changed.json()["rev"], changed.json()["name"]) == (2, "hello again")
-    assert changed.json()["updated_at"] >= draft["updated_at"]
+    assert changed.json()["updated_at_ms"] >= draft["updated_at_ms"]
     assert (await client.get(url)).json()["document"] == hello
 
     assert (await client.delete(url)).json() == {"id": draft["id"], "deleted": True}
@@ -166,7 +166,7 @@ async def test_drafts_are_listed_without_documents(client: httpx.AsyncClient, he
     assert {draft["name"] for draft in listed} == {"n0", "n1", "n2"}
     assert all("document" not in draft for draft in listed)
     assert set(listed[0]) == {
-        "id", "name", "rev", "base_name", "base_version", "base_rev", "created_at", "updated_at", "last_run",
+        "id", "name", "rev", "base_name", "base_version", "base_rev", "created_at_ms", "updated_at_ms", "last_run",
     }  # fmt: skip
     first = (await client.get("/api/drafts?limit=2")).json()
     rest = (await client.get(f"/api/drafts?limit=2&before={first['next']}")).json()

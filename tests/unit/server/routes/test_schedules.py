@@ -22,18 +22,18 @@ async def test_from_making_to_deleting(client: httpx.AsyncClient, stored: str) -
     assert made.status_code == 201, made.text
     body = made.json()
     assert (body["id"], body["origin"], body["enabled"], body["overlap"]) == ("mornings", "api", True, "skip")
-    assert len(body["upcoming"]) == 5 and body["upcoming"][0] == body["next_run_at"]
+    assert len(body["upcoming_ms"]) == 5 and body["upcoming_ms"][0] == body["next_run_at_ms"]
     assert (body["fires"], body["error"], body["last_run_id"]) == ([], None, None)
 
     changed = await client.put("/api/schedules/mornings", json={**SPEC, "cron": "0 10 * * *", "overlap": "queue"})
     assert changed.status_code == 200
     assert (changed.json()["cron"], changed.json()["overlap"]) == ("0 10 * * *", "queue")
-    assert changed.json()["next_run_at"] != body["next_run_at"]
+    assert changed.json()["next_run_at_ms"] != body["next_run_at_ms"]
 
     off = await client.post("/api/schedules/mornings/disable")
-    assert (off.status_code, off.json()["enabled"], off.json()["upcoming"]) == (200, False, [])
+    assert (off.status_code, off.json()["enabled"], off.json()["upcoming_ms"]) == (200, False, [])
     on = await client.post("/api/schedules/mornings/enable")
-    assert (on.status_code, on.json()["enabled"], len(on.json()["upcoming"])) == (200, True, 5)
+    assert (on.status_code, on.json()["enabled"], len(on.json()["upcoming_ms"])) == (200, True, 5)
     listed = (await client.get("/api/schedules")).json()["schedules"]
     assert [one["id"] for one in listed] == ["mornings"] and "fires" not in listed[0]
     assert (await client.get("/api/schedules", params={"workflow": "other"})).json() == {"schedules": []}
@@ -108,7 +108,7 @@ async def test_those_of_a_document_are_changed_there(client: httpx.AsyncClient) 
 async def test_a_preview(client: httpx.AsyncClient) -> None:
     answer = await client.get("/api/cron", params={"expr": "30 2 * * *", "tz": "Europe/Berlin"})
     assert answer.status_code == 200
-    upcoming = answer.json()["upcoming"]
+    upcoming = answer.json()["upcoming_ms"]
     assert len(upcoming) == 5 and upcoming == sorted(set(upcoming))
     assert (await client.get("/api/cron", params={"expr": "* * * * *"})).json()["tz"] == "UTC"
     for query, status, code in (

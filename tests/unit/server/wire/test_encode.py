@@ -8,10 +8,10 @@ import orjson
 from msgspec import UNSET, Struct, UnsetType, field
 from msgspec.structs import asdict, replace
 
-from executor.views import AttemptView, CheckpointView, NodeDetail, WaitView
+from executor.views import AttemptView, CheckpointView, NodeDetail, WaitView, view_of
 from server.wire.encode import fragment, to_json
 from server.wire.nodes import node_shown
-from server.wire.waits import wait_shown, wait_shown_to_holder
+from server.wire.waits import PublicWait, Wait
 
 DETAIL = NodeDetail(
     run="r",
@@ -50,6 +50,8 @@ WAIT = WaitView(
     opened_at_ms=1,
     expires_at_ms=None,
     age_s=2.5,
+    title="Pay?",
+    run_status="waiting",
     link="http://127.0.0.1/resume/t",
 )
 
@@ -110,6 +112,6 @@ def test_a_node_that_did_not_start_has_no_sizes() -> None:
 
 
 def test_a_wait_has_every_member_and_its_link_is_not_for_holders_of_the_link() -> None:
-    inbox, holder = (orjson.loads(to_json(shown(WAIT))) for shown in (wait_shown, wait_shown_to_holder))
+    inbox, holder = (orjson.loads(to_json(view_of(shape, WAIT))) for shape in (Wait, PublicWait))
     assert set(inbox) == set(asdict(WAIT)) and inbox["answered_by"] is None
     assert set(inbox) - set(holder) == {"link", "notifications"}

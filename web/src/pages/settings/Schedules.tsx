@@ -68,7 +68,7 @@ function Schedule({
   onChange: () => void
   onEdit: () => void
 }): ReactElement {
-  const { id, next_run_at: next, last_run_at: last, last_run_id: run } = schedule
+  const { id, next_run_at_ms: next, last_run_at_ms: last, last_run_id: run } = schedule
   const runNow = async (): Promise<void> => {
     try {
       const started = await triggers.runSchedule(id)
@@ -124,7 +124,7 @@ function Schedule({
               </>
             )}
           </span>
-          {schedule.queued_at === null || schedule.queued_at === undefined ? null : (
+          {schedule.queued_at_ms === null || schedule.queued_at_ms === undefined ? null : (
             <span className="quiet">1 run is queued</span>
           )}
         </>
@@ -160,13 +160,13 @@ const OUTCOMES: Record<string, string> = {
 const FIRES_SHOWN = 10
 
 function Details({ id, schedule }: { id: string; schedule: ScheduleView }): ReactElement {
-  const detail = useData(() => triggers.schedule(id), [id, schedule.last_run_at, schedule.enabled])
+  const detail = useData(() => triggers.schedule(id), [id, schedule.last_run_at_ms, schedule.enabled])
   return (
     <div className="trigger__columns">
       <div>
         <h3 className="label">Next runs</h3>
-        {schedule.upcoming.length ? (
-          <Moments times={schedule.upcoming} tz={schedule.tz} />
+        {schedule.upcoming_ms.length ? (
+          <Moments times={schedule.upcoming_ms} tz={schedule.tz} />
         ) : (
           <p className="quiet">None while disabled</p>
         )}
@@ -177,8 +177,8 @@ function Details({ id, schedule }: { id: string; schedule: ScheduleView }): Reac
           detail.value.fires.length ? (
             <ol className="moments">
               {detail.value.fires.slice(0, FIRES_SHOWN).map((fire) => (
-                <li key={`${fire.due} ${fire.at}`}>
-                  <span className="mono">{momentIn(fire.due, schedule.tz)}</span>{' '}
+                <li key={`${fire.due_ms} ${fire.at_ms}`}>
+                  <span className="mono">{momentIn(fire.due_ms, schedule.tz)}</span>{' '}
                   {fire.run ? (
                     <Link to={`/runs/${fire.run}`}>{OUTCOMES[fire.outcome] ?? fire.outcome}</Link>
                   ) : (

@@ -72,7 +72,7 @@ function Webhook({
   onChange: () => void
   onEdit: () => void
 }): ReactElement {
-  const { id, last_run_at: last, last_run_id: run } = webhook
+  const { id, last_run_at_ms: last, last_run_id: run } = webhook
   return (
     <TriggerRow
       id={id}
@@ -148,8 +148,8 @@ function Deliveries({ id }: { id: string }): ReactElement {
   return (
     <ol className="moments" data-testid="deliveries">
       {list.slice(0, SHOWN).map((each, i) => (
-        <li key={`${each.at} ${i}`}>
-          <Ago at={each.at} />{' '}
+        <li key={`${each.at_ms} ${i}`}>
+          <Ago at={each.at_ms} />{' '}
           {each.run ? (
             <Link to={`/runs/${each.run}`}>{each.outcome}</Link>
           ) : (

@@ -66,11 +66,11 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
             {stored.value.enabled ? (
               <>
                 Enabled
-                {stored.value.next_run_at === null ? (
+                {stored.value.next_run_at_ms === null ? (
                   ''
                 ) : (
                   <>
-                    , next <Ago at={stored.value.next_run_at} to />
+                    , next <Ago at={stored.value.next_run_at_ms} to />
                   </>
                 )}
                 .
@@ -90,7 +90,7 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
               <>
                 {' '}
                 The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
-                {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.
+                {stored.value.last_run_at_ms === null ? 'started' : <Ago at={stored.value.last_run_at_ms} />}.
               </>
             ) : null}
             {stored.value.error ? <span className="ref__wrong"> {stored.value.error}</span> : null}
@@ -118,7 +118,7 @@ function WebhookPanel({ id }: { id: string }): ReactElement {
               <>
                 {' '}
                 The <Link to={`/runs/${stored.value.last_run_id}`}>last run</Link> was{' '}
-                {stored.value.last_run_at === null ? 'started' : <Ago at={stored.value.last_run_at} />}.
+                {stored.value.last_run_at_ms === null ? 'started' : <Ago at={stored.value.last_run_at_ms} />}.
               </>
             ) : null}
           </p>

@@ -81,7 +81,7 @@ export function ConflictDialog(): ReactElement | null {
     >
       <div data-testid="conflict">
         <p>
-          The other version was saved on {new Date(conflict.updated_at).toLocaleString()}. You can undo your choice.
+          The other version was saved on {new Date(conflict.updated_at_ms).toLocaleString()}. You can undo your choice.
         </p>
         <table className="compare">
           <thead>
