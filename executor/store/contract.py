@@ -18,7 +18,8 @@ The journal
  7. Per run, `seq` is dense, 1..n, assigned in the transaction that stores the events. There is no order over the events
     of several runs. `append` states the seq that it expects and the epoch that it holds; if either differs, nothing is
     written and Fenced is raised.
- 8. A run has at most one live lease. `claim` raises the epoch; every later write with an older epoch raises Fenced.
+ 8. A run has at most one owner, and a worker one lease for all runs that it owns; while it lasts, no other claims them.
+    `claim` raises the epoch; every later write with an older epoch raises Fenced.
  9. `release` of a run that is to wait succeeds only when nothing arrived meanwhile (same epoch, same seq, empty inbox):
     an answer cannot be lost while the owner goes to sleep.
 10. A run with a cancel request (`cancel_run`, `Append.cancels`) ends only when its owner has consumed it from the
@@ -259,23 +260,26 @@ class LeaseStore(Protocol):
     async def claim(
         self, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None
     ) -> list[RunRow]:
-        """Lease runs that are due: status queued, running or waiting, next_run_at <= now, no live lease; oldest first.
-        epoch + 1, stalls + 1, status running, started_at kept. `run_id` narrows the claim to one run."""
+        """Own runs that are due: status queued, running or waiting, next_run_at <= now, without an owner or with one
+        whose lease has lapsed; oldest first. epoch + 1, stalls + 1, status running, started_at kept; the lease of
+        `owner` ends `lease_ms` from now. `run_id` narrows the claim to one run."""
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
-        """Extend the leases this owner still holds, all at once. Returns those it still holds."""
+        """The lease of `owner` ends `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
+        were claimed by another worker, or have ended."""
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
-        """Free the lease. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
+        """Give the run up. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its
         inbox is not empty. next_run_at None: only a message wakes it. `running`: it continues as soon as it is
         claimed."""
 
     async def next_due(self) -> int | None:
-        """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, lease_until)."""
+        """Earliest time at which `claim` could find something: min over open runs of max(next_run_at, end of its
+        owner's lease)."""
 
     async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
-        """After the wall clock was set back: free leases that end later than `lease_max_ms` from now, and make due what
-        was due at a time that has not come yet, except runs that wait."""
+        """After the wall clock was set back: free the runs of workers whose lease ends later than `lease_max_ms` from
+        now, and make due what was due at a time that has not come yet, except runs that wait."""
 
 
 class JournalStore(Protocol):

@@ -164,7 +164,8 @@ class NewRun(Struct, frozen=True):
 
 
 class RunRow(Struct, frozen=True):
-    """`root_id`: the topmost run above, None for a run that no run started."""
+    """`root_id`: the topmost run above, None for a run that no run started. `lease_until_ms`: of its owner, for all its
+    runs."""
 
     id: str
     workflow: str

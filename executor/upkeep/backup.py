@@ -27,6 +27,7 @@ from executor.upkeep.invariants import open_read_only
 
 PAGES_PER_STEP = 256  # 1 MiB with pages of 4 KiB
 PAUSE_S = 0.002
+SCHEMA_WITH_WORKERS = 14  # before it, each run had a lease of its own
 # A draft without a write for so long is of a process that was killed.
 PART_KEPT_S = 3600.0
 
@@ -113,7 +114,7 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
     try:
         _copy(source, draft)
         with closing(sqlite3.connect(draft, isolation_level=None)) as db:
-            db.execute("UPDATE runs SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")
+            _free_leases(db)
             db.execute("DELETE FROM writers")
         _sync(draft)
         kept = _put_aside(database)
@@ -122,6 +123,15 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
     finally:
         _remove(draft)
     return found, kept
+
+
+def _free_leases(db: sqlite3.Connection) -> None:
+    """Of a copy of any schema."""
+    if version_of(db) < SCHEMA_WITH_WORKERS:
+        db.execute("UPDATE runs SET lease_owner = NULL, lease_until_ms = NULL WHERE lease_owner IS NOT NULL")
+    else:
+        db.execute("UPDATE heads SET owner = NULL WHERE owner IS NOT NULL")
+        db.execute("DELETE FROM workers")
 
 
 def in_use(database: Path) -> bool:

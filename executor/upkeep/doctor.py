@@ -19,7 +19,6 @@ from typing import Literal
 from msgspec import Struct
 
 from executor.store.migrate import packaged_migrations, refuse_foreign, version_of
-from executor.store.sqlite.conditions import OPEN
 from executor.store.sqlite.connection import FIXED_WAL_RESET, WAL_KEPT_BYTES
 from executor.upkeep.findings import INVARIANTS, Evidence, Finding
 from executor.upkeep.invariants import check, open_read_only
@@ -167,8 +166,8 @@ def _schema(found: int, newest: int) -> Condition:
 # --- is a worker active?
 
 
-_LAPSED = f"SELECT count(*) FROM runs WHERE {OPEN} AND lease_until_ms < ?"  # noqa: S608 - constants only
-_OVERDUE = f"SELECT count(*) FROM runs WHERE {OPEN} AND lease_until_ms IS NULL AND next_run_at_ms < ?"  # noqa: S608
+_LAPSED = "SELECT count(*) FROM heads AS h JOIN workers AS w ON w.id = h.owner WHERE w.until_ms < ?"
+_OVERDUE = "SELECT count(*) FROM heads WHERE owner IS NULL AND due_ms < ?"
 _UNSENT = "SELECT count(*) FROM notifications WHERE status = 'pending' AND due_at_ms < ?"
 _FAILED_MESSAGES = "SELECT count(*) FROM notifications WHERE status = 'failed'"
 _LATE_SCHEDULES = "SELECT count(*) FROM schedules WHERE enabled AND next_run_at_ms < ?"

@@ -62,7 +62,8 @@ _WAITS = "SELECT id, node, path, status FROM waits WHERE run_id = ?"
 _CHILD = "SELECT id, status FROM runs WHERE parent_run_id = ? AND parent_key = ?"
 _FAMILIES = f"""
 SELECT r.root_id, f.open, f.runs, count(*) FILTER (WHERE r.{OPEN}), count(*)
-  FROM runs AS r LEFT JOIN families AS f ON f.root_id = r.root_id WHERE r.root_id IS NOT NULL GROUP BY r.root_id"""  # noqa: S608 - a constant
+  FROM run_details AS r LEFT JOIN families AS f ON f.root_id = r.root_id
+ WHERE r.root_id IS NOT NULL GROUP BY r.root_id"""  # noqa: S608 - a constant
 _INBOX = "SELECT fact FROM inbox WHERE run_id = ? ORDER BY n"
 # What the row of a wait may say after its wait.closed. An answer that came too late to be taken keeps its row.
 _ROW_AFTER = {
@@ -331,7 +332,7 @@ class _Checker:
     def _owner(self, run: _Run) -> Iterator[Finding]:
         held = run.lease_owner is not None
         if held != (run.lease_until_ms is not None):
-            yield Finding("I7", "its lease has an owner but no expiry, or an expiry but no owner", OUR_BUG, run.id)
+            yield Finding("I7", f"its owner {run.lease_owner} has no lease", OUR_BUG, run.id)
         if held and run.status != "running":
             yield Finding("I7", f"it is {run.status}, but {run.lease_owner} holds its lease", OUR_BUG, run.id)
         if (run.status == "queued") != (run.epoch == 0) and run.status not in TERMINAL:

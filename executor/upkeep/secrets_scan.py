@@ -51,7 +51,8 @@ def _tables(db: sqlite3.Connection) -> Iterator[tuple[str, list[str], str | None
     for (table,) in db.execute(names).fetchall():
         columns = db.execute(f'PRAGMA table_info("{table}")').fetchall()
         texts = [name for _, name, kind, *_ in columns if kind.upper() != "INTEGER"]
-        run_column = "id" if table == "runs" else "run_id" if any(c[1] == "run_id" for c in columns) else None
+        by_id = table in ("run_details", "heads")
+        run_column = "id" if by_id else "run_id" if any(c[1] == "run_id" for c in columns) else None
         if texts:
             yield table, texts, run_column
 

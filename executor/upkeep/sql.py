@@ -243,7 +243,7 @@ def _refused(error: Exception) -> QueryRefused:
     text = str(error)
     if text == "interrupted":
         return too_long()
-    if "not authorized" in text or "prohibited" in text:
+    if "not authorized" in text or "prohibited" in text or text.startswith("cannot modify "):
         return QueryRefused(f"only reading is allowed here: {text}", hint="one SELECT, WITH … SELECT or EXPLAIN")
     return QueryRefused(
         text, hint="weft sql --views lists the generated views; .schema is: SELECT sql FROM sqlite_master"

@@ -12,6 +12,7 @@ from executor.engine import Engine
 from tests.load.world import opened, sleep
 from tests.support.clock import ManualClock
 from tests.support.size import WHOLE, size
+from tests.support.spoil import let_change
 from tests.support.until import until
 
 TIMERS = size(400, 10_000)
@@ -106,6 +107,7 @@ async def test_a_run_left_by_a_killed_process_does_not_wait_for_a_lease_of_tomor
         assert (await engine.wait_finished(run, 60)).status == "waiting"
     # As kill -9 of a worker leaves it, on a machine whose clock was a day ahead.
     with sqlite3.connect(db) as connection:
+        let_change(connection)
         lease_ms = clock.now_ms() + DAY_MS + 15_000
         connection.execute(
             "UPDATE runs SET status = 'running', lease_owner = 'gone', lease_until_ms = ?, next_run_at_ms = ?",

@@ -15,6 +15,7 @@ from executor.journal.projection import ASIDE, BLOCK_OUTPUT, CONTAINER_OUTPUT, N
 from executor.store.migrate import packaged_migrations
 from executor.store.rows import TERMINAL
 from executor.upkeep.sql import select
+from tests.support.spoil import let_change
 from tests.vectors.streams import Json, entry, expected, load
 
 STREAMS = load()
@@ -114,9 +115,11 @@ def attempt_rows(run: Projection) -> Iterator[tuple[tuple[str, str, int], list[A
 
 def add_run(db: sqlite3.Connection) -> None:
     db.execute(
-        "INSERT INTO runs (id, workflow, plan_hash, status, seq, epoch, stalls, request_hash, created_at_ms, input)"
-        " VALUES ('r', 'w', 'p', 'queued', 0, 0, 0, '', 0, x'7b7d')"
+        "INSERT INTO run_details (n, id, workflow, plan_hash, request_hash, created_at_ms, input)"
+        " VALUES (1, 'r', 'w', 'p', '', 0, x'7b7d')"
     )
+    db.execute("INSERT INTO heads (n, id, status, seq, epoch, stalls) VALUES (1, 'r', 'queued', 0, 0, 0)")
+    let_change(db)
 
 
 def add_event(db: sqlite3.Connection, event: Json) -> None:

@@ -8,14 +8,14 @@ import msgspec
 
 from executor.errors import Fenced
 from executor.store.rows import CheckpointRow
-from executor.store.sqlite.conditions import OPEN
+from executor.store.sqlite.conditions import HEAD_OF_ID
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 
 CHECKPOINT = "run_id, node, attempt, at_ms, data"
 GET = f"SELECT {CHECKPOINT} FROM checkpoints WHERE run_id = :run AND node = :node"
 # The fence: it takes the run's row, so no other process has the run before the checkpoint is written.
-HOLD_RUN = f"UPDATE runs SET seq = seq WHERE id = :run AND epoch = :epoch AND {OPEN}"
+HOLD_RUN = f"UPDATE heads SET seq = seq WHERE {HEAD_OF_ID} AND epoch = :epoch"
 PUT = f"""
 INSERT INTO checkpoints ({CHECKPOINT}) VALUES (:run_id, :node, :attempt, :at_ms, :data)
 ON CONFLICT (run_id, node) DO UPDATE SET attempt = excluded.attempt, at_ms = excluded.at_ms, data = excluded.data"""
@@ -27,6 +27,6 @@ async def get_checkpoint(readers: Readers, run_id: str, node: str) -> Checkpoint
 
 
 def put_checkpoint(tx: Tx, epoch: int, row: CheckpointRow) -> None:
-    if tx.db.execute(HOLD_RUN, {"run": row.run_id, "epoch": epoch}).rowcount != 1:
+    if tx.db.execute(HOLD_RUN, {"id": row.run_id, "epoch": epoch}).rowcount != 1:
         raise Fenced(f"run {row.run_id}: epoch {epoch} is no longer current", run=row.run_id)
     tx.db.execute(PUT, msgspec.structs.asdict(row))

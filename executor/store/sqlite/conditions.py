@@ -1,7 +1,7 @@
 """Conditions of statements that several topics share.
 
-`OPEN` and `CLAIMABLE_AT` must be, letter by letter, what the index `runs_claimable` says, and `ENDED` what `runs_ended`
-says: else SQLite does not use them.
+What a run is and what came of it is in `run_details`, what changes while it is executed in `heads`, which has a row as
+long as the run is open; see `sql/sqlite/0014_heads.sql`. `runs` is a view of both, for readers that want a whole run.
 """
 
 from __future__ import annotations
@@ -10,9 +10,11 @@ from collections.abc import Sequence
 
 import msgspec
 
-OPEN = "status IN ('queued', 'running', 'waiting')"
-ENDED = "status IN ('succeeded', 'failed', 'cancelled')"
-CLAIMABLE_AT = "max(next_run_at_ms, coalesce(lease_until_ms, 0))"
+# Of a row of run_details. `ENDED` must be, letter by letter, what the index `runs_ended` says: else it is not used.
+OPEN = "status IS NULL"
+ENDED = "status IS NOT NULL"
+# The row of heads of the run whose id is the parameter :id.
+HEAD_OF_ID = "n = (SELECT n FROM run_details WHERE id = :id)"
 BY_STATUS = " GROUP BY status"
 
 

@@ -34,7 +34,7 @@ DRAFTS_PAGE = " ORDER BY updated_at_ms DESC, id DESC LIMIT :limit"
 LAST_RUNS_OF_DRAFTS = f"""
 SELECT d.value, r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
   FROM {any_of(":drafts")} AS d
-  JOIN runs AS r ON r.id = (SELECT id FROM runs {by_index("runs_by_draft")} WHERE draft_id = d.value
+  JOIN runs AS r ON r.id = (SELECT id FROM run_details {by_index("runs_by_draft")} WHERE draft_id = d.value
                              ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
 
 

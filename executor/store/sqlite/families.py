@@ -15,22 +15,23 @@ CHILD = "id, workflow, version, status, parent_run_id, parent_key, created_at_ms
 CHILDREN = f"SELECT {CHILD} FROM runs WHERE parent_run_id = :run ORDER BY created_at_ms DESC, id DESC LIMIT :limit"
 ANCESTORS = """
 WITH RECURSIVE above (id, depth) AS (
-    SELECT parent_run_id, 1 FROM runs WHERE id = :run
+    SELECT parent_run_id, 1 FROM run_details WHERE id = :run
     UNION ALL
-    SELECT r.parent_run_id, above.depth + 1 FROM above JOIN runs AS r ON r.id = above.id WHERE above.depth < :limit)
+    SELECT r.parent_run_id, above.depth + 1 FROM above JOIN run_details AS r ON r.id = above.id
+     WHERE above.depth < :limit)
 SELECT id FROM above WHERE id IS NOT NULL ORDER BY depth"""
 BELOW = f"""
 WITH RECURSIVE below (id) AS (
-    SELECT id FROM runs WHERE parent_run_id = :run AND {OPEN}
+    SELECT id FROM run_details WHERE parent_run_id = :run AND {OPEN}
     UNION ALL
-    SELECT r.id FROM below JOIN runs AS r ON r.parent_run_id = below.id WHERE r.{OPEN})
+    SELECT r.id FROM below JOIN run_details AS r ON r.parent_run_id = below.id WHERE r.{OPEN})
 """
 COUNT_ACTIVE_BELOW = f"""{BELOW}
 SELECT count(*) FROM runs
  WHERE id IN (SELECT id FROM below) AND (status <> 'waiting' OR next_run_at_ms <= :now)"""
 FAMILY = "runs, open, bytes, over"
 GET_FAMILY = f"SELECT {FAMILY} FROM families WHERE root_id = :root"
-ROOT_OF = "SELECT coalesce(root_id, id) FROM runs WHERE id = :run"
+ROOT_OF = "SELECT coalesce(root_id, id) FROM run_details WHERE id = :run"
 TAKE_FAMILY_OF = f"UPDATE families SET runs = runs WHERE root_id = ({ROOT_OF}) RETURNING {FAMILY}"
 ADD_TO_FAMILY = """
 INSERT INTO families (root_id, runs, open, bytes, over) VALUES (:root, :more, :more, 0, 0)

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import InboxRow, SignalRow
-from executor.store.sqlite.conditions import OPEN, those_of
+from executor.store.sqlite.conditions import HEAD_OF_ID, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import end_family
 from executor.store.sqlite.locks import take_run
@@ -18,8 +18,8 @@ from executor.store.sqlite.readers import Readers
 # The next inbox number of an open run, which is due now. A run whose lease is live was due before: nothing changes
 # for it, and its owner finds the message because RELEASE_LEASE looks into the inbox.
 WAKE = f"""
-UPDATE runs SET inbox_n = inbox_n + 1, next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now)
- WHERE id = :id AND {OPEN} RETURNING inbox_n"""
+UPDATE heads SET inbox_n = inbox_n + 1, due_ms = min(coalesce(due_ms, :now), :now)
+ WHERE {HEAD_OF_ID} RETURNING inbox_n"""
 WAKE_TO_CANCEL = WAKE.replace("inbox_n = inbox_n + 1", "inbox_n = inbox_n + 1, cancel_n = inbox_n + 1")
 ADD_MESSAGE = "INSERT INTO inbox (run_id, n, fact, plan_hash) VALUES (:run, :n, :message, :plan)"
 INBOX = "SELECT run_id, n, fact FROM inbox WHERE run_id = :run ORDER BY n"

@@ -9,7 +9,7 @@ import msgspec
 from executor.errors import Fenced, Unheard
 from executor.store.rows import TERMINAL, Append, Appended, EventFilter, Record
 from executor.store.sqlite.cache import put_cached
-from executor.store.sqlite.conditions import OPEN
+from executor.store.sqlite.conditions import HEAD_OF_ID, any_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref
 from executor.store.sqlite.event_rows import EVENT, records_of, rows_of
@@ -27,20 +27,24 @@ from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import create_children, move_run
 from executor.store.sqlite.waits import add_waits, cancel_waits, close_waits
 
-# The fence, in two forms. The short one, by far the most frequent, touches no indexed column. No row: fenced.
-ADVANCE = f"UPDATE runs SET seq = ?, stalls = 0 WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
-ADVANCE_AND_CHANGE = f"""
-UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
+# The fence, in two forms. No row: fenced.
+ADVANCE = f"""
+UPDATE heads SET seq = :seq, stalls = 0, status = coalesce(:status, status)
+ WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :expected_seq"""
+FINISH = f"""
+DELETE FROM heads
+ WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :expected_seq
+   AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = heads.id AND i.n = heads.cancel_n
+                      AND i.n NOT IN {any_of(":consumed")})
+RETURNING n, started_at_ms, cancel_n"""
+END_DETAILS = """
+UPDATE run_details SET status = :status, seq = :seq, epoch = :epoch, cancel_n = :cancel_n,
+       started_at_ms = :started_at, finished_at_ms = :now,
        output = coalesce(:output, output), error = coalesce(:error, error)
- WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}"""
-ADVANCE_AND_FINISH = f"""
-UPDATE runs SET seq = :seq, stalls = 0, status = coalesce(:status, status),
-       output = coalesce(:output, output), error = coalesce(:error, error),
-       finished_at_ms = :now, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = NULL
- WHERE id = :id AND epoch = :epoch AND seq = :expected_seq AND {OPEN}
-   AND NOT EXISTS (SELECT 1 FROM inbox AS i WHERE i.run_id = runs.id AND i.n = runs.cancel_n
-                      AND i.n NOT IN (SELECT value FROM json_each(:consumed)))"""
-IS_CURRENT = f"SELECT 1 FROM runs WHERE id = ? AND epoch = ? AND seq = ? AND {OPEN}"
+ WHERE n = :n"""
+SET_RESULT = """
+UPDATE run_details SET output = coalesce(:output, output), error = coalesce(:error, error) WHERE id = :id"""
+IS_CURRENT = f"SELECT 1 FROM heads WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :expected_seq"
 EVENTS_AFTER = f"SELECT {EVENT}, checksum FROM events WHERE run_id = ? AND seq > ? ORDER BY seq LIMIT ?"
 # A page of matching events and, as first row, the count of all matches; one statement, so both see the same state.
 # Between the two halves and at the end of the second come the conditions, then `EVENTS_PAGE`.
@@ -61,27 +65,30 @@ def append(tx: Tx, change: Append) -> Appended:
     assert not finished or change.status in TERMINAL, f"run {run} cannot finish as {change.status}"
     if change.children:
         check_family(tx, change)
-    if change.status is None and change.output is None and change.error is None:
-        fence = db.execute(ADVANCE, (seq, run, change.epoch, change.expected_seq))
+    values = {
+        "seq": seq,
+        "id": run,
+        "epoch": change.epoch,
+        "expected_seq": change.expected_seq,
+        "status": change.status,
+        "output": change.output,
+        "error": change.error,
+        "now": change.now_ms,
+    }
+    if not finished:
+        fenced = db.execute(ADVANCE, values).rowcount != 1
     else:
-        fence = db.execute(
-            ADVANCE_AND_FINISH if finished else ADVANCE_AND_CHANGE,
-            {
-                "seq": seq,
-                "id": run,
-                "epoch": change.epoch,
-                "expected_seq": change.expected_seq,
-                "status": change.status,
-                "output": change.output,
-                "error": change.error,
-                "now": change.now_ms,
-                "consumed": msgspec.json.encode(change.consumed_inbox).decode() if finished else None,
-            },
-        )
-    if fence.rowcount != 1:
-        if finished and db.execute(IS_CURRENT, (run, change.epoch, change.expected_seq)).fetchall():
+        ended = db.execute(FINISH, {**values, "consumed": as_list(change.consumed_inbox)}).fetchall()
+        fenced = not ended
+        if fenced and db.execute(IS_CURRENT, values).fetchall():
             raise Unheard(f"run {run} has not processed its cancel request", run=run)
+    if fenced:
         raise Fenced(f"run {run}: epoch {change.epoch} at seq {change.expected_seq} is no longer current", run=run)
+    if finished:
+        ((number, started_at_ms, cancel_n),) = ended
+        db.execute(END_DETAILS, {**values, "n": number, "started_at": started_at_ms, "cancel_n": cancel_n})
+    elif change.output is not None or change.error is not None:
+        db.execute(SET_RESULT, values)
     # Most appends have events only, and there are many of them.
     tx.events += rows_of(run, change.expected_seq, change.records)
     if change.waits:

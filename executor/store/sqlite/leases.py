@@ -1,4 +1,8 @@
-"""Who executes a run: leases, and when a run is due."""
+"""Who executes a run: leases, and when a run is due.
+
+A lease is the worker's row: one for all runs that it has, renewed by one statement. A run names its owner. It is free
+when it has none, or when the lease of its owner has lapsed.
+"""
 
 # ruff: noqa: S608  (the pieces put together here are constants of this package, never values)
 
@@ -9,88 +13,117 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import ClockRepair, RunRow, RunStatus
-from executor.store.sqlite.conditions import CLAIMABLE_AT, ENDED, OPEN
+from executor.store.sqlite.conditions import ENDED, HEAD_OF_ID, any_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import RUN
 
 # Found and leased in one write transaction, so no other process gets between the two.
+FIND_FREE = "SELECT due_ms, id, n FROM heads WHERE owner IS NULL AND due_ms <= :now"
+FREE_IN_ORDER = " ORDER BY due_ms, id LIMIT :limit"
+FIND_LAPSED = """
+SELECT max(h.due_ms, w.until_ms), h.id, h.n FROM workers AS w CROSS JOIN heads AS h ON h.owner = w.id
+ WHERE w.until_ms <= :now AND h.due_ms <= :now"""
+LAPSED_IN_ORDER = " ORDER BY max(h.due_ms, w.until_ms), h.id LIMIT :limit"
+OF_RUN = f" AND {HEAD_OF_ID}"
+ANY_LAPSED = "SELECT 1 FROM workers WHERE until_ms <= :now LIMIT 1"
 ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
     WITH RECURSIVE above (id, depth) AS (
         SELECT runs.parent_run_id, 1
         UNION ALL
-        SELECT r.parent_run_id, depth + 1 FROM above JOIN runs AS r ON r.id = above.id
+        SELECT r.parent_run_id, depth + 1 FROM above JOIN run_details AS r ON r.id = above.id
          WHERE r.parent_run_id IS NOT NULL AND depth < 100)
-    SELECT 1 FROM above JOIN runs AS r ON r.id = above.id WHERE r.cancel_n IS NOT NULL OR r.{ENDED})"""
-# How many runs each of these owners holds.
-COUNT_HELD = f"""
-SELECT lease_owner, count(*) FROM runs
- WHERE {OPEN} AND lease_owner IN (SELECT value FROM json_each(?)) GROUP BY lease_owner"""
-CLAIMABLE = f"SELECT {RUN}, lease_owner, 0, {ORPHANED} FROM runs"
-FIND_CLAIMABLE = f"{CLAIMABLE} WHERE {OPEN} AND {CLAIMABLE_AT} <= ? ORDER BY {CLAIMABLE_AT}, id LIMIT ?"
-FIND_CLAIMABLE_RUN = f"{CLAIMABLE} WHERE id = ? AND {OPEN} AND {CLAIMABLE_AT} <= ?"
-TAKE_LEASE = """
-UPDATE runs SET lease_owner = ?, lease_until_ms = ?, epoch = ?, stalls = ?, status = 'running', started_at_ms = ?
- WHERE id = ?"""
-RENEW_LEASES = f"""
-UPDATE runs SET lease_until_ms = :until
- WHERE id IN (SELECT value FROM json_each(:runs)) AND lease_owner = :owner AND {OPEN} RETURNING id"""
+    SELECT 1 FROM above JOIN run_details AS r ON r.id = above.id
+     WHERE r.{ENDED} OR EXISTS (SELECT 1 FROM heads WHERE heads.n = r.n AND heads.cancel_n IS NOT NULL))"""
+CLAIMED = f"SELECT n, {RUN}, lease_owner, 0, {ORPHANED} FROM runs WHERE n IN {any_of(':numbers')}"
+# How many runs each of these owners has.
+COUNT_HELD = f"SELECT owner, count(*) FROM heads WHERE owner IN {any_of(':owners')} GROUP BY owner"
+TAKE_RUNS = f"""
+UPDATE heads SET owner = :owner, epoch = epoch + 1, stalls = stalls + 1, status = 'running',
+       started_at_ms = coalesce(started_at_ms, :now)
+ WHERE n IN {any_of(":numbers")} RETURNING n, epoch, stalls, started_at_ms"""
+HOLD = """
+INSERT INTO workers (id, until_ms) VALUES (:owner, :until)
+ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms"""
+RENEW = "UPDATE workers SET until_ms = :until WHERE id = :owner"
+HELD = "SELECT id FROM heads WHERE owner = :owner"
+FORGET_WORKERS = """
+DELETE FROM workers WHERE until_ms <= :now AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = workers.id)"""
 # Only with an empty inbox, so that no answer is lost while the owner goes to sleep. `running`: the process of the owner
 # ends, and the run is due at once for the next one.
 RELEASE_LEASE = f"""
-UPDATE runs SET status = :status, lease_owner = NULL, lease_until_ms = NULL, next_run_at_ms = :next_run_at
- WHERE id = :id AND epoch = :epoch AND seq = :seq AND {OPEN}
+UPDATE heads SET status = :status, owner = NULL, due_ms = :next_run_at
+ WHERE {HEAD_OF_ID} AND epoch = :epoch AND seq = :seq
    AND (:status = 'running' OR NOT EXISTS (SELECT 1 FROM inbox WHERE run_id = :id))"""
-NEXT_CLAIMABLE_AT = f"""
-SELECT {CLAIMABLE_AT} FROM runs WHERE {OPEN} AND {CLAIMABLE_AT} IS NOT NULL ORDER BY {CLAIMABLE_AT} LIMIT 1"""
+NEXT_CLAIMABLE_AT = """
+SELECT min(at_ms) FROM (
+    SELECT min(due_ms) AS at_ms FROM heads WHERE owner IS NULL
+    UNION ALL
+    SELECT max(w.until_ms, (SELECT min(due_ms) FROM heads WHERE owner = w.id)) FROM workers AS w)"""
 # A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
-_OF_ANOTHER_TIME = f"""
- WHERE {OPEN} AND (lease_until_ms > :latest
-       OR (next_run_at_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id))))"""
+_TOO_LATE = "due_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = heads.id))"
+_HELD_TOO_LONG = "owner IN (SELECT id FROM workers WHERE until_ms > :latest)"
 FIND_OTHER_TIMES = f"""
-SELECT count(*), coalesce(max(max(coalesce(lease_until_ms, 0) - :latest,
-                                  iif(status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = runs.id),
-                                      coalesce(next_run_at_ms, 0) - :now, 0))), 0)
-  FROM runs{_OF_ANOTHER_TIME}"""
+SELECT count(*), coalesce(max(max(coalesce((SELECT until_ms FROM workers WHERE id = owner), 0) - :latest,
+                                  iif({_TOO_LATE}, due_ms - :now, 0))), 0)
+  FROM heads WHERE {_HELD_TOO_LONG} OR ({_TOO_LATE})"""
 REPAIR_CLOCK_SKEW = f"""
-UPDATE runs SET next_run_at_ms = min(coalesce(next_run_at_ms, :now), :now),
-       lease_owner = iif(lease_until_ms > :latest, NULL, lease_owner),
-       lease_until_ms = iif(lease_until_ms > :latest, NULL, lease_until_ms){_OF_ANOTHER_TIME}"""
+UPDATE heads SET due_ms = min(coalesce(due_ms, :now), :now), owner = iif({_HELD_TOO_LONG}, NULL, owner)
+ WHERE {_HELD_TOO_LONG} OR ({_TOO_LATE})"""
+FORGET_FUTURE_WORKERS = "DELETE FROM workers WHERE until_ms > :latest"
 
 
 def claim(tx: Tx, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id: str | None = None) -> list[RunRow]:
-    if run_id is None:
-        found = tx.db.execute(FIND_CLAIMABLE, (now_ms, limit)).fetchall()
-    else:
-        found = tx.db.execute(FIND_CLAIMABLE_RUN, (run_id, now_ms)).fetchall()[:limit]
-    rows = [RunRow(*row) for row in found]
-    gone = {row.former_owner for row in rows if row.former_owner is not None}
+    found = _claimable(tx, now_ms, limit, run_id)
+    if not found:
+        return []
+    numbers = as_list(found)
+    rows = {n: RunRow(*row) for n, *row in tx.db.execute(CLAIMED, {"numbers": numbers}).fetchall()}
+    gone = {row.former_owner for row in rows.values() if row.former_owner is not None}
     held: dict[str | None, int] = {}
     if gone:
-        held = dict(tx.db.execute(COUNT_HELD, (msgspec.json.encode(sorted(gone)).decode(),)).fetchall())
-    return [_take_lease(tx, row, owner, now_ms, lease_ms, held.get(row.former_owner, 0) > 1) for row in rows]
+        held = dict(tx.db.execute(COUNT_HELD, {"owners": as_list(sorted(gone))}).fetchall())
+    taking = {"owner": owner, "now": now_ms, "numbers": numbers}
+    for n, epoch, stalls, started_at_ms in tx.db.execute(TAKE_RUNS, taking).fetchall():
+        rows[n] = msgspec.structs.replace(
+            rows[n],
+            status="running",
+            epoch=epoch,
+            stalls=stalls,
+            started_at_ms=started_at_ms,
+            lease_owner=owner,
+            lease_until_ms=now_ms + lease_ms,
+            lost_together=held.get(rows[n].former_owner, 0) > 1,
+            orphaned=bool(rows[n].orphaned),
+        )
+    hold(tx, owner, now_ms + lease_ms)
+    if gone:
+        tx.db.execute(FORGET_WORKERS, {"now": now_ms})
+    return [rows[n] for n in found]
 
 
-def _take_lease(tx: Tx, run: RunRow, owner: str, now_ms: int, lease_ms: int, together: bool) -> RunRow:
-    run = msgspec.structs.replace(
-        run,
-        lease_owner=owner,
-        lease_until_ms=now_ms + lease_ms,
-        epoch=run.epoch + 1,
-        stalls=run.stalls + 1,
-        status="running",
-        started_at_ms=now_ms if run.started_at_ms is None else run.started_at_ms,
-        lost_together=together,
-        orphaned=bool(run.orphaned),
-    )
-    tx.db.execute(TAKE_LEASE, (run.lease_owner, run.lease_until_ms, run.epoch, run.stalls, run.started_at_ms, run.id))
-    return run
+def hold(tx: Tx, owner: str, until_ms: int) -> None:
+    """The lease of a worker, on all runs that it has and that this transaction hands it."""
+    tx.db.execute(HOLD, {"owner": owner, "until": until_ms})
+
+
+def _claimable(tx: Tx, now_ms: int, limit: int, run_id: str | None) -> list[int]:
+    """Numbers of runs, the one that is due longest first."""
+    values = {"now": now_ms, "limit": limit, "id": run_id}
+    of_run = "" if run_id is None else OF_RUN
+    found = tx.db.execute(FIND_FREE + of_run + FREE_IN_ORDER, values).fetchall()
+    if tx.db.execute(ANY_LAPSED, values).fetchall():
+        found += tx.db.execute(FIND_LAPSED + of_run + LAPSED_IN_ORDER, values).fetchall()
+        if not found:
+            tx.db.execute(FORGET_WORKERS, values)
+        found.sort()
+    return [n for _, _, n in found[:limit]]
 
 
 def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
-    wanted = msgspec.json.encode(list(run_ids)).decode()
-    rows = tx.db.execute(RENEW_LEASES, {"until": now_ms + lease_ms, "runs": wanted, "owner": owner}).fetchall()
-    return {run_id for (run_id,) in rows}
+    tx.db.execute(RENEW, {"owner": owner, "until": now_ms + lease_ms})
+    held = {run_id for (run_id,) in tx.db.execute(HELD, {"owner": owner}).fetchall()}
+    return held.intersection(run_ids)
 
 
 def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
@@ -100,7 +133,7 @@ def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | Non
 
 async def next_due(readers: Readers) -> int | None:
     row = await readers.one(NEXT_CLAIMABLE_AT)
-    return None if row is None else int(row[0])
+    return None if row is None or row[0] is None else int(row[0])
 
 
 def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
@@ -108,4 +141,5 @@ def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
     repair = ClockRepair(*tx.db.execute(FIND_OTHER_TIMES, times).fetchone())
     if repair.runs:
         tx.db.execute(REPAIR_CLOCK_SKEW, times)
+        tx.db.execute(FORGET_FUTURE_WORKERS, times)
     return repair

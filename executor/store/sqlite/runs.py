@@ -9,9 +9,9 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.errors import NotFound
-from executor.store.rows import Move, NewRun, RunRow
+from executor.store.rows import TERMINAL, Move, NewRun, RunRow
 from executor.store.rules import blobs_of
-from executor.store.sqlite.conditions import BY_STATUS, ENDED, OPEN, narrowed
+from executor.store.sqlite.conditions import BY_STATUS, ENDED, narrowed
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.store.sqlite.event_rows import rows_of
@@ -29,27 +29,34 @@ RUN = (
 LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempotency_key = ?"
-ADD_RUN = f"""
-INSERT INTO runs ({RUN}, source_run_id)
-VALUES (:id, :workflow, :version, :plan_hash, 'queued', :input, NULL, NULL, :seq, 0, NULL, NULL, :now,
-        :idempotency_key, :request_hash, :parent_run_id, :parent_key, :now, NULL, NULL, 0,
-        :document_hash, :draft_id, :draft_rev, :root_id, :source_run_id)"""
-MOVE_RUN = "UPDATE runs SET plan_hash = ?, version = ? WHERE id = ?"
+ADD_DETAILS = """
+INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
+                         parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input)
+VALUES (:id, :workflow, :version, :plan_hash, :document_hash, :idempotency_key, :request_hash, :parent_run_id,
+        :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input)"""
+ADD_HEAD = """
+INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms) VALUES (:n, :id, 'queued', :seq, 0, 0, :now)"""
+MOVE_RUN = "UPDATE run_details SET plan_hash = ?, version = ? WHERE id = ?"
 # A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
 RUNS = f"SELECT {RUN} FROM runs WHERE true"
 RUNS_OF_WORKFLOW = " AND workflow = ?"
 RUNS_OF_DRAFT = " AND draft_id = ?"
 RUNS_OF_STATUS = " AND status = ?"
 RUNS_OF_PARENT = " AND parent_run_id = ?"
-RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM runs WHERE id = ?)"
+RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM run_details WHERE id = ?)"
+# Of one status that open runs have: they are few, whatever number has ended.
+RUNS_UNDER_WAY = f"""
+SELECT {RUN} FROM runs WHERE n IN (SELECT n FROM heads WHERE heads.status = ?)"""
 RUNS_PAGE = " ORDER BY created_at_ms DESC, id DESC LIMIT ?"
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
-INPUTS = "SELECT input FROM runs WHERE length(input) <= ?"
-# By status: COUNT_ENDED, perhaps a condition, AND_OPEN, the same again, BY_STATUS. In two halves, each with its index
-# (named, as SQLite would rather read all runs of the workflow); the runs of a draft are few.
-COUNT_ENDED = f"SELECT status, count(*) FROM runs INDEXED BY runs_ended WHERE {ENDED}"
-AND_OPEN = f" GROUP BY status UNION ALL SELECT status, count(*) FROM runs INDEXED BY runs_claimable WHERE {OPEN}"
-COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs INDEXED BY runs_by_draft WHERE draft_id = ?"
+INPUTS = "SELECT input FROM run_details WHERE length(input) <= ?"
+# By status: COUNT_ENDED, perhaps a condition, AND_OPEN, the same again. In two halves: those that have ended by an
+# index (named, as SQLite would rather read all runs of the workflow), the open ones by their heads.
+COUNT_ENDED = f"SELECT status, count(*) FROM run_details INDEXED BY runs_ended WHERE {ENDED}"
+AND_OPEN = """ GROUP BY status UNION ALL
+SELECT h.status, count(*) FROM heads AS h CROSS JOIN run_details AS d ON d.n = h.n WHERE true"""
+BY_STATUS_OF_HEAD = " GROUP BY h.status"
+COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs WHERE draft_id = ?"
 OUTPUT_BYTES = """
 SELECT (SELECT coalesce(sum(length(output)), 0) FROM events WHERE run_id = ?)
      + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash) WHERE run_id = ?)"""
@@ -74,21 +81,24 @@ async def list_runs(
     *,
     parent: str | None = None,
 ) -> list[RunRow]:
+    under_way = status is not None and status not in TERMINAL
     where, values = narrowed(
+        (RUNS_UNDER_WAY, status if under_way else None),
         (RUNS_OF_PARENT, parent),
         (RUNS_OF_WORKFLOW, workflow),
         (RUNS_OF_DRAFT, draft),
-        (RUNS_OF_STATUS, status),
+        (RUNS_OF_STATUS, None if under_way else status),
         (RUNS_BEFORE, before),
     )
-    return [RunRow(*row) for row in await readers.all(RUNS + where + RUNS_PAGE, (*values, limit))]
+    query = where if under_way else RUNS + where
+    return [RunRow(*row) for row in await readers.all(query + RUNS_PAGE, (*values, limit))]
 
 
 async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
     where, values = narrowed((RUNS_OF_WORKFLOW, workflow))
     if draft is not None:
         return dict(await readers.all(COUNT_OF_DRAFT + where + BY_STATUS, (draft, *values)))
-    query = COUNT_ENDED + where + AND_OPEN + where + BY_STATUS
+    query = COUNT_ENDED + where + AND_OPEN + where + BY_STATUS_OF_HEAD
     return dict(await readers.all(query, (*values, *values)))
 
 
@@ -114,7 +124,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
     root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id, 1)
     put_plan(tx, run.plan_hash, run.plan, run.now_ms)
     _add_run(tx, run, root)
-    return RunRow(*tx.db.execute(RUN_BY_ID, (run.id,)).fetchone()), True
+    return _new_row(run, root), True
 
 
 def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
@@ -133,15 +143,14 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
         add_document(tx, run.document_hash, run.document, run.now_ms)
     elif run.document_hash is not None:
         use_document(tx, run.document_hash, run.now_ms)
-    tx.db.execute(
-        ADD_RUN,
+    number = tx.db.execute(
+        ADD_DETAILS,
         {
             "id": run.id,
             "workflow": run.workflow,
             "version": run.version,
             "plan_hash": run.plan_hash,
             "input": run.input,
-            "seq": len(run.records),
             "now": run.now_ms,
             "idempotency_key": run.idempotency_key,
             "request_hash": run.request_hash,
@@ -153,7 +162,8 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
             "root_id": root,
             "source_run_id": run.source_run_id,
         },
-    )
+    ).lastrowid
+    tx.db.execute(ADD_HEAD, {"n": number, "id": run.id, "seq": len(run.records), "now": run.now_ms})
     tx.events += rows_of(run.id, 0, run.records)
     add_waits(tx, run.waits)
     add_signals(tx, run.signals)
@@ -161,6 +171,36 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
         add_blob(tx, *blob, run.now_ms)
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
+
+
+def _new_row(run: NewRun, root: str | None) -> RunRow:
+    """What was just written."""
+    return RunRow(
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        plan_hash=run.plan_hash,
+        status="queued",
+        input=run.input,
+        output=None,
+        error=None,
+        seq=len(run.records),
+        epoch=0,
+        lease_owner=None,
+        lease_until_ms=None,
+        next_run_at_ms=run.now_ms,
+        idempotency_key=run.idempotency_key,
+        request_hash=run.request_hash,
+        parent_run_id=run.parent_run_id,
+        parent_key=run.parent_key,
+        created_at_ms=run.now_ms,
+        started_at_ms=None,
+        finished_at_ms=None,
+        document_hash=run.document_hash,
+        draft_id=run.draft_id,
+        draft_rev=run.draft_rev,
+        root_id=root,
+    )
 
 
 def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:

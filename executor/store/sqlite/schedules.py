@@ -41,7 +41,7 @@ UPDATE schedules SET enabled = :enabled, updated_at_ms = :now,
        queued_at_ms = CASE WHEN :enabled = 1 THEN queued_at_ms END
  WHERE id = :id AND (:enabled = 0 OR (cron = :cron AND tz = :tz)) RETURNING {SCHEDULE}"""
 HAS_OPEN_RUN = f"""
-EXISTS (SELECT 1 FROM fires AS f JOIN runs AS r ON r.id = f.run_id
+EXISTS (SELECT 1 FROM fires AS f JOIN run_details AS r ON r.id = f.run_id
          WHERE f.schedule_id = schedules.id AND r.{OPEN})"""
 DUE_SCHEDULES = f"""
 SELECT * FROM (
@@ -72,7 +72,7 @@ FORGET_FIRES = f"""
 DELETE FROM fires
  WHERE schedule_id = :id
    AND n < (SELECT n FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT 1 OFFSET :limit)
-   AND NOT EXISTS (SELECT 1 FROM runs AS r WHERE r.id = fires.run_id AND r.{OPEN})"""
+   AND NOT EXISTS (SELECT 1 FROM run_details AS r WHERE r.id = fires.run_id AND r.{OPEN})"""
 FIRES = f"SELECT {FIRE} FROM fires WHERE schedule_id = :id ORDER BY n DESC LIMIT :limit"
 
 

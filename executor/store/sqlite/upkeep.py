@@ -13,23 +13,23 @@ from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
 
 _MAY_GO = f"""
- r.{ENDED} AND NOT EXISTS (SELECT 1 FROM runs AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
-   AND (r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM runs AS parent WHERE parent.id = r.parent_run_id))
-   AND NOT EXISTS (SELECT 1 FROM runs AS reader WHERE reader.source_run_id = r.id AND reader.{OPEN})"""
+ r.{ENDED} AND NOT EXISTS (SELECT 1 FROM run_details AS child WHERE child.parent_run_id = r.id AND child.{OPEN})
+   AND (r.parent_run_id IS NULL OR NOT EXISTS (SELECT 1 FROM run_details AS parent WHERE parent.id = r.parent_run_id))
+   AND NOT EXISTS (SELECT 1 FROM run_details AS reader WHERE reader.source_run_id = r.id AND reader.{OPEN})"""
 # Older than the newest so many of its workflow. Fewer than that: the comparison is with NULL, none of them goes.
 _NOT_NEWEST = f"""
    AND (r.parent_run_id IS NOT NULL OR (r.created_at_ms, r.id) < (
-       SELECT k.created_at_ms, k.id FROM runs AS k
+       SELECT k.created_at_ms, k.id FROM run_details AS k
         WHERE k.workflow = r.workflow AND k.{ENDED} AND k.parent_run_id IS NULL
         ORDER BY k.created_at_ms DESC, k.id DESC LIMIT 1 OFFSET :keep - 1))"""
 # No run ends before it was created, so the index by creation time has the oldest at its beginning.
 FIND_REMOVABLE = f"""
-SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM runs AS r INDEXED BY runs_by_time
+SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r INDEXED BY runs_by_time
  WHERE r.created_at_ms < :before AND r.finished_at_ms < :before AND {_MAY_GO}"""
-BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM runs WHERE id = :after)"
+BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"
 # First of all, as everything that refers to the run begins with its row (executor.store.rules).
-DELETE_RUN = f"DELETE FROM runs AS r WHERE r.id = :id AND {_MAY_GO} RETURNING workflow, coalesce(root_id, id)"
+DELETE_RUN = f"DELETE FROM run_details AS r WHERE r.id = :id AND {_MAY_GO} RETURNING workflow, coalesce(root_id, id)"
 # Everything that is a run's own. Rows that only mention a run (fires of a schedule, deliveries) live by other rules.
 DELETE_OWN = tuple(
     f"DELETE FROM {table} WHERE run_id = :id"
@@ -37,16 +37,16 @@ DELETE_OWN = tuple(
 )
 DELETE_OWN_CACHE = "DELETE FROM cache WHERE workflow = :workflow AND run_id = :id AND scope = 'run'"
 DELETE_FAMILY = """
-DELETE FROM families WHERE root_id = :root AND open = 0 AND NOT EXISTS (SELECT 1 FROM runs WHERE id = :root)"""
-_ORPHAN_PLAN = """used_at_ms < :unused_since AND NOT EXISTS (SELECT 1 FROM runs WHERE plan_hash = plans.hash)
+DELETE FROM families WHERE root_id = :root AND open = 0 AND NOT EXISTS (SELECT 1 FROM run_details WHERE id = :root)"""
+_ORPHAN_PLAN = """used_at_ms < :unused_since AND NOT EXISTS (SELECT 1 FROM run_details WHERE plan_hash = plans.hash)
    AND NOT EXISTS (SELECT 1 FROM inbox WHERE inbox.plan_hash = plans.hash)"""
 _ORPHAN_DOCUMENT = """used_at_ms < :unused_since
-   AND NOT EXISTS (SELECT 1 FROM runs WHERE document_hash = documents.hash)"""
+   AND NOT EXISTS (SELECT 1 FROM run_details WHERE document_hash = documents.hash)"""
 _ORPHAN_BLOB = """used_at_ms < :unused_since
    AND NOT EXISTS (SELECT 1 FROM blob_refs WHERE blob_refs.hash = blobs.hash)"""
 _ORPHAN_VERSION = (
     "NOT EXISTS (SELECT 1 FROM active_versions WHERE workflow = workflows.name)"
-    " AND NOT EXISTS (SELECT 1 FROM runs WHERE workflow = workflows.name)"
+    " AND NOT EXISTS (SELECT 1 FROM run_details WHERE workflow = workflows.name)"
 )
 # In the order of the fields of Orphans; the column is what they are found by.
 _ORPHANS = (

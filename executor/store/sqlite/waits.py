@@ -22,7 +22,7 @@ WAIT = (
 )
 _VALUES = ", ".join(f":{name}" for name in WaitRow.__struct_fields__)
 ADD_WAIT = f"""INSERT INTO waits ({WAIT}, workflow)
-VALUES ({_VALUES}, (SELECT workflow FROM runs WHERE id = :run_id))"""
+VALUES ({_VALUES}, (SELECT workflow FROM run_details WHERE id = :run_id))"""
 # No row: it was closed before, or there is none.
 CLOSE_WAIT = f"""
 UPDATE waits SET status = :status, response = :response, answered_by = :by, answered_at_ms = :now

@@ -17,7 +17,7 @@ from executor.store.rows import (
     WorkflowHead,
     WorkflowRow,
 )
-from executor.store.sqlite.conditions import OPEN, by_index
+from executor.store.sqlite.conditions import by_index
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.drafts import unbase_drafts
 from executor.store.sqlite.readers import Readers
@@ -56,7 +56,7 @@ SELECT a.workflow, a.version, w.hash, w.created_at_ms, a.since_ms,
        r.id, r.version, r.status, r.created_at_ms, r.finished_at_ms
   FROM active_versions AS a
   JOIN workflows AS w ON w.name = a.workflow AND w.version = a.version
-  LEFT JOIN runs AS r ON r.id = (SELECT id FROM runs {by_index("runs_by_workflow")} WHERE workflow = a.workflow
+  LEFT JOIN runs AS r ON r.id = (SELECT id FROM run_details {by_index("runs_by_workflow")} WHERE workflow = a.workflow
                                   ORDER BY created_at_ms DESC, id DESC LIMIT 1)"""
 HEAD = f"{HEADS} WHERE a.workflow = :name"
 ALL_HEADS = f"{HEADS} ORDER BY a.workflow"
@@ -64,7 +64,8 @@ VERSIONS = """
 SELECT version, hash, created_at_ms FROM workflows
  WHERE name = :name AND version < :before AND EXISTS (SELECT 1 FROM active_versions WHERE workflow = :name)
  ORDER BY version DESC LIMIT :limit"""
-COUNT_OPEN = f"SELECT count(*) FROM runs {by_index('runs_claimable')} WHERE {OPEN} AND workflow = :name"
+COUNT_OPEN = """
+SELECT count(*) FROM heads AS h CROSS JOIN run_details AS d ON d.n = h.n WHERE d.workflow = :name"""
 
 
 async def get_workflow(readers: Readers, name: str, version: int | None = None) -> WorkflowRow | None:

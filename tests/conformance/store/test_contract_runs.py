@@ -119,6 +119,15 @@ async def test_a_lapsed_lease_is_taken_over(store: Store) -> None:
     assert taken.started_at_ms == T0
 
 
+async def test_a_claim_is_a_lease_on_all_that_a_worker_has(store: Store) -> None:
+    await owned_run(store, "first")
+    await store.create_run(new_run("second", T0 + 100))
+    assert len(await store.claim("w1", T0 + 100, LEASE_MS)) == 1
+    assert (await row(store, "first")).lease_until_ms == T0 + 100 + LEASE_MS
+    assert await store.claim("w2", T0 + LEASE_MS, LEASE_MS, limit=9) == []
+    assert len(await store.claim("w2", T0 + 100 + LEASE_MS, LEASE_MS, limit=9)) == 2
+
+
 async def test_concurrent_claims_never_share_a_run(store: Store) -> None:
     for i in range(40):
         await store.create_run(new_run(f"run-{i:02}"))
@@ -139,13 +148,16 @@ async def test_stalls_count_claims_without_progress(store: Store) -> None:
 async def test_renew_extends_what_is_still_held(store: Store) -> None:
     for id in ("a", "b", "c", "d"):
         await owned_run(store, id)
+    await owned_run(store, "e", owner="w3")
     await store.claim("w2", T0 + LEASE_MS, LEASE_MS, run_id="b")
     await finish(store, await row(store, "c"))
     now = T0 + LEASE_MS + 1
-    assert await store.renew("w1", ["a", "b", "c", "nothing"], now, LEASE_MS) == {"a"}
+    assert await store.renew("w1", ["a", "b", "c", "nothing", "e"], now, LEASE_MS) == {"a"}
     assert (await row(store, "a")).lease_until_ms == now + LEASE_MS
     assert (await row(store, "b")).lease_until_ms == T0 + 2 * LEASE_MS
-    assert (await row(store, "d")).lease_until_ms == T0 + LEASE_MS
+    assert (await row(store, "d")).lease_until_ms == now + LEASE_MS, "one lease for all that a worker has"
+    assert (await row(store, "e")).lease_until_ms == T0 + LEASE_MS
+    assert await store.renew("nobody", ["a"], now, LEASE_MS) == set()
     assert await store.renew("w1", [], now, LEASE_MS) == set()
 
 
@@ -238,7 +250,7 @@ async def test_next_due_is_the_first_time_claim_finds_something(store: Store) ->
 async def test_a_clock_set_back_keeps_no_run_from_being_claimed(store: Store) -> None:
     """Written a day ahead: a lease, a fact, a new run. Only a pause that the workflow asked for keeps its time."""
     ahead = T0 + 86_400_000
-    leased = await owned_run(store, "leased", now_ms=ahead)
+    leased = await owned_run(store, "leased", now_ms=ahead, owner="w9")
     parked = await owned_run(store, "parked")
     assert await store.release(parked.id, parked.epoch, parked.seq, ahead, "waiting")
     answered = await owned_run(store, "answered")

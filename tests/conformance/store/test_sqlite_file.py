@@ -202,10 +202,13 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
         def plan(statement: str, *values: object) -> str:
             return " | ".join(row[3] for row in db.execute(f"EXPLAIN QUERY PLAN {statement}", values))
 
-        claim = plan(leases.FIND_CLAIMABLE, 1, 1)
-        assert "runs_claimable" in claim and "TEMP B-TREE" not in claim
+        claim = plan(leases.FIND_FREE + leases.FREE_IN_ORDER, 1, 1)
+        assert "heads_by_owner" in claim and "TEMP B-TREE" not in claim
+        assert "heads_by_owner" in plan(leases.FIND_LAPSED + leases.LAPSED_IN_ORDER, 1, 1)
         due = plan(leases.NEXT_CLAIMABLE_AT)
-        assert "runs_claimable" in due and "TEMP B-TREE" not in due
+        assert due.count("heads_by_owner") == 2 and "TEMP B-TREE" not in due
+        under_way = plan(runs.RUNS_UNDER_WAY + runs.RUNS_PAGE, "running", 1)
+        assert "SEARCH d USING INTEGER PRIMARY KEY" in under_way, "it would read all runs that ever were"
         assert "SEARCH events" in plan(journal.EVENTS_AFTER, "r", 0, 1)
         assert "waits_by_status" in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
         assert "TEMP B-TREE" not in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)

@@ -145,7 +145,7 @@ def trouble() -> Any:
 
         def fail(db: sqlite3.Connection, sql: str) -> None:
             nonlocal left
-            if left and sql.startswith(statement):
+            if left and sql.strip().startswith(statement):
                 left -= 1
                 if commit_first:
                     sqlite3.Connection.execute(db, "COMMIT")
@@ -210,7 +210,7 @@ async def test_a_commit_that_never_works_fails_without_a_trace(tmp_path: Path, t
 
 
 @pytest.mark.parametrize("code", [sqlite3.SQLITE_IOERR, sqlite3.SQLITE_FULL, sqlite3.SQLITE_CORRUPT])
-@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "UPDATE runs", "INSERT INTO blobs"])
+@pytest.mark.parametrize("statement", ["BEGIN IMMEDIATE", "UPDATE heads", "INSERT INTO blobs"])
 async def test_a_disk_that_says_no_fails_the_group(tmp_path: Path, trouble: Any, code: int, statement: str) -> None:
     store = await broken_store(tmp_path)
     run = await owned_run(store)

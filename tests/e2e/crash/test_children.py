@@ -50,7 +50,9 @@ async def post(server: ServerProcess, path: str, body: Any) -> dict[str, Any]:
 def let_days_pass(db: Path, days: int) -> None:
     """Whatever happened in this file happened so many days earlier."""
     times = {
-        "runs": ("created_at_ms", "started_at_ms", "next_run_at_ms", "lease_until_ms"),
+        "run_details": ("created_at_ms", "started_at_ms"),
+        "heads": ("started_at_ms", "due_ms"),
+        "workers": ("until_ms",),
         "events": ("at_ms",),
         "waits": ("opened_at_ms",),
     }

@@ -144,7 +144,7 @@ class Server:
             raise Broken(f"{process.name} does not stop")
         if task.exception() is not None and not isinstance(task.exception(), StoreError):
             raise Broken(f"{process.name} stopped with {task.exception()!r}")
-        held = self._world.disk.db.execute("SELECT id FROM runs WHERE lease_owner = ?", (worker,)).fetchall()
+        held = self._world.disk.db.execute("SELECT id FROM heads WHERE owner = ?", (worker,)).fetchall()
         if held and self._world.ledger.disturbed.get(process.name) is None:
             raise Broken(f"{process.name} has stopped and still holds {held}")
         self.kill()

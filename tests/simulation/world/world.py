@@ -186,7 +186,7 @@ class World:
     def _end_leases(self, workers: list[str]) -> None:
         """As if these had stood still for longer."""
         for worker in workers:
-            self.disk.db.execute("UPDATE runs SET lease_until_ms = 0 WHERE lease_owner = ?", (worker,))
+            self.disk.db.execute("UPDATE workers SET until_ms = 0 WHERE id = ?", (worker,))
 
     def _stand_still(self, process: Process) -> None:
         process.frozen = True
@@ -215,11 +215,12 @@ class World:
 
     async def _steal(self) -> None:
         """As a clock does it that is set to and fro. Whoever looks first has the run then, be it its owner."""
-        leased = self.disk.db.execute("SELECT id FROM runs WHERE lease_owner IS NOT NULL ORDER BY id").fetchall()
-        if leased:
-            (run,) = self.rng.choice(leased)
-            self.disk.db.execute("UPDATE runs SET lease_until_ms = 0 WHERE id = ?", (run,))
-            self.ledger.stolen.add(run)
+        owners = self.disk.db.execute("SELECT DISTINCT owner FROM heads WHERE owner IS NOT NULL ORDER BY 1").fetchall()
+        if owners:
+            owner = self.rng.choice(owners)
+            self.disk.db.execute("UPDATE workers SET until_ms = 0 WHERE id = ?", owner)
+            held = self.disk.db.execute("SELECT id FROM heads WHERE owner = ?", owner).fetchall()
+            self.ledger.stolen.update(run for (run,) in held)
 
     def _disturbed(self, process: str) -> None:
         self.ledger.disturbed[process] = self.loop.time()
@@ -240,7 +241,7 @@ class World:
     # --- that it ends
 
     async def _until_all_have_ended(self) -> None:
-        query = "SELECT id, status, next_run_at_ms FROM runs WHERE finished_at_ms IS NULL"
+        query = "SELECT id, status, due_ms FROM heads"
         quiet_since_s = self.loop.time()
         while rows := self.disk.db.execute(query).fetchall():
             await asyncio.sleep(1)

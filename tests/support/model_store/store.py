@@ -52,7 +52,7 @@ class _Run(Struct):
     """A run and all that belongs to it. `inbox_n` is the highest inbox number ever given out, `cancel_n` that of
     the last cancel; `moves`: the plans that messages ask it to move to, by inbox number."""
 
-    row: RunRow
+    row: RunRow  # without `lease_until_ms`, which is the owner's
     events: list[Record]
     source_run_id: str | None = None
     waits: dict[str, WaitRow] = field(default_factory=dict)
@@ -61,13 +61,6 @@ class _Run(Struct):
     cancel_n: int | None = None
     moves: dict[int, str] = field(default_factory=dict)
     signals: list[SignalRow] = field(default_factory=list)
-
-    @property
-    def claimable_at_ms(self) -> int | None:
-        """When it is due and its lease, if any, has lapsed. None: not before a message arrives, or never."""
-        if self.row.status in TERMINAL or self.row.next_run_at_ms is None:
-            return None
-        return max(self.row.next_run_at_ms, self.row.lease_until_ms or 0)
 
 
 class ModelStore(
@@ -90,6 +83,7 @@ class ModelStore(
         self._drafts: dict[str, DraftRow] = {}
         self._runs: dict[str, _Run] = {}
         self._open: dict[str, _Run] = {}  # those that have not ended
+        self._until_ms: dict[str, int] = {}  # when the lease of each worker ends
         self._by_idempotency_key: dict[tuple[str, str], str] = {}
         self._by_token: dict[str, tuple[str, str]] = {}  # token hash -> run id, wait id
 
@@ -165,7 +159,7 @@ class ModelStore(
         if run.idempotency_key is not None:
             known = self._by_idempotency_key.get((run.workflow, run.idempotency_key))
             if known is not None:
-                return self._runs[known].row, False
+                return self._shown(self._runs[known].row), False
         if run.id in self._runs:
             raise Conflict(f"run {run.id} exists already")
         self._check_sources(run.sources)
@@ -221,7 +215,16 @@ class ModelStore(
 
     async def get_run(self, run_id: str) -> RunRow | None:
         run = self._runs.get(run_id)
-        return None if run is None else run.row
+        return None if run is None else self._shown(run.row)
+
+    def _shown(self, row: RunRow) -> RunRow:
+        return row if row.lease_owner is None else replace(row, lease_until_ms=self._until_ms[row.lease_owner])
+
+    def _claimable_at_ms(self, run: _Run) -> int | None:
+        """When it is due and the lease of its owner, if any, has lapsed. None: not before a message arrives."""
+        if run.row.next_run_at_ms is None:
+            return None
+        return max(run.row.next_run_at_ms, self._until_ms.get(run.row.lease_owner or "", 0))
 
     async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:
         return {id: self._runs[id].row.seq for id in run_ids if id in self._runs}
@@ -254,7 +257,7 @@ class ModelStore(
         return [input for input in inputs if len(input) <= bytes_max][:limit]
 
     def _newest(self, workflow: str | None, draft: str | None) -> list[RunRow]:
-        rows = (run.row for run in self._runs.values())
+        rows = (self._shown(run.row) for run in self._runs.values())
         found = [row for row in rows if workflow in (None, row.workflow) and draft in (None, row.draft_id)]
         return sorted(found, key=_age, reverse=True)
 
@@ -263,7 +266,7 @@ class ModelStore(
     ) -> list[RunRow]:
         due = []
         for run in self._open.values():
-            claimable_at = run.claimable_at_ms
+            claimable_at = self._claimable_at_ms(run)
             if claimable_at is not None and claimable_at <= now_ms and run_id in (None, run.row.id):
                 due.append((claimable_at, run.row.id, run))
         claimed = [run for _, _, run in sorted(due, key=lambda entry: entry[:2])[:limit]]
@@ -272,7 +275,6 @@ class ModelStore(
             run.row = replace(
                 run.row,
                 lease_owner=owner,
-                lease_until_ms=now_ms + lease_ms,
                 epoch=run.row.epoch + 1,
                 stalls=run.row.stalls + 1,
                 status="running",
@@ -281,7 +283,9 @@ class ModelStore(
                 lost_together=held[run.row.lease_owner or ""] > 1,
                 orphaned=self._is_orphaned(run.row),
             )
-        rows = [run.row for run in claimed]
+        if claimed:
+            self._until_ms[owner] = now_ms + lease_ms
+        rows = [self._shown(run.row) for run in claimed]
         for run in claimed:  # what it says of this claim is not part of the run
             run.row = replace(run.row, former_owner=None, lost_together=False, orphaned=False)
         return rows
@@ -289,8 +293,8 @@ class ModelStore(
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
         held = [self._open[run_id] for run_id in set(run_ids) if run_id in self._open]
         held = [run for run in held if run.row.lease_owner == owner]
-        for run in held:
-            run.row = replace(run.row, lease_until_ms=now_ms + lease_ms)
+        if owner in self._until_ms:
+            self._until_ms[owner] = now_ms + lease_ms
         return {run.row.id for run in held}
 
     async def output_bytes(self, run_id: str) -> int:
@@ -304,19 +308,19 @@ class ModelStore(
         run = self._open.get(run_id)
         if run is None or (run.row.epoch, run.row.seq) != (epoch, seq) or (run.inbox and status != "running"):
             return False
-        run.row = replace(run.row, status=status, lease_owner=None, lease_until_ms=None, next_run_at_ms=next_run_at_ms)
+        run.row = replace(run.row, status=status, lease_owner=None, next_run_at_ms=next_run_at_ms)
         return True
 
     async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
         repaired = ahead_ms = 0
         for run in self._open.values():
             row = run.row
-            until_ms = row.lease_until_ms
+            until_ms = self._until_ms.get(row.lease_owner or "")
             leased = until_ms is not None and until_ms > now_ms + lease_max_ms
             due_ms = row.next_run_at_ms
             late = due_ms is not None and due_ms > now_ms and (row.status != "waiting" or bool(run.inbox))
             if leased:
-                row = replace(row, lease_owner=None, lease_until_ms=None)
+                row = replace(row, lease_owner=None)
             if leased or late:
                 run.row = replace(row, next_run_at_ms=now_ms if due_ms is None else min(due_ms, now_ms))
                 repaired += 1
@@ -327,7 +331,7 @@ class ModelStore(
         return ClockRepair(repaired, ahead_ms)
 
     async def next_due(self) -> int | None:
-        times = [run.claimable_at_ms for run in self._open.values()]
+        times = [self._claimable_at_ms(run) for run in self._open.values()]
         return min((time for time in times if time is not None), default=None)
 
     # --- the journal
@@ -401,7 +405,7 @@ class ModelStore(
         """A run that has ended has no lease, is never due, waits for nothing, and takes nothing more."""
         run.inbox.clear()
         run.moves.clear()
-        run.row = replace(run.row, finished_at_ms=now_ms, lease_owner=None, lease_until_ms=None, next_run_at_ms=None)
+        run.row = replace(run.row, finished_at_ms=now_ms, lease_owner=None, next_run_at_ms=None)
         for wait in list(run.waits.values()):
             if wait.status == "pending":
                 run.waits[wait.id] = replace(wait, status="cancelled", answered_at_ms=now_ms)

@@ -85,7 +85,7 @@ async def test_the_doctor_finds_a_run_that_ended_without_having_heard(tmp_path: 
         await until_event(engine, run, "run.finished")
     store = SQLiteStore(db)
     await store.open()
-    await store._writer.submit(lambda tx: tx.db.execute("UPDATE runs SET cancel_n = 1") and None)
+    await store._writer.submit(lambda tx: tx.db.execute("UPDATE run_details SET cancel_n = 1") and None)
     await store.close()
     with closing(open_read_only(db)) as file:
         assert [(found.invariant, found.run) for found in check(file)] == [("I1", run)]

@@ -17,6 +17,7 @@ from executor.upkeep.invariants import open_read_only
 from server.app import build_engine
 from server.settings import Settings
 from tests.support.documents import document
+from tests.support.spoil import let_change
 
 
 class Copy:
@@ -28,7 +29,9 @@ class Copy:
 
     def spoil(self, sql: str, *values: Any) -> None:
         with closing(sqlite3.connect(self.path)) as db, db:
-            assert db.execute(sql, values).rowcount, "nothing was spoilt"
+            let_change(db)
+            before = db.total_changes
+            assert db.execute(sql, values).rowcount or db.total_changes > before, "nothing was spoilt"
             db.execute("UPDATE events SET checksum = NULL")  # a bug would have written a fitting one
 
     def read(self) -> sqlite3.Connection:

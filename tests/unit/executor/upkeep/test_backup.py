@@ -37,7 +37,7 @@ def test_a_file_that_exists_stays_unless_it_is_to_be_replaced(copy: Copy, tmp_pa
     backup(copy.path, tmp_path / "copy.db")
     before = (tmp_path / "copy.db").read_bytes()
     with closing(sqlite3.connect(copy.path)) as db, db:
-        db.execute("UPDATE runs SET workflow = 'later'")
+        db.execute("UPDATE run_details SET workflow = 'later'")
     with pytest.raises(Conflict, match="already exists"):
         backup(copy.path, tmp_path / "copy.db")
     assert (tmp_path / "copy.db").read_bytes() == before
@@ -54,7 +54,7 @@ def test_a_database_is_no_place_for_a_backup(copy: Copy, tmp_path: Path) -> None
     backup(copy.path, tmp_path / "trial.db")
     with closing(sqlite3.connect(tmp_path / "trial.db")) as other:
         other.execute("PRAGMA journal_mode = WAL").fetchone()
-        other.execute("UPDATE runs SET workflow = 'trial'")
+        other.execute("UPDATE run_details SET workflow = 'trial'")
         other.commit()
         with pytest.raises(Conflict, match=r"trial\.db-wal exists"):
             backup(copy.path, tmp_path / "trial.db", replace=True)
@@ -75,7 +75,7 @@ def test_a_damaged_database_gives_no_backup(copy: Copy, tmp_path: Path) -> None:
 def test_a_backup_is_one_moment_of_a_busy_database(copy: Copy, tmp_path: Path) -> None:
     """A writer that moves an amount from one run to another all the time: the sum is the same at every moment."""
     ids = [id for (id, *_) in rows(copy.path)][:2]
-    copy.spoil("UPDATE runs SET stalls = 1000000 WHERE id = ?", ids[0])
+    copy.spoil("UPDATE run_details SET draft_rev = iif(id = ?, 1000000, 0)", ids[0])
     with closing(sqlite3.connect(copy.path)) as db, db:  # enough pages for many steps
         db.execute("CREATE TABLE ballast (bytes BLOB)")
         db.executemany("INSERT INTO ballast VALUES (randomblob(4000))", [()] * 4000)
@@ -87,8 +87,8 @@ def test_a_backup_is_one_moment_of_a_busy_database(copy: Copy, tmp_path: Path) -
         with closing(sqlite3.connect(copy.path, timeout=60, isolation_level=None)) as db:
             while not done.is_set():
                 db.execute("BEGIN IMMEDIATE")
-                db.execute("UPDATE runs SET stalls = stalls - 1 WHERE id = ?", (ids[0],))
-                db.execute("UPDATE runs SET stalls = stalls + 1 WHERE id = ?", (ids[1],))
+                db.execute("UPDATE run_details SET draft_rev = draft_rev - 1 WHERE id = ?", (ids[0],))
+                db.execute("UPDATE run_details SET draft_rev = draft_rev + 1 WHERE id = ?", (ids[1],))
                 db.execute("COMMIT")
                 moved += 1
 
@@ -106,7 +106,7 @@ def test_a_backup_is_one_moment_of_a_busy_database(copy: Copy, tmp_path: Path) -
         done.set()
         writer.join()
     for one in made:
-        found = rows(Path(one.path), f"SELECT sum(stalls) FROM runs WHERE id IN ('{ids[0]}', '{ids[1]}')")
+        found = rows(Path(one.path), f"SELECT sum(draft_rev) FROM runs WHERE id IN ('{ids[0]}', '{ids[1]}')")
         assert found == [(1_000_000,)]
 
 
@@ -127,7 +127,7 @@ def test_a_restored_database_has_no_owners(copy: Copy, tmp_path: Path) -> None:
 
 def test_what_was_there_is_kept(copy: Copy, tmp_path: Path) -> None:
     backup(copy.path, tmp_path / "copy.db")
-    copy.spoil("UPDATE runs SET workflow = 'later' WHERE id = ?", copy.run["hello"])
+    copy.spoil("UPDATE run_details SET workflow = 'later' WHERE id = ?", copy.run["hello"])
     with pytest.raises(Conflict, match="already exists"):
         restore(tmp_path / "copy.db", copy.path)
     assert rows(copy.path, "SELECT count(*) FROM runs WHERE workflow = 'later'") == [(1,)]
@@ -153,7 +153,7 @@ def test_a_log_without_its_database_is_put_aside(copy: Copy, tmp_path: Path, lef
     wal, spare = tmp_path / "weft.db-wal", tmp_path / "spare"
     with closing(sqlite3.connect(copy.path)) as db:
         db.execute("PRAGMA journal_mode = WAL").fetchone()
-        db.execute("UPDATE runs SET workflow = 'later'")
+        db.execute("UPDATE run_details SET workflow = 'later'")
         db.commit()
         shutil.copy(wal, spare)  # the last one to close the database takes it away
     copy.path.unlink()

@@ -113,7 +113,7 @@ def test_little_room_and_a_large_wal_are_warnings(copy: Copy, monkeypatch: pytes
     # an open writer whose WAL was not written back yet
     with closing(sqlite3.connect(copy.path, isolation_level=None)) as db:
         db.execute("PRAGMA wal_autocheckpoint = 0").fetchone()
-        db.execute("UPDATE runs SET stalls = stalls + 1")
+        db.execute("UPDATE run_details SET draft_rev = 1")
         found = report(copy)
     assert level(found, "disk") == "warning" and level(found, "WAL") == "warning"
 

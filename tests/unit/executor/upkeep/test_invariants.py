@@ -179,8 +179,9 @@ def test_i7_an_ended_run_has_an_owner(copy: Copy) -> None:
     assert kinds(copy) == {"I7"}
 
 
-def test_i7_half_a_lease(copy: Copy) -> None:
-    copy.spoil("UPDATE runs SET lease_until_ms = 1 WHERE id = ?", copy.run["asking"])
+def test_i7_an_owner_without_a_lease(copy: Copy) -> None:
+    change = "UPDATE runs SET status = 'running', lease_owner = 'w', next_run_at_ms = 1 WHERE id = ?"
+    copy.spoil(change, copy.run["asking"])
     assert kinds(copy) == {"I7"}
 
 
@@ -315,7 +316,7 @@ def test_reading_changes_nothing(copy: Copy, db: sqlite3.Connection) -> None:
     before = copy.path.read_bytes()
     list(check(db, evidence=Evidence(secrets=["hello"])))
     try:
-        db.execute("DELETE FROM runs")
+        db.execute("DELETE FROM run_details")
     except sqlite3.OperationalError as error:
         assert "readonly" in str(error)
     assert copy.path.read_bytes() == before

@@ -74,7 +74,7 @@ def test_a_workflow_is_not_what_was_written(copy: Copy) -> None:
 
 
 def test_the_output_of_a_run_is_that_of_its_journal(copy: Copy) -> None:
-    damage(copy, "UPDATE runs SET output = CAST('{\"n\":4}' AS BLOB) WHERE id = ?", copy.run["hello"])
+    damage(copy, "UPDATE run_details SET output = CAST('{\"n\":4}' AS BLOB) WHERE id = ?", copy.run["hello"])
     assert findings(copy) == [("I2", "the output in its row differs from its journal")]
 
 

@@ -54,7 +54,7 @@ def test_every_table_is_looked_into(copy: Copy) -> None:
     copy.spoil("UPDATE runs SET input = CAST(? AS BLOB) WHERE id = ?", SECRET, copy.run["hello"])
     copy.spoil("UPDATE workflows SET document = CAST(? AS BLOB)", SECRET)
     places = {(f.what.partition(" rows of ")[2], f.run) for f in found(copy)}
-    assert places == {("waits.answered_by", run), ("runs.input", copy.run["hello"]), ("workflows.document", "")}
+    assert places == {("waits.answered_by", run), ("run_details.input", copy.run["hello"]), ("workflows.document", "")}
     assert [f.run for f in found(copy, run)] == [run]
 
 
