@@ -14,6 +14,10 @@ PYTHON ?= $(shell for name in python3 python3.13 python3.12 python3.11 python3.1
 REQUIRED := $(VENV)/.weft-required
 INSTALLED := $(VENV)/.weft-installed
 INSTALLED_DEV := $(VENV)/.weft-installed-dev
+# The systems that benchmarks compare with have a folder of their own: they bring much that weft does not need.
+PEERS := .venv-peers
+PEERS_PIP := $(PEERS)/bin/python -m pip --disable-pip-version-check
+INSTALLED_PEERS := $(PEERS)/.weft-installed-peers
 # What the interface is built from: an edit there builds it again.
 WEB := hatch_build.py $(shell find web -type f -not -path '*/node_modules/*' -not -path 'web/test/*' -not -path 'web/lint/*' 2>/dev/null)
 # An installation with WEFT_WEB=skip left it out: without that it is installed again.
@@ -21,7 +25,7 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format lock soak mutants clean
+.PHONY: not-built help serve install test check browser lint format lock soak mutants peers clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
@@ -32,6 +36,7 @@ help:
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
 	@echo "make mutants  plant bugs, one at a time; the simulations must find each (ten minutes)"
+	@echo "make peers    install the other systems that benchmarks compare with (LangGraph, DBOS), in $(PEERS)"
 	@echo "make lock     pin the newest versions that pyproject.toml allows"
 	@echo "make clean    remove what was built; databases stay"
 
@@ -77,20 +82,23 @@ mutants: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.simulation.mutants
 	$(BIN)/python -m tests.simulation.world.mutants
 
+peers: $(INSTALLED_PEERS)
+
 # Everything that is installed has its hash here: what runs, what tests and builds, and the Node that builds the editor.
 COMPILE := $(BIN)/python -m uv pip compile -q -U --universal --python-version 3.11 --generate-hashes \
 	--no-emit-index-url --no-header --no-annotate
 lock: $(INSTALLED_DEV)
 	$(COMPILE) pyproject.toml -o requirements.lock
 	$(COMPILE) pyproject.toml -c requirements.lock --extra dev -o requirements-dev.lock
+	$(COMPILE) pyproject.toml -c requirements.lock --extra peers -o requirements-peers.lock
 	$(BIN)/python hatch_build.py requirements | $(COMPILE) - -c requirements-dev.lock -o requirements-build.lock
 	$(BIN)/python hatch_build.py node | $(COMPILE) - -o requirements-node.lock
 
 clean:
 	rm -rf build dist *.egg-info .pytest_cache .mypy_cache .ruff_cache .hypothesis .import_linter_cache
-	find . -name __pycache__ -type d -not -path './$(VENV)/*' -prune -exec rm -rf {} +
+	find . -name __pycache__ -type d -not -path './$(VENV)/*' -not -path './$(PEERS)/*' -prune -exec rm -rf {} +
 	rm -rf server/_web web/node_modules web/lint/node_modules
-	rm -f $(REQUIRED) $(INSTALLED) $(INSTALLED_DEV)
+	rm -f $(REQUIRED) $(INSTALLED) $(INSTALLED_DEV) $(INSTALLED_PEERS)
 
 # Versions and their hashes come from the lock; the package itself is linked, so edits need no new install.
 $(BIN)/python:
@@ -112,4 +120,9 @@ $(INSTALLED): pyproject.toml requirements-build.lock requirements-node.lock $(WE
 
 $(INSTALLED_DEV): requirements-dev.lock $(INSTALLED)
 	$(PIP) install -q --require-hashes -r requirements-dev.lock
+	@touch $@
+
+$(INSTALLED_PEERS): requirements-peers.lock | $(BIN)/python
+	$(BIN)/python -m venv $(PEERS)
+	$(PEERS_PIP) install -q --require-hashes -r requirements-peers.lock
 	@touch $@

@@ -1,4 +1,4 @@
-"""`python -m benchmarks [--only name,...] [--samples N] [--json]`: each benchmark beside its floor."""
+"""`python -m benchmarks [--only name,...] [--samples N] [--compare peers] [--json]`: benchmarks beside their floors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import time
 from collections.abc import Mapping, Sequence
 from typing import Protocol
 
-from benchmarks import core, durable, parts, report, serving, syncs
+from benchmarks import compare, core, durable, parts, report, serving, syncs
 from benchmarks.figures import Figure
 from benchmarks.measure import machine
 from benchmarks.report import Report
@@ -32,20 +32,28 @@ def main() -> int:
     parser = argparse.ArgumentParser(prog="python -m benchmarks", description=__doc__)
     parser.add_argument("--only", default="", help=f"comma list of: {', '.join(BENCHMARKS)}")
     parser.add_argument("--samples", type=int, default=12, help="quiet samples that are wanted of each program (12)")
+    parser.add_argument("--compare", choices=["peers"], help="run the durable workloads on LangGraph and DBOS as well")
     parser.add_argument("--json", action="store_true", help="figures and machine as JSON")
     options = parser.parse_args()
     names = [name for name in options.only.split(",") if name] or list(BENCHMARKS)
     unknown = [name for name in names if name not in BENCHMARKS]
     if unknown:
         parser.error(f"unknown: {', '.join(unknown)}; there are {', '.join(BENCHMARKS)}")
+    where, benchmarks = machine(), dict(BENCHMARKS)
+    if options.compare:
+        python = compare.interpreter()
+        try:
+            where |= compare.versions(python)
+        except compare.NotInstalled as error:
+            parser.exit(2, f"{error}\n")
+        benchmarks |= compare.beside(durable.BENCHMARKS, python)
     began = time.monotonic()
-    where = machine()
     out = sys.stderr if options.json else sys.stdout
     print(", ".join(f"{key} {value}" for key, value in where.items()), file=out)
     print(f"\n{report.HEAD}", file=out)
     figures: list[Figure] = []
     for name in names:
-        for benchmark in BENCHMARKS[name]:
+        for benchmark in benchmarks[name]:
             for figure in benchmark.figures(name, options.samples, Taker()):
                 figures.append(figure)
                 print(report.line(figure), file=out, flush=True)

@@ -23,7 +23,6 @@ from executor.embed import open_engine
 from executor.engine import Engine
 
 LOOP_STEPS = ITERATIONS * BODY
-PEER_CHAIN, PEER_REST = Target(3, least=True), Target(10, least=True)
 W1, W2, W3, W4, W5 = (
     f"W1 chain of {CHAIN} steps",
     f"W2 1 -> {FAN} -> 1",

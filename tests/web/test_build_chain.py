@@ -12,12 +12,12 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-LOCKS = ["requirements.lock", "requirements-dev.lock", "requirements-build.lock", "requirements-node.lock"]
+LOCKS = [f"requirements{suffix}.lock" for suffix in ("", "-dev", "-build", "-node", "-peers")]
 
 
 def test_every_install_of_make_checks_hashes_or_fetches_nothing() -> None:
     text = re.sub(r"\\\n\s*", " ", (ROOT / "Makefile").read_text())
-    installs = re.findall(r"\$\(PIP\) install.*", text)
+    installs = re.findall(r"\$\((?:PEERS_)?PIP\) install.*", text)
     assert len(installs) >= 5
     for install in installs:
         assert "--require-hashes -r requirements" in install or "--no-deps --no-build-isolation -e ." in install, (
