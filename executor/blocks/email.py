@@ -18,8 +18,6 @@ from email.utils import formatdate
 from functools import partial
 from typing import Any
 
-import aiosmtplib
-
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Done
 from executor.blocks.mailboxes import mailbox, mailboxes
@@ -177,6 +175,8 @@ def _heads(message: EmailMessage) -> str:
 
 async def _send(message: EmailMessage, mail: MailSettings, recipients: list[str]) -> list[str]:
     """The recipients that were refused; if all are, that is an error."""
+    import aiosmtplib  # with the first mail: few servers send one through SMTP
+
     try:
         refused, _ = await aiosmtplib.send(
             message,

@@ -14,20 +14,11 @@ import wasmtime
 
 from executor.sandbox.imports import Imports
 from executor.sandbox.instance import Instance, guest_image
+from executor.sandbox.limits import GuestStopped, Reason
 from executor.sandbox.ticker import ticker, ticks
 
 _PENDING = b"P"
 _JOBS_AT_A_TIME = 100_000  # by the guest
-
-Reason = Literal["timeout", "memory", "stack", "stopped", "output"]
-
-
-class GuestStopped(Exception):
-    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long."""
-
-    def __init__(self, reason: Reason) -> None:
-        super().__init__(reason)
-        self.reason = reason
 
 
 class Guest:

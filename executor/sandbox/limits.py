@@ -1,11 +1,13 @@
-"""Bounds of the sandbox, and the one error it raises. Table with reasons: docs/reference/sandbox.md."""
+"""Bounds of the sandbox, and how a guest says that it reached one. Table with reasons: docs/reference/sandbox.md."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal
 
 KIB = 1024
 MIB = 1024 * KIB
+Reason = Literal["timeout", "memory", "stack", "stopped", "output"]
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,3 +29,11 @@ class Limits:
     console: int = 64 * KIB
     output: int = 1 * MIB
     depth: int = 64
+
+
+class GuestStopped(Exception):
+    """The call did not come to its end. `stopped`: by the caller; `output`: the answer is too long."""
+
+    def __init__(self, reason: Reason) -> None:
+        super().__init__(reason)
+        self.reason = reason

@@ -9,16 +9,19 @@ import os
 import struct
 import threading
 from collections.abc import Collection, Sequence
-from typing import Any, Literal
+from importlib.util import find_spec
+from typing import TYPE_CHECKING, Any, Literal
 
 import orjson
 
 from executor.errors import SandboxError
 from executor.sandbox.bound import Bound
-from executor.sandbox.guest import Guest, GuestStopped
-from executor.sandbox.limits import Limits
+from executor.sandbox.limits import GuestStopped, Limits
 from executor.sandbox.simple import Closure, Unsure, compile_simple, evaluate_simple
 from executor.sandbox.workers import Waiting, Workers
+
+if TYPE_CHECKING:
+    from executor.sandbox.guest import Guest
 
 _PARSED_MAX = 4096
 CODE_THREADS_MAX = 16  # each may hold the memory of a program
@@ -36,6 +39,8 @@ class Sandbox:
     of each kind instead."""
 
     def __init__(self, *, threads: int | None = None, limits: Limits | None = None) -> None:
+        if find_spec("wasmtime") is None:  # it is loaded for the first guest: too late to say that it is missing
+            raise ModuleNotFoundError("the sandbox needs the package wasmtime", name="wasmtime")
         self.limits = limits or Limits()
         cores = os.cpu_count() or 1
         quick, slow = threads or min(4, cores), threads or min(CODE_THREADS_MAX, 2 * cores)
@@ -177,6 +182,8 @@ class Sandbox:
         limits = self.limits
         with self._checking:
             if self._checker is None:
+                from executor.sandbox.guest import Guest  # and with it wasmtime
+
                 self._checker = Guest(memory_bytes=limits.expression_memory, output_bytes=limits.output)
             return self._checker.call(
                 request, now_ms=0, soft_ms=limits.expression_soft_ms, hard_ms=limits.expression_hard_ms

@@ -11,11 +11,13 @@ import threading
 from collections.abc import Callable
 from contextlib import AbstractContextManager
 from dataclasses import dataclass
-from typing import Any, TypeVar
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from executor.sandbox.fair import FairQueue
-from executor.sandbox.guest import Guest
 from executor.threads import deliver
+
+if TYPE_CHECKING:
+    from executor.sandbox.guest import Guest
 
 T = TypeVar("T")
 Waiting = Callable[[], AbstractContextManager[Any]]
@@ -95,6 +97,8 @@ class Workers:
                     if job.begun is not None:
                         job.loop.call_soon_threadsafe(deliver, job.begun, None, None)
                     if guest is None:
+                        from executor.sandbox.guest import Guest  # and with it wasmtime, for the first that needs it
+
                         guest = Guest(memory_bytes=self._memory_bytes, output_bytes=self._output_bytes)
                     result = job.work(guest)
                 except Exception as error:

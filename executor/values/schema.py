@@ -16,16 +16,15 @@ from collections.abc import Callable, Iterator, Mapping
 from contextvars import ContextVar
 from functools import cache, lru_cache
 from itertools import islice
-from typing import Any, Final, NamedTuple
+from typing import TYPE_CHECKING, Any, Final, NamedTuple
 
 import orjson
-from jsonschema import Draft202012Validator
-from jsonschema.exceptions import ValidationError
-from jsonschema.validators import extend
-from referencing import Registry
 
 from compiler.schema import schema_error
 from executor.errors import BadRequest, BlockError
+
+if TYPE_CHECKING:
+    from jsonschema.exceptions import ValidationError
 
 Matches = Callable[[str, str], bool]
 
@@ -52,6 +51,8 @@ def violations(schema: Mapping[str, Any], value: Any, matches: Matches | None = 
         raise BadRequest(
             f"the schema itself is not valid: {problem}", code="schema_invalid", hint="fix the schema in the workflow"
         )
+    from referencing import Registry
+
     checker = _checker()
     limits = _Limits(time.thread_time() + CHECK_S_MAX, _quicker(matches) if matches is not None else _python_matches)
     of_before = _limits.set(limits)
@@ -107,7 +108,11 @@ _limits: ContextVar[_Limits] = ContextVar("weft_schema_check")
 
 @cache
 def _checker() -> Any:
-    """The validator class, with a look at the clock before each keyword. Making it costs more than most checks."""
+    """The validator class, with a look at the clock before each keyword. Making it costs more than most checks, and its
+    libraries take a twentieth of a second, so they are loaded for the first schema."""
+    from jsonschema import Draft202012Validator
+    from jsonschema.exceptions import ValidationError
+    from jsonschema.validators import extend
 
     def look_at_the_clock() -> None:
         if time.thread_time() > _limits.get().deadline:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import asyncio
 import getpass
 import json
 import os
@@ -76,6 +75,8 @@ def new_client(url: str, token: str | None) -> WeftClient:
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
+    import asyncio  # half of what `weft --help` would import
+
     try:
         return asyncio.run(work)
     except KeyboardInterrupt:

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
 import socket
+import subprocess
+import sys
 
 import pytest
 
@@ -21,3 +23,10 @@ def test_an_address_in_use_is_told() -> None:
     told = r"cannot listen on .* choose another --port"
     with _bind(Settings(port=0)) as listener, pytest.raises(OSError, match=told):
         _bind(Settings(port=listener.getsockname()[1]))
+
+
+def test_a_server_that_has_nothing_to_do_loads_no_library_for_what_it_may_do() -> None:
+    later = ("aiosmtplib", "jsonschema", "networkx", "wasmtime")
+    code = f"import sys, server.process; print([name for name in {later} if name in sys.modules])"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.strip() == "[]"

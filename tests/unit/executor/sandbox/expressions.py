@@ -45,7 +45,7 @@ _NOISE = "()[]{}.,:;?!=<>+-*/%&|^~'\"`\\ \n\t\r01589eEnxabv_$é😀\u2028\u00a0#
 
 def random_call(dice: random.Random) -> Bound:
     names = dice.sample(_BOUND, dice.choice([3, len(_BOUND), len(_BOUND)]))
-    values = {name: _value(dice, 3) for name in names}
+    values = {name: _value(dice, 3) for name in names} | {"draft.n": _number(dice), "draft.text": dice.choice(_TEXTS)}
     if dice.random() < 0.1:
         values[names[-1]] = dice.choice(_WILD)
     if "same" in values and dice.random() < 0.5:
@@ -83,7 +83,7 @@ def _expression(dice: random.Random, depth: int) -> str:
     if depth == 0:
         return _operand(dice)
     space = dice.choice(_SPACE)
-    match dice.randrange(12):
+    match dice.randrange(15):
         case 0:
             return f"!{space}{_expression(dice, depth - 1)}"
         case 1:
@@ -95,6 +95,14 @@ def _expression(dice: random.Random, depth: int) -> str:
             return f"{_expression(dice, depth - 1)}{space}?{space}{yes}{space}:{space}{no}"
         case 5:
             return _path(dice, f"({_expression(dice, depth - 1)})")
+        case 6:  # of one type, which chance alone seldom brings together
+            left, right = (f'__t["{dice.choice(_BOUND)}"]', '__v["draft.text"]')
+            return f"{left} {dice.choice(['<', '>', '<=', '>=', '===', '+'])} {right}{dice.choice(['', '.length'])}"
+        case 7:
+            return f'__v["same"] {dice.choice(["===", "!==", "==", "!="])} __v["{dice.choice(_BOUND)}"]'
+        case 8:
+            other = dice.choice(["1", "3", "-7", "0.1", "__v.b", "900719925474099", "-__v['draft.n']"])
+            return f'__v["draft.n"] {dice.choice(["+", "-", "*", "/", "%", "<", "==="])} {other}'
         case _:
             sign = dice.choice(_RARE if dice.random() < 0.02 else _BINARY)
             return f"{_expression(dice, depth - 1)}{space}{sign}{dice.choice(_SPACE)}{_expression(dice, depth - 1)}"
