@@ -208,7 +208,7 @@ class Binder:
         flow = self._flows[holder]
         if position is not None and flow.graph.is_upstream(seen, position):
             failed = bool(path) and path[0] == "error"  # it is there only when the block failed: no news
-            if parsed.default is None and not failed and not flow.surely_ran(seen, position):
+            if parsed.default is None and not failed and not flow.always_ran(seen, position):
                 message = f"<{found.text}> is null when {self._wiring.called(seen)} is skipped."
                 hint = f"Add a default: <{found.text} ?? ...>."
                 self._report.add("reference_may_be_skipped", pointer, message, hint=hint, block=reader.block)

@@ -29,7 +29,7 @@ class Flow:
         self.entries = trigger if container == ROOT else [b for b in wiring.bodies[container] if b in reached]
         self.graph = Graph(self.blocks, [(edge.source, edge.target) for edge in self.edges], self.entries)
 
-    def surely_ran(self, block: str, before: str) -> bool:
+    def always_ran(self, block: str, before: str) -> bool:
         """When `before` runs, did `block`, which is upstream of it, run too?
 
         Yes if it always runs; or if it, or a block whose run entails its run, cannot be passed by on the way.

@@ -169,8 +169,9 @@ def _sentinels(layout: Layout, block: BlockDoc, kind: str, out: list[Edge], need
         ("start", _START.get(mode, ()), [Edge(end, OUT), *errors]),
         ("end", _END.get(mode, ()), out),
     ):
-        given = {**block.params, **bound}
-        params = common | {name: given[name] for name in (*names, *(bound if which == "end" else ())) if name in given}
+        available = {**block.params, **bound}
+        wanted = (*names, *(bound if which == "end" else ()))
+        params = common | {name: available[name] for name in wanted if name in available}
         yield Node(
             id=f"{block.id}:{which}",
             block=block.id,

@@ -14,7 +14,7 @@ class Repeated:
     def __init__(self, clock: Callable[[], float] = time.monotonic) -> None:
         self._clock = clock
         self._what: str | None = None
-        self._said_at_s = 0.0
+        self._logged_at_s = 0.0
         self._count = 0
 
     def due(self, what: str, count: int = 1) -> int:
@@ -23,9 +23,9 @@ class Repeated:
         now_s = self._clock()
         if what != self._what:
             self._what, self._count = what, 0
-        elif now_s < self._said_at_s + EVERY_S:
+        elif now_s < self._logged_at_s + EVERY_S:
             self._count += count
             return 0
         total, self._count = self._count + count, 0
-        self._said_at_s = now_s
+        self._logged_at_s = now_s
         return total

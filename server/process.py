@@ -117,9 +117,9 @@ class Server(uvicorn.Server):
         gc.freeze()
         gc.set_threshold(10_000, 10, 500)
         if self.started:
-            self._say_ready()
+            self._print_ready()
 
-    def _say_ready(self) -> None:
+    def _print_ready(self) -> None:
         link = self._auth.link() if self._auth.required and (self._settings.token_file or self._show) else None
         page = f"{self._settings.base_url}/"
         if link is not None and self._settings.token_file:

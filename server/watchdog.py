@@ -27,9 +27,9 @@ class Watchdog:
     has moved. `beat` on the event loop, more often than every `still_s`, between `start` and `stop` on the same
     thread."""
 
-    def __init__(self, still_s: float = STILL_S, look_s: float = LOOK_S) -> None:
+    def __init__(self, still_s: float = STILL_S, check_s: float = LOOK_S) -> None:
         self._still_s = still_s
-        self._look_s = look_s
+        self._check_s = check_s
         self._beat_s = 0.0
         self._ends = threading.Event()
         self._watched = 0
@@ -46,19 +46,19 @@ class Watchdog:
         self._ends.set()
 
     def _watch(self) -> None:
-        looked_s = time.monotonic()
-        said_for = 0.0  # the beat after which it was said that none came
-        while not self._ends.wait(self._look_s):
-            now_s, before_s = time.monotonic(), looked_s
-            looked_s = now_s
+        checked_s = time.monotonic()
+        logged_beat_s = 0.0  # the beat after which it was said that none came
+        while not self._ends.wait(self._check_s):
+            now_s, before_s = time.monotonic(), checked_s
+            checked_s = now_s
             if now_s - before_s > self._still_s:
                 continue  # this thread stood still as well: the whole process did, or another thread kept the GIL
             beat_s = self._beat_s
-            if said_for and beat_s != said_for:
-                _log.warning("the event loop moves again, after %.1f s", beat_s - said_for)
-                said_for = 0.0
-            if not said_for and now_s - beat_s > self._still_s:
-                said_for = beat_s
+            if logged_beat_s and beat_s != logged_beat_s:
+                _log.warning("the event loop moves again, after %.1f s", beat_s - logged_beat_s)
+                logged_beat_s = 0.0
+            if not logged_beat_s and now_s - beat_s > self._still_s:
+                logged_beat_s = beat_s
                 _log.warning(
                     "the event loop has been standing still for %.1f s, and every request and run with it, in %s",
                     now_s - beat_s,
@@ -100,13 +100,13 @@ class Descriptors:
 
     def __init__(self, limit: int | None) -> None:
         self._limit = limit
-        self._said = Repeated()
+        self._logged = Repeated()
 
     def look(self) -> None:
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as error:
-            if error.errno in (errno.EMFILE, errno.ENFILE) and self._said.due("used up"):
+            if error.errno in (errno.EMFILE, errno.ENFILE) and self._logged.due("used up"):
                 _log.error(
                     "no file descriptors are left (limit %s): new connections are closed, and blocks that send "
                     "requests fail or wait. Raise the limit (ulimit -n, LimitNOFILE=).",

@@ -155,12 +155,12 @@ class _Import:
     # reading
 
     def _read_blocks(self) -> list[SimBlock]:
-        given = self._source.get("blocks")
+        raw_blocks = self._source.get("blocks")
         blocks: list[SimBlock] = []
-        if isinstance(given, list):
-            pairs = [(f"/blocks/{i}", raw) for i, raw in enumerate(given)]
+        if isinstance(raw_blocks, list):
+            pairs = [(f"/blocks/{i}", raw) for i, raw in enumerate(raw_blocks)]
         else:
-            pairs = [(f"{self._base}/blocks/{escape(str(k))}", raw) for k, raw in _mapping(given).items()]
+            pairs = [(f"{self._base}/blocks/{escape(str(k))}", raw) for k, raw in _mapping(raw_blocks).items()]
         for pointer, raw in pairs:
             block = self._read_block(pointer, raw) if isinstance(raw, Mapping) else None
             if block is None:
@@ -221,10 +221,10 @@ class _Import:
                 block.parent = None
 
     def _read_variables(self) -> dict[str, Any]:
-        given = self._variables
-        items = list(given.values()) if isinstance(given, Mapping) else given if isinstance(given, list) else []
+        declared = self._variables
+        items = list(declared.values()) if isinstance(declared, Mapping) else declared
         variables: dict[str, Any] = {}
-        for item in items:
+        for item in items if isinstance(items, list) else ():
             if isinstance(item, Mapping) and isinstance(item.get("name"), str):
                 variables[item["name"]] = typed_value(str(item.get("type", "")), item.get("value"))
         return variables
@@ -234,11 +234,11 @@ class _Import:
     def _edges(self) -> tuple[list[dict[str, Any]], dict[str, str]]:
         """Our edges, and by block the source of its first edge from a sibling."""
         serialized = "connections" in self._source
-        given = self._source.get("connections" if serialized else "edges")
+        raw_edges = self._source.get("connections" if serialized else "edges")
         base = f"{self._base}/{'connections' if serialized else 'edges'}"
         edges: list[dict[str, Any]] = []
         before: dict[str, str] = {}
-        for i, raw in enumerate(given if isinstance(given, list) else ()):
+        for i, raw in enumerate(raw_edges if isinstance(raw_edges, list) else ()):
             pointer = f"{base}/{i}"
             source = self._find(raw, "source")
             target = self._find(raw, "target")
@@ -342,9 +342,9 @@ class _Import:
     def _targets(self, router: SimBlock) -> list[dict[str, Any]]:
         """The legacy router's routes: the blocks its edges lead to."""
         serialized = "connections" in self._source
-        given = self._source.get("connections" if serialized else "edges")
+        raw_edges = self._source.get("connections" if serialized else "edges")
         targets: dict[str, None] = {}
-        for raw in given if isinstance(given, list) else ():
+        for raw in raw_edges if isinstance(raw_edges, list) else ():
             if isinstance(raw, Mapping) and raw.get("source") == router.id and raw.get("sourceHandle") != "error":
                 block = self._find(raw, "target")
                 if block is not None and block.parent == router.parent:

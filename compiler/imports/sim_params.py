@@ -24,13 +24,13 @@ Converted = tuple[str, dict[str, Any], list[Loss]]
 
 def translate(kind: str, name: str, params: Mapping[str, Any], texts: Texts) -> Converted:
     """(our type, our params, what was lost) of a block that is no container."""
-    given = {key: value for key, value in params.items() if key not in _INTERNAL}
+    settings = {key: value for key, value in params.items() if key not in _INTERNAL}
     convert = _TABLE.get(kind)
     if convert is None:
-        return kind, texts.value(given), []
+        return kind, texts.value(settings), []
     losses: list[Loss] = []
-    ours, converted = convert(name, given, texts, losses)
-    unread = [key for key, value in given.items() if key not in _READ.get(kind, given) and value not in _NOTHING]
+    ours, converted = convert(name, settings, texts, losses)
+    unread = [key for key, value in settings.items() if key not in _READ.get(kind, settings) and value not in _NOTHING]
     if unread:
         shown = ", ".join(sorted(unread)[:SETTINGS_SHOWN_MAX])
         losses.append(Loss(f"These settings are not imported: {shown}.", "Check whether the block needs them."))
@@ -72,8 +72,8 @@ def parallel_params(config: Mapping[str, Any], texts: Texts) -> dict[str, Any]:
 
 def _start(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     fields: list[dict[str, Any]] = []
-    given = parse_json(params.get("inputFormat"))
-    for item in given if isinstance(given, list) else ():
+    items = parse_json(params.get("inputFormat"))
+    for item in items if isinstance(items, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str) or not item["name"]:
             continue
         field: dict[str, Any] = {"name": item["name"], "type": _field_type(item.get("type"))}
@@ -85,8 +85,8 @@ def _start(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) 
 
 def _condition(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     cases: list[dict[str, Any]] = []
-    given = parse_json(params.get("conditions"))
-    for item in given if isinstance(given, list) else ():
+    items = parse_json(params.get("conditions"))
+    for item in items if isinstance(items, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("id"), str):
             losses.append(Loss("A case that cannot be read is left out.", "Add the case."))
             continue
@@ -105,8 +105,8 @@ def _router(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss])
         Loss("Routers do not ask a model.", "Set the value of the router, and what each route equals or its condition.")
     )
     routes: list[dict[str, Any]] = []
-    given = parse_json(params.get("routes"))
-    for item in given if isinstance(given, list) else ():
+    items = parse_json(params.get("routes"))
+    for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping) and isinstance(item.get("id"), str):
             routes.append({"id": item["id"], "title": str(item.get("title") or item.get("value") or "")})
     value = params.get("context", params.get("prompt"))
@@ -116,8 +116,8 @@ def _router(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss])
 def _approval(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     properties: dict[str, Any] = {}
     required: list[str] = []
-    given = parse_json(params.get("inputFormat"))
-    for item in given if isinstance(given, list) else ():
+    items = parse_json(params.get("inputFormat"))
+    for item in items if isinstance(items, list) else ():
         if not isinstance(item, Mapping) or not isinstance(item.get("name"), str) or not item["name"]:
             continue
         schema: dict[str, Any] = {}
@@ -157,8 +157,8 @@ def _wait(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -
 
 def _variables(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss]) -> tuple[str, dict[str, Any]]:
     assignments: list[dict[str, Any]] = []
-    given = parse_json(params.get("variables"))
-    for item in given if isinstance(given, list) else ():
+    items = parse_json(params.get("variables"))
+    for item in items if isinstance(items, list) else ():
         if isinstance(item, Mapping) and isinstance(item.get("variableName"), str) and item["variableName"]:
             kind = str(item.get("type", ""))
             value = texts.value(typed_value(kind, item.get("value")))
@@ -229,12 +229,12 @@ def _workflow(name: str, params: dict[str, Any], texts: Texts, losses: list[Loss
             "Import that workflow, too, and choose it in this block.",
         )
     )
-    given = parse_json(params.get("inputMapping"))
-    if given in _NOTHING:
-        given = parse_json(params.get("input"))
+    mapping = parse_json(params.get("inputMapping"))
+    if mapping in _NOTHING:
+        mapping = parse_json(params.get("input"))
     out: dict[str, Any] = {"workflow": target}
-    if given not in _NOTHING:
-        out["input"] = texts.value(given)
+    if mapping not in _NOTHING:
+        out["input"] = texts.value(mapping)
     return "run_workflow", out
 
 
@@ -278,10 +278,10 @@ def _test(condition: Any, texts: Texts) -> str:
     return texts.text(text) if text.strip() else "false"
 
 
-def _fields_of(given: Any, texts: Texts) -> dict[str, Any]:
+def _fields_of(form: Any, texts: Texts) -> dict[str, Any]:
     """Sim's form of an object: a list of {name, type, value}, objects nested as such lists."""
     out: dict[str, Any] = {}
-    for item in given if isinstance(given, list) else ():
+    for item in form if isinstance(form, list) else ():
         if isinstance(item, Mapping) and isinstance(item.get("name"), str) and item["name"]:
             kind, value = str(item.get("type", "")), item.get("value")
             nested = isinstance(value, list) and all(isinstance(v, Mapping) and "name" in v for v in value)
@@ -292,21 +292,21 @@ def _fields_of(given: Any, texts: Texts) -> dict[str, Any]:
     return out
 
 
-def _table_of(given: Any, texts: Texts) -> dict[str, Any]:
+def _table_of(table_or_object: Any, texts: Texts) -> dict[str, Any]:
     """Sim's tables: a list of rows {cells: {Key, Value}}, or an object."""
-    given = parse_json(given)
-    if isinstance(given, Mapping):
-        return {str(key): texts.value(value) for key, value in given.items()}
+    table_or_object = parse_json(table_or_object)
+    if isinstance(table_or_object, Mapping):
+        return {str(key): texts.value(value) for key, value in table_or_object.items()}
     table: dict[str, Any] = {}
-    for row in given if isinstance(given, list) else ():
+    for row in table_or_object if isinstance(table_or_object, list) else ():
         cells = row.get("cells") if isinstance(row, Mapping) else None
         if isinstance(cells, Mapping) and cells.get("Key"):
             table[texts.text(str(cells["Key"]))] = texts.value(cells.get("Value", ""))
     return table
 
 
-def _field_type(given: Any) -> str:
-    return given if given in ("string", "number", "boolean", "object", "array") else "any"
+def _field_type(kind: Any) -> str:
+    return kind if kind in ("string", "number", "boolean", "object", "array") else "any"
 
 
 def _number(value: Any) -> Any:

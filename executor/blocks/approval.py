@@ -7,7 +7,7 @@ from typing import Any
 
 from compiler.catalog import BlockSpec, Case, Finding, Params
 from executor.blocks.base import Context, Suspend
-from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, shown, told
+from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, notify_messages, shown
 from executor.blocks.schema import (
     EXPIRES_IN_S,
     HANDLE_PATTERN,
@@ -136,7 +136,7 @@ class Approval:
             actions=actions,
             due_ms=expiry_ms(ctx.params, ctx.now_ms),
             on_expire=on_expire,
-            messages=told(ctx.params),
+            messages=notify_messages(ctx.params),
         )
 
 

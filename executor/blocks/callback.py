@@ -110,15 +110,15 @@ class Callback:
         )
 
 
-def _schema(given: Any) -> dict[str, Any] | None:
-    if not given:
+def _schema(schema: Any) -> dict[str, Any] | None:
+    if not schema:
         return None
-    if not isinstance(given, dict):
+    if not isinstance(schema, dict):
         raise invalid("schema must be a JSON Schema")
-    problem = schema_error(orjson.dumps(given))
+    problem = schema_error(orjson.dumps(schema))
     if problem is not None:
         raise invalid(f"schema is not a JSON Schema: {problem[:300]}")
-    return given
+    return schema
 
 
 def _sent(send: Any) -> tuple[tuple[str, bytes], ...]:

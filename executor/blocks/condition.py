@@ -111,14 +111,14 @@ class Condition:
         """Output {"case", "title", "result"}; nothing true and no else: case null, result false, and no way is
         taken."""
         cases = [case for case in ctx.params.get("cases") or () if isinstance(case, dict)]
-        taken = await first_true(ctx, cases)
-        case = cases[taken] if taken is not None else {}
-        route = str(case["id"]) if taken is not None else None
-        output: dict[str, Any] = {"case": route, "title": str(case.get("title") or ""), "result": taken is not None}
+        index = await first_true(ctx, cases)
+        case = cases[index] if index is not None else {}
+        route = str(case["id"]) if index is not None else None
+        output: dict[str, Any] = {"case": route, "title": str(case.get("title") or ""), "result": index is not None}
         if "carry" in ctx.params:
             carried = ctx.params["carry"]
             output |= carried if isinstance(carried, dict) else {}
-            output |= {"conditionResult": taken is not None, "selectedOption": route}
+            output |= {"conditionResult": index is not None, "selectedOption": route}
         return Done(output, route=route)
 
 

@@ -197,8 +197,8 @@ async def _send(message: EmailMessage, mail: MailSettings, recipients: list[str]
             f"the mail server refused the recipients {addresses}", any(400 <= c < 500 for c in codes)
         ) from error
     except aiosmtplib.SMTPResponseException as error:
-        said = str(error.message)[:200]
-        raise _failed(f"the mail server answered {error.code} {said}", 400 <= error.code < 500) from error
+        reply = str(error.message)[:200]
+        raise _failed(f"the mail server answered {error.code} {reply}", 400 <= error.code < 500) from error
     except (aiosmtplib.SMTPException, OSError) as error:
         raise _failed(f"the mail server could not be reached: {error}", True) from error
     except ValueError as error:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from compiler.catalog import BlockSpec
 from executor.blocks.base import Context, Suspend
-from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, shown, told
+from executor.blocks.question import ADDRESSES, ANSWERED, NOTIFY, QUESTION, answer_schema, notify_messages, shown
 from executor.blocks.schema import EXPIRES_IN_S, ON_EXPIRE, expiry_ms, form_schema, invalid, text
 
 
@@ -58,7 +58,7 @@ class Form:
             schema=schema,
             due_ms=expiry_ms(ctx.params, ctx.now_ms),
             on_expire=on_expire,
-            messages=told(ctx.params),
+            messages=notify_messages(ctx.params),
         )
 
 

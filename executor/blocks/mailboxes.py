@@ -19,16 +19,16 @@ _SHOWN = 80
 HINT = "use one address per item; a text with commas is possible only in the document itself"
 
 
-def items_of(given: Any, name: str) -> list[str]:
+def items_of(value: Any, name: str) -> list[str]:
     """The items of a text or of a list of texts; empty ones are left out. Raises BlockError(params_invalid)."""
-    if given is None or given == "":
+    if value is None or value == "":
         return []
-    if isinstance(given, list):
-        if not all(isinstance(item, str) for item in given):
+    if isinstance(value, list):
+        if not all(isinstance(item, str) for item in value):
             raise invalid(f"{name} must contain addresses as text")
-        found = given
-    elif isinstance(given, str):
-        found = _split(given)
+        found = value
+    elif isinstance(value, str):
+        found = _split(value)
     else:
         raise invalid(f"{name} must contain addresses as text")
     for item in found:
@@ -52,20 +52,20 @@ def mailbox(item: str, name: str) -> tuple[str, str]:
     return re.sub(r"\\(.)", r"\1", quoted[1]) if quoted else shown, address
 
 
-def mailboxes(given: Any, name: str) -> list[tuple[str, str]]:
+def mailboxes(value: Any, name: str) -> list[tuple[str, str]]:
     """(name, address) of each. Raises BlockError(params_invalid), also when there is something and no address in it."""
-    found = [mailbox(item, name) for item in items_of(given, name)]
-    if not found and given and (not isinstance(given, str) or given.strip()):
+    found = [mailbox(item, name) for item in items_of(value, name)]
+    if not found and value and (not isinstance(value, str) or value.strip()):
         raise invalid(f"{name} contains no mail address", hint=HINT)
     return found
 
 
 def _split(text: str) -> list[str]:
     """At commas that the author wrote, outside of quotes that the author wrote."""
-    mine, quoted, start = written(text), False, 0
+    by_author, quoted, start = written(text), False, 0
     items: list[str] = []
     for at, character in enumerate(text):
-        if not mine[at]:
+        if not by_author[at]:
             continue
         if character == '"':
             quoted = not quoted

@@ -67,27 +67,27 @@ class Python:
         if not isinstance(arguments, dict):
             raise invalid("arguments must be an object, by name")
         signature = self._signatures[name]
-        given = {**arguments, CONTEXT: ctx} if CONTEXT in signature.parameters else arguments
+        keywords = {**arguments, CONTEXT: ctx} if CONTEXT in signature.parameters else arguments
         try:
-            signature.bind(**given)
+            signature.bind(**keywords)
         except TypeError as error:
             raise invalid(f"{name}: {error}", hint=f"it is {name}{_shown(signature)}") from None
         try:
             if inspect.iscoroutinefunction(function):
-                return Done(await function(**given))
-            work, about = partial(_called, function, given), f"run {ctx.run_id}, block {ctx.key}"
+                return Done(await function(**keywords))
+            work, about = partial(_called, function, keywords), f"run {ctx.run_id}, block {ctx.key}"
             return Done(await ctx.services.functions.call(work, function=name, about=about, waiting=ctx.waiting))
         except (BlockError, Fenced):
             raise
         except (Exception, SystemExit) as error:
-            # The author of the function is the one to mend it: they get its own words.
+            # The author of the function has to correct it, so the message is that of the function.
             message = f"{name}: {type(error).__name__}: {error}"
             raise BlockError(message, code="function_failed", retryable=True) from error
 
 
-def _called(function: Function, given: Mapping[str, Any]) -> Any:
+def _called(function: Function, keywords: Mapping[str, Any]) -> Any:
     try:
-        return function(**given)
+        return function(**keywords)
     except StopIteration as error:  # no future carries it: the end of the function would be lost
         raise RuntimeError("it raised StopIteration, as next() does when nothing is left") from error
 

@@ -88,7 +88,7 @@ def shown(ctx: Context) -> dict[str, Any]:
     return request
 
 
-def told(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
+def notify_messages(params: Mapping[str, Any]) -> tuple[tuple[str, bytes], ...]:
     """The messages that `notify` asks for, as Suspend wants them. Raises BlockError(params_invalid)."""
     notify = params.get("notify")
     if notify in (None, "", {}):

@@ -99,9 +99,9 @@ def _installed() -> Iterator[Block]:
         block = _load(point, owner)
         if block is None:
             continue
-        taken = owners.setdefault(block.spec.type, owner)
-        if taken != owner:
-            _log.error("block type %r of %s is skipped: %s has a block of the same name", block.spec.type, owner, taken)
+        first = owners.setdefault(block.spec.type, owner)
+        if first != owner:
+            _log.error("block type %r of %s is skipped: %s has a block of the same name", block.spec.type, owner, first)
             continue
         yield block
 

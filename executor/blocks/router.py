@@ -112,9 +112,9 @@ class Router:
             route if _has_rule(route) else {**route, "when": same(route.get("equals", route["id"]), value)}
             for route in routes
         ]
-        taken = await first_true(ctx, rules)
-        if taken is not None:
-            route, title = str(routes[taken]["id"]), str(routes[taken].get("title") or "")
+        index = await first_true(ctx, rules)
+        if index is not None:
+            route, title = str(routes[index]["id"]), str(routes[index].get("title") or "")
             return Done({"route": route, "title": title, "result": True}, route=route)
         other = ctx.params.get("default") or None
         return Done({"route": other, "title": "", "result": False}, route=other)

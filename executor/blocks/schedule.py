@@ -24,8 +24,8 @@ _OUTPUT: dict[str, Any] = {
 
 def _output_of(params: Params) -> dict[str, Any]:
     """With the fields of `input` as they are given: their values, and so their types, may be others in a run."""
-    given = params.get("input")
-    fields: dict[str, Any] = {name: {} for name in given} if isinstance(given, dict) else {}
+    fixed = params.get("input")
+    fields: dict[str, Any] = {name: {} for name in fixed} if isinstance(fixed, dict) else {}
     return {**_OUTPUT, "properties": {**fields, **_OUTPUT["properties"]}, "additionalProperties": True}
 
 
@@ -111,9 +111,9 @@ class Schedule:
 
     async def run(self, ctx: Context) -> Done:
         """The times of a run that was started by hand are now."""
-        given = ctx.input if isinstance(ctx.input, dict) else {}
+        sent = ctx.input if isinstance(ctx.input, dict) else {}
         own = ctx.params.get("input") or {}
-        return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **given})
+        return Done({"scheduled_at": ctx.now_ms, "fired_at": ctx.now_ms, **own, **sent})
 
 
 block = Schedule()

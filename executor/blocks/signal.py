@@ -35,7 +35,7 @@ class Signal:
                 "name": {
                     **FILLED,
                     "title": "Signal name",
-                    "description": "Sent with POST /api/runs/{run}/signals/{name}.",
+                    "description": "Other systems send the signal by this name.",
                     "maxLength": 200,
                     "x-ui": {"order": 1, "widget": "text"},
                 },

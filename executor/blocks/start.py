@@ -80,9 +80,9 @@ def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
     input that is no object becomes {"input": value}, none at all {}. Raises BlockError: input_reserved for a reserved
     name, input_missing for a required field that is not given. Quick and pure, so that it can be asked before a run
     is made."""
-    given = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
+    output = dict(input) if isinstance(input, dict) else {} if input is None else {"input": input}
     fields = [f for f in params.get("fields") or () if isinstance(f, dict) and isinstance(f.get("name"), str)]
-    reserved = [name for name in RESERVED if name in given or any(f["name"] == name for f in fields)]
+    reserved = [name for name in RESERVED if name in output or any(f["name"] == name for f in fields)]
     if reserved:
         raise BlockError(
             f"the start block cannot use reserved input field names: {', '.join(reserved)}",
@@ -92,14 +92,14 @@ def start_output(params: Mapping[str, Any], input: Any) -> dict[str, Any]:
         )
     for field in fields:
         name = field["name"]
-        value = given.get(name)
+        value = output.get(name)
         if value is None:
             value = field.get("default")
         if value is not None:
-            given[name] = coerce(str(field.get("type", "any")), value)
+            output[name] = coerce(str(field.get("type", "any")), value)
         elif field.get("required"):
             raise BlockError(f"input field {name!r} is required", code="input_missing", retryable=False)
-    return given
+    return output
 
 
 class Start:

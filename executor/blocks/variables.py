@@ -124,14 +124,14 @@ class Variables:
         return Done(output, patches=patches)
 
 
-def _assignments(given: Any) -> Iterator[tuple[str, PatchOp, Any]]:
-    if isinstance(given, dict):
-        for name, value in given.items():
+def _assignments(assign: Any) -> Iterator[tuple[str, PatchOp, Any]]:
+    if isinstance(assign, dict):
+        for name, value in assign.items():
             yield name, "set", value
         return
-    if not isinstance(given, list):
+    if not isinstance(assign, list):
         raise _invalid("`assign` must be a list of assignments or an object")
-    for item in given:
+    for item in assign:
         if not isinstance(item, dict) or not isinstance(item.get("name"), str) or not item["name"]:
             raise _invalid("each assignment requires the name of a variable")
         op = item.get("op", "set")

@@ -57,7 +57,7 @@ class Wait:
         if until is not None and pause_s is not None:
             raise invalid("A wait has seconds or a date and time, not both")
         if until is not None:
-            due_ms = max(ctx.now_ms, _moment_ms(until))
+            due_ms = max(ctx.now_ms, _time_ms(until))
         elif pause_s is not None:
             due_ms = ctx.now_ms + round(pause_s * 1000)
         else:
@@ -65,14 +65,14 @@ class Wait:
         return Suspend("timer", due_ms=due_ms)
 
 
-def _moment_ms(until: str) -> int:
+def _time_ms(until: str) -> int:
     try:
-        moment = datetime.fromisoformat(until.strip())
-        if moment.year == MAXYEAR:  # in UTC, or rounded, it may lie in a year that there is not
+        time = datetime.fromisoformat(until.strip())
+        if time.year == MAXYEAR:  # in UTC, or rounded, it may lie in a year that there is not
             raise ValueError
-        if moment.tzinfo is None:
-            moment = moment.replace(tzinfo=UTC)
-        return round(moment.timestamp() * 1000)
+        if time.tzinfo is None:
+            time = time.replace(tzinfo=UTC)
+        return round(time.timestamp() * 1000)
     except (ValueError, OverflowError):
         raise invalid(
             f"until is not a date and time: {until[:80]!r}", hint="write it as 2027-01-31T09:00:00Z or ...+02:00"

@@ -143,9 +143,9 @@ class Webhook:
 
     async def run(self, ctx: Context) -> Done:
         """For a run that was started by hand: its input, and empty values for the rest."""
-        given = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
-        nothing: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
-        return Done({**nothing, "received_at": ctx.now_ms, **given})
+        sent = ctx.input if isinstance(ctx.input, dict) else {"body": ctx.input}
+        empty: dict[str, Any] = {"body": None, "headers": {}, "query": {}, "method": "POST", "delivery": None}
+        return Done({**empty, "received_at": ctx.now_ms, **sent})
 
 
 block = Webhook()

@@ -48,8 +48,8 @@ class Hop:
 
     def all_headers(self) -> dict[str, str]:
         ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
-        given = {name.lower() for name in self.headers}
-        return {name: value for name, value in ours.items() if name.lower() not in given} | self.headers
+        present = {name.lower() for name in self.headers}
+        return {name: value for name, value in ours.items() if name.lower() not in present} | self.headers
 
     def follow(self, response: httpcore.Response) -> Hop | None:
         """The next hop; None when this is no redirect. Raises BlockError(redirect_refused)."""

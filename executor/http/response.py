@@ -81,18 +81,18 @@ class _Unpacker:
 
     def __init__(self) -> None:
         self._inflate = zlib.decompressobj(wbits=47)
-        self._begun = False
+        self._started = False
         self._files = 1
 
     def feed(self, chunk: bytes, most: int) -> bytes:
         try:
             out = self._inflate.decompress(chunk, most)
         except zlib.error:
-            if self._begun:
+            if self._started:
                 raise
             self._inflate = zlib.decompressobj(wbits=-15)
             out = self._inflate.decompress(chunk, most)
-        self._begun = self._begun or bool(chunk)
+        self._started = self._started or bool(chunk)
         while self._inflate.eof and self._inflate.unused_data and len(out) < most:  # gzip files may be strung together
             self._files += 1
             if self._files > PACKED_FILES_MAX:

@@ -155,8 +155,10 @@ async def _removed_blocks(store: Store, workflow: str, document: Mapping[str, An
                 plan = await load_plan(store, run.plan_hash)
             except CorruptJournal:
                 continue  # the version is stored: damage to a run, which the doctor names, is no reason to deny it
-            gone = {node.block: node.id for node in plan.nodes if node.block not in present and node.sentinel != "end"}
-            for block, node in gone.items():
+            removed = {
+                node.block: node.id for node in plan.nodes if node.block not in present and node.sentinel != "end"
+            }
+            for block, node in removed.items():
                 looks += 1
                 if looks > LOOKS_MAX:
                     return _removed(holders, more=True)

@@ -31,7 +31,7 @@ class Refusals:
         self._task: asyncio.Task[None] | None = None
         self._lock = asyncio.Lock()  # what is being written is in neither place
 
-    def note(self, row: RefusalRow) -> None:
+    def record(self, row: RefusalRow) -> None:
         """Of a webhook that is there: others must not be able to make this grow."""
         self._last.setdefault(row.webhook_id, deque(maxlen=REMEMBERED)).append(row)
         key = (row.webhook_id, row.outcome)

@@ -232,7 +232,7 @@ class Webhooks:
         if id in self._seen:
             now_ms = self._parts.clock.now_ms()
             delivery, run = error.extra.get("delivery"), error.extra.get("run")
-            self._refusals.note(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
+            self._refusals.record(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
 
     async def stop(self) -> None:
         await self._refusals.stop()

@@ -117,12 +117,12 @@ def restore(source: Path, database: Path, *, replace: bool = False) -> tuple[Bac
             _free_leases(db)
             db.execute("DELETE FROM writers")
         _sync(draft)
-        kept = _put_aside(database)
+        moved = _put_aside(database)
         os.replace(draft, database)
         _sync(database.parent)
     finally:
         _remove(draft)
-    return found, kept
+    return found, moved
 
 
 def _free_leases(db: sqlite3.Connection) -> None:
@@ -173,7 +173,7 @@ def _put_aside(database: Path) -> Path | None:
     does a WAL whose database is gone: SQLite would apply it to the file that has the name next. Returns the new name
     of what was there, None when there was nothing."""
     aside = database.with_name(f"{database.name}.before-{time.strftime('%Y%m%dT%H%M%S')}-{secrets.token_hex(2)}")
-    kept: Path | None = None
+    moved: Path | None = None
     if database.exists():
         try:
             check_log(str(database))
@@ -184,12 +184,12 @@ def _put_aside(database: Path) -> Path | None:
                 os.replace(database, aside)  # while no other process can open it
         except (sqlite3.DatabaseError, DatabaseUnavailable):  # too damaged even for this
             os.replace(database, aside)
-        kept = aside
+        moved = aside
     for end in ("-wal", "-shm", "-journal"):
         with suppress(FileNotFoundError):
             os.replace(database.with_name(database.name + end), aside.with_name(aside.name + end))
-            kept = kept or aside.with_name(aside.name + end)
-    return kept
+            moved = moved or aside.with_name(aside.name + end)
+    return moved
 
 
 def _is_copy(path: Path) -> bool:

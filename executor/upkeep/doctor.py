@@ -36,7 +36,7 @@ class Condition(Struct, frozen=True):
     name: str
     level: Level
     what: str
-    mend: str = ""
+    fix: str = ""
 
 
 class Promise(Struct, frozen=True):
@@ -148,8 +148,8 @@ def _permissions(path: Path) -> Condition:
     open_to_others = [file for file in files if file.exists() and stat.S_IMODE(file.stat().st_mode) & 0o077]
     if open_to_others:
         names = ", ".join(file.name for file in open_to_others)
-        mend = f"chmod 600 {' '.join(str(file) for file in open_to_others)}"
-        return Condition("permissions", "warning", f"other users of this machine can open {names}", mend)
+        fix = f"chmod 600 {' '.join(str(file) for file in open_to_others)}"
+        return Condition("permissions", "warning", f"other users of this machine can open {names}", fix)
     return Condition("permissions", "ok", "only the owner can open the files")
 
 
@@ -196,9 +196,9 @@ def _work(db: sqlite3.Connection, now_ms: int) -> Iterator[Condition]:
     )
 
 
-def _count(db: sqlite3.Connection, name: str, query: str, values: tuple[int, ...], what: str, mend: str) -> Condition:
+def _count(db: sqlite3.Connection, name: str, query: str, values: tuple[int, ...], what: str, fix: str) -> Condition:
     (count,) = db.execute(query, values).fetchone()
-    return Condition(name, "warning", f"{count} {what}", mend) if count else Condition(name, "ok", "none")
+    return Condition(name, "warning", f"{count} {what}", fix) if count else Condition(name, "ok", "none")
 
 
 def _mib(size: int) -> str:

@@ -29,7 +29,7 @@ class Finding(Struct, frozen=True):
 
     invariant: str
     what: str
-    mend: str
+    fix: str
     run: str = ""
     node: str = ""
 

@@ -53,11 +53,11 @@ async def collect(store: Store, now_ms: int, older_than_ms: int | None, keep: in
     while older_than_ms is not None:
         found = await store.find_removable(now_ms - older_than_ms, keep, RUNS_PER_BATCH)
         batch = _batch(found)
-        gone = set(await store.delete_runs([run.id for run in batch]))
-        if not gone:
+        deleted = set(await store.delete_runs([run.id for run in batch]))
+        if not deleted:
             break
-        total.runs += len(gone)
-        total.events += sum(run.seq for run in batch if run.id in gone)
+        total.runs += len(deleted)
+        total.events += sum(run.seq for run in batch if run.id in deleted)
         await asyncio.sleep(PAUSE_S)
     while (orphans := await store.delete_orphans(now_ms - UNUSED_MS, ROWS_PER_BATCH)).total:
         total.add(orphans)

@@ -187,11 +187,11 @@ def _sound(db: sqlite3.Connection) -> Iterator[Finding]:
 
 def _families(db: sqlite3.Connection) -> Iterator[Finding]:
     """What is counted of the runs below a root. One statement: one moment."""
-    for root, told, made, open, there in db.execute(_FAMILIES):
-        if told is None:
+    for root, counted, made, open, there in db.execute(_FAMILIES):
+        if counted is None:
             yield Finding("I12", f"the {there} runs below it are not counted", OUR_BUG, root)
-        elif told != open or made < there:
-            what = f"its family counts {made} runs, {told} of them open; there are {there}, {open} of them open"
+        elif counted != open or made < there:
+            what = f"its family counts {made} runs, {counted} of them open; there are {there}, {open} of them open"
             yield Finding("I12", what, OUR_BUG, root)
 
 
@@ -366,8 +366,8 @@ class _Checker:
         if run.status in TERMINAL:
             yield Finding("I1", "its cancel request was accepted, but it ended without processing it", OUR_BUG, run.id)
         elif not self._db.execute(on_the_way, (run.id, run.cancel_n)).fetchall():
-            mend = f"`weft cancel {run.id}`"
-            yield Finding("I1", "its cancel request was accepted, but it has not processed it", mend, run.id)
+            fix = f"`weft cancel {run.id}`"
+            yield Finding("I1", "its cancel request was accepted, but it has not processed it", fix, run.id)
 
     def _alarm(self, run: _Run, state: State, messages: bool) -> Iterator[Finding]:
         """An open run will be continued: by its owner, or by the next claim."""
@@ -416,12 +416,12 @@ class _Checker:
             if wait.kind != "child" or id in on_the_way:
                 continue
             child = self._db.execute(_CHILD, (run.id, id)).fetchone()
-            mend = f"`weft cancel {run.id}`, then `weft retry {run.id} {key}`"
+            fix = f"`weft cancel {run.id}`, then `weft retry {run.id} {key}`"
             if child is None:
-                yield Finding("I8", "it waits for a child run that does not exist", mend, run.id, key)
+                yield Finding("I8", "it waits for a child run that does not exist", fix, run.id, key)
             elif child[1] in TERMINAL:
                 what = f"its child run {child[0]} has ended, but it has not processed that"
-                yield Finding("I1", what, mend, run.id, key)
+                yield Finding("I1", what, fix, run.id, key)
 
 
 def _object(data: bytes | None) -> dict[str, Any] | None:

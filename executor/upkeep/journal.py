@@ -67,7 +67,7 @@ class JournalCheck:
             self.folds = False
             yield self._finding("I4", record, f"event {record.seq} ({record.type}) cannot follow: {reason}", OUR_BUG)
             return
-        self._note(record, event)
+        self._record_starts(record, event)
 
     def end(self, seq: int) -> Iterator[Finding]:
         """After the last record; `seq` is what the run's row says."""
@@ -120,7 +120,7 @@ class JournalCheck:
             return str(error) or type(error).__name__
         return None
 
-    def _note(self, record: Record, event: Event) -> None:
+    def _record_starts(self, record: Record, event: Event) -> None:
         """Keep what later starts depend on, of scopes that are open."""
         if isinstance(event, RunStarted):
             self._began_as = event.run
@@ -135,5 +135,5 @@ class JournalCheck:
         if len(self._ended) > 2 * len(self.state.scopes) + 16:
             self._ended = {path: ended for path, ended in self._ended.items() if path in self.state.scopes}
 
-    def _finding(self, invariant: str, record: Record, what: str, mend: str) -> Finding:
-        return Finding(invariant, what, mend, self._run, key_of(record) or "")
+    def _finding(self, invariant: str, record: Record, what: str, fix: str) -> Finding:
+        return Finding(invariant, what, fix, self._run, key_of(record) or "")

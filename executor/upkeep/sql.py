@@ -154,11 +154,11 @@ def _properties(block: Mapping[str, Any], spec: BlockSpec | None) -> dict[str, A
     return properties if isinstance(properties, dict) else {}
 
 
-def view_name(workflow: str, block: str, taken: Collection[str] = ()) -> str:
+def view_name(workflow: str, block: str, used: Collection[str] = ()) -> str:
     """Taken names are in small letters."""
     base = "out_" + re.sub(r"[^A-Za-z0-9]+", "_", workflow) + "_" + re.sub(r"[^A-Za-z0-9]+", "_", block)
     name, n = base, 2
-    while name.lower() in taken:
+    while name.lower() in used:
         name, n = f"{base}_{n}", n + 1
     return name
 

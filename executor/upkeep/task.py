@@ -32,9 +32,9 @@ class Upkeep:
         assert self._task is None, "started twice"
 
         async def step() -> float:
-            gone = await self.collect(retention_ms)
-            if gone.runs or gone.cached:
-                log.info("deleted %d runs (%d events), %d cached results", gone.runs, gone.events, gone.cached)
+            deleted = await self.collect(retention_ms)
+            if deleted.runs or deleted.cached:
+                log.info("deleted %d runs (%d events), %d cached results", deleted.runs, deleted.events, deleted.cached)
             return every_s
 
         self._task = BackgroundTask("upkeep", step, failed="old runs could not be deleted", log=log)
@@ -72,12 +72,12 @@ class Upkeep:
             if each.status not in TERMINAL:
                 message = f"run {each.id}, which was started by run {run}, has not ended yet (it is {each.status})"
                 raise Conflict(message, code="run_in_use", hint="cancel it, or wait until it ends", child=each.id)
-        gone = 0
+        deleted = 0
         for batch in batches(family):
-            gone += len(await self._store.delete_runs([each.id for each in batch]))
-            if not gone:
+            deleted += len(await self._store.delete_runs([each.id for each in batch]))
+            if not deleted:
                 raise await self._why_not(row)
-        return gone
+        return deleted
 
     async def _family(self, row: RunRow) -> list[RunRow]:
         """The run and those below it, parents before their children."""

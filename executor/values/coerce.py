@@ -63,8 +63,8 @@ def to_count(value: Any, what: str = "count") -> int:
     if isinstance(number, float) and number.is_integer():
         number = int(number)
     if isinstance(number, bool) or not isinstance(number, int):
-        given = "nothing" if value is None else orjson.dumps(value).decode()[:80]
-        raise BlockError(f"{what} must be a whole number, not {given}", code="loop_count", retryable=False)
+        found = "nothing" if value is None else orjson.dumps(value).decode()[:80]
+        raise BlockError(f"{what} must be a whole number, not {found}", code="loop_count", retryable=False)
     if number < 0:
         raise BlockError(f"{what} must not be negative, it is {number}", code="loop_count", retryable=False)
     return number

@@ -54,7 +54,7 @@ class Cron(Struct, frozen=True):
     def next(self, after_ms: int) -> int | None:
         """The first fire time later than `after_ms`; None: none within fifty years."""
         local = self._local(after_ms)
-        for found in self._moments(local):
+        for found in self._times(local):
             if found > after_ms:
                 return found
         return None
@@ -62,7 +62,7 @@ class Cron(Struct, frozen=True):
     def previous(self, at_ms: int) -> int | None:
         """The last fire time that is not later than `at_ms`; None: none within fifty years."""
         # Times in an overlap come before the wall clock says so: begin to look behind it.
-        for found in self._moments(self._local(at_ms) + OVERLAP_MAX, reverse=True):
+        for found in self._times(self._local(at_ms) + OVERLAP_MAX, reverse=True):
             if found <= at_ms:
                 return found
         return None
@@ -81,7 +81,7 @@ class Cron(Struct, frozen=True):
         at = datetime.fromtimestamp(at_ms // 1000, self.zone)
         return at if self.rhythm else at.replace(tzinfo=None)
 
-    def _moments(self, start: datetime, reverse: bool = False) -> Iterator[int]:
+    def _times(self, start: datetime, reverse: bool = False) -> Iterator[int]:
         for found in CronSim(self.expression, start, reverse=reverse):
             if found.year > YEAR_MAX:
                 return

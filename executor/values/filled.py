@@ -20,7 +20,7 @@ class Filled(str):
 
 def written(text: str) -> list[bool]:
     """For each character: did the author write it? Plain text counts as written."""
-    mine = [True] * len(text)
+    by_author = [True] * len(text)
     for start, end in text.data if isinstance(text, Filled) else ():
-        mine[start:end] = [False] * (end - start)
-    return mine
+        by_author[start:end] = [False] * (end - start)
+    return by_author

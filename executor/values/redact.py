@@ -134,7 +134,7 @@ class Redactor:
             if text[at] not in self._firsts:
                 continue
             left = len(text) - at
-            letters = max((spelling.begun_at(text, at) for spelling, _ in self._spellings), default=0)
+            letters = max((spelling.partial_length(text, at) for spelling, _ in self._spellings), default=0)
             if not letters and any(form.startswith(text[at:]) for form in self._encoded):
                 letters = left
             if letters:

@@ -55,7 +55,7 @@ class _Container:
     """A loop or parallel that has started. `done` counts its closed scopes, `results` holds the JSON of each by index.
 
     last      loops: the newest closed iteration; it is the previous one of the iteration now running
-    kept      closed branches that a later iteration of an outer loop may still read
+    retained  closed branches that a later iteration of an outer loop may still read
     broken    index of the iteration in which a break block ran, or -1
     """
 
@@ -66,11 +66,11 @@ class _Container:
         "decoded",
         "done",
         "items_data",
-        "kept",
         "last",
         "last_index",
         "open",
         "results",
+        "retained",
     )
 
     def __init__(self, count: int, items: bytes | None) -> None:
@@ -78,7 +78,7 @@ class _Container:
         self.items_data = items
         self._items: list[Any] | None = None
         self.open: dict[int, _Scope] = {}
-        self.kept: dict[int, _Scope] = {}
+        self.retained: dict[int, _Scope] = {}
         self.last: _Scope | None = None
         self.last_index = -1
         self.results: dict[int, bytes] = {}
@@ -97,7 +97,7 @@ class _Container:
     def scope(self, index: int) -> _Scope | None:
         if self.last is not None and index == self.last_index:
             return self.last
-        return self.open.get(index) or self.kept.get(index)
+        return self.open.get(index) or self.retained.get(index)
 
     def newest(self) -> int:
         """Index of the newest iteration that has put something out, or -1."""
@@ -134,7 +134,7 @@ class Values:
         self._root = _Scope()
         self._chains = _chains(plan)
         self._breaks = frozenset(n for n, node in enumerate(plan.nodes) if node.type == "break")
-        self._kept = _kept_regions(plan, self._chains)
+        self._retained_regions = _find_retained(plan, self._chains)
 
     # what happened
 
@@ -147,11 +147,11 @@ class Values:
 
     def passed(self, key: NodeKey) -> None:
         """Passed over by skip_if, or failed with on_error: continue: the output is null."""
-        self._settle(key, _Cell(b"null"))
+        self._record_output(key, _Cell(b"null"))
 
     def failed(self, key: NodeKey, error: Mapping[str, Any]) -> None:
         """The output becomes {"error": error}, for the blocks behind the error handle."""
-        self._settle(key, _Cell(trimmed(orjson.dumps({"error": error}))))
+        self._record_output(key, _Cell(trimmed(orjson.dumps({"error": error}))))
 
     def sized(self, start_key: NodeKey, count: int, items: bytes | None) -> None:
         """A start sentinel is done. `items`: the JSON list that `<loop.item>` reads, when it runs over a collection."""
@@ -199,8 +199,8 @@ class Values:
             container.done = index + 1
         else:
             container.done += 1
-            if region_index in self._kept:
-                container.kept[index] = scope
+            if region_index in self._retained_regions:
+                container.retained[index] = scope
 
     def exit(self, end_key: NodeKey) -> bytes:
         """The output of a container that is done, recorded as the output of its end sentinel:
@@ -376,7 +376,7 @@ class Values:
                 return container, index
         return None
 
-    def _settle(self, key: NodeKey, cell: _Cell) -> None:
+    def _record_output(self, key: NodeKey, cell: _Cell) -> None:
         """Record what stands for an output. References name a container by its end sentinel, even when its start
         failed."""
         path, number = key
@@ -411,7 +411,7 @@ def _held(scope: _Scope) -> int:
     total = sum(len(cell.data) for cell in scope.cells.values())
     for container in scope.containers.values():
         total += sum(map(len, container.results.values())) + len(container.items_data or b"")
-        scopes = [*container.open.values(), *container.kept.values(), *([container.last] if container.last else [])]
+        scopes = [*container.open.values(), *container.retained.values(), *([container.last] if container.last else [])]
         total += sum(map(_held, scopes))
     return total
 
@@ -429,16 +429,16 @@ def _chains(plan: Plan) -> tuple[tuple[int, ...], ...]:
     return tuple(chains)
 
 
-def _kept_regions(plan: Plan, chains: Sequence[Sequence[int]]) -> frozenset[int]:
+def _find_retained(plan: Plan, chains: Sequence[Sequence[int]]) -> frozenset[int]:
     """Parallels whose closed branches must stay readable: between a loop and a node that is read one iteration
     later."""
-    kept: set[int] = set()
+    retained: set[int] = set()
     for node in plan.nodes:
         for ref in node.needs:
             if ref.kind == "block" and ref.mode == "previous" and ref.region > 0:
                 below = len(chains[ref.region])
-                kept.update(chains[plan.region_of[ref.node]][below:])
-    return frozenset(kept)
+                retained.update(chains[plan.region_of[ref.node]][below:])
+    return frozenset(retained)
 
 
 def _unknown_field(ref: Ref, value: Any, fields: Sequence[str | int]) -> BlockError:

@@ -45,7 +45,7 @@ class Spelling:
             self._pattern = "".join(_unit(unit) for unit in self._units)
         return self._pattern
 
-    def begun_at(self, text: str, at: int) -> int:
+    def partial_length(self, text: str, at: int) -> int:
         """How many characters of this text the end of `text` from `at` spells; 0 when it is not a beginning."""
         units = 0
         for unit in self._units:

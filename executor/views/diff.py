@@ -179,13 +179,13 @@ async def _journal(store: Store, row: RunRow, plan: Plan) -> AsyncGenerator[_See
         if record.type in ASIDE:
             continue
         data = data_of(record)
-        kept = {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"}
+        compared = {name: value for name, value in data.items() if name not in _FLEETING and name != "blob"}
         output = record.output if data.get("blob") is None else str(data["blob"]).encode()
         counts = {
             "type": record.type,
             "node": key_of(record),
             "attempt": record.attempt,
-            "data": kept,
+            "data": compared,
             "output": _lasting(plan, record, output),
         }
         yield record, counts, output
@@ -252,8 +252,8 @@ def _lasting(plan: Plan, record: Record, output: bytes | None) -> bytes | None:
     if number is None or plan.nodes[number].type not in _WAITS:
         return output
     value: dict[str, Any] = orjson.loads(output)
-    kept = {name: item for name, item in value.items() if name not in _WAIT_FIELDS}
-    return orjson.dumps(kept, option=orjson.OPT_SORT_KEYS)
+    compared = {name: item for name, item in value.items() if name not in _WAIT_FIELDS}
+    return orjson.dumps(compared, option=orjson.OPT_SORT_KEYS)
 
 
 # --- values

@@ -131,8 +131,8 @@ def _ends_attempt(record: Record) -> bool:
 
 
 async def _checkpoint(store: Store, run: str, key_text: str) -> CheckpointView | None:
-    kept = await store.get_checkpoint(run, key_text)
-    return None if kept is None else CheckpointView(kept.attempt, kept.at_ms, kept.data)
+    stored = await store.get_checkpoint(run, key_text)
+    return None if stored is None else CheckpointView(stored.attempt, stored.at_ms, stored.data)
 
 
 async def _output(store: Store, ended: Record | None) -> bytes | None:

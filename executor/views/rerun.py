@@ -30,7 +30,7 @@ async def reusable(store: Store, plan: Plan, run: str, block: str) -> dict[int, 
     """Root nodes of `run` that a run from `block` takes over, with the route each took: what is done, but for the block
     and what follows it. A container is taken over whole or not at all. Raises NotFound, Conflict (inside_container)."""
     again = _followers(plan, _root_node(plan, block))
-    return _taken_over(plan, (await _outcomes(store, plan, run)).routes, again)
+    return _usable_routes(plan, (await _outcomes(store, plan, run)).routes, again)
 
 
 async def patches(store: Store, plan: Plan, run: str, reuse: dict[int, str | None]) -> list[Record]:
@@ -47,7 +47,7 @@ async def preview(store: Store, plan: Plan, run: str, block: str) -> Rerun:
     """What `reusable` means for the blocks. Raises the same."""
     again = _followers(plan, _root_node(plan, block))
     outcomes = await _outcomes(store, plan, run)
-    reused = _taken_over(plan, outcomes.routes, again)
+    reused = _usable_routes(plan, outcomes.routes, again)
     fate: dict[str, str] = {}
     for number, node in enumerate(plan.nodes):
         outer = _root_of(plan, number)
@@ -153,13 +153,13 @@ def _followers(plan: Plan, number: int) -> set[int]:
     return found
 
 
-def _taken_over(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:
+def _usable_routes(plan: Plan, routes: dict[int, str | None], again: set[int]) -> dict[int, str | None]:
     """A container whose end is not there was left in the middle: taking over its start alone would lose its work."""
-    taken = {number: route for number, route in routes.items() if number not in again}
+    usable = {number: route for number, route in routes.items() if number not in again}
     for region in plan.regions[1:]:
-        if region.parent == 0 and taken.get(region.start) != "error" and region.end not in taken:
-            taken.pop(region.start, None)
-    return taken
+        if region.parent == 0 and usable.get(region.start) != "error" and region.end not in usable:
+            usable.pop(region.start, None)
+    return usable
 
 
 async def _outcomes(store: Store, plan: Plan, run: str) -> _Outcomes:

@@ -35,22 +35,22 @@ ENDED_MAX = 100
 async def build(store: Store, plan: Plan, row: RunRow, node: str | None, seq: int | None = None) -> list[Why]:
     """`seq`: as it stood after that event; None: now. Raises NotFound (node_not_found)."""
     codec = Codec(plan)
-    told: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
+    explained: dict[NodeKey, tuple[str, tuple[str, ...]]] = {}
     causes: dict[NodeKey, list[str]] = {}
     ids = () if node is None else _numbers(plan, split_key(node)[0])
 
-    def note(record: Record, event: Event) -> None:
+    def record_cause(record: Record, event: Event) -> None:
         decided = decision(record.type, data_of(record))
         for key, cause in led_to(plan, event, decided):
             if key[1] in ids:
                 causes.setdefault(key, []).append(cause)
         if decided is not None and (key := key_of_decided(event))[1] in ids:
             because = causes.pop(key, []) if decided.status == "succeeded" else []
-            told[key] = decided.status, (*(f"it ran because {cause}" for cause in because), *reasons(plan, event))
+            explained[key] = decided.status, (*(f"it ran because {cause}" for cause in because), *reasons(plan, event))
 
-    state = await state_of(store, plan, row, seq, note if ids else None)
-    keys = _asked(plan, state, node, list(told)[-ENDED_MAX:])
-    return [Why(codec.key_text(key), *(told.get(key) or explain(plan, state, key))) for key in keys]
+    state = await state_of(store, plan, row, seq, record_cause if ids else None)
+    keys = _keys_of(plan, state, node, list(explained)[-ENDED_MAX:])
+    return [Why(codec.key_text(key), *(explained.get(key) or explain(plan, state, key))) for key in keys]
 
 
 async def state_of(
@@ -137,18 +137,18 @@ def _success(event: NodeSucceeded) -> tuple[str, ...]:
 
 
 def _failure(plan: Plan, event: NodeFailed) -> tuple[str, ...]:
-    said = f"{event.error.code}: {event.error.message}"
+    failure = f"{event.error.code}: {event.error.message}"
     match event.route, event.caught:
         case "error", _:
-            return said, "its error handle is connected, so the run continued there"
+            return failure, "its error handle is connected, so the run continued there"
         case str(), _:
-            return said, "on_error is continue, so the run continued with null as its output"
+            return failure, "on_error is continue, so the run continued with null as its output"
         case _, (what, path):
             region = plan.regions[path[-1][0]]
-            given_up = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
-            return said, f"{given_up} was stopped because of it, and the run continued"
+            stopped = f"branch {path[-1][1]} of '{region.id}'" if what == "branch" else f"'{region.id}'"
+            return failure, f"{stopped} was stopped because of it, and the run continued"
         case _:
-            return (said,)
+            return (failure,)
 
 
 def _numbers(plan: Plan, text: str) -> list[int]:
@@ -156,7 +156,7 @@ def _numbers(plan: Plan, text: str) -> list[int]:
     return [number for number, n in enumerate(plan.nodes) if text in (n.id, n.block)]
 
 
-def _asked(plan: Plan, state: State, node: str | None, decided: list[NodeKey]) -> list[NodeKey]:
+def _keys_of(plan: Plan, state: State, node: str | None, decided: list[NodeKey]) -> list[NodeKey]:
     """`decided`: keys of the node that the journal saw decided."""
     if node is None:
         return [key for key, status in _open_keys(plan, state) if status not in DECIDED]

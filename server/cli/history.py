@@ -35,7 +35,7 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
 
     about, found, checkpoint = call(url, ask)
     if seq is not None:
-        _note_past_the_end(seq, about["seq"])
+        _warn_past_the_end(seq, about["seq"])
         about = {}
     if error := about.get("error"):
         place = f" at {error['block']}" if error.get("block") else ""
@@ -49,8 +49,8 @@ def why(url: str, run_id: str, node: str | None, seq: int | None) -> int:
     if checkpoint is not None:
         cut = checkpoint["value_truncated"]
         value = checkpoint["value_preview"] if cut else json.dumps(checkpoint["value"], ensure_ascii=False)
-        said = with_clock(f"attempt {checkpoint['attempt']} saved a checkpoint at {checkpoint['at_ms']} ms: ")
-        click.echo(f"  {said}{plain(value)}")
+        label = with_clock(f"attempt {checkpoint['attempt']} saved a checkpoint at {checkpoint['at_ms']} ms: ")
+        click.echo(f"  {label}{plain(value)}")
     return OK
 
 
@@ -65,7 +65,7 @@ def state(url: str, run_id: str, seq: int | None, as_json: bool) -> int:
     Its nodes, waits and variables.
     """
     found = call(url, lambda client: client.state(run_id, seq))
-    _note_past_the_end(seq, found["seq"])
+    _warn_past_the_end(seq, found["seq"])
     show(found, as_json, _state_lines(found))
     return OK
 
@@ -85,7 +85,7 @@ def diff(url: str, a: str, b: str, as_json: bool) -> int:
     return OK if found["same"] else FAILED
 
 
-def _note_past_the_end(asked: int | None, last: int) -> None:
+def _warn_past_the_end(asked: int | None, last: int) -> None:
     if asked is not None and asked > last:
         click.echo(f"There is no event {asked}. This is the state after event {last}, the last one.", err=True)
 

@@ -165,17 +165,17 @@ def _switch(url: str, schedule: str, how: str) -> int:
 
 
 def _schedule_line(one: Json) -> str:
-    next_text = _moment(one["next_run_at_ms"], one["tz"]) if one["next_run_at_ms"] else "-"
+    next_text = _local_time(one["next_run_at_ms"], one["tz"]) if one["next_run_at_ms"] else "-"
     line = f"{_id(one)}  {_text(one['cron'])}  {one['tz']}  {_mark(one)}  next {next_text}"
     return f"{line}  {click.style(_text(one['error']), fg='red')}" if one["error"] else line
 
 
 def _schedule_lines(one: Json) -> Iterator[str]:
     yield _schedule_line(one)
-    yield from (f"  at {_moment(at, one['tz'])}" for at in one["upcoming_ms"][1:])
+    yield from (f"  at {_local_time(at, one['tz'])}" for at in one["upcoming_ms"][1:])
     for fire in one["fires"][:10]:
         rest = fire["run"] or fire["error"] or ""
-        yield f"  {_moment(fire['due_ms'], one['tz'])}  {fire['outcome']:<7}  {_text(rest)}".rstrip()
+        yield f"  {_local_time(fire['due_ms'], one['tz'])}  {fire['outcome']:<7}  {_text(rest)}".rstrip()
 
 
 def _hook_lines(one: Json) -> Iterator[str]:
@@ -189,13 +189,13 @@ def _hook_lines(one: Json) -> Iterator[str]:
     if one["problem"]:
         yield f"  {click.style(_text(one['problem']), fg='red')}"
     for delivery in one["deliveries"][:10]:
-        yield f"  {_moment(delivery['at_ms'])}  {delivery['outcome']}  {_text(delivery['run'] or '')}".rstrip()
+        yield f"  {_local_time(delivery['at_ms'])}  {delivery['outcome']}  {_text(delivery['run'] or '')}".rstrip()
     for refused in one["refused"]:
-        since = _moment(refused["first_at_ms"])
-        yield f"  {_moment(refused['last_at_ms'])}  {refused['outcome']}  {refused['count']} refused since {since}"
+        since = _local_time(refused["first_at_ms"])
+        yield f"  {_local_time(refused['last_at_ms'])}  {refused['outcome']}  {refused['count']} refused since {since}"
 
 
-def _moment(at_ms: int, tz: str | None = None) -> str:
+def _local_time(at_ms: int, tz: str | None = None) -> str:
     """On the clocks of the zone, or of this machine, which may not know the zone."""
     zone: ZoneInfo | None = None
     with suppress(ZoneInfoNotFoundError):

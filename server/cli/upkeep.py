@@ -106,16 +106,16 @@ def gc(
     if older_than_ms is None and keep:
         older_than_ms = 0
     if db is not None:
-        gone = _gc_file(existing_database(db), older_than_ms, keep, dry_run, vacuum)
+        deleted = _gc_file(existing_database(db), older_than_ms, keep, dry_run, vacuum)
     else:
-        gone = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
+        deleted = call(url, lambda client: client.gc(older_than_s=older_than_s, keep=keep, dry_run=dry_run))
     if as_json:
-        click.echo(json.dumps(gone, indent=2))
+        click.echo(json.dumps(deleted, indent=2))
         return OK
     verb = "would be deleted" if dry_run else "deleted"
-    click.echo(f"{counted(gone['runs'], 'run')} with {counted(gone['events'], 'event')} {verb}.")
+    click.echo(f"{counted(deleted['runs'], 'run')} with {counted(deleted['events'], 'event')} {verb}.")
     rest = [
-        counted(gone[name], noun)
+        counted(deleted[name], noun)
         for name, noun in (
             ("plans", "plan"),
             ("documents", "document"),
@@ -123,7 +123,7 @@ def gc(
             ("versions", "version"),
             ("cached", "cached result"),
         )
-        if gone[name]
+        if deleted[name]
     ]
     if rest:
         click.echo(f"{', '.join(rest)} that nothing uses {verb}.")
@@ -198,10 +198,10 @@ def _gc_file(path: Path, older_than_ms: int | None, keep: int, dry_run: bool, va
 
     if _on_file(lambda: copies.in_use(path)):
         raise Refused(f"A process has {path} open.", "Omit --db to let the server do it, or stop the server.")
-    gone = _on_file(lambda: run_async(_collect(path, older_than_ms, keep, dry_run)))
+    deleted = _on_file(lambda: run_async(_collect(path, older_than_ms, keep, dry_run)))
     if vacuum and not dry_run:
         _on_file(lambda: copies.vacuum(path))
-    found: dict[str, Any] = msgspec.to_builtins(gone)
+    found: dict[str, Any] = msgspec.to_builtins(deleted)
     return found
 
 
@@ -250,13 +250,13 @@ def _report_lines(report: Report) -> Iterator[str]:
         yield f"{_coloured(state)} {promise.id:<4} {promise.title}"
     for condition in report.conditions:
         yield f"{_coloured(condition.level)} {condition.name}: {plain(condition.what)}"
-        if condition.mend:
-            yield f"{'':9}{plain(condition.mend)}"
+        if condition.fix:
+            yield f"{'':9}{plain(condition.fix)}"
     for finding in report.findings:
         place = " ".join(filter(None, (finding.run, finding.node)))
         number = click.style(finding.invariant, fg="red", bold=True)
         yield f"{number} {plain(place) or 'the file'}: {plain(finding.what)}"
-        yield f"    {plain(finding.mend)}"
+        yield f"    {plain(finding.fix)}"
     hidden = sum(promise.findings or 0 for promise in report.promises) - len(report.findings)
     if hidden:
         yield f"… and {hidden} more"

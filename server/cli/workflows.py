@@ -115,10 +115,10 @@ def delete_run(url: str, run_id: str, yes: bool) -> int:
             return None
         return await client.delete_run(run_id)
 
-    gone = call(url, ask)
-    if gone is None:
+    deleted = call(url, ask)
+    if deleted is None:
         return _nothing_deleted()
-    below = "" if gone == 1 else f" and {counted(gone - 1, 'run')} it had started"
+    below = "" if deleted == 1 else f" and {counted(deleted - 1, 'run')} it had started"
     click.echo(f"Deleted run {run_id}{below}.")
     return OK
 
@@ -139,10 +139,10 @@ def delete_workflow(url: str, name: str, yes: bool) -> int:
             return None
         return await client.delete_workflow(name)
 
-    gone = call(url, ask)
-    if gone is None:
+    deleted = call(url, ask)
+    if deleted is None:
         return _nothing_deleted()
-    counts = ((gone["schedules"], "schedule"), (gone["webhooks"], "webhook"))
+    counts = ((deleted["schedules"], "schedule"), (deleted["webhooks"], "webhook"))
     others = " and ".join(counted(number, noun) for number, noun in counts if number)
     click.echo(f"Deleted workflow {name}{f' with {others}' if others else ''}.")
     return OK

@@ -25,7 +25,7 @@ class SseParser:
 
     def __init__(self, frame_bytes_max: int = FRAME_BYTES_MAX) -> None:
         self._max = frame_bytes_max
-        self._begun = False
+        self._started = False
         self._parts: list[bytes] = []  # of a line that has not ended; joined once, or long lines would cost a square
         self._size = 0
         self._event = ""
@@ -39,23 +39,23 @@ class SseParser:
         if self._size > self._max:
             raise ValueError(f"an event is larger than {self._max} bytes")
         # A carriage return at the end of the last chunk may have been half of CR LF: it was held back until now.
-        kept_cr = len(self._parts) > 1 and self._parts[-2].endswith(b"\r")
-        if not kept_cr and b"\n" not in chunk and b"\r" not in chunk:
+        held_cr = len(self._parts) > 1 and self._parts[-2].endswith(b"\r")
+        if not held_cr and b"\n" not in chunk and b"\r" not in chunk:
             return []
         text = b"".join(self._parts)
-        if not self._begun:
+        if not self._started:
             text = text.removeprefix(b"\xef\xbb\xbf")
-            self._begun = True
+            self._started = True
         held = b"\r" if text.endswith(b"\r") else b""
         lines = text[: len(text) - len(held)].replace(b"\r\n", b"\n").replace(b"\r", b"\n").split(b"\n")
         self._parts = [lines.pop() + held]
-        frames = [frame for line in lines if (frame := self._take(line)) is not None]
+        frames = [frame for line in lines if (frame := self._read_line(line)) is not None]
         self._size = len(self._parts[0]) + sum(map(len, self._data))
         return frames
 
-    def _take(self, line: bytes) -> Frame | None:
+    def _read_line(self, line: bytes) -> Frame | None:
         if not line:
-            return self._finish()
+            return self._end_frame()
         name, _, value = line.partition(b":")
         text = value.removeprefix(b" ").decode("utf-8", "replace")
         match name:
@@ -69,7 +69,7 @@ class SseParser:
                 pass  # comments (the server's pings), retry, and what later versions may add
         return None
 
-    def _finish(self) -> Frame | None:
+    def _end_frame(self) -> Frame | None:
         frame = Frame(self._event or "message", "\n".join(self._data), self._id) if self._data else None
         self._event, self._data, self._id = "", [], None
         return frame

@@ -50,9 +50,9 @@ class Connections(ServerState):
         self.requests_max = min(limits.requests, self.connections_max - self.connections_max // 10)
         self._waiting: dict[Connection, None] = {}  # without a whole request, longest first
         self._waiting_of: Counter[str] = Counter()
-        self._said = Repeated()
+        self._logged = Repeated()
 
-    def settle(self, connection: Connection) -> None:
+    def update_waiting(self, connection: Connection) -> None:
         """To be called whenever the connection has got a whole request, or has answered one."""
         if connection.is_waiting == (connection in self._waiting):
             return
@@ -79,7 +79,7 @@ class Connections(ServerState):
             longest = next(iter(self._waiting), connection)
             self._drop(longest, f"{self.connections_max} connections are open, which is the limit")
         if connection in self.connections:
-            self.settle(connection)
+            self.update_waiting(connection)
 
     def has_room(self) -> bool:
         """For one more request."""
@@ -101,7 +101,7 @@ class Connections(ServerState):
         self._warn(f"{why}; the longest idle ones are closed")
 
     def _warn(self, message: str) -> None:
-        if self._said.due("full"):
+        if self._logged.due("full"):
             _log.warning("%s", message)
 
 
@@ -163,7 +163,7 @@ class Connection(HttpToolsProtocol):
             self._limit_time()
         else:
             self._cancel_deadline()
-        self.server_state.settle(self)
+        self.server_state.update_waiting(self)
 
     def eof_received(self) -> bool | None:  # type: ignore[override] # uvicorn: None
         """True keeps the other direction open."""
@@ -198,7 +198,7 @@ class Connection(HttpToolsProtocol):
             return
         if self._in_body:
             self._limit_time()
-        self.server_state.settle(self)
+        self.server_state.update_waiting(self)
 
     def _unsupported_upgrade_warning(self) -> None:
         """Not a word: the request is answered as if it had not asked for another protocol, as RFC 9110 has it."""

@@ -33,17 +33,17 @@ class Buckets:
         self._burst = burst
         self._per_s = per_s
         self._now_s = now_s
-        self._left: OrderedDict[str, tuple[float, float]] = OrderedDict()  # key -> tries left, as of when
+        self._tries: OrderedDict[str, tuple[float, float]] = OrderedDict()  # key -> tries left, as of when
 
     def spend(self, key: str) -> float:
         """0 when this try is fine, else the seconds until the next one is."""
         now_s = self._now_s()
-        left, at_s = self._left.pop(key, (float(self._burst), now_s))
+        left, at_s = self._tries.pop(key, (float(self._burst), now_s))
         left = min(self._burst, left + (now_s - at_s) * self._per_s)
         fine = left >= 1
-        self._left[key] = (left - 1 if fine else left, now_s)
-        if len(self._left) > KEYS_MAX:
-            self._left.popitem(last=False)
+        self._tries[key] = (left - 1 if fine else left, now_s)
+        if len(self._tries) > KEYS_MAX:
+            self._tries.popitem(last=False)
         return 0.0 if fine else (1 - left) / self._per_s
 
 

@@ -126,17 +126,17 @@ class Guard:
 
 async def _answered(app: ASGIApp, scope: Scope, receive: Receive, send: Send) -> None:
     """A request that the server gives up on when it stops gets an answer that says so, while none was begun."""
-    begun = False
+    started = False
 
     async def note(message: Message) -> None:
-        nonlocal begun
-        begun = True
+        nonlocal started
+        started = True
         await send(message)
 
     try:
         await app(scope, receive, note)
     except asyncio.CancelledError:
-        if begun:
+        if started:
             raise
         await problem_of(Stopping(hint=STOPPING_HINT))(scope, receive, send)
 

@@ -29,7 +29,7 @@ class Sessions:
 
     def __init__(self, mark: str) -> None:
         self._mark = mark
-        self._noted_ms: dict[str, int] = {}  # when this process last wrote that it saw a session
+        self._seen_ms: dict[str, int] = {}  # when this process last wrote that it saw a session
 
     async def begin(self, engine: Engine) -> str:
         """What the browser is to hold. On disk when this returns."""
@@ -45,10 +45,10 @@ class Sessions:
         """Whether it is open; then it has been seen now."""
         row, now_ms = await engine.store.get_session(hash), engine.parts.clock.now_ms()
         if row is None or not self._counts(row, now_ms):
-            self._noted_ms.pop(hash, None)
+            self._seen_ms.pop(hash, None)
             return False
-        if now_ms - max(row.seen_at_ms, self._noted_ms.get(hash, 0)) >= SEE_EVERY_MS:
-            self._noted_ms[hash] = now_ms
+        if now_ms - max(row.seen_at_ms, self._seen_ms.get(hash, 0)) >= SEE_EVERY_MS:
+            self._seen_ms[hash] = now_ms
             with suppress(StoreError, TimeoutError):  # a request a minute from now tries again
                 await asyncio.wait_for(engine.store.see_session(hash, now_ms), SEE_PATIENCE_S)
         return True

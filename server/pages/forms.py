@@ -29,23 +29,23 @@ def schema_fields(schema: Any) -> dict[str, dict[str, Any]]:
     return {str(name): dict(field) if isinstance(field, Mapping) else {} for name, field in properties.items()}
 
 
-def form_fields(schema: Any, given: Mapping[str, str] | None, errors: Mapping[str, str]) -> Html:
+def form_fields(schema: Any, typed: Mapping[str, str] | None, errors: Mapping[str, str]) -> Html:
     """One labelled control for each property. `given`: what was typed before (by input name); `errors`: by property."""
     required = _required(schema)
     return join(
         [
-            _field(name, field, name in required, given, errors.get(name))
+            _field(name, field, name in required, typed, errors.get(name))
             for name, field in schema_fields(schema).items()
         ]
     )
 
 
-def read_form(schema: Any, given: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
+def read_form(schema: Any, typed: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, str]]:
     """The fields as JSON values, and an error text for each that could not be read. Empty inputs are left out."""
     values: dict[str, Any] = {}
     errors: dict[str, str] = {}
     for name, field in schema_fields(schema).items():
-        text = given.get(PREFIX + name)
+        text = typed.get(PREFIX + name)
         kind = kind_of(field)
         if kind == "boolean":
             values[name] = text is not None and text not in ("", "false")
@@ -119,11 +119,11 @@ def initial_text(field: Mapping[str, Any]) -> str:
 
 
 def _field(
-    name: str, field: Mapping[str, Any], required: bool, given: Mapping[str, str] | None, error: str | None
+    name: str, field: Mapping[str, Any], required: bool, typed: Mapping[str, str] | None, error: str | None
 ) -> Html:
     kind = kind_of(field)
     id = PREFIX + name
-    value = given.get(id) if given is not None else initial_text(field) or None
+    value = typed.get(id) if typed is not None else initial_text(field) or None
     title = str(field.get("title") or name)
     marks: dict[str, Any] = {
         "aria_invalid": "true" if error else None,

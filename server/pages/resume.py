@@ -21,7 +21,7 @@ _SAID = ("action", "answered_by", "answered_at")
 def ask(
     wait: WaitView,
     *,
-    given: Mapping[str, str] | None = None,
+    typed: Mapping[str, str] | None = None,
     errors: Mapping[str, str] | None = None,
     error: str | None = None,
     extras: Extras | None = None,
@@ -34,12 +34,12 @@ def ask(
     name = el(
         "div",
         el("label", "Your name", el("span", " (optional)", class_="quiet"), for_="by"),
-        el("input", type="text", name="by", id="by", autocomplete="name", maxlength=200, value=(given or {}).get("by")),
+        el("input", type="text", name="by", id="by", autocomplete="name", maxlength=200, value=(typed or {}).get("by")),
         class_="field",
     )
     form = el(
         "form",
-        form_fields(wait.schema, given, errors),
+        form_fields(wait.schema, typed, errors),
         name,
         el("div", *_buttons(wait), class_="actions"),
         method="post",

@@ -52,12 +52,12 @@ async def answer(call: Call) -> Response:
 async def answer_json(call: Call) -> Response:
     """{"action", "fields", "by"}."""
     await _find(call, answering=True)
-    given = await read_as(call.request, call.limits, AnswerRequest)
+    body = await read_as(call.request, call.limits, AnswerRequest)
     try:
-        taken = await call.engine.answer(call.path("token"), given.fields, given.action, given.by)
+        answered = await call.engine.answer(call.path("token"), body.fields, body.action, body.by)
     except AlreadyAnswered as error:
         raise too_late(error) from None
-    return json_response(view_of(PublicWait, taken))
+    return json_response(view_of(PublicWait, answered))
 
 
 async def _answer_form(call: Call) -> Response:
@@ -66,20 +66,20 @@ async def _answer_form(call: Call) -> Response:
         wait = await _find(call, answering=True)
     except NotFound:
         return pages.unknown()
-    given, extras = _decode(await read_bytes(call.request, call.limits)), _extras(call)
+    typed, extras = _decode(await read_bytes(call.request, call.limits)), _extras(call)
     if wait.status != "pending":
         return pages.closed(wait, 409, extras)
-    fields, errors = read_form(wait.schema, given)
+    fields, errors = read_form(wait.schema, typed)
     if errors:
-        return pages.ask(wait, given=given, errors=errors, extras=extras)
-    action = given.get("action") or None
+        return pages.ask(wait, typed=typed, errors=errors, extras=extras)
+    action = typed.get("action") or None
     try:
-        taken = await call.engine.answer(token, fields, action, given.get("by", "").strip()[:200] or None)
+        answered = await call.engine.answer(token, fields, action, typed.get("by", "").strip()[:200] or None)
     except AnswerInvalid as error:
-        return _ask_again(wait, given, error, extras)
+        return _ask_again(wait, typed, error, extras)
     except Conflict:
         return pages.closed(await call.engine.waits.find(token), 409, extras)
-    return pages.thanks(taken, action, extras)
+    return pages.thanks(answered, action, extras)
 
 
 async def _find(call: Call, answering: bool = False) -> WaitView:
@@ -94,7 +94,7 @@ async def _find(call: Call, answering: bool = False) -> WaitView:
     return wait
 
 
-def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
+def _ask_again(wait: WaitView, typed: dict[str, str], error: AnswerInvalid, extras: ui.Extras) -> Response:
     """Put each message at the field its pointer names; what belongs to no field is shown above the form."""
     known = schema_fields(wait.schema)
     found = error.extra.get("errors") or [{"pointer": "", "message": error.message}]
@@ -106,7 +106,7 @@ def _ask_again(wait: WaitView, given: dict[str, str], error: AnswerInvalid, extr
             at_field.setdefault(name, one["message"])
         else:
             on_top.append(one["message"])
-    return pages.ask(wait, given=given, errors=at_field, error=" ".join(on_top) or None, extras=extras)
+    return pages.ask(wait, typed=typed, errors=at_field, error=" ".join(on_top) or None, extras=extras)
 
 
 def _extras(call: Call) -> ui.Extras:

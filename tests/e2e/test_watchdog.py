@@ -35,7 +35,7 @@ async def test_the_log_names_the_function_that_holds_up_the_event_loop(tmp_path:
 
 
 def test_a_loop_that_moves_is_not_mentioned(caplog: pytest.LogCaptureFixture) -> None:
-    dog = Watchdog(still_s=30, look_s=0.001)
+    dog = Watchdog(still_s=30, check_s=0.001)
     with caplog.at_level(logging.WARNING, "weft.server"):
         dog.start()
         for _ in range(50):

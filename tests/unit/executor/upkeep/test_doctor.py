@@ -104,7 +104,7 @@ def test_warnings_do_not_make_it_ill(copy: Copy) -> None:
     copy.path.chmod(0o644)
     found = report(copy)
     assert level(found, "permissions") == "warning" and found.healthy
-    assert any("chmod 600" in condition.mend for condition in found.conditions)
+    assert any("chmod 600" in condition.fix for condition in found.conditions)
 
 
 def test_little_room_and_a_large_wal_are_warnings(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:

@@ -55,7 +55,7 @@ def test_a_finding_says_what_where_and_how_to_mend_it(copy: Copy) -> None:
     copy.spoil("UPDATE waits SET status = 'cancelled' WHERE run_id = ?", copy.run["asking"])
     (finding,) = findings(copy)
     assert (finding.run, finding.node) == (copy.run["asking"], "ask")
-    assert "ask!1" in finding.what and finding.mend
+    assert "ask!1" in finding.what and finding.fix
 
 
 def test_i1_a_run_that_was_acknowledged_is_missing(copy: Copy) -> None:
@@ -309,7 +309,7 @@ def test_i12_the_file_is_damaged(copy: Copy) -> None:
         file.write(b"\xff" * 200)
     with closing(copy.read()) as db:
         found = [finding for finding in check(db, only={"I12"}) if finding.what.startswith("SQLite: ")]
-    assert found and "weft restore" in found[0].mend
+    assert found and "weft restore" in found[0].fix
 
 
 def test_reading_changes_nothing(copy: Copy, db: sqlite3.Connection) -> None:

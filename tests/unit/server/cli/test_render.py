@@ -21,7 +21,7 @@ from server.cli.render import (
     signal_lines,
     with_clock,
 )
-from server.cli.triggers import _moment as schedule_moment
+from server.cli.triggers import _local_time as schedule_moment
 from server.client import Event
 
 
