@@ -25,7 +25,7 @@ ifneq ($(WEFT_WEB),skip)
 NOT_BUILT := $(if $(wildcard server/_web/index.html),,$(if $(wildcard web/package.json),not-built))
 endif
 
-.PHONY: not-built help serve install test check browser lint format lock soak mutants peers clean
+.PHONY: not-built help serve install test check browser lint format lock soak mutants bench peers clean
 
 help:
 	@echo "make serve    start weft at http://127.0.0.1:8765 and print a link that signs in (first time: about a minute to install)"
@@ -36,6 +36,7 @@ help:
 	@echo "make format   lay the code out"
 	@echo "make soak     random plans, crashes and faults for SOAK_SECONDS (600)"
 	@echo "make mutants  plant bugs, one at a time; the simulations must find each (ten minutes)"
+	@echo "make bench    measure everything beside its floor and other systems, and write docs/reference/performance.md"
 	@echo "make peers    install the other systems that benchmarks compare with (LangGraph, DBOS), in $(PEERS)"
 	@echo "make lock     pin the newest versions that pyproject.toml allows"
 	@echo "make clean    remove what was built; databases stay"
@@ -81,6 +82,12 @@ soak: $(INSTALLED_DEV)
 mutants: $(INSTALLED_DEV)
 	$(BIN)/python -m tests.simulation.mutants
 	$(BIN)/python -m tests.simulation.world.mutants
+
+# For a machine that does nothing else: samples with other load are thrown away, and figures without any are left out.
+bench: $(INSTALLED_DEV) $(INSTALLED_PEERS)
+	$(BIN)/python -m benchmarks --compare peers --json $(ARGS) > benchmarks/results/figures.json.new
+	mv benchmarks/results/figures.json.new benchmarks/results/figures.json
+	$(BIN)/python -m benchmarks.page
 
 peers: $(INSTALLED_PEERS)
 

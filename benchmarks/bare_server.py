@@ -1,4 +1,4 @@
-"""The least a Starlette server on uvicorn can do: answer a POST with what it sent, and stream bytes given before.
+"""The least a Starlette server on uvicorn can do: answer a POST with what it sent, and stream bytes that it has.
 
 `PUT /stream` takes the text of an event stream, `GET /stream` sends it in the chunks that a server which joins waiting
 events would send.

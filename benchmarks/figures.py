@@ -79,7 +79,7 @@ class Figure(Struct, frozen=True, omit_defaults=True):
     beside_name: str = ""
     counted: float | None = None
     target: Target | None = None
-    taken: int = 0
+    samples: int = 0
     thrown: int = 0
     note: str = ""
 
@@ -103,7 +103,7 @@ class Figure(Struct, frozen=True, omit_defaults=True):
 
     @property
     def busy(self) -> bool:
-        """Samples were taken and none was quiet, of the one or of the other."""
+        """None of the samples was quiet, of the one or of the other."""
         return self.counted is None and (self.ours is None or (bool(self.beside_name) and self.beside is None))
 
     @property

@@ -27,9 +27,9 @@ def lines(figures: Sequence[Figure]) -> list[str]:
 
 def line(figure: Figure) -> str:
     name = figure.name if figure.beside_name in ("", "floor") else f"  beside {figure.beside_name}"
-    thrown = f"{figure.thrown}/{figure.taken}" if figure.taken else ""
+    thrown = f"{figure.thrown}/{figure.samples}" if figure.samples else ""
     if figure.busy:
-        return f"{name:44} no quiet sample of {figure.taken}: other programs used over {FOREIGN_MAX} processors"
+        return f"{name:44} no quiet sample of {figure.samples}: other programs used over {FOREIGN_MAX} processors"
     ours = number(figure.counted) if figure.counted is not None else both(figure.ours)
     ratios = [number(ratio) for ratio in (figure.ratio_p10, figure.ratio)]
     note = f"  ({figure.note})" if figure.note else ""
@@ -40,10 +40,10 @@ def line(figure: Figure) -> str:
 
 
 def total(figures: Sequence[Figure]) -> str:
-    taken, thrown = sum(figure.taken for figure in figures), sum(figure.thrown for figure in figures)
+    samples, thrown = sum(figure.samples for figure in figures), sum(figure.thrown for figure in figures)
     missed = sum(figure.verdict == "MISSED" for figure in figures)
     return (
-        f"{thrown} of {taken} samples thrown away because other programs used over {FOREIGN_MAX} processors; "
+        f"{thrown} of {samples} samples thrown away because other programs used over {FOREIGN_MAX} processors; "
         f"{missed} targets missed"
     )
 

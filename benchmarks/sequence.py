@@ -56,7 +56,7 @@ class Sampled(Struct, frozen=True):
                 beside=series[name].spread() if name else None,
                 beside_name=name,
                 target=target,
-                taken=sum(len(series[who].samples) for who in ("ours", name) if who),
+                samples=sum(len(series[who].samples) for who in ("ours", name) if who),
                 thrown=sum(series[who].thrown for who in ("ours", name) if who),
                 note=self.note if name in ("", "floor") else "",
             )

@@ -112,7 +112,7 @@ def _posted() -> bytes:
 
 
 async def _post(port: int, path: str, body: bytes) -> float:
-    """Answers per second over `CONNECTIONS` kept connections."""
+    """Answers per second over `CONNECTIONS` open connections."""
     head = f"POST {path} HTTP/1.1\r\nhost: 127.0.0.1:{port}\r\ncontent-type: application/json\r\n"
     request = f"{head}content-length: {len(body)}\r\n\r\n".encode() + body
     until = 0.0

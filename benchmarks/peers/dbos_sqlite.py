@@ -1,5 +1,5 @@
 """The durable workloads on DBOS with SQLite and its own settings: each step's output is on disk before the workflow
-goes on. Workflows are Python functions, so nothing is compiled."""
+continues. Workflows are Python functions, so nothing is compiled."""
 
 from __future__ import annotations
 

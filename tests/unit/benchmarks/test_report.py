@@ -16,12 +16,12 @@ FIGURES = [
         Spread(0.1, 0.25, 9),
         "floor",
         target=Target(1.6),
-        taken=10,
+        samples=10,
     ),
     Figure(
         "chain", "W1 chain", "ms/step", Spread(0.2, 0.3, 9), Spread(0.5, 0.6, 9), "Peer", target=Target(3, least=True)
     ),
-    Figure("fan", "W2 fan", "ms/step", None, None, "floor", taken=24, thrown=24),
+    Figure("fan", "W2 fan", "ms/step", None, None, "floor", samples=24, thrown=24),
     Figure("syncs", "W1 syncs", "syncs/step", counted=1.02, target=Target(1.05), note="counted"),
 ]
 

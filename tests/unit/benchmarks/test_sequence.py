@@ -18,26 +18,26 @@ class Scripted:
     """Takes samples without running anything. `foreign` is the load of the samples in turn, then quiet."""
 
     def __init__(self, values: dict[Program, float], foreign: list[float] | None = None) -> None:
-        self.taken: list[Program] = []
+        self.samples: list[Program] = []
         self._values = values
         self._foreign = iter(foreign or [])
 
     def __call__(self, one: Program) -> Sample:
-        self.taken.append(one)
+        self.samples.append(one)
         return Sample((self._values[one],), next(self._foreign, QUIET))
 
 
 def test_programs_take_turns_and_each_second_round_is_reversed() -> None:
     take = Scripted({OURS: 2.0, FLOOR: 1.0})
     series = collect({"ours": OURS, "floor": FLOOR}, 3, take)
-    assert take.taken == [OURS, FLOOR, FLOOR, OURS, OURS, FLOOR]
+    assert take.samples == [OURS, FLOOR, FLOOR, OURS, OURS, FLOOR]
     assert [(one.quiet, one.thrown) for one in series.values()] == [(3, 0), (3, 0)]
 
 
 def test_rounds_go_on_until_all_have_enough_quiet_samples() -> None:
     take = Scripted({OURS: 2.0, FLOOR: 1.0}, [BUSY, QUIET, QUIET, BUSY])
     series = collect({"ours": OURS, "floor": FLOOR}, 3, take)
-    assert len(take.taken) == 10
+    assert len(take.samples) == 10
     assert (series["ours"].quiet, series["ours"].thrown) == (3, 2)
     assert (series["floor"].quiet, series["floor"].thrown) == (5, 0)
 
@@ -68,12 +68,12 @@ def test_figures_beside_the_floor_and_each_other_system_are_of_one_sequence() ->
         Spread(1.0, 1.0, 4),
         "floor",
         target=Target(1.6),
-        taken=8,
+        samples=8,
         thrown=1,
         note="a note",
     )
-    assert (peer.beside_name, peer.ratio, peer.verdict, peer.taken) == ("Peer", 4.0, "met", 8)
-    assert take.taken.count(OURS) == take.taken.count(PEER) == 4
+    assert (peer.beside_name, peer.ratio, peer.verdict, peer.samples) == ("Peer", 4.0, "met", 8)
+    assert take.samples.count(OURS) == take.samples.count(PEER) == 4
 
 
 def test_without_a_floor_there_is_one_figure() -> None:
@@ -84,7 +84,7 @@ def test_without_a_floor_there_is_one_figure() -> None:
 def test_long_benchmarks_want_fewer_samples() -> None:
     take = Scripted({OURS: 1.0})
     Sampled("recovery", "s", OURS, share=3).figures("r", 12, take)
-    assert len(take.taken) == 4
+    assert len(take.samples) == 4
 
 
 class FakeMachine:
