@@ -40,10 +40,11 @@ def any_of(parameter: str) -> str:
     return f"(SELECT value FROM json_each({parameter}))"  # noqa: S608  (a parameter's name, never a value)
 
 
-def any_pair_of(parameter: str) -> str:
-    """As `any_of`, for a list of pairs."""
-    return f"(SELECT value ->> 0, value ->> 1 FROM json_each({parameter}))"  # noqa: S608  (a parameter's name)
+def any_row_of(parameter: str, columns: int) -> str:
+    """As `any_of`, for a list of lists with so many values each."""
+    row = ", ".join(f"value ->> {n}" for n in range(columns))
+    return f"(SELECT {row} FROM json_each({parameter}))"  # noqa: S608  (a parameter's name, never a value)
 
 
-def as_list(values: Sequence[str | int | Sequence[str]]) -> str:
+def as_list(values: Sequence[str | int | Sequence[str | int]]) -> str:
     return msgspec.json.encode(values).decode()

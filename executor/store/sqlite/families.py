@@ -68,12 +68,15 @@ def check_family(tx: Tx, change: Append) -> None:
         check_room(_family(row), len(change.children), change.family_max)
 
 
-def add_to_family(tx: Tx, parent: str, children: int) -> str:
-    """Part of creating children. Returns the root."""
+def root_of(tx: Tx, parent: str) -> str:
+    """Of the family that the children of this run are in."""
     found = tx.db.execute(ROOT_OF, {"run": parent}).fetchall()
-    root: str = found[0][0] if found else parent
+    return str(found[0][0]) if found else parent
+
+
+def add_to_family(tx: Tx, root: str, children: int) -> None:
+    """Part of creating children."""
     tx.db.execute(ADD_TO_FAMILY, {"root": root, "more": children})
-    return root
 
 
 def append_to_family(tx: Tx, change: Append, finished: bool) -> FamilyRow | None:

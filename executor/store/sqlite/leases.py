@@ -13,12 +13,11 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import ClockRepair, RunRow, RunStatus
-from executor.store.sqlite.conditions import ENDED, HEAD_OF_ID, any_of, as_list
+from executor.store.sqlite.conditions import ENDED, HEAD_OF_ID, any_of, any_row_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 from executor.store.sqlite.runs import RUN
 
-# Found and leased in one write transaction, so no other process gets between the two.
 FIND_FREE = "SELECT due_ms, id, n FROM heads WHERE owner IS NULL AND due_ms <= :now"
 FREE_IN_ORDER = " ORDER BY due_ms, id LIMIT :limit"
 FIND_LAPSED = """
@@ -38,10 +37,13 @@ ORPHANED = f"""parent_run_id IS NOT NULL AND EXISTS (
 CLAIMED = f"SELECT n, {RUN}, lease_owner, 0, {ORPHANED} FROM runs WHERE n IN {any_of(':numbers')}"
 # How many runs each of these owners has.
 COUNT_HELD = f"SELECT owner, count(*) FROM heads WHERE owner IN {any_of(':owners')} GROUP BY owner"
+# Those that are as they were when they were found: another process may have been faster.
 TAKE_RUNS = f"""
 UPDATE heads SET owner = :owner, epoch = epoch + 1, stalls = stalls + 1, status = 'running',
        started_at_ms = coalesce(started_at_ms, :now)
- WHERE n IN {any_of(":numbers")} RETURNING n, epoch, stalls, started_at_ms"""
+ WHERE n IN {any_of(":numbers")} AND (n, epoch, seq, coalesce(owner, '')) IN {any_row_of(":found", 4)}
+   AND due_ms <= :now AND (owner IS NULL OR owner IN (SELECT id FROM workers WHERE until_ms <= :now))
+RETURNING n, epoch, stalls, started_at_ms"""
 HOLD = """
 INSERT INTO workers (id, until_ms) VALUES (:owner, :until)
 ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms"""
@@ -63,6 +65,7 @@ SELECT min(at_ms) FROM (
 # A lease or a due time that only a clock set back explains: waiting runs keep theirs, it is the workflow's.
 _TOO_LATE = "due_ms > :now AND (status <> 'waiting' OR EXISTS (SELECT 1 FROM inbox WHERE run_id = heads.id))"
 _HELD_TOO_LONG = "owner IN (SELECT id FROM workers WHERE until_ms > :latest)"
+TAKE_OTHER_TIMES = f"UPDATE heads SET seq = seq WHERE {_HELD_TOO_LONG} OR ({_TOO_LATE})"
 FIND_OTHER_TIMES = f"""
 SELECT count(*), coalesce(max(max(coalesce((SELECT until_ms FROM workers WHERE id = owner), 0) - :latest,
                                   iif({_TOO_LATE}, due_ms - :now, 0))), 0)
@@ -83,9 +86,11 @@ def claim(tx: Tx, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id
     held: dict[str | None, int] = {}
     if gone:
         held = dict(tx.db.execute(COUNT_HELD, {"owners": as_list(sorted(gone))}).fetchall())
-    taking = {"owner": owner, "now": now_ms, "numbers": numbers}
+    as_found = as_list([(n, row.epoch, row.seq, row.former_owner or "") for n, row in rows.items()])
+    taking = {"owner": owner, "now": now_ms, "numbers": numbers, "found": as_found}
+    taken: dict[int, RunRow] = {}
     for n, epoch, stalls, started_at_ms in tx.db.execute(TAKE_RUNS, taking).fetchall():
-        rows[n] = msgspec.structs.replace(
+        taken[n] = msgspec.structs.replace(
             rows[n],
             status="running",
             epoch=epoch,
@@ -96,10 +101,11 @@ def claim(tx: Tx, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id
             lost_together=held.get(rows[n].former_owner, 0) > 1,
             orphaned=bool(rows[n].orphaned),
         )
-    hold(tx, owner, now_ms + lease_ms)
+    if taken:
+        hold(tx, owner, now_ms + lease_ms)
     if gone:
         tx.db.execute(FORGET_WORKERS, {"now": now_ms})
-    return [rows[n] for n in found]
+    return [taken[n] for n in found if n in taken]
 
 
 def hold(tx: Tx, owner: str, until_ms: int) -> None:
@@ -138,8 +144,9 @@ async def next_due(readers: Readers) -> int | None:
 
 def repair_clock_skew(tx: Tx, now_ms: int, lease_max_ms: int) -> ClockRepair:
     times = {"now": now_ms, "latest": now_ms + lease_max_ms}
+    if not tx.db.execute(TAKE_OTHER_TIMES, times).rowcount:
+        return ClockRepair(0, 0)
     repair = ClockRepair(*tx.db.execute(FIND_OTHER_TIMES, times).fetchone())
-    if repair.runs:
-        tx.db.execute(REPAIR_CLOCK_SKEW, times)
-        tx.db.execute(FORGET_FUTURE_WORKERS, times)
+    tx.db.execute(REPAIR_CLOCK_SKEW, times)
+    tx.db.execute(FORGET_FUTURE_WORKERS, times)
     return repair

@@ -9,7 +9,7 @@ from collections.abc import Sequence
 import msgspec
 
 from executor.store.rows import NotificationRow, NotificationStatus
-from executor.store.sqlite.conditions import any_pair_of, as_list
+from executor.store.sqlite.conditions import any_row_of, as_list
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.readers import Readers
 
@@ -40,7 +40,7 @@ UPDATE notifications SET status = :status, due_at_ms = coalesce(:due, due_at_ms)
 NEXT_DUE = "SELECT due_at_ms FROM notifications WHERE status = 'pending' ORDER BY due_at_ms LIMIT 1"
 OF_WAITS = f"""
 SELECT {NOTIFICATION} FROM notifications
- WHERE (run_id, wait_id) IN {any_pair_of(":waits")} ORDER BY run_id, wait_id, n"""
+ WHERE (run_id, wait_id) IN {any_row_of(":waits", 2)} ORDER BY run_id, wait_id, n"""
 
 
 async def is_any_due(readers: Readers, now_ms: int) -> bool:

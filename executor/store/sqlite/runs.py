@@ -15,7 +15,7 @@ from executor.store.sqlite.conditions import BY_STATUS, ENDED, narrowed
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.store.sqlite.event_rows import rows_of
-from executor.store.sqlite.families import add_to_family
+from executor.store.sqlite.families import add_to_family, root_of
 from executor.store.sqlite.inbox import add_signals
 from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
@@ -28,12 +28,14 @@ RUN = (
 )
 LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
 RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
-RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = ? AND idempotency_key = ?"
+RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key = :key"
+# No row: there is a run with this idempotency key.
 ADD_DETAILS = """
 INSERT INTO run_details (id, workflow, version, plan_hash, document_hash, idempotency_key, request_hash, parent_run_id,
                          parent_key, root_id, source_run_id, draft_id, draft_rev, created_at_ms, input)
 VALUES (:id, :workflow, :version, :plan_hash, :document_hash, :idempotency_key, :request_hash, :parent_run_id,
-        :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input)"""
+        :parent_key, :root_id, :source_run_id, :draft_id, :draft_rev, :now, :input)
+ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
 ADD_HEAD = """
 INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms) VALUES (:n, :id, 'queued', :seq, 0, 0, :now)"""
 MOVE_RUN = "UPDATE run_details SET plan_hash = ?, version = ? WHERE id = ?"
@@ -116,20 +118,34 @@ async def output_bytes(readers: Readers, run_id: str) -> int:
 
 
 def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
-    if run.idempotency_key is not None:
-        found = tx.db.execute(RUN_BY_IDEMPOTENCY_KEY, (run.workflow, run.idempotency_key)).fetchall()
-        if found:
-            return RunRow(*found[0]), False
+    first = _first_run(tx, run)
+    if first is not None:
+        return first, False
     check_sources(tx, run.sources)
-    root = None if run.parent_run_id is None else add_to_family(tx, run.parent_run_id, 1)
+    root = None if run.parent_run_id is None else root_of(tx, run.parent_run_id)
+    if not _add_run(tx, run, root):
+        first = _first_run(tx, run)  # another process has made it meanwhile
+        assert first is not None, "a run with this key was there just now"
+        return first, False
+    if root is not None:
+        add_to_family(tx, root, 1)
     put_plan(tx, run.plan_hash, run.plan, run.now_ms)
-    _add_run(tx, run, root)
     return _new_row(run, root), True
+
+
+def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
+    """With the same idempotency key."""
+    if run.idempotency_key is None:
+        return None
+    key = {"workflow": run.workflow, "key": run.idempotency_key}
+    found = tx.db.execute(RUN_BY_IDEMPOTENCY_KEY, key).fetchall()
+    return RunRow(*found[0]) if found else None
 
 
 def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
     """Part of an append of run `parent`. What they have in common is written once: there may be hundreds."""
-    root = add_to_family(tx, parent, len(children))
+    root = root_of(tx, parent)
+    add_to_family(tx, root, len(children))
     for plan in {child.plan_hash: child for child in children}.values():
         put_plan(tx, plan.plan_hash, plan.plan, plan.now_ms)
     for child in children:
@@ -137,13 +153,9 @@ def create_children(tx: Tx, parent: str, children: Sequence[NewRun]) -> None:
         _add_run(tx, child, root)
 
 
-def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
-    if run.document is not None:
-        assert run.document_hash is not None
-        add_document(tx, run.document_hash, run.document, run.now_ms)
-    elif run.document_hash is not None:
-        use_document(tx, run.document_hash, run.now_ms)
-    number = tx.db.execute(
+def _add_run(tx: Tx, run: NewRun, root: str | None) -> bool:
+    """False, and nothing was written: its idempotency key was used before."""
+    added = tx.db.execute(
         ADD_DETAILS,
         {
             "id": run.id,
@@ -162,8 +174,16 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
             "root_id": root,
             "source_run_id": run.source_run_id,
         },
-    ).lastrowid
+    ).fetchall()
+    if not added:
+        return False
+    number = added[0][0]
     tx.db.execute(ADD_HEAD, {"n": number, "id": run.id, "seq": len(run.records), "now": run.now_ms})
+    if run.document is not None:
+        assert run.document_hash is not None
+        add_document(tx, run.document_hash, run.document, run.now_ms)
+    elif run.document_hash is not None:
+        use_document(tx, run.document_hash, run.now_ms)
     tx.events += rows_of(run.id, 0, run.records)
     add_waits(tx, run.waits)
     add_signals(tx, run.signals)
@@ -171,6 +191,7 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> None:
         add_blob(tx, *blob, run.now_ms)
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
+    return True
 
 
 def _new_row(run: NewRun, root: str | None) -> RunRow:

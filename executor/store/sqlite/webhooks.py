@@ -68,8 +68,12 @@ DELETE_DIGESTS = "DELETE FROM old_deliveries WHERE webhook_id = :id"
 FIND_DELIVERY = f"""
 SELECT {DELIVERY} FROM deliveries
  WHERE webhook_id = :webhook AND (id = :id OR digest = :digest) ORDER BY n LIMIT 1"""
-# No row: another one has this id or this digest.
-ADD_DELIVERY = f"INSERT INTO deliveries ({DELIVERY}) VALUES (:webhook, :id, :digest, :now, :run) ON CONFLICT DO NOTHING"
+# No row: another one has this id or this digest, or the webhook was changed since it was looked at.
+ADD_DELIVERY = f"""
+INSERT INTO deliveries ({DELIVERY})
+SELECT id, :id, :digest, :now, :run FROM webhooks
+ WHERE id = :webhook AND enabled = :enabled AND generation = :generation AND updated_at_ms = :updated
+ON CONFLICT DO NOTHING"""
 DELETE_DELIVERY = "DELETE FROM deliveries WHERE webhook_id = :webhook AND id = :id"
 DELIVERIES = f"SELECT {DELIVERY} FROM deliveries WHERE webhook_id = :id ORDER BY n DESC LIMIT :limit"
 REFUSALS = f"""
@@ -133,14 +137,13 @@ def delete_webhook(tx: Tx, id: str) -> bool:
 
 
 def deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> tuple[DeliveryRow, RunRow | None]:
-    found = tx.db.execute(WEBHOOK_BY_ID, {"id": webhook.id}).fetchall()
-    check_unchanged(webhook, _webhook(found[0]) if found else None)
+    _check(tx, webhook)
     forget = {"id": delivery.webhook_id, "before": delivery.at_ms - DELIVERY_KEPT_MS, "limit": DELIVERIES_KEPT - 1}
     if lasts(webhook):
         tx.db.execute(KEEP_DIGESTS, forget)
     tx.db.execute(FORGET_DELIVERIES, forget)
     delivery = replace(delivery, run_id=run.id)
-    first = _first_delivery(tx, delivery)
+    first = _first_delivery(tx, webhook, delivery)
     if first is not None:
         return first, None
     row, _ = create_run(tx, run)
@@ -148,12 +151,15 @@ def deliver(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow, run: NewRun) -> 
     return delivery, row
 
 
-def _first_delivery(tx: Tx, delivery: DeliveryRow) -> DeliveryRow | None:
-    """The one that this is a copy of. None: this is the first, and it is stored now."""
+def _first_delivery(tx: Tx, webhook: WebhookRow, delivery: DeliveryRow) -> DeliveryRow | None:
+    """The one that this is a copy of. None: this is the first, and it is stored now. Raises Fenced."""
     wanted = {"webhook": delivery.webhook_id, "id": delivery.id, "digest": delivery.digest}
+    values = {**wanted, "now": delivery.at_ms, "run": delivery.run_id, "enabled": int(webhook.enabled)}
+    values |= {"generation": webhook.generation, "updated": webhook.updated_at_ms}
     for _ in range(TRIES_MAX):
-        if tx.db.execute(ADD_DELIVERY, {**wanted, "now": delivery.at_ms, "run": delivery.run_id}).rowcount == 1:
+        if tx.db.execute(ADD_DELIVERY, values).rowcount == 1:
             break
+        _check(tx, webhook)
         if found := tx.db.execute(FIND_DELIVERY, wanted).fetchall():
             return DeliveryRow(*found[0])
     else:
@@ -187,6 +193,12 @@ def put_declared_webhooks(tx: Tx, workflow: str, rows: Sequence[WebhookRow]) -> 
             delete_webhook(tx, id)
     for row in rows:
         put_webhook(tx, row)
+
+
+def _check(tx: Tx, webhook: WebhookRow) -> None:
+    """Raises Fenced: it is not as it was."""
+    found = tx.db.execute(WEBHOOK_BY_ID, {"id": webhook.id}).fetchall()
+    check_unchanged(webhook, _webhook(found[0]) if found else None)
 
 
 def _take_webhook(tx: Tx, id: str) -> WebhookRow | None:
