@@ -1,4 +1,4 @@
-"""The attempts of one run that are under way: a task each, cancelled when its end is no longer needed.
+"""The attempts of one run that are under way: a task each, which is cancelled when its end is no longer needed.
 
 They outlive the loop that started them: when a run moves to another plan, or is folded anew after an append that was
 refused, the next loop owns them. An attempt ends under the plan with which it began; its result is about the node that
@@ -17,6 +17,7 @@ from compiler.keys import NodeKey
 from executor.core import facts as f
 from executor.core.decide import CANCELLED
 from executor.core.events import ErrorInfo
+from executor.eager import begin
 from executor.runtime.launch import Launcher
 from executor.runtime.parts import Parts
 from executor.runtime.results import Arrivals
@@ -55,11 +56,13 @@ class Attempts:
         return ended | self._by_key.keys()
 
     def start(self, launcher: Launcher, key: NodeKey, number: int, seq: int) -> None:
-        """`seq`: of the commit that its start is in."""
-        attempt = _Attempt(key, number)
-        attempt.task = asyncio.create_task(self._run(attempt, launcher, seq), name=f"{self._run_id}:{key[1]}")
-        attempt.task.add_done_callback(lambda task: self._unbegun(attempt, task))
-        self._by_key[key] = attempt
+        """It begins at once, and may have ended when this returns. `seq`: of the commit that its start is in."""
+        attempt = self._by_key[key] = _Attempt(key, number)
+        attempt.task = begin(self._run(attempt, launcher, seq), f"{self._run_id}:{key[1]}")
+
+    def refuse(self, key: NodeKey, number: int) -> None:
+        """Its start is recorded, and it is cancelled before it begins."""
+        self.arrivals.add(f.NodeErred(self._now_ms(), key, number, CANCELLED))
 
     def cancel(self, key: NodeKey) -> None:
         """Its result comes all the same, at the latest after the grace."""
@@ -85,7 +88,13 @@ class Attempts:
 
     async def _run(self, attempt: _Attempt, launcher: Launcher, seq: int) -> None:
         key, number = attempt.key, attempt.number  # of the launcher's plan
-        await self._turns.turn()
+        try:
+            if not self._turns.take():
+                await self._turns.wait()
+        except asyncio.CancelledError:
+            self._remove(attempt)
+            self.refuse(attempt.key, number)
+            return
         result = await launcher.run(
             key, number, seq, lambda text, stream: self.arrivals.add_log((attempt.key, number, text, stream))
         )
@@ -94,12 +103,6 @@ class Attempts:
             fact = replace(fact, key=attempt.key)
         self._remove(attempt)
         self.arrivals.add(fact, result.payload)
-
-    def _unbegun(self, attempt: _Attempt, task: asyncio.Task[None]) -> None:
-        """An attempt that was cancelled before it began could not give a result."""
-        if task.cancelled():
-            self._remove(attempt)
-            self.arrivals.add(f.NodeErred(self._now_ms(), attempt.key, attempt.number, CANCELLED))
 
     def _abandon(self, attempt: _Attempt) -> None:
         if self._by_key.get(attempt.key) is not attempt:

@@ -17,6 +17,7 @@ from typing import Literal
 
 from msgspec.structs import replace
 
+from compiler.keys import NodeKey
 from executor.core import commands as c
 from executor.core import facts as f
 from executor.core import messages as m
@@ -119,13 +120,15 @@ class RunLoop:
         self._results.extend(Result(fact, Payload()) for fact in first)
         # The limit is on one stretch of activity: days spent waiting for people are not work. By the loop's clock: the
         # wall clock may be set by days, when a machine without a battery has started, and nothing took that long.
+        turns = self._parts.turns
         limit_s = self._plan.settings.timeout_ms / 1000
         limit = asyncio.get_running_loop().call_later(limit_s, self._run_is_late)
         try:
             while True:
                 await self._inbox.read_if_changed()
                 if self._results or self._arrivals.logs or self._inbox.consumed:
-                    await self._parts.turns.turn()
+                    if not turns.take():
+                        await turns.wait()
                     ended = await self._turn()
                     if ended is not None:
                         return ended
@@ -256,21 +259,29 @@ class RunLoop:
     def _act(self, commands: list[c.Command]) -> bool:
         """After the commit. True when the run has ended."""
         cancelled = any(isinstance(result.fact, f.CancelRequested | f.RunAborted) for result in self._results)
+        starts: dict[NodeKey, int] = {}
         for command in commands:
             match command:
                 case c.RunNode(key, attempt):
                     if self._state.running.get(key) == attempt:
-                        self.attempts.start(self._launcher, key, attempt, self._state.seq)
-                        if cancelled:
-                            self.attempts.cancel(key)  # before it begins
+                        starts[key] = attempt
                 case c.SetTimer():
                     self.deadlines.set(command)
                 case c.CancelNode(key):
-                    self.attempts.cancel(key)
+                    if key in starts:  # before it begins
+                        self.attempts.refuse(key, starts.pop(key))
+                    else:
+                        self.attempts.cancel(key)
                 case c.Park():
                     pass  # `drive` leaves when nothing else has come in
                 case c.Finish():
                     return True
+        seq = self._state.seq
+        for key, attempt in starts.items():
+            if cancelled:
+                self.attempts.refuse(key, attempt)
+            else:
+                self.attempts.start(self._launcher, key, attempt, seq)
         return False
 
     def _run_is_late(self) -> None:

@@ -9,6 +9,9 @@ and raises a WeftError only before its first write, so a fenced append needs no 
 group back, and each item is then tried by itself: only the culprit fails. An item reads and writes through `tx.db`;
 journal rows go to `tx.events`, which are written just before the commit, so no item can read them.
 
+A result continues its caller in the callback that brings it (`prompt.py`), and what the callers of a group submit then
+is handed over at the end of that callback: the next step of a run costs no further pass of the loop.
+
 A caller may be cancelled at any time: its item is committed all the same, and the result is dropped.
 
 An item with a bound on its waiting (`patience.py`) is a request's. A client waits for it, while the steps of runs
@@ -52,6 +55,7 @@ from executor.store.migrate import migrate, packaged_migrations
 from executor.store.patience import patience_s
 from executor.store.sqlite.connection import CommitUncertain, Database, Tx, full_hint, is_full
 from executor.store.sqlite.event_rows import EVENT_BY_SEQ
+from executor.store.sqlite.prompt import Prompt
 
 log = logging.getLogger("weft.store")
 
@@ -119,7 +123,7 @@ class Stats(Struct):
 class Item(Struct, eq=False):
     """`until_s`: monotonic; after that it is not tried again. `tries`: that failed."""
 
-    future: asyncio.Future[Any]
+    future: Prompt[Any]
     write: Callable[..., Any]
     args: tuple[Any, ...]
     until_s: float = math.inf
@@ -146,6 +150,7 @@ class Writer:
         self._retry = retry
         self._stats = stats
         self._gathered: list[Item] = []  # submitted in this turn of the event loop
+        self._settling = False  # results are handed out: what is submitted meanwhile is handed over at its end
         self._queue: SimpleQueue[list[Item] | None] = SimpleQueue()
         self._waiting: list[Item] = []  # taken from the queue, and not settled
         self._request_waits = False  # in the queue, or left in `_waiting`
@@ -167,7 +172,7 @@ class Writer:
         assert self._thread is None, "already open"
         self._loop = asyncio.get_running_loop()
         self._queue = SimpleQueue()
-        opened: asyncio.Future[None] = self._loop.create_future()
+        opened: Prompt[None] = Prompt(self._loop)
         self._thread = threading.Thread(target=self._main, args=(opened,), name="weft-writer", daemon=True)
         self._thread.start()
         self._closed = self._no_retries = False
@@ -198,8 +203,8 @@ class Writer:
         assert not kwargs, "positional arguments only"
         if self._closed:
             raise StoreError("the store is closed", code="store_closed")
-        future: asyncio.Future[T] = self._loop.create_future()
-        if not self._gathered:
+        future: Prompt[T] = Prompt(self._loop)
+        if not self._gathered and not self._settling:
             self._loop.call_soon(self._hand_over)
         wait_s = patience_s()
         self._gathered.append(Item(future, write, args, math.inf if wait_s is None else time.monotonic() + wait_s))
@@ -211,14 +216,31 @@ class Writer:
     def _hand_over(self) -> None:
         """One batch to the thread: each hand-over wakes it, and costs both sides the interpreter's lock."""
         items, self._gathered = self._gathered, []
-        for start in range(0, len(items), GROUP_MAX):
-            self._queue.put(items[start : start + GROUP_MAX])
+        if len(items) == 1:  # the step of a single run
+            self._queue.put(items)
+        else:
+            for start in range(0, len(items), GROUP_MAX):
+                self._queue.put(items[start : start + GROUP_MAX])
         if any(item.is_request for item in items):
             self._request_waits = True  # after it was put there, so that the thread cannot miss it
 
+    def _settle(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
+        """Hand out results. Who awaits one continues here, and what that submits is handed over at the end."""
+        self._settling = True
+        left = iter(settled)
+        try:
+            for future, (result, error) in left:
+                future.settle(result, error)
+        finally:
+            self._settling = False
+            if rest := list(left):  # the program is being interrupted
+                self._loop.call_soon(self._settle, rest)
+            if self._gathered:
+                self._hand_over()
+
     # --- everything below runs on the writer's thread
 
-    def _main(self, opened: asyncio.Future[None]) -> None:
+    def _main(self, opened: Prompt[None]) -> None:
         failure = self._prepare()
         self._deliver([(opened, Outcome(None, failure))])
         try:
@@ -420,9 +442,9 @@ class Writer:
         for item in waiting:
             self._deliver([(item.future, Outcome(None, StoreError("the store is closed", code="store_closed")))])
 
-    def _deliver(self, settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
+    def _deliver(self, settled: list[tuple[Prompt[Any], Outcome]]) -> None:
         try:
-            self._loop.call_soon_threadsafe(_resolve, settled)
+            self._loop.call_soon_threadsafe(self._settle, settled)
         except RuntimeError:  # the loop is closed: no caller is left
             log.debug("%d results arrived after the event loop had ended", len(settled))
 
@@ -476,13 +498,3 @@ def as_weft_error(error: Exception, again: bool = False, path: str = "") -> Exce
     if code in UNAVAILABLE:
         return DatabaseUnavailable(f"the database cannot be used: {error}")
     return error
-
-
-def _resolve(settled: list[tuple[asyncio.Future[Any], Outcome]]) -> None:
-    """On the event loop: hand out the results. A waiter that was cancelled has a done future."""
-    for future, (result, error) in settled:
-        if not future.done():
-            if error is None:
-                future.set_result(result)
-            else:
-                future.set_exception(error)

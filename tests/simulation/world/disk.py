@@ -20,6 +20,7 @@ from executor.store.migrate import packaged_migrations, split
 from executor.store.sqlite import leases
 from executor.store.sqlite.connection import Database
 from executor.store.sqlite.event_rows import EVENT_BY_SEQ
+from executor.store.sqlite.prompt import Prompt
 from executor.store.sqlite.readers import Parameters, Readers, Row
 from executor.store.sqlite.store import SQLiteStore
 from executor.store.sqlite.writer import (
@@ -31,7 +32,6 @@ from executor.store.sqlite.writer import (
     Settled,
     Stats,
     Writer,
-    _resolve,
 )
 from tests.simulation.world.faults import HEALTHY
 
@@ -137,7 +137,7 @@ class _Writer(Writer):
         self._process = process
         self._id = process
         self._at_work = False
-        self._untold: deque[list[tuple[asyncio.Future[Any], Outcome]]] = deque()
+        self._untold: deque[list[tuple[Prompt[Any], Outcome]]] = deque()
 
     async def open(self) -> None:
         self._loop = asyncio.get_running_loop()
@@ -193,7 +193,7 @@ class _Writer(Writer):
         self._go_on()
 
     def _tell(self) -> None:
-        _resolve(self._untold.popleft())
+        self._settle(self._untold.popleft())
 
     def _back_off(self, retry: int) -> None:
         self._stats.retries += 1

@@ -71,6 +71,15 @@ async def test_a_result_arrives_and_wakes_the_loop(one: OneRun, attempts: Attemp
     assert attempts.keys() == {A}, "its end is not decided yet"
 
 
+async def test_an_attempt_that_waits_for_nothing_has_ended_when_it_has_started(
+    one: OneRun, attempts: Attempts, launcher: Any
+) -> None:
+    launcher.gates[A].set()
+    attempts.start(launcher, A, 1, seq=3)
+    assert one.facts() == [f.NodeDone(0, A, 1, "out")]
+    assert len(attempts) == 0
+
+
 async def test_a_cancelled_attempt_is_interrupted_once(one: OneRun, attempts: Attempts, launcher: Any) -> None:
     attempts.start(launcher, A, 1, seq=3)
     await passes()
@@ -85,11 +94,17 @@ async def test_a_cancelled_attempt_is_interrupted_once(one: OneRun, attempts: At
     assert one.facts() == [f.NodePassed(0, A, 1)]
 
 
+@pytest.mark.parametrize("how", ["while it waits for its turn", "as it would start"])
 async def test_one_that_was_cancelled_before_it_began_has_a_result(
-    one: OneRun, attempts: Attempts, launcher: Any
+    one: OneRun, attempts: Attempts, launcher: Any, how: str
 ) -> None:
-    attempts.start(launcher, A, 2, seq=3)
-    attempts.cancel(A)
+    if how == "as it would start":
+        attempts.refuse(A, 2)
+    else:
+        while one.parts.turns.take():
+            pass
+        attempts.start(launcher, A, 2, seq=3)
+        attempts.cancel(A)
     await passes()
     [fact] = one.facts()
     assert isinstance(fact, f.NodeErred)

@@ -68,6 +68,15 @@ async def test_few_steps_in_one_pass_of_the_event_loop() -> None:
     assert turns._next_pass is None, "without steps it costs nothing"
 
 
+async def test_few_steps_need_no_pass_of_their_own() -> None:
+    turns = Turns(10)
+    assert all(turns.take() for _ in range(4))
+    assert turns._next_pass is None
+    assert [turns.take() for _ in range(7)] == [True] * 6 + [False]
+    await asyncio.sleep(0)
+    assert turns.take()
+
+
 async def test_a_run_that_left_memory_leaves_nothing_to_the_collector(tmp_path: Path) -> None:
     """Before, what an attempt says referred to itself, and to the whole run: half a second of collecting garbage."""
     looped = document(
