@@ -20,8 +20,12 @@ def begin(work: Coroutine[Any, Any, T], name: str) -> asyncio.Task[T]:
     if sys.version_info >= (3, 12):
         return asyncio.Task(work, loop=loop, name=name, eager_start=True)
     first: list[tuple[Callable[[], Any], Context]] = []
+
+    def take(step: Callable[[], Any], *, context: Context) -> None:
+        first.append((step, context))
+
     # A new task asks the loop to call its first step. It is taken instead, and called here.
-    loop.call_soon = lambda step, *, context: first.append((step, context))  # type: ignore[method-assign]
+    loop.call_soon = take  # type: ignore[method-assign, assignment]
     try:
         task = loop.create_task(work, name=name)
     finally:

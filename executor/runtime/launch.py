@@ -90,7 +90,7 @@ class Launcher:
             outcome, cache_key = await self._outcome(key, node, attempt, seq, keep, turn, count)
             output = await self._encoded(outcome.output) if isinstance(outcome, Done) else b"null"
             result = self._result(key, node, attempt, outcome, output, cache_key)
-            if isinstance(outcome, Done) and result.payload.output is not None:
+            if node.output_schema is not None and isinstance(outcome, Done) and result.payload.output is not None:
                 await check_output(node, result.payload.output, self._services.sandbox.matches)
             return result
         except BlockError as error:

@@ -58,10 +58,9 @@ from executor.values.payload import split, trimmed
 
 
 @dataclass(slots=True)
-class _Pending:
-    """What the next append writes, as `Append` names it."""
+class _More:
+    """What an append writes beside its events, as `Append` names it. Most write nothing."""
 
-    records: list[Record] = field(default_factory=list)
     waits: list[WaitRow] = field(default_factory=list)
     closed_waits: list[WaitUpdate] = field(default_factory=list)
     consumed_signals: list[tuple[int, str]] = field(default_factory=list)
@@ -71,7 +70,6 @@ class _Pending:
     posts: list[tuple[str, bytes]] = field(default_factory=list)
     cancels: list[tuple[str, bytes]] = field(default_factory=list)
     cached: list[CacheRow] = field(default_factory=list)
-    output_bytes: int = 0
     status: RunStatus | None = None
     output: bytes | None = None
     error: bytes | None = None
@@ -95,7 +93,10 @@ class Recorder:
         self._response: Mapping[str, Any] | None = None
         self._seq = self._expected_seq = 0
         self._at_ms = 0
-        self._pending = _Pending()
+        # For the next append.
+        self._records: list[Record] = []
+        self._output_bytes = 0
+        self._more: _More | None = None
 
     @property
     def appended_seq(self) -> int:
@@ -150,7 +151,7 @@ class Recorder:
                 self._record(patched)
         events = decide(plan, state, fact)
         if events and payload.signal is not None:
-            self._pending.consumed_signals.append(payload.signal)  # a stale answer uses nothing up
+            self._beside.consumed_signals.append(payload.signal)  # a stale answer uses nothing up
         key = getattr(fact, "key", None)
         for event in events:
             if type(event) is NodeStarted:  # every second one: no payload, nothing for the values
@@ -172,37 +173,48 @@ class Recorder:
 
     def pop_append(self, consumed_inbox: tuple[int, ...]) -> Append | None:
         """What has to be written since the last call; None when there is nothing."""
-        pending = self._pending
-        if not (pending.records or consumed_inbox):
+        records, more = self._records, self._more
+        if not (records or consumed_inbox):
             return None
         assert self._seq == self._state.seq, "every event has its record"
         append = Append(
-            run_id=self._run.id,
-            epoch=self._run.row.epoch,
-            expected_seq=self._expected_seq,
-            records=tuple(pending.records),
-            now_ms=self._now_ms(),
-            waits=tuple(pending.waits),
-            closed_waits=tuple(pending.closed_waits),
+            self._run.id,
+            self._run.row.epoch,
+            self._expected_seq,
+            tuple(records),
+            self._now_ms(),
             consumed_inbox=consumed_inbox,
-            consumed_signals=tuple(pending.consumed_signals),
-            blobs=tuple(pending.blobs),
-            notifications=tuple(pending.notifications),
-            children=tuple(pending.children),
-            posts=tuple(pending.posts),
-            cancels=tuple(pending.cancels),
             root=self._root,
-            output_bytes=pending.output_bytes if self._root is not None else 0,
-            family_max=self._parts.services.limits.family,
-            cached=tuple(pending.cached),
-            status=pending.status,
-            output=pending.output,
-            error=pending.error,
-            finished=pending.status is not None,
+            output_bytes=self._output_bytes if self._root is not None else 0,
         )
-        self._pending = _Pending()
+        if more is not None:
+            append = replace(
+                append,
+                waits=tuple(more.waits),
+                closed_waits=tuple(more.closed_waits),
+                consumed_signals=tuple(more.consumed_signals),
+                blobs=tuple(more.blobs),
+                notifications=tuple(more.notifications),
+                children=tuple(more.children),
+                posts=tuple(more.posts),
+                cancels=tuple(more.cancels),
+                family_max=self._parts.services.limits.family,
+                cached=tuple(more.cached),
+                status=more.status,
+                output=more.output,
+                error=more.error,
+                finished=more.status is not None,
+            )
+        self._records, self._output_bytes, self._more = [], 0, None
         self._expected_seq = self._seq
         return append
+
+    @property
+    def _beside(self) -> _More:
+        """What the next append writes beside its events."""
+        if self._more is None:
+            self._more = _More()
+        return self._more
 
     def _record_with(self, event: Event, payload: Payload | None) -> None:
         output: bytes | None = None
@@ -213,7 +225,7 @@ class Recorder:
                 if event.end_run and payload is not None:
                     self._response = payload.response
                 if payload is not None and payload.cached is not None:
-                    self._pending.cached.append(payload.cached)
+                    self._beside.cached.append(payload.cached)
             case RegionSized():
                 output = payload.output if payload else None
             case RegionExited() if event.reused:
@@ -230,12 +242,12 @@ class Recorder:
                 wait_id = self._codec.wait_id(event.key, event.attempt)
                 child = self._children.pop(event.key, None)
                 if child is not None and (payload is None or payload.child != child):
-                    self._pending.cancels.append((child, cancel_message(self._run.id)))
+                    self._beside.cancels.append((child, cancel_message(self._run.id)))
                 if event.outcome in ("cancelled", "expired"):
-                    self._pending.closed_waits.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
+                    self._beside.closed_waits.append(WaitUpdate(wait_id, event.outcome, at_ms=self._at_ms))
                 else:
                     response = payload.output if payload and child is None else None  # a child's is in its own run
-                    self._pending.closed_waits.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
+                    self._beside.closed_waits.append(WaitUpdate(wait_id, "answered", response, event.by, self._at_ms))
             case RunFinished():
                 output, extra = self._finished(event)
         self._record(event, self._fold.apply(event, output), extra)
@@ -244,13 +256,13 @@ class Recorder:
         self._seq += 1
         if output is not None:
             if type(event) is not RunFinished:
-                self._pending.output_bytes += len(output)
+                self._output_bytes += len(output)
             inline, blob = split(output)
             if blob is not None:
-                self._pending.blobs.append((blob, output))
+                self._beside.blobs.append((blob, output))
                 extra = {**(extra or {}), "blob": blob, "size": len(output)}
                 output = inline
-        self._pending.records.append(self._codec.to_record(self._seq, self._at_ms, event, output, extra))
+        self._records.append(self._codec.to_record(self._seq, self._at_ms, event, output, extra))
 
     def _wait_opened(self, event: WaitOpened, suspend: Suspend) -> dict[str, Any]:
         wait_id = self._codec.wait_id(event.key, event.attempt)
@@ -272,14 +284,14 @@ class Recorder:
             name=suspend.name,
             correlation=suspend.correlation,
         )
-        self._pending.waits.append(row)
-        self._pending.notifications += notifications_of(row, suspend.messages, self._parts.services.notify)
+        self._beside.waits.append(row)
+        self._beside.notifications += notifications_of(row, suspend.messages, self._parts.services.notify)
         extra: dict[str, Any] = {"wait": wait_id}
         if suspend.child is not None:
             extra["child"] = suspend.child.id
             self._children[event.key] = suspend.child.id
             self._begin_family()
-            self._pending.children.append(
+            self._beside.children.append(
                 replace(suspend.child, parent_run_id=self._run.id, parent_key=wait_id, now_ms=self._at_ms)
             )
         if suspend.name is not None:
@@ -293,23 +305,23 @@ class Recorder:
         """With its first child: all that it has put out so far counts."""
         if self._root is None:
             self._root = self._run.id
-            self._pending.output_bytes = self._fold.bytes
+            self._output_bytes = self._fold.bytes
 
     def _finished(self, event: RunFinished) -> tuple[bytes | None, dict[str, Any] | None]:
-        pending, row = self._pending, self._run.row
-        pending.status = event.status
+        more, row = self._beside, self._run.row
+        more.status = event.status
         extra: dict[str, Any] | None = None
         if event.status != "succeeded":
-            pending.error = None if event.error is None else msgspec.json.encode(event.error)
+            more.error = None if event.error is None else msgspec.json.encode(event.error)
         elif self._response is not None:
-            pending.output = encode_payload(self._response["body"])
+            more.output = encode_payload(self._response["body"])
             extra = {"response": dict(self._response)}
         else:
-            pending.output = self._fold.run_output()
+            more.output = self._fold.run_output()
         if row.parent_run_id and row.parent_key:
-            ended = end_message(row.parent_key, row.id, event.status, pending.output, event.error)
-            pending.posts.append((row.parent_run_id, ended))
-        return pending.output, extra
+            ended = end_message(row.parent_key, row.id, event.status, more.output, event.error)
+            more.posts.append((row.parent_run_id, ended))
+        return more.output, extra
 
     # --- waits ---
 

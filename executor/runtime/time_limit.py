@@ -6,9 +6,10 @@ Such a wait says nothing about the other side, and an attempt that ends for it w
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Coroutine, Iterator
+from collections.abc import Awaitable, Generator, Iterator
 from contextlib import contextmanager
-from typing import Any, TypeVar
+from types import coroutine
+from typing import Any, TypeVar, cast
 
 T = TypeVar("T")
 
@@ -22,7 +23,8 @@ class OutOfTime(TimeoutError):
 
 
 class TimeLimit:
-    """`around` is called once. It is `asyncio.timeout` for one handler, at a third of its price."""
+    """`around` is called once. It is `asyncio.timeout` for one handler, at a third of its price, and for nothing if the
+    handler ends without a wait."""
 
     __slots__ = ("_late", "_left_s", "_loop", "_queued_s", "_task", "_timer", "_waits")
 
@@ -35,20 +37,30 @@ class TimeLimit:
         self._queued_s = 0.0
         self._late = False
 
-    async def around(self, handler: Coroutine[Any, Any, T]) -> T:
+    @coroutine
+    def around(self, handler: Awaitable[T]) -> Generator[Any, Any, T]:
         """Raises TimeoutError, and OutOfTime if a second of it or more went by in a queue."""
+        steps = handler.__await__()
+        began = self._loop.time()
+        try:
+            waits_for = next(steps)
+        except StopIteration as ended:  # it waited for nothing, as most do: no timer was needed
+            return cast(T, ended.value)
         task = self._task = asyncio.current_task()
         assert task is not None
         cancelling = task.cancelling()
-        self._timer = self._loop.call_later(self._left_s, self._expire)
+        self._left_s -= self._loop.time() - began
+        if not self._waits:
+            self._start()
         try:
-            return await handler
+            return (yield from _rest(steps, waits_for))
         except asyncio.CancelledError as cancelled:
             if self._late and task.cancelling() <= cancelling + 1:  # it was not cancelled from outside as well
                 raise (OutOfTime(self._queued_s) if self._queued_s >= 1 else TimeoutError()) from cancelled
             raise
         finally:
-            self._timer.cancel()
+            if self._timer is not None:
+                self._timer.cancel()
             self._task = None
             if self._late:
                 task.uncancel()
@@ -65,7 +77,7 @@ class TimeLimit:
         finally:
             self._waits -= 1
             if not self._waits and self._task is not None and not self._late:
-                self._timer = self._loop.call_later(max(0.0, self._left_s), self._expire)
+                self._start()
 
     @contextmanager
     def queueing(self) -> Iterator[None]:
@@ -76,7 +88,27 @@ class TimeLimit:
         finally:
             self._queued_s += self._loop.time() - began
 
+    def _start(self) -> None:
+        self._timer = self._loop.call_later(max(0.0, self._left_s), self._expire)
+
     def _expire(self) -> None:
         self._late = True
         assert self._task is not None
         self._task.cancel()
+
+
+def _rest(steps: Generator[Any, Any, T], waits_for: Any) -> Generator[Any, Any, T]:
+    """A coroutine that has begun, and waits for this."""
+    try:
+        while True:
+            try:
+                sent = yield waits_for
+            except GeneratorExit:
+                steps.close()
+                raise
+            except BaseException as error:
+                waits_for = steps.throw(error)
+            else:
+                waits_for = steps.send(sent)
+    except StopIteration as ended:
+        return cast(T, ended.value)

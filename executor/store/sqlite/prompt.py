@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 T = TypeVar("T")
 
-_Callback = Callable[[asyncio.Future[Any]], object]
+_Callback = Callable[[Any], object]
 
 
 class Prompt(asyncio.Future[T]):

@@ -1,6 +1,7 @@
 """The time of one attempt, and what does not count."""
 
 import asyncio
+import time
 
 import pytest
 
@@ -55,3 +56,51 @@ async def test_a_cancelled_attempt_is_no_late_one_also_while_it_waits() -> None:
     task.cancel()
     with pytest.raises(asyncio.CancelledError):
         await task
+
+
+async def test_a_handler_that_waits_for_nothing_needs_no_timer(monkeypatch: pytest.MonkeyPatch) -> None:
+    def no_timer(*args: object) -> asyncio.TimerHandle:
+        raise AssertionError("a timer was set")
+
+    async def work() -> str:
+        return "done"
+
+    monkeypatch.setattr(asyncio.get_running_loop(), "call_later", no_timer)
+    assert await TimeLimit(60).around(work()) == "done"
+
+
+async def test_time_before_the_first_wait_counts() -> None:
+    async def work() -> None:
+        time.sleep(0.02)
+        await asyncio.Event().wait()
+
+    limit = TimeLimit(0.01)
+    with pytest.raises(TimeoutError):
+        await limit.around(work())
+    assert limit._left_s <= -0.01
+
+
+async def test_errors_and_cancels_reach_a_handler_that_waits() -> None:
+    seen = list[str]()
+
+    async def work() -> str:
+        try:
+            await asyncio.wait_for(asyncio.Event().wait(), 0.001)
+        except TimeoutError:
+            seen.append("error")
+        try:
+            await asyncio.sleep(60)
+        except asyncio.CancelledError:
+            seen.append("cancel")
+            await asyncio.sleep(0)
+            raise
+        return ""
+
+    task = asyncio.create_task(TimeLimit(60).around(work()))
+    while not seen:
+        await asyncio.sleep(0.001)
+    await asyncio.sleep(0)
+    task.cancel()
+    with pytest.raises(asyncio.CancelledError):
+        await task
+    assert seen == ["error", "cancel"]
