@@ -18,6 +18,7 @@ from compiler.keys import NodeKey, Path
 from compiler.plan import Node, Plan
 from executor.core import commands as c
 from executor.core import facts as f
+from executor.core.dues import Due
 from executor.core.events import (
     Caught,
     Deferred,
@@ -304,7 +305,7 @@ class _Turn:
         route = _route_on_failure(node)
         caught = None if route else self._catcher(key[0])
         self.emit(NodeFailed(key, attempt, error, route, caught))
-        if caught:
+        if caught and self.state.waits:
             path = caught[1]
             whole = caught[0] == "container"
             depth = len(path)
@@ -415,16 +416,21 @@ class _Turn:
 
     def _start_due_retries(self) -> None:
         state, plan = self.state, self.plan
-        due = [(due_ms, key, attempt) for key, (attempt, due_ms) in state.retries.items() if due_ms <= self.at_ms]
-        for _, key, attempt in sorted(due):
-            node = plan.nodes[key[1]]
-            group = node.policy.group
-            if self._must_wait(key):
-                continue
+        held: list[Due] = []
+        while True:
             full = state.slots[0] >= plan.settings.max_concurrency
-            if not node.inline and (full or (group and state.slots[group] >= plan.groups[group].limit)):
-                continue
-            self.emit(NodeStarted(key, attempt))
+            due = state.dues.pop_retry(state, self.at_ms, inline_only=full)
+            if due is None:
+                break
+            _, key, attempt = due
+            node = plan.nodes[key[1]]
+            group = 0 if node.inline else node.policy.group
+            if self._must_wait(key) or (group and state.slots[group] >= plan.groups[group].limit):
+                held.append(due)
+            else:
+                self.emit(NodeStarted(key, attempt))
+        for due in held:
+            state.dues.put_back(due, plan.nodes[due[1][1]].inline)
 
     def _must_wait(self, key: NodeKey) -> bool:
         """Would it end the run, as another one that runs is about to do? The first of them decides how the run ends."""
@@ -508,7 +514,8 @@ def commands_of(plan: Plan, state: State, events: Iterable[Event]) -> list[c.Com
                 out += [c.CancelNode(key) for key in state.running]
             case NodeFailed() if event.route is None and plan.settings.on_failure == "cancel":
                 everything = event.caught is None and state.phase is _FAILING
-                out += [c.CancelNode(key) for key in state.running if everything or state.scopes[key[0]].dead]
+                if everything or state.aborts:  # else no scope is dead
+                    out += [c.CancelNode(key) for key in state.running if everything or state.scopes[key[0]].dead]
             case RunParked():
                 out.append(c.Park(event.due_ms))
             case RunFinished():

@@ -29,6 +29,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterable
+from itertools import count
 from typing import Any
 
 from compiler.keys import ROOT, NodeKey, Path
@@ -267,18 +268,25 @@ def _retry_scheduled(plan: Plan, state: State, event: RetryScheduled, pruned: Pr
     if event.deferred is not None:
         times, waited_ms = state.deferred.get(event.key, (0, 0))
         state.deferred[event.key] = (times + 1, waited_ms + event.pause_ms)
-    state.retries[event.key] = (event.attempt + 1, event.due_ms)
+    _add_retry(plan, state, event.key, event.attempt + 1, event.due_ms)
     _set_status(plan, state, event.key, Status.RETRYING)
 
 
 def _retry_hastened(plan: Plan, state: State, event: RetryHastened, pruned: Pruned) -> None:
     assert event.key in state.retries, "only a retry that has its time can be hastened"
-    state.retries[event.key] = (event.attempt, event.due_ms)
+    _add_retry(plan, state, event.key, event.attempt, event.due_ms)
+
+
+def _add_retry(plan: Plan, state: State, key: NodeKey, attempt: int, due_ms: int) -> None:
+    state.retries[key] = (attempt, due_ms)
+    state.dues.add_retry(state, key, attempt, due_ms, plan.nodes[key[1]].inline)
 
 
 def _wait_opened(plan: Plan, state: State, event: WaitOpened, pruned: Pruned) -> None:
     _leave(plan, state, event.key)
     state.waits[event.key] = Wait(event.attempt, event.kind, event.due_ms, event.on_expire)
+    if event.due_ms is not None:
+        state.dues.add_wait(state, event.key, event.attempt, event.due_ms)
     _set_status(plan, state, event.key, Status.WAITING)
 
 
@@ -440,28 +448,69 @@ def _within(path: Path, abort: AbortKey) -> bool:
     )
 
 
+def _subtree(plan: Plan, state: State, abort: AbortKey) -> list[Path]:
+    """The open scopes of an aborted subtree, outer ones first. Costs what they have nodes, however many others are
+    open."""
+    outer, region, index = abort
+    branch = (*outer, (region, index))
+    found = _open_scopes(plan, state, outer, region) if index < 0 else [branch] if branch in state.scopes else []
+    for path in found:  # it grows meanwhile
+        for node in plan.regions[path[-1][0]].nodes:
+            if node.sentinel == "start":
+                found += _open_scopes(plan, state, path, node.body)
+    return found
+
+
+def _open_scopes(plan: Plan, state: State, path: Path, body: int) -> list[Path]:
+    """Of one container."""
+    container = state.containers.get((path, body))
+    if container is None:
+        return []
+    first = container.opened - 1 if plan.regions[body].kind == "loop" else 0
+    scopes = ((*path, (body, index)) for index in range(max(0, first), container.opened))
+    return [scope for scope in scopes if scope in state.scopes]
+
+
 def _abort(plan: Plan, state: State, abort: AbortKey, error: ErrorInfo, pruned: Pruned) -> None:
-    for path, scope in state.scopes.items():
-        if _within(path, abort):
-            scope.dead = True
-    for key, container in state.containers.items():
-        if (key == abort[:2] and abort[2] < 0) or _within(key[0], abort):
-            container.dead = True
-            state.opening.pop(key, None)
-            state.exits.pop((key[0], plan.regions[key[1]].end), None)
-    for queue_index, queue in enumerate(state.ready):
-        if any(_within(key[0], abort) for _, key in queue):
-            state.ready[queue_index] = deque(entry for entry in queue if not _within(entry[1][0], abort))
-    for key in [key for key in state.retries if _within(key[0], abort)]:
-        del state.retries[key]
-    for key in [key for key in state.failed_ends if _within(key[0], abort)]:
-        del state.failed_ends[key]
-    for inner in [other for other in state.aborts if _inside(other, abort)]:
-        del state.aborts[inner]
-    left = sum(_within(key[0], abort) for key in state.running) + sum(_within(key[0], abort) for key in state.waits)
+    left, ready, holds_aborts = 0, set[NodeKey](), False
+    if abort[2] < 0:
+        _give_up_container(plan, state, abort[:2])
+    for path in _subtree(plan, state, abort):
+        scope = state.scopes[path]
+        holds_aborts = holds_aborts or scope.dead
+        scope.dead = True
+        region = plan.regions[scope.region]
+        for node, status, number in zip(region.nodes, scope.status, count(region.first), strict=False):
+            key = (path, number)
+            if status == _STARTED:
+                left += key in state.running
+            elif status == Status.WAITING:
+                left += key in state.waits
+            elif status == Status.RETRYING:
+                state.retries.pop(key, None)
+            elif status == _READY:
+                ready.add(key)
+            if node.sentinel == "start":
+                _give_up_container(plan, state, (path, node.body))
+            elif node.sentinel == "end" and state.failed_ends:
+                state.failed_ends.pop(key, None)
+    if ready:
+        for queue_index, queue in enumerate(state.ready):
+            state.ready[queue_index] = deque(entry for entry in queue if entry[1] not in ready)
+    if holds_aborts:
+        for inner in [other for other in state.aborts if _inside(other, abort)]:
+            del state.aborts[inner]
     state.aborts[abort] = Abort(left=left, error=error)
     if not left:
         _drained(plan, state, abort)
+
+
+def _give_up_container(plan: Plan, state: State, key: ContainerKey) -> None:
+    container = state.containers.get(key)
+    if container is not None:
+        container.dead = True
+        state.opening.pop(key, None)
+        state.exits.pop((key[0], plan.regions[key[1]].end), None)
 
 
 def _inside(inner: AbortKey, outer: AbortKey) -> bool:
@@ -470,27 +519,32 @@ def _inside(inner: AbortKey, outer: AbortKey) -> bool:
 
 def _drained_one(plan: Plan, state: State, path: Path, pruned: Pruned) -> None:
     """An attempt or wait of a dead scope is over."""
-    for abort, entry in state.aborts.items():
-        if _within(path, abort):
-            entry.left -= 1
-            if not entry.left:
-                _drained(plan, state, abort)
-            return
+    if not state.aborts:
+        return
+    for depth, (region, index) in enumerate(path):
+        for abort in ((path[:depth], region, index), (path[:depth], region, -1)):
+            entry = state.aborts.get(abort)
+            if entry is not None:
+                entry.left -= 1
+                if not entry.left:
+                    _drained(plan, state, abort)
+                return
 
 
 def _drained(plan: Plan, state: State, abort: AbortKey) -> None:
     """Nothing is under way in the subtree any more: remove it, then close the branch or let decide fail the
     container."""
     error = state.aborts.pop(abort).error
-    for path in [path for path in state.scopes if _within(path, abort)]:
-        del state.scopes[path]
-    for key in [key for key in state.containers if _within(key[0], abort)]:
-        del state.containers[key]
-    for lost in [lost for lost in state.lost if _within(lost[0], abort)]:
-        del state.lost[lost]
-        state.together.pop(lost, None)
-    for deferred in [deferred for deferred in state.deferred if _within(deferred[0], abort)]:
-        del state.deferred[deferred]
+    for path in _subtree(plan, state, abort):
+        region = plan.regions[state.scopes.pop(path).region]
+        for number, node in enumerate(region.nodes, region.first):
+            if node.sentinel == "start":
+                state.containers.pop((path, node.body), None)
+            if state.lost:
+                state.lost.pop((path, number), None)
+                state.together.pop((path, number), None)
+            if state.deferred:
+                state.deferred.pop((path, number), None)
     outer, body, index = abort
     container = state.containers[(outer, body)]
     if index < 0:

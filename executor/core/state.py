@@ -14,6 +14,7 @@ import msgspec
 
 from compiler.keys import NodeKey, Path
 from compiler.plan import Plan
+from executor.core.dues import Dues
 from executor.core.events import ErrorInfo, RunEnd, WaitKind
 
 ContainerKey = tuple[Path, int]  # path of the scope that holds the container, index of its body region
@@ -117,6 +118,7 @@ class State:
     root_closed: bool = False
     error: ErrorInfo | None = None
     ended: RunEnd | None = None
+    dues: Dues = field(default_factory=Dues, compare=False, repr=False)  # follows from `retries` and `waits`
 
     @classmethod
     def new(cls, plan: Plan) -> State:
@@ -126,9 +128,7 @@ class State:
 
     def due_ms(self) -> int | None:
         """Earliest time at which a retry or a wait comes due."""
-        dues = [due for _, due in self.retries.values()]
-        dues += [wait.due_ms for wait in self.waits.values() if wait.due_ms is not None]
-        return min(dues, default=None)
+        return self.dues.first_ms(self)
 
     def status_of(self, plan: Plan, key: NodeKey) -> Status | None:
         """None when the scope of `key` is not open (not yet, or no longer)."""

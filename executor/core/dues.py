@@ -1,0 +1,83 @@
+"""What comes due in a run, in the order of its time: the first of thousands of retries is found without a look at all.
+
+Heaps beside the dicts of the state, which say what is open: an entry that is over, or has another time by now, is
+passed over when it comes first.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from heapq import heapify, heappop, heappush
+from typing import TYPE_CHECKING
+
+from compiler.keys import NodeKey
+
+if TYPE_CHECKING:
+    from executor.core.state import State
+
+Due = tuple[int, NodeKey, int]  # due_ms, the node, its attempt
+
+COMPACT_MIN = 64
+
+
+class Dues:
+    """Of one run. Retries of inline nodes are apart: they need no slot."""
+
+    __slots__ = ("_inline", "_retries", "_waits")
+
+    def __init__(self) -> None:
+        self._inline: list[Due] = []
+        self._retries: list[Due] = []
+        self._waits: list[Due] = []
+
+    def add_retry(self, state: State, key: NodeKey, attempt: int, due_ms: int, inline: bool) -> None:
+        heap = self._inline if inline else self._retries
+        heappush(heap, (due_ms, key, attempt))
+        if len(heap) > COMPACT_MIN and len(heap) > 2 * len(state.retries):
+            _compact(heap, lambda due: _is_retry(state, due))
+
+    def add_wait(self, state: State, key: NodeKey, attempt: int, due_ms: int) -> None:
+        heappush(self._waits, (due_ms, key, attempt))
+        if len(self._waits) > COMPACT_MIN and len(self._waits) > 2 * len(state.waits):
+            _compact(self._waits, lambda due: _is_wait(state, due))
+
+    def first_ms(self, state: State) -> int | None:
+        """The earliest time of all."""
+        firsts = [
+            heap[0][0]
+            for heap, is_open in ((self._inline, _is_retry), (self._retries, _is_retry), (self._waits, _is_wait))
+            if _trim(state, heap, is_open)
+        ]
+        return min(firsts, default=None)
+
+    def pop_retry(self, state: State, at_ms: int, inline_only: bool) -> Due | None:
+        """The first retry, if it is due: it is to start, or to be put back."""
+        found: list[Due] | None = None
+        for heap in (self._inline,) if inline_only else (self._inline, self._retries):
+            if _trim(state, heap, _is_retry) and heap[0][0] <= at_ms and (found is None or heap[0] < found[0]):
+                found = heap
+        return None if found is None else heappop(found)
+
+    def put_back(self, due: Due, inline: bool) -> None:
+        heappush(self._inline if inline else self._retries, due)
+
+
+def _is_retry(state: State, due: Due) -> bool:
+    return state.retries.get(due[1]) == (due[2], due[0])
+
+
+def _is_wait(state: State, due: Due) -> bool:
+    wait = state.waits.get(due[1])
+    return wait is not None and wait.attempt == due[2] and wait.due_ms == due[0]
+
+
+def _trim(state: State, heap: list[Due], is_open: Callable[[State, Due], bool]) -> bool:
+    """Whether an open one comes first now."""
+    while heap and not is_open(state, heap[0]):
+        heappop(heap)
+    return bool(heap)
+
+
+def _compact(heap: list[Due], is_open: Callable[[Due], bool]) -> None:
+    heap[:] = [due for due in heap if is_open(due)]
+    heapify(heap)
