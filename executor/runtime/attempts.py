@@ -17,7 +17,7 @@ from compiler.keys import NodeKey
 from executor.core import facts as f
 from executor.core.decide import CANCELLED
 from executor.core.events import ErrorInfo
-from executor.eager import begin
+from executor.runtime.eager import begin
 from executor.runtime.launch import Launcher
 from executor.runtime.parts import Parts
 from executor.runtime.results import Arrivals
