@@ -83,6 +83,7 @@ def check_cycles(wiring: Wiring, flows: dict[str, Flow], report: Report) -> bool
 
 
 def pointer_to(block: str, *parts: str) -> str:
+    """RFC 6901 pointer to the block in the document."""
     return "/".join(["/blocks", escape(block), *parts])
 
 

@@ -95,6 +95,8 @@ class BlockDoc(Struct, frozen=True):
 
 
 class EdgeDoc(Struct, frozen=True):
+    """A connection: from the exit `handle` of block `source` to block `target`."""
+
     source: str
     target: str
     handle: str = "out"

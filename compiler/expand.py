@@ -39,6 +39,8 @@ class FlatEdge(Struct, frozen=True, omit_defaults=True):
 
 
 class Flat(Struct, frozen=True):
+    """All nodes and edges of a plan, with a copy of each for every branch of a parallel."""
+
     nodes: tuple[FlatNode, ...]
     edges: tuple[FlatEdge, ...]
 

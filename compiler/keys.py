@@ -32,6 +32,7 @@ def format_path(plan: Plan, path: Path) -> str:
 
 
 def format_key(plan: Plan, key: NodeKey) -> str:
+    """The text of a node key, `send@review#5/fan[2]`; `split_key` and `parse_key` read it."""
     path, node = key
     return join_key(plan.node(node).id, format_path(plan, path))
 

@@ -224,12 +224,15 @@ class Plan(Struct, frozen=True, omit_defaults=True, dict=True):
         return {region.id: number for number, region in enumerate(self.regions) if number}
 
     def node(self, number: int) -> Node:
+        """The node with this plan-wide number."""
         return self.nodes[number]
 
     def node_index(self, node_id: str) -> int | None:
+        """The plan-wide number of a node id; None when the plan has no such node."""
         return self._index_by_id.get(node_id)
 
     def region_index(self, container_id: str) -> int | None:
+        """The number of a container's body; None when the plan has no such container."""
         return self._region_by_id.get(container_id)
 
 

@@ -64,5 +64,6 @@ class Services:
     limits: RunLimits = field(default_factory=RunLimits)
 
     async def close(self) -> None:
+        """Close the connections of the HTTP client and stop the sandbox."""
         await self.http.close()
         self.sandbox.close()

@@ -36,6 +36,7 @@ class Held:
 
     @property
     def seconds(self) -> float:
+        """For how long it has been running."""
         return time.monotonic() - self.since_s
 
 

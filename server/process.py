@@ -285,6 +285,7 @@ class LogFormatter(logging.Formatter):
 
 
 def log_to_stderr(level: str, secrets: list[str]) -> None:
+    """`secrets` are replaced in every line."""
     handler = logging.StreamHandler()
     handler.setFormatter(LogFormatter(secrets))
     logging.basicConfig(level=level.upper(), handlers=[handler])

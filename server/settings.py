@@ -117,6 +117,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def base_url(self) -> str:
+        """The URL at which clients reach the server, without a slash at the end."""
         if self.public_url:
             return self.public_url.rstrip("/")
         return f"http://{self.authority}"
@@ -128,6 +129,7 @@ class Settings(Struct, frozen=True):
 
     @property
     def retention_ms(self) -> int | None:
+        """After how long runs that have ended are deleted; None: never."""
         return None if self.retention_days is None else round(self.retention_days * 86_400_000)
 
     @property

@@ -20,6 +20,7 @@ MADE_BY = 'python3 -c "import secrets; print(secrets.token_urlsafe(32))"'
 
 
 def token_path(db_path: str) -> Path:
+    """The token file beside a database."""
     return Path(db_path).with_suffix(".token")
 
 

@@ -115,6 +115,7 @@ def authority(host: str, port: int | str) -> str:
 
 
 def is_loopback(host: str) -> bool:
+    """Whether only this machine reaches the address `host`."""
     if host == "localhost":
         return True
     try:

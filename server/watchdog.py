@@ -40,6 +40,7 @@ class Watchdog:
         threading.Thread(target=self._watch, name="weft-watchdog", daemon=True).start()
 
     def beat(self) -> None:
+        """The event loop moves."""
         self._beat_s = time.monotonic()
 
     def stop(self) -> None:
@@ -103,6 +104,7 @@ class Descriptors:
         self._logged = Repeated()
 
     def look(self) -> None:
+        """Log it, at most once a minute, when no descriptor is left."""
         try:
             os.close(os.open(os.devnull, os.O_RDONLY))
         except OSError as error:

@@ -60,6 +60,7 @@ class Texts:
         return f"<{block_id} ?? {{}}>"
 
     def text(self, text: str) -> str:
+        """`text` with Sim's references rewritten as ours."""
         if "{{" in text:
             text = _ENV.sub(self._env, text)
         return self._references(text) if "<" in text else text

@@ -44,10 +44,12 @@ class Registry:
         return cls([*_installed(), *extra], sandbox)
 
     def get(self, type: str) -> BlockSpec | None:
+        """The spec of a block type; None when it is not installed."""
         block = self._blocks.get(type)
         return block.spec if block is not None else None
 
     def types(self) -> list[str]:
+        """The names of all block types, sorted."""
         return sorted(self._blocks)
 
     def handler(self, type: str) -> Block:
@@ -59,6 +61,7 @@ class Registry:
         return block
 
     def check_syntax(self, source: str, kind: Literal["expression", "code"]) -> str | None:
+        """What is wrong with a piece of JavaScript; None when nothing is."""
         if self._sandbox is None:
             return None
         if callable(self._sandbox):

@@ -182,6 +182,7 @@ class GuardedBackend(httpcore.AsyncNetworkBackend):
 
 
 def refused(what: str, hint: str) -> BlockError:
+    """The error for a place that blocks cannot reach. Never retryable."""
     message = f"{what} is a private or local address, which blocks cannot reach"
     return BlockError(message, code="address_refused", retryable=False, hint=hint)
 

@@ -111,6 +111,7 @@ class GuardedClient:
             room.release()
 
     async def close(self) -> None:
+        """Close all connections."""
         while self._pools:
             await self._pools.popitem()[1].aclose()
 

@@ -35,6 +35,7 @@ class Hop:
 
     @classmethod
     def first(cls, method: str, url: httpx.URL, headers: dict[str, str], content: bytes | None) -> Hop:
+        """The request of the caller."""
         return cls(method, url, headers, content, url.host)
 
     @property
@@ -44,9 +45,11 @@ class Hop:
 
     @property
     def port(self) -> int:
+        """The port that is dialled."""
         return self.url.port or {"http": 80, "https": 443}[self.url.scheme]
 
     def all_headers(self) -> dict[str, str]:
+        """The headers of the request, with defaults for those that the caller did not set."""
         ours = {"User-Agent": "weft", "Accept": "*/*", "Accept-Encoding": "gzip, deflate"}
         present = {name.lower() for name in self.headers}
         return {name: value for name, value in ours.items() if name.lower() not in present} | self.headers
@@ -74,10 +77,12 @@ class Hop:
         return Hop(method, url, headers, content, self.named, self.url, from_public)
 
     def refused_redirect(self, why: str) -> BlockError:
+        """The error of a redirect that is not followed. Never retryable."""
         return BlockError(f"{self.shown}: the redirect {why}", code="redirect_refused", retryable=False)
 
 
 def parse_url(text: str) -> httpx.URL:
+    """The URL without its fragment. Raises BlockError(url_invalid)."""
     try:
         url = httpx.URL(text.strip())
     except (httpx.InvalidURL, ValueError, TypeError) as error:

@@ -27,6 +27,7 @@ class BoundedHead(httpcore.AsyncNetworkStream):
         self._left: int | None = HEAD_BYTES_MAX
 
     def head_is_complete(self) -> None:
+        """Stop counting: what follows is the body, which has its own limit."""
         self._left = None
 
     async def read(self, max_bytes: int, timeout: float | None = None) -> bytes:
@@ -119,4 +120,5 @@ def _too_large(max_bytes: int, what: str = "body") -> BlockError:
 
 
 def header_of(response: httpcore.Response, name: bytes) -> str | None:
+    """The first value of a header, whose `name` is in lower case; None without one."""
     return next((value.decode("latin-1") for key, value in response.headers if key.lower() == name), None)

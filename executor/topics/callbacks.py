@@ -24,6 +24,8 @@ BY_CHARS_MAX: Final = 200
 
 
 class Callbacks:
+    """What a request to the address of a `callback` block does; `engine.callbacks`."""
+
     def __init__(self, parts: Parts, waits: Waits) -> None:
         self._parts = parts
         self._waits = waits

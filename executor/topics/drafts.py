@@ -66,6 +66,7 @@ class Drafts:
         return await self._view(row, ours.diagnostics)
 
     async def get(self, id: str) -> DraftView:
+        """The draft with the findings of its document. Raises NotFound."""
         return await self._view(await self._row(id))
 
     async def list(self, before: str | None = None, limit: int = 200) -> list[DraftHead]:

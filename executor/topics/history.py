@@ -14,6 +14,8 @@ from executor.views.state import RunState
 
 
 class History:
+    """Runs at an earlier event, and compared; `engine.history`. Reads journals only."""
+
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
 

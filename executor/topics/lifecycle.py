@@ -67,6 +67,8 @@ class Migrated(Struct, frozen=True):
 
 
 class Lifecycle:
+    """New runs made from the journal of another one, and moves to another version; `engine.lifecycle`."""
+
     def __init__(self, parts: Parts, runs: Runs) -> None:
         self._parts = parts
         self._store = parts.store

@@ -16,6 +16,8 @@ from executor.views import SignalView, view_of
 
 
 class Signals:
+    """Sends and lists the signals of a run; `engine.signals`."""
+
     def __init__(self, parts: Parts) -> None:
         self._parts = parts
         self._store = parts.store

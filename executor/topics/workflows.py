@@ -42,6 +42,7 @@ class Workflows:
         return await self._parts.compiler.compile(document, trigger)
 
     async def validate(self, document: Any, trigger: str | None = None) -> list[Diagnostic]:
+        """All findings of a document; nothing is stored."""
         return list((await self.compile(document, trigger)).diagnostics)
 
     async def save(self, document: Any, name: str | None = None) -> SavedWorkflow:

@@ -24,6 +24,8 @@ REMEMBERED: Final = 50  # of each webhook, by this process
 
 
 class Refusals:
+    """Counts refused requests by webhook and reason, and writes the counts in the background."""
+
     def __init__(self, store: WebhookStore) -> None:
         self._store = store
         self._last: dict[str, deque[RefusalRow]] = {}

@@ -30,11 +30,15 @@ CATCH_UP_MAX: Final = 100
 
 
 class Starter(Protocol):
+    """What the scheduler needs of `Schedules`."""
+
     async def start(self, fire: Fire, row: ScheduleRow) -> Fired | None:
         """Create the run of a fire time and record the fire. None: another process has. Raises StoreError."""
 
 
 class Scheduler:
+    """Starts the runs of schedules whose time has come, one task in each process."""
+
     def __init__(self, parts: Parts, starter: Starter) -> None:
         self._store: ScheduleStore = parts.store
         self._clock = parts.clock

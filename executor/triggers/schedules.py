@@ -85,9 +85,11 @@ class Schedules:
         self.scheduler = Scheduler(parts, self)
 
     async def all(self, workflow: str | None = None) -> list[ScheduleView]:
+        """By id, of one workflow or of all."""
         return [_view(row) for row in await self._store.list_schedules(workflow)]
 
     async def get(self, id: str) -> ScheduleView:
+        """Raises NotFound."""
         return _view(await self._row(id))
 
     async def fires(self, id: str) -> list[FireRow]:

@@ -127,9 +127,11 @@ class Webhooks:
         self._seen: set[str] = set()  # webhooks that something has come to; no other ids
 
     async def all(self, workflow: str | None = None) -> list[WebhookView]:
+        """By id, of one workflow or of all."""
         return [self._view(row) for row in await self._store.list_webhooks(workflow)]
 
     async def get(self, id: str) -> WebhookView:
+        """Raises NotFound."""
         return self._view(await self._row(id))
 
     async def secret(self, id: str) -> str | None:
@@ -235,6 +237,7 @@ class Webhooks:
             self._refusals.record(RefusalRow(id, error.code, 1, now_ms, now_ms, delivery, run))
 
     async def stop(self) -> None:
+        """Write the counts of refused requests that are only in memory."""
         await self._refusals.stop()
 
     async def _receive(

@@ -33,6 +33,8 @@ Level = Literal["ok", "warning", "error"]
 
 
 class Condition(Struct, frozen=True):
+    """The state of one part of the system: `what` was found and, unless `level` is ok, how to `fix` it."""
+
     name: str
     level: Level
     what: str
@@ -59,6 +61,7 @@ class Report(Struct, frozen=True):
 
     @property
     def healthy(self) -> bool:
+        """Whether no promise is broken and no condition is an error."""
         return not any(promise.findings for promise in self.promises) and all(
             condition.level != "error" for condition in self.conditions
         )

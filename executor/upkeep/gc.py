@@ -39,6 +39,7 @@ class Collected(Struct):
     dry_run: bool = False
 
     def add(self, orphans: Orphans) -> None:
+        """Count deleted orphans as well."""
         self.plans += orphans.plans
         self.documents += orphans.documents
         self.blobs += orphans.blobs

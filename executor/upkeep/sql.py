@@ -234,6 +234,7 @@ def _readable(value: Any) -> Any:
 
 
 def too_long() -> QueryRefused:
+    """The error of a query that has used up its time."""
     return QueryRefused(
         "the query took too long", hint="narrow the query, for example to one run, or increase the time limit"
     )

@@ -20,6 +20,8 @@ CHILDREN_MAX = 1_000_000  # of one run: all of them
 
 
 class Upkeep:
+    """Deletes old runs and expired results, on request and in the background; `engine.upkeep`."""
+
     def __init__(self, parts: Parts) -> None:
         self._store = parts.store
         self._clock = parts.clock

@@ -76,6 +76,7 @@ def trimmed(data: bytes) -> bytes:
 
 
 def decode(data: bytes) -> Any:
+    """The value that `encode` made this JSON of."""
     return orjson.loads(data)
 
 

@@ -71,6 +71,7 @@ class Redactor:
         return re.compile("|".join(forms), re.DOTALL)
 
     def redact(self, text: str) -> str:
+        """`text` with every secret in it, in any usual encoding, replaced by `[redacted]`."""
         pattern = self._found_by(text)
         return pattern.sub(MARK, text) if pattern is not None else text
 
@@ -160,6 +161,7 @@ class RedactedStream:
             self._send(text[:cut])
 
     def end(self) -> None:
+        """The rest of the text, which was held back because it may have begun a secret."""
         if self._held:
             self._send(self._redactor.redact_cut(self._held))
         self._held = ""

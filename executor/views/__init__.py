@@ -316,6 +316,8 @@ class GraphEdge(Struct, frozen=True, omit_defaults=True):
 
 
 class RunGraph(Struct, frozen=True):
+    """The nodes and edges of a run's plan with their state."""
+
     run: str
     plan_hash: str
     nodes: tuple[GraphNode, ...]

@@ -124,6 +124,7 @@ class _Node(Struct):
 
 
 async def build(store: Store, a: RunRow, plan_a: Plan, b: RunRow, plan_b: Plan) -> RunDiff:
+    """Compare two runs. Raises CorruptJournal."""
     diverged = await _diverged(store, a, plan_a, b, plan_b)
     nodes_a, nodes_b = await _nodes(store, a, plan_a), await _nodes(store, b, plan_b)
     both = [key for key in nodes_a if key in nodes_b]

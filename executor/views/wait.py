@@ -24,6 +24,7 @@ def build(
     link: str | None,
     notifications: Sequence[NotificationView] = (),
 ) -> WaitView:
+    """`link` None: nothing can answer it by a link, or it is over."""
     request: dict[str, Any] = orjson.loads(row.request)
     number = plan.node_index(row.node)
     node = plan.nodes[number] if number is not None else None
@@ -49,6 +50,7 @@ def build(
 
 
 def notification(row: NotificationRow, server: NotifySettings) -> NotificationView:
+    """One message about a wait, its target without what must stay secret."""
     due_at_ms = row.due_at_ms if row.status == "pending" else None
     return view_of(NotificationView, row, to=_shown_target(row, server), due_at_ms=due_at_ms)
 

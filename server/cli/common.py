@@ -69,12 +69,14 @@ def call(url: str, action: Callable[[WeftClient], Awaitable[T]], *, with_token: 
 
 
 def new_client(url: str, token: str | None) -> WeftClient:
+    """A client with the time limits of a command."""
     from server.client import WeftClient
 
     return WeftClient(url, token)
 
 
 def run_async(work: Coroutine[Any, Any, T]) -> T:
+    """Run it to its end; Ctrl-C aborts the command."""
     import asyncio  # half of what `weft --help` would import
 
     try:
@@ -142,10 +144,12 @@ def is_file(text: str) -> bool:
 
 
 def read_document(path: str) -> Any:
+    """The JSON of a file; `-` is stdin. Raises Refused."""
     return parse_json(read_text(path), path)
 
 
 def read_input(text: str | None, option: str = "--input") -> Any:
+    """JSON from the command line, or from a file as `@FILE`; None without an option. Raises Refused."""
     if text is None:
         return None
     if text.startswith("@"):
@@ -154,6 +158,7 @@ def read_input(text: str | None, option: str = "--input") -> Any:
 
 
 def parse_json(text: str, where: str) -> Any:
+    """Raises Refused; `where` names the text in the message."""
     try:
         return json.loads(text)
     except json.JSONDecodeError as error:
@@ -166,6 +171,7 @@ def parse_json(text: str, where: str) -> Any:
 
 
 def read_text(path: str) -> str:
+    """The text of a file in UTF-8; `-` is stdin. Raises Refused."""
     try:
         if path == "-":
             return sys.stdin.read()
@@ -195,6 +201,7 @@ def database_file(db: Path | None) -> Path:
 
 
 def print_warnings(answer: dict[str, Any]) -> None:
+    """The findings of an answer, on stderr."""
     for line in diagnostic_lines(answer.get("diagnostics") or []):
         click.echo(line, err=True)
 
@@ -211,6 +218,7 @@ def show(answer: Any, as_json: bool, lines: Iterable[str], none: str = "") -> No
 
 
 def login_name() -> str | None:
+    """The name of the user who runs the command; None when the system has none."""
     try:
         return getpass.getuser()
     except (OSError, KeyError):  # no such user, as in some containers
@@ -218,4 +226,5 @@ def login_name() -> str | None:
 
 
 def counted(number: int, noun: str) -> str:
+    """`1 run`, `2 runs`."""
     return f"{number} {noun}{'' if number == 1 else 's'}"

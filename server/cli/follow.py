@@ -101,6 +101,7 @@ class Progress:
         self._rows: dict[str, tuple[str, int, int | None, str]] = {}  # key -> status, started ms, ended ms, detail
 
     def apply(self, event: Event) -> None:
+        """Take in one event."""
         means = meaning(event.type, event.data)
         if means is None or event.key is None or means.status == "skipped":
             return
@@ -110,6 +111,7 @@ class Progress:
         self._rows[event.key] = (means.status, started, ended, event_detail(event))
 
     def table(self, now_ms: int) -> Table:
+        """The rows of the nodes that run or have just ended, as of `now_ms`."""
         from rich.table import Table
         from rich.text import Text
 

@@ -41,6 +41,7 @@ def plain(text: str) -> str:
 
 
 def styled_status(status: str) -> str:
+    """A status in its color."""
     return click.style(status, fg=STATUS_COLOURS.get(status))
 
 

@@ -236,6 +236,7 @@ class WeftClient:
 
     # people
     async def waits(self, status: str = "pending") -> list[dict[str, Any]]:
+        """The waits with this status, at most one page of them."""
         return _items(await self._send("GET", "/api/waits", params={"status": status}), "waits")
 
     async def waits_page(

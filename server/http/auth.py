@@ -47,6 +47,7 @@ class Auth:
 
     @property
     def required(self) -> bool:
+        """Whether this server has a token."""
         return self._token is not None
 
     async def allows(self, request: Request) -> bool:
@@ -109,6 +110,7 @@ class Codes:
         self._until_s: dict[str, float] = {}  # by hash, oldest first
 
     def make(self) -> str:
+        """A code that signs in once, within CODE_S seconds."""
         code = secrets.token_urlsafe(32)
         while len(self._until_s) >= CODES_MAX:
             del self._until_s[next(iter(self._until_s))]

@@ -58,6 +58,7 @@ async def read_as(request: Request, limits: Limits, type: type[T]) -> T:
 
 
 def parse_json(data: bytes, limits: Limits) -> Any:
+    """The value, within the limits on depth and size. Raises MalformedBody."""
     opened = data.count(b"{") + data.count(b"[")
     brackets = b""
     if opened > limits.json_depth:  # else it can be neither too deep nor too wide: most bodies need no further look
@@ -76,6 +77,7 @@ def parse_json(data: bytes, limits: Limits) -> Any:
 
 
 def convert(value: Any, type: type[T]) -> T:
+    """The value as `type`. Raises BodyInvalid with a pointer to what does not fit."""
     try:
         return msgspec.convert(value, type)
     except msgspec.ValidationError as error:

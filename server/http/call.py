@@ -50,6 +50,7 @@ class Call:
         self.session: str | None = None  # that lets the request in, if it needs one
 
     def path(self, name: str) -> str:
+        """A variable of the path, decoded."""
         return cast(str, self.request.path_params[name])
 
     def query(self, type: type[Query]) -> Query:

@@ -63,6 +63,7 @@ class Connections(ServerState):
             self.forget(connection)
 
     def forget(self, connection: Connection) -> None:
+        """The connection no longer waits for a request."""
         if connection in self._waiting:
             del self._waiting[connection]
             self._waiting_of[connection.network] -= 1

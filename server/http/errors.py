@@ -199,6 +199,7 @@ def problem(
 
 
 def problem_of(error: WeftError) -> Response:
+    """What HTTP answers for an error: RFC 9457, with the status that belongs to its class."""
     headers, status = {}, status_of(error)
     if status == 401:
         headers["WWW-Authenticate"] = "Bearer"
@@ -258,6 +259,7 @@ async def _on_exception(request: Request, error: Exception) -> Response:
 
 
 def phrase(status: int) -> str:
+    """The reason phrase of a status: `Not Found`."""
     try:
         return HTTPStatus(status).phrase
     except ValueError:

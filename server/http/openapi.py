@@ -86,6 +86,7 @@ def _add_structs(info: inspect.Type, found: set[type[Struct]]) -> None:
 
 
 def openapi_bytes(table: Sequence[RouteSpec], locked: bool = False) -> bytes:
+    """JSON of `openapi`."""
     return orjson.dumps(openapi(table, locked))
 
 

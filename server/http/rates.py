@@ -48,6 +48,8 @@ class Buckets:
 
 
 class LinkRates:
+    """Limits on tries of tokens in links: of wrong ones by address, of answers by token."""
+
     def __init__(self, now_s: Callable[[], float] = time.monotonic) -> None:
         self._misses = Buckets(MISSES, MISSES_PER_S, now_s)
         self._answers = Buckets(ANSWERS, ANSWERS_PER_S, now_s)

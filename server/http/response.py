@@ -35,6 +35,7 @@ _BODYLESS = frozenset({204, 205, 304})
 
 
 def json_response(value: Any, status: int = 200, headers: dict[str, str] | None = None) -> Response:
+    """`value` as JSON; structs, stored JSON and plain values together. Never cached."""
     return Response(
         to_json(value), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
     )

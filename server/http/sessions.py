@@ -39,6 +39,7 @@ class Sessions:
         return value
 
     async def is_open(self, engine: Engine, hash: str) -> bool:
+        """Whether a session with this hash exists and has not expired."""
         return self._counts(await engine.store.get_session(hash), engine.parts.clock.now_ms())
 
     async def use(self, engine: Engine, hash: str) -> bool:
@@ -60,6 +61,7 @@ class Sessions:
 
 
 def hash_of(value: str) -> str:
+    """What is stored of a session: sha256, in hex, of the value in the cookie."""
     return hashlib.sha256(value.encode("utf-8", "surrogatepass")).hexdigest()
 
 

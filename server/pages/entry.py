@@ -8,6 +8,7 @@ from server.pages.html import el, page
 
 
 def sign_in(status: int = 401) -> Response:
+    """The page that asks for the token. 401 in place of another page, 200 at its own address."""
     return page(
         "Sign in",
         el("h1", "Sign in"),

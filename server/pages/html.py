@@ -39,6 +39,7 @@ def el(tag: str, /, *children: Any, **attributes: str | int | bool | None) -> Ht
 
 
 def join(*children: Any) -> Html:
+    """Pieces of HTML as one: texts are escaped, None is left out."""
     parts: list[str] = []
     for child in children:
         if child is None:
@@ -149,4 +150,5 @@ def _more(items: list[Any]) -> Html | None:
 
 
 def as_json(value: Any) -> str:
+    """A value as indented JSON, for a person to read."""
     return orjson.dumps(value, default=str, option=orjson.OPT_INDENT_2 | orjson.OPT_NON_STR_KEYS).decode()

@@ -60,6 +60,7 @@ def ask(
 
 
 def thanks(wait: WaitView, action: str | None, extras: Extras | None = None) -> Response:
+    """The page after an answer."""
     answer = f"answer “{_words(action)}”" if action else "answer"
     said = f"Thank you. Your {answer} was recorded."
     return _closed(wait, said, 200, extras)
@@ -77,6 +78,7 @@ def closed(wait: WaitView, status: int, extras: Extras | None = None) -> Respons
 
 
 def unknown() -> Response:
+    """The page for a token that no wait has (404)."""
     return page(
         "Unknown link",
         el("h1", "Unknown link"),

@@ -37,6 +37,7 @@ async def openapi(call: Call) -> Response:
 
 
 async def version(call: Call) -> Response:
+    """The version of the server, and whether this browser is signed in."""
     return json_response(Version(_version(), call.session is not None))
 
 
@@ -65,6 +66,7 @@ ORDER = (
 
 
 async def examples(call: Call) -> Response:
+    """Their documents, complete, to open a copy of."""
     return json_response(packaged_examples())
 
 
@@ -75,11 +77,13 @@ def packaged_examples() -> Examples:
 
 
 def folder(package: Path) -> Path:
+    """Where the examples are, for the folder of this package."""
     inside = package / "examples"
     return inside if inside.is_dir() else package.parent / "examples"
 
 
 def read_examples(folder: Path) -> list[Example]:
+    """All examples of a folder, in the order of ORDER."""
     found = []
     for path in sorted(folder.glob("*.json"), key=_place):
         document = orjson.loads(path.read_bytes())

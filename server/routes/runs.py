@@ -82,6 +82,7 @@ async def list_runs(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
+    """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
     run = await call.engine.runs.view(call.path("id"))
     return json_response(view_of(RunDetail, run, urls=run_urls(run.id)))
 
@@ -100,6 +101,7 @@ async def document(call: Call) -> Response:
 
 
 async def graph(call: Call) -> Response:
+    """The plan of the run with the state of its nodes and edges."""
     return json_response(await call.engine.runs.graph(call.path("id")))
 
 
@@ -140,6 +142,7 @@ async def signal(call: Call) -> Response:
 
 
 def idempotency_key(call: Call) -> str | None:
+    """The header Idempotency-Key; None without it. Raises BadRequest when it is empty or too long."""
     key = call.request.headers.get("idempotency-key")
     if key is None:
         return None

@@ -23,10 +23,12 @@ from server.wire.triggers import (
 
 
 async def list_all(call: Call) -> Response:
+    """By id."""
     return json_response(ScheduleList(await call.engine.schedules.all(call.query(TriggersQuery).workflow)))
 
 
 async def read(call: Call) -> Response:
+    """With its last scheduled times and what came of them."""
     return json_response(await _detail(call, await call.engine.schedules.get(call.path("id"))))
 
 

@@ -38,6 +38,7 @@ async def list_waits(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
+    """`key`: the id of a wait, or the key of its node."""
     return json_response(view_of(Wait, await call.engine.waits.get(call.path("id"), call.path("key"))))
 
 
@@ -54,6 +55,7 @@ _OLDEST = {"id": "$response.body#/waits/0/run", "key": "$response.body#/waits/0/
 
 
 async def list_signals(call: Call) -> Response:
+    """Oldest first, also those that a wait has received."""
     query = call.query(SignalsQuery)
     found = await call.engine.signals.list(
         call.path("id"),

@@ -20,6 +20,7 @@ async def list_all(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
+    """With its secret, its last deliveries and its refused requests."""
     return json_response(await _detail(call, await call.engine.webhooks.get(call.path("id"))))
 
 
@@ -37,6 +38,7 @@ async def delete(call: Call) -> Response:
 
 
 async def enable(call: Call) -> Response:
+    """Authenticated requests start runs again."""
     return json_response(await _detail(call, await call.engine.webhooks.switch(call.path("id"), True)))
 
 

@@ -55,6 +55,7 @@ async def list_all(call: Call) -> Response:
 
 
 async def read(call: Call) -> Response:
+    """The document of a version. Without `version`: the active one."""
     name = call.path("name")
     row = await call.engine.workflows.version(name, call.query(WorkflowQuery).version)
     body = workflow_version(await call.engine.workflows.get(name), row)
@@ -62,6 +63,7 @@ async def read(call: Call) -> Response:
 
 
 async def versions(call: Call) -> Response:
+    """Newest first, without their documents."""
     name, query = call.path("name"), call.query(VersionsQuery)
     head = await call.engine.workflows.get(name)
     rows = await call.engine.workflows.versions(name, query.before, query.limit)
@@ -89,6 +91,7 @@ async def inputs(call: Call) -> Response:
 
 
 async def blocks(call: Call) -> Response:
+    """The block types of this server, by category and title."""
     return json_response(BlockList([BlockType(**entry) for entry in call.engine.parts.registry.catalogue()]))
 
 

@@ -29,6 +29,8 @@ class DraftChange(Struct, forbid_unknown_fields=True):
 
 
 class RunDraftRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/drafts/{id}/runs. `stop_after`: id of the last block to run."""
+
     input: Any = None
     trigger: str | None = None
     stop_after: str | None = None
@@ -63,6 +65,8 @@ class DraftSummary(Struct, frozen=True):
 
 
 class DraftPage(Struct, frozen=True):
+    """`next`: pass it as `before` for the following page; null at the end."""
+
     drafts: list[DraftSummary]
     next: str | None
 

@@ -13,6 +13,7 @@ AnyJson = Annotated[Any, Meta(description="Any JSON.")]
 
 
 def fragment(data: bytes | None) -> Any:
+    """Stored JSON, spliced in as it is; None becomes null."""
     return None if data is None else orjson.Fragment(data)
 
 

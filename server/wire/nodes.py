@@ -16,6 +16,8 @@ Beginning = Annotated[str, Meta(description="Only when cut: the beginning of the
 
 
 class CheckpointShown(Struct, frozen=True):
+    """The last checkpoint that an attempt stored, its value cut to `preview` bytes."""
+
     attempt: Annotated[int, Meta(description="The attempt that stored it.")]
     at_ms: int
     value: Annotated[Any, Meta(description="Null also when cut.")]
@@ -25,6 +27,8 @@ class CheckpointShown(Struct, frozen=True):
 
 
 class NodeShown(Struct, frozen=True):
+    """One attempt of a node: its resolved parameters and its output, after event `seq`. Sizes are in bytes of JSON."""
+
     run: str
     key: str
     node: str

@@ -35,10 +35,14 @@ class RunDocumentRequest(Struct, forbid_unknown_fields=True):
 
 
 class CancelRequest(Struct, forbid_unknown_fields=True):
+    """POST /api/runs/{id}/cancel. `reason` is recorded in the journal."""
+
     reason: Annotated[str, Meta(max_length=2000)] = ""
 
 
 class RunUrls(Struct, frozen=True):
+    """Paths on this server, beginning with a slash."""
+
     self: str
     events: str
     graph: str
@@ -142,6 +146,8 @@ class RunPage(Struct, frozen=True):
 
 
 class RunWhy(Struct, frozen=True):
+    """For each node, its state and why it is in it."""
+
     run: str
     why: list[Why]
 
@@ -204,10 +210,12 @@ def run_urls(run: str) -> RunUrls:
 
 
 def accepted(submitted: Submitted) -> RunAccepted:
+    """The answer to a request that started a run."""
     return view_of(RunAccepted, submitted, urls=run_urls(submitted.run))
 
 
 def run_summary(row: RunRow) -> RunSummary:
+    """A run as lists show it."""
     began_ms = row.started_at_ms or row.created_at_ms
     return view_of(
         RunSummary,

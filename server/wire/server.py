@@ -25,6 +25,8 @@ class Problem(Struct, frozen=True):
 
 
 class Health(Struct, frozen=True):
+    """The database works."""
+
     status: Literal["ok"]
 
 
@@ -37,10 +39,14 @@ class Version(Struct, frozen=True):
 
 
 class EnvNames(Struct, frozen=True):
+    """By name. Values never leave the server."""
+
     env: list[EnvName]
 
 
 class Example(Struct, frozen=True):
+    """A workflow that comes with weft; `name` is that of its file."""
+
     name: str
     title: str
     description: str
@@ -48,6 +54,8 @@ class Example(Struct, frozen=True):
 
 
 class Examples(Struct, frozen=True):
+    """In the order in which one opens them."""
+
     examples: list[Example]
 
 
@@ -66,10 +74,14 @@ class SignInLink(Struct, frozen=True):
 
 
 class SignedIn(Struct, frozen=True):
+    """Whether this browser has a session."""
+
     signed_in: bool
 
 
 class SessionsEnded(Struct, frozen=True):
+    """The number of sessions ended."""
+
     ended: int
 
 

@@ -35,6 +35,8 @@ class ScheduleDetail(ScheduleView, frozen=True, kw_only=True):
 
 
 class CronPreview(Struct, frozen=True):
+    """`upcoming_ms`: the next five times of the expression in that time zone."""
+
     expr: str
     tz: str
     upcoming_ms: tuple[int, ...]
@@ -62,6 +64,8 @@ class WebhookDetail(WebhookView, frozen=True, kw_only=True):
 
 
 class WebhookRotated(Struct, frozen=True):
+    """`secret`: the new one; the old one no longer works."""
+
     id: str
     secret: str
 

@@ -128,10 +128,12 @@ class WorkflowPlanQuery(PlanQuery, frozen=True):
 
 
 def workflow_url(name: str) -> str:
+    """The path of a workflow on this server."""
     return f"/api/workflows/{quote(name, safe='')}"
 
 
 def workflow_version(head: WorkflowHead, row: WorkflowRow) -> WorkflowVersion:
+    """A version with its document, spliced in as it is stored."""
     return WorkflowVersion(
         name=row.name,
         version=row.version,

@@ -85,6 +85,7 @@ export interface CallbackTaken {
   received_at_ms: number
 }
 
+/** POST /api/runs/{id}/cancel. `reason` is recorded in the journal. */
 export interface CancelRequest {
   reason?: string
 }
@@ -97,6 +98,7 @@ export interface Cancelled {
   status: 'cancelled' | 'cancelling'
 }
 
+/** The last checkpoint that an attempt stored, its value cut to `preview` bytes. */
 export interface CheckpointShown {
   /** The attempt that stored it. */
   attempt: number
@@ -134,6 +136,7 @@ export interface Collected {
   dry_run: boolean
 }
 
+/** `upcoming_ms`: the next five times of the expression in that time zone. */
 export interface CronPreview {
   expr: string
   tz: string
@@ -178,6 +181,7 @@ export interface DraftDeleted {
   deleted: boolean
 }
 
+/** `next`: pass it as `before` for the following page; null at the end. */
 export interface DraftPage {
   drafts: DraftSummary[]
   next: string | null
@@ -277,6 +281,7 @@ export interface EnvName {
   used_by: EnvUse[]
 }
 
+/** By name. Values never leave the server. */
 export interface EnvNames {
   env: EnvName[]
 }
@@ -325,6 +330,7 @@ export interface EventPage {
   next: number | null
 }
 
+/** A workflow that comes with weft; `name` is that of its file. */
 export interface Example {
   name: string
   title: string
@@ -332,6 +338,7 @@ export interface Example {
   document: JsonObject
 }
 
+/** In the order in which one opens them. */
 export interface Examples {
   examples: Example[]
 }
@@ -394,6 +401,7 @@ export interface GraphNode {
   sentinel?: string | null
 }
 
+/** The database works. */
 export interface Health {
   status: 'ok'
 }
@@ -449,6 +457,7 @@ export interface NodeHead {
   error: string | null
 }
 
+/** One attempt of a node: its resolved parameters and its output, after event `seq`. Sizes are in bytes of JSON. */
 export interface NodeShown {
   run: string
   key: string
@@ -739,12 +748,14 @@ export interface RunDocumentRequest {
   stop_after?: string | null
 }
 
+/** POST /api/drafts/{id}/runs. `stop_after`: id of the last block to run. */
 export interface RunDraftRequest {
   input?: Json
   trigger?: string | null
   stop_after?: string | null
 }
 
+/** The nodes and edges of a run's plan with their state. */
 export interface RunGraph {
   run: string
   plan_hash: string
@@ -829,6 +840,7 @@ export interface RunSummary {
   draft_rev: number | null
 }
 
+/** Paths on this server, beginning with a slash. */
 export interface RunUrls {
   self: string
   events: string
@@ -842,6 +854,7 @@ export interface RunUrls {
   rerun: string
 }
 
+/** For each node, its state and why it is in it. */
 export interface RunWhy {
   run: string
   why: Why[]
@@ -926,6 +939,7 @@ export interface ScheduleView {
   upcoming_ms: number[]
 }
 
+/** The number of sessions ended. */
 export interface SessionsEnded {
   ended: number
 }
@@ -1116,6 +1130,7 @@ export interface WebhookList {
   webhooks: WebhookView[]
 }
 
+/** `secret`: the new one; the old one no longer works. */
 export interface WebhookRotated {
   id: string
   secret: string
