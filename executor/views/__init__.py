@@ -61,7 +61,7 @@ class Submitted(Struct, frozen=True):
     diagnostics: tuple[Diagnostic, ...] = ()
 
 
-class NodeView(Struct, frozen=True, omit_defaults=True):
+class NodeView(Struct, frozen=True, omit_defaults=True, gc=False):
     """One node key of a run that has started, waits or was skipped. needs_attention: an attempt was lost, and a wait
     asks how to continue. `lost`: attempts that ended with their process. `cached`: the output comes from the cache.
     `child`: the run that its last attempt started.

@@ -5,25 +5,29 @@ from __future__ import annotations
 from collections import Counter
 
 from compiler.plan import Plan
-from executor.journal.projection import Entry, Projection
+from executor.journal.projection import Entry
 from executor.journal.reader import read
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, RunRow
 from executor.views import GraphEdge, GraphNode, RunGraph
+from executor.views.slices import SlicedProjection, Slices
 
 # What a person wants to hear first about a node that is in several states at once.
 _WORST = ("failed", "needs_attention", "running", "retrying", "waiting", "cancelled", "succeeded", "skipped", "pending")
 
 
 async def build(store: Store, plan: Plan, row: RunRow) -> RunGraph:
-    projection = Projection()
+    projection = SlicedProjection()
+    slices = Slices()
     async for record in read(store, row.id, upto=row.seq):
+        await slices.rest()
         projection.apply(Entry.of(record))
     if row.status in TERMINAL:
         projection.end()
     states: dict[int, Counter[str]] = {}
     routes: dict[int, Counter[str | None]] = {}
-    for state in projection.nodes.values():
+    for state in projection.taken_out():
+        await slices.rest()
         number = plan.node_index(state.node)
         if number is not None:
             states.setdefault(number, Counter())[state.status] += 1

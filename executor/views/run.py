@@ -10,25 +10,36 @@ import orjson
 from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.journal.codec import data_of
-from executor.journal.projection import Entry, NodeState, Projection
+from executor.journal.projection import Entry, NodeState
 from executor.journal.reader import output_of, read
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record, RunRow
 from executor.views import NodeView, RunView, WaitView
+from executor.views.slices import SlicedProjection, Slices
 
 # Of all nodes together. A view is one answer, made at once; the outputs of a run may have 256 MiB.
 OUTPUTS_MAX_BYTES = 4 * 1024 * 1024
 
 
 async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ...]) -> RunView:
-    projection = Projection(plan.variables)
+    projection = SlicedProjection(plan.variables)
     outputs = _Outputs(store)
+    slices = Slices()
     async for record in read(store, row.id, upto=row.seq):  # what came since belongs to another moment
+        await slices.rest()
         state = projection.apply(Entry.of(record))
         if state is not None and state.output_seq == record.seq:
             await outputs.add(record)
     if row.status in TERMINAL:
         projection.end()
+    nodes: list[NodeView] = []
+    failed: list[str] = []
+    for state in projection.taken_out():
+        await slices.rest()
+        node = outputs.put_into(node_view(plan, state), state.output_seq)
+        nodes.append(node)
+        if state.status == "failed":
+            failed.append(node.key)
     return RunView(
         id=row.id,
         workflow=row.workflow,
@@ -43,10 +54,8 @@ async def build(store: Store, plan: Plan, row: RunRow, waits: tuple[WaitView, ..
         finished_at_ms=row.finished_at_ms,
         response=projection.response,
         variables=projection.variables or {},
-        nodes=tuple(outputs.put_into(node_view(plan, state), state.output_seq) for state in projection.nodes.values()),
-        failed_nodes=tuple(
-            join_key(state.node, state.path) for state in projection.nodes.values() if state.status == "failed"
-        ),
+        nodes=tuple(nodes),
+        failed_nodes=tuple(failed),
         waits=waits,
         draft_id=row.draft_id,
         draft_rev=row.draft_rev,
@@ -98,4 +107,4 @@ class _Outputs:
             return view
         if seq in self._cut:
             return msgspec.structs.replace(view, output_size=self._cut[seq], output_truncated=True)
-        return msgspec.structs.replace(view, output=self._values[seq])
+        return msgspec.structs.replace(view, output=self._values.pop(seq))

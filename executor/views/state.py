@@ -12,12 +12,13 @@ from compiler.plan import Plan
 from executor.core.evolve import evolve
 from executor.core.state import State
 from executor.journal.codec import Codec
-from executor.journal.projection import Entry, Projection
+from executor.journal.projection import Entry
 from executor.journal.reader import read
 from executor.store.contract import Store
 from executor.store.rows import RunRow
 from executor.views import NodeView
 from executor.views.run import node_view
+from executor.views.slices import SlicedProjection, Slices
 
 
 class OpenWait(Struct, frozen=True, omit_defaults=True):
@@ -87,12 +88,18 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
     upto = row.seq if seq is None else min(seq, row.seq)
     codec = Codec(plan)
     state = State.new(plan)
-    projection = Projection(plan.variables)
+    projection = SlicedProjection(plan.variables)
     at_ms = row.created_at_ms
+    slices = Slices()
     async for record in read(store, row.id, upto=upto):
+        await slices.rest()
         evolve(plan, state, codec.to_event(record))
         projection.apply(Entry.of(record))
         at_ms = record.at_ms
+    nodes: list[NodeView] = []
+    for node in projection.taken_out():
+        await slices.rest()
+        nodes.append(node_view(plan, node))
     return RunState(
         run=row.id,
         workflow=row.workflow,
@@ -103,7 +110,7 @@ async def build(store: Store, plan: Plan, row: RunRow, seq: int | None) -> RunSt
         status=row.status if state.seq == row.seq else projection.status,
         phase=state.phase.name.lower(),
         error=None if state.error is None else msgspec.to_builtins(state.error),
-        nodes=tuple(node_view(plan, node) for node in projection.nodes.values()),
+        nodes=tuple(nodes),
         waits=tuple(
             OpenWait(codec.key_text(key), wait.attempt, wait.kind, wait.due_ms, wait.on_expire)
             for key, wait in state.waits.items()

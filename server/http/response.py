@@ -7,11 +7,14 @@ body as a page without an origin (CSP sandbox): it cannot act as the signed-in u
 
 from __future__ import annotations
 
+import asyncio
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
+from msgspec import Struct
 from starlette.responses import Response
+from starlette.types import Receive, Scope, Send
 
 from server.wire.encode import to_json
 
@@ -31,6 +34,7 @@ _ALLOWED = frozenset(
 _FORBIDDEN = re.compile(r"x-(accel-|content-|dns-|frame-|permitted-|sendfile|ua-|webkit-|xss-)")
 _TOKEN = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]{1,128}")
 _VALUE = re.compile(r"[\t\x20-\x7e\x80-\xff]{0,4096}")
+_ITEMS_AT_ONCE = 500
 _BODYLESS = frozenset({204, 205, 304})
 
 
@@ -39,6 +43,37 @@ def json_response(value: Any, status: int = 200, headers: dict[str, str] | None 
     return Response(
         to_json(value), status, {"Cache-Control": "no-store", **(headers or {})}, media_type="application/json"
     )
+
+
+async def long_json_response(value: Struct, name: str) -> Response:
+    """The same answer, encoded and sent while others run: in field `name` is a list that may have 100,000 items."""
+    items: Sequence[Any] = getattr(value, name)
+    if len(items) <= _ITEMS_AT_ONCE:
+        return json_response(value)
+    fields = {field: getattr(value, field) for field in value.__struct_fields__}
+    names = list(fields)
+    at = names.index(name)
+    before, after = ({field: fields[field] for field in part} for part in (names[:at], names[at + 1 :]))
+    parts = [to_json(before)[:-1], b"," if before else b"", to_json(name), b":["]
+    for first in range(0, len(items), _ITEMS_AT_ONCE):
+        parts += [b"," if first else b"", to_json(items[first : first + _ITEMS_AT_ONCE])[1:-1]]
+        await asyncio.sleep(0)
+    return _InParts([*parts, b"]", b"," if after else b"", to_json(after)[1:]])
+
+
+class _InParts(Response):
+    """JSON of a known length that is never put together: it may have many megabytes."""
+
+    def __init__(self, parts: list[bytes]) -> None:
+        headers = {"Cache-Control": "no-store", "Content-Length": str(sum(map(len, parts)))}
+        super().__init__(None, headers=headers, media_type="application/json")
+        self._parts = parts
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        await send({"type": "http.response.start", "status": self.status_code, "headers": self.raw_headers})
+        for part in self._parts:
+            await send({"type": "http.response.body", "body": part, "more_body": True})
+        await send({"type": "http.response.body", "body": b"", "more_body": False})
 
 
 def block_response(answer: Mapping[str, Any], headers: Mapping[str, str]) -> Response:

@@ -13,7 +13,7 @@ from executor.views import RunDocument, RunGraph, RunView, Submitted, view_of
 from server.http.body import read_as
 from server.http.call import Call
 from server.http.errors import TooManyStreams
-from server.http.response import block_response, json_response
+from server.http.response import block_response, json_response, long_json_response
 from server.http.table import Link, Param, RouteSpec
 from server.routes.events import open_stream
 from server.wire.drafts import DraftRunAccepted
@@ -84,7 +84,7 @@ async def list_runs(call: Call) -> Response:
 async def read(call: Call) -> Response:
     """The run with its nodes, waits and children. Outputs that are large are left out; see `output_truncated`."""
     run = await call.engine.runs.view(call.path("id"))
-    return json_response(view_of(RunDetail, run, urls=run_urls(run.id)))
+    return await long_json_response(view_of(RunDetail, run, urls=run_urls(run.id)), "nodes")
 
 
 async def delete(call: Call) -> Response:

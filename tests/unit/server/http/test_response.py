@@ -3,8 +3,9 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from msgspec import Struct
 
-from server.http.response import block_response
+from server.http.response import block_response, json_response, long_json_response
 
 
 def test_status_headers_and_body_are_the_workflows() -> None:
@@ -59,3 +60,34 @@ def test_odd_answers_still_answer(answer: dict[str, Any]) -> None:
     response = block_response(answer, {})
     assert 200 <= response.status_code < 600
     assert response.status_code != 204 or response.body == b""
+
+
+class Long(Struct):
+    first: str
+    items: tuple[Any, ...]
+    last: Any = None
+
+
+class Bare(Struct):
+    items: tuple[Any, ...]
+
+
+@pytest.mark.parametrize("count", [0, 1, 500, 501, 1_234])
+@pytest.mark.parametrize("shape", [lambda items: Long('a"b', items, {"n": [1]}), Bare])
+async def test_a_long_answer_is_the_same_in_parts(shape: Any, count: int) -> None:
+    value = shape(tuple(Long(str(n), (n, None)) for n in range(count)))
+    sent: list[Any] = []
+
+    async def send(message: Any) -> None:
+        sent.append(message)
+
+    async def receive() -> Any:
+        raise AssertionError("it reads nothing")
+
+    await (await long_json_response(value, "items"))({"type": "http"}, receive, send)
+    whole = json_response(value)
+    start, *bodies = sent
+    assert b"".join(part["body"] for part in bodies) == whole.body
+    assert (start["status"], sorted(start["headers"])) == (200, sorted(whole.raw_headers))
+    assert not bodies[-1].get("more_body")
+    assert (len(bodies) > 1) is (count > 500)
