@@ -52,7 +52,7 @@ def test_text_that_is_no_json_yet_starts_no_run(editor: Editor) -> None:
     field.fill('{"n": 1}')
     field.fill('{"n": 1')
     editor.at("run-start").click()
-    expect(dialog).to_contain_text("A field contains invalid JSON.")
+    expect(dialog).to_contain_text("Enter valid JSON.")
     assert editor.page.evaluate("window.__app.run.getState().id") is None
     field.fill('{"n": 2}')
     editor.at("run-start").click()

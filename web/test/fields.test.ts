@@ -151,15 +151,15 @@ test('the run form: workflow input and start fields together', () => {
   assert.deepEqual(Object.keys(schema.properties!), ['amount', 'who'])
   assert.deepEqual(schema.required, ['amount'])
   assert.deepEqual(startValues(schema), { who: 'ada' })
-  assert.deepEqual(valueProblems(schema, {}), { amount: 'Amount is required.' })
-  assert.deepEqual(valueProblems(schema, { amount: 'x' }), { amount: 'Amount must be a number.' })
+  assert.deepEqual(valueProblems(schema, {}), { amount: 'Enter a value.' })
+  assert.deepEqual(valueProblems(schema, { amount: 'x' }), { amount: 'Must be a number.' })
   assert.deepEqual(valueProblems(schema, { amount: 3 }), {})
   const limits = {
     type: 'object',
     properties: { n: { type: 'integer', minimum: 2 }, t: { type: 'string', pattern: '^a+$' } },
   }
   assert.deepEqual(Object.keys(valueProblems(limits, { n: 1, t: 'b' })), ['n', 't'])
-  assert.deepEqual(valueProblems(limits, { n: 2.5 }), { n: 'N must be a whole number.' })
+  assert.deepEqual(valueProblems(limits, { n: 2.5 }), { n: 'Must be a whole number.' })
 })
 
 test('the command for a shell is quoted', () => {

@@ -5,7 +5,16 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Json, JsonSchema } from '../src/net/types'
-import { defaultsOf, fieldsOf, readTyped, type FormField, type Typed } from '../src/panels/fields/form'
+import {
+  defaultsOf,
+  fieldsOf,
+  isFormValue,
+  labelOf,
+  readTyped,
+  typedOf,
+  type FormField,
+  type Typed,
+} from '../src/panels/fields/form'
 
 interface Case {
   name: string
@@ -37,11 +46,42 @@ test('bounds and patterns have their own words', () => {
   }
   const why = (texts: Typed) => readTyped(fieldsOf(schema), texts).errors
   assert.deepEqual(why({ count: '0', code: 'a' }), {
-    count: 'Count must be at least 1.',
-    code: 'code must have at least 2 characters.',
+    count: 'Must be at least 1.',
+    code: 'Must have at least 2 characters.',
   })
   assert.deepEqual(why({ count: '10', code: 'ab' }), {
-    count: 'Count must be at most 9.',
-    code: 'code must look like ^a+$.',
+    count: 'Must be at most 9.',
+    code: 'Must look like ^a+$.',
   })
+})
+
+test('a value is shown as text that reads back as the same value, or not at all', () => {
+  const fields = fieldsOf({
+    properties: {
+      note: { type: 'string' },
+      count: { type: 'integer', title: 'How many' },
+      unit_price: { type: 'number' },
+      sure: { type: 'boolean' },
+      size: { enum: ['s', 2, null] },
+      extra: {},
+    },
+  })
+  assert.deepEqual(fields.map(labelOf), ['Note', 'How many', 'Unit price', 'Sure', 'Size', 'Extra'])
+  const value = { note: ' a\n', count: -3, unit_price: 1e-7, sure: true, size: null, extra: ['x', { a: null }] }
+  assert.ok(isFormValue(fields, value))
+  assert.deepEqual(readTyped(fields, typedOf(fields, value)), { values: value, errors: {} })
+  assert.ok(isFormValue(fields, {}) && isFormValue(fields, { sure: false, other: 1, extra: null }))
+  const others: Json[] = [
+    null,
+    [],
+    'x',
+    { note: 5 },
+    { note: '' },
+    { note: null },
+    { count: 'many' },
+    { count: 1.5 },
+    { unit_price: '1' },
+    { sure: 'true' },
+  ]
+  for (const other of others) assert.ok(!isFormValue(fields, other), JSON.stringify(other))
 })

@@ -87,7 +87,7 @@ test('a form is read as JSON, what is empty is left out', () => {
 test('each wrong field has its own words', () => {
   const { errors } = readTyped(fieldsOf(form), { amount: '0', count: '1.5', size: 'x', extra: '{' })
   assert.deepEqual(Object.keys(errors).sort(), ['amount', 'count', 'extra', 'size'])
-  assert.equal(readTyped(fieldsOf(form), {}).errors.amount, 'Required')
+  assert.equal(readTyped(fieldsOf(form), {}).errors.amount, 'Enter a value.')
 })
 
 test('the messages of a refusal go to their fields', () => {

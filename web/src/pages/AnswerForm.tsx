@@ -1,11 +1,13 @@
-// A question somebody is asked: what it is about, a form made from its schema, and buttons named by the workflow.
+// A question of a run: what it is about, a form made from its schema, and buttons named by the workflow.
 
-import { useId, useRef, useState, type ReactElement } from 'react'
+import { useRef, useState, type ReactElement } from 'react'
 import { announce } from '../a11y'
 import { api, ApiError } from '../net/api'
 import type { Json, WaitView } from '../net/types'
 import { Button } from '../ui/Button'
-import { defaultsOf, fieldsOf, readTyped, type FormField, type Typed } from '../panels/fields/form'
+import { FieldShell } from '../panels/fields/FieldShell'
+import { defaultsOf, fieldsOf, readTyped, type Typed } from '../panels/fields/form'
+import { focusField, SchemaForm } from '../panels/fields/SchemaForm'
 import { errorsOf, isOurs } from './answer'
 import { messageOf, wordsOf } from '../ui/words'
 import { Readable } from './parts'
@@ -14,9 +16,9 @@ import './answer.css'
 
 export interface AnswerFormProps {
   wait: WaitView
-  /** Why nobody can answer now, such as in a replay. */
+  /** Why it cannot be answered now, such as in a replay. */
   why?: string | null
-  /** The wait as it is after the answer, also when somebody else was first. */
+  /** The wait as it is after the answer; `mine` is false when another answer came first. */
   onDone: (wait: WaitView, mine: boolean) => void
 }
 
@@ -26,33 +28,36 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
   const fields = fieldsOf(wait.schema)
   const [typed, setTyped] = useState<Typed>(() => defaultsOf(fields))
   const [by, setBy] = useState(rememberedName)
-  const [errors, setErrors] = useState<Record<string, string>>({})
+  const { values, errors } = readTyped(fields, typed)
+  /** What the server found wrong with the answer that was sent last, by field. */
+  const [refused, setRefused] = useState<Record<string, string>>({})
+  const [sent, setSent] = useState(false)
   const [trouble, setTrouble] = useState('')
   const [sending, setSending] = useState<string | null>(null)
-  const id = useId()
-  /** An answer was sent and nobody knows whether it was taken: the one that counts may be ours. */
+  const element = useRef<HTMLFormElement>(null)
+  /** An answer was sent and its outcome is unknown: the one that counts may be ours. */
   const unanswered = useRef(false)
   const actions: (string | null)[] = wait.actions.length ? wait.actions : [null]
 
   const send = async (action: string | null): Promise<void> => {
     if (sending !== null) return
-    const { values, errors } = readTyped(fields, typed)
-    setErrors(errors)
+    setSent(true)
     setTrouble('')
     const wrong = Object.keys(errors)[0]
-    if (wrong !== undefined) return void document.getElementById(`${id}${wrong}`)?.focus()
+    if (wrong !== undefined) return focusField(element.current, wrong)
+    setRefused({})
     setSending(action ?? '')
     rememberName(by)
     try {
-      const taken = await api.answer(wait.link ?? '', action, values, by.trim() || undefined)
+      const answered = await api.answer(wait.link ?? '', action, values, by.trim() || undefined)
       announce(`${action ? wordsOf(action) : 'Answer'} recorded`)
-      onDone(taken, true)
+      onDone(answered, true)
     } catch (error) {
       const over = error instanceof ApiError && error.status === 409 ? settled(wait, error) : null
       if (over) return onDone(over, unanswered.current && isOurs(over, action, values, by.trim()))
       if (error instanceof ApiError && (error.status === 0 || error.status >= 500)) unanswered.current = true
       const { byField, other } = errorsOf(error, fields)
-      setErrors(byField)
+      setRefused(byField)
       setTrouble(other)
     } finally {
       setSending(null)
@@ -64,7 +69,12 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
   )
   const show = wait.request.show
   return (
-    <form className="answer" onSubmit={(event) => (event.preventDefault(), void send(actions[0]!))} noValidate>
+    <form
+      ref={element}
+      className="answer"
+      onSubmit={(event) => (event.preventDefault(), void send(actions[0]!))}
+      noValidate
+    >
       {texts.map((text) => (
         <p key={text} className="readable-text">
           {text}
@@ -75,29 +85,28 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
           <Readable value={show} />
         </div>
       )}
-      {fields.map((field) => (
-        <Field
-          key={field.name}
-          id={`${id}${field.name}`}
-          field={field}
-          value={typed[field.name] ?? ''}
-          error={errors[field.name]}
-          onChange={(value) => setTyped({ ...typed, [field.name]: value })}
-        />
-      ))}
-      <div className="answer__field">
-        <label htmlFor={`${id}by`}>
-          Your name <span className="quiet">(optional)</span>
-        </label>
-        <input
-          id={`${id}by`}
-          type="text"
-          autoComplete="name"
-          maxLength={200}
-          value={by}
-          onChange={(event) => setBy(event.target.value)}
-        />
-      </div>
+      <SchemaForm
+        fields={fields}
+        typed={typed}
+        onChange={(next) => {
+          setTyped(next)
+          setRefused(Object.fromEntries(Object.entries(refused).filter(([name]) => next[name] === typed[name])))
+        }}
+        errors={{ ...refused, ...errors }}
+        sent={sent}
+      />
+      <FieldShell label="Your name">
+        {(ids) => (
+          <input
+            id={ids.control}
+            type="text"
+            autoComplete="name"
+            maxLength={200}
+            value={by}
+            onChange={(event) => setBy(event.target.value)}
+          />
+        )}
+      </FieldShell>
       {trouble ? (
         <p className="notice" data-tone="err" role="alert">
           {trouble}
@@ -116,89 +125,6 @@ export function AnswerForm({ wait, why, onDone }: AnswerFormProps): ReactElement
         ))}
       </div>
     </form>
-  )
-}
-
-function Field({
-  id,
-  field,
-  value,
-  error,
-  onChange,
-}: {
-  id: string
-  field: FormField
-  value: string
-  error: string | undefined
-  onChange: (value: string) => void
-}): ReactElement {
-  const { kind, schema, title, required } = field
-  const note = error ?? schema.description
-  const common = {
-    id,
-    'aria-invalid': error ? true : undefined,
-    'aria-describedby': note ? `${id}-note` : undefined,
-    'aria-required': required || undefined,
-  }
-  const change = (event: { target: { value: string } }): void => onChange(event.target.value)
-  const below = note ? (
-    <small id={`${id}-note`} className={error ? 'answer__error' : 'quiet'}>
-      {note}
-    </small>
-  ) : null
-  if (kind === 'boolean') {
-    return (
-      <div className="answer__field">
-        <label className="answer__check">
-          <input
-            {...common}
-            type="checkbox"
-            checked={value === 'true'}
-            onChange={(event) => onChange(event.target.checked ? 'true' : '')}
-          />
-          {title}
-        </label>
-        {below}
-      </div>
-    )
-  }
-  return (
-    <div className="answer__field">
-      <label htmlFor={id}>
-        {title}
-        {required ? null : <span className="quiet"> (optional)</span>}
-      </label>
-      {kind === 'enum' ? (
-        <select {...common} value={value} onChange={change}>
-          <option value="" />
-          {(schema.enum ?? []).map((choice) => (
-            <option key={JSON.stringify(choice)} value={JSON.stringify(choice)}>
-              {typeof choice === 'string' ? choice : JSON.stringify(choice)}
-            </option>
-          ))}
-        </select>
-      ) : kind === 'long' || kind === 'json' ? (
-        <textarea
-          {...common}
-          rows={kind === 'json' ? 5 : 4}
-          className={kind === 'json' ? 'mono' : undefined}
-          spellCheck={kind === 'long'}
-          placeholder={kind === 'json' ? 'JSON' : undefined}
-          value={value}
-          onChange={change}
-        />
-      ) : (
-        <input
-          {...common}
-          value={value}
-          onChange={change}
-          maxLength={schema.maxLength}
-          type={kind === 'string' ? (INPUT_TYPES[schema.format ?? ''] ?? 'text') : 'text'}
-          inputMode={kind === 'integer' ? 'numeric' : kind === 'number' ? 'decimal' : undefined}
-        />
-      )}
-      {below}
-    </div>
   )
 }
 
@@ -239,8 +165,6 @@ function settled(wait: WaitView, error: ApiError): WaitView | null {
     response: (answer as Json | undefined) ?? null,
   }
 }
-
-const INPUT_TYPES: Record<string, string> = { email: 'email', uri: 'url', date: 'date', time: 'time' }
 
 function rememberedName(): string {
   try {

@@ -61,7 +61,7 @@ def test_what_can_not_be_read_is_said_at_its_field() -> None:
     )
     assert values == {"sure": False}
     assert set(errors) == {"count", "rate", "extra", "size"}
-    assert read_form(SCHEMA, {})[1] == {"count": "Required"}
+    assert read_form(SCHEMA, {})[1] == {"count": "Enter a value."}
     assert read_form(SCHEMA, {"field.count": "9" * 30})[1] == {"count": "This number is too large."}
 
 

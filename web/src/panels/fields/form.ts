@@ -1,5 +1,5 @@
-// A JSON Schema as a form: its fields, what they begin with, typed text as JSON, and what is wrong with a value. The same rules
-// as the server's form without JavaScript (server/pages/forms.py), so that both give the same answer; tests/vectors/forms.json
+// A JSON Schema as a form: its fields, their first text, typed text as JSON, and what is wrong with a value. The same rules as
+// the server's form without JavaScript (server/pages/forms.py), so that both give the same answer; tests/vectors/forms.json
 // holds both to that. Bounds and patterns are checked here alone: there the server checks them when the form is sent.
 
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
@@ -19,6 +19,7 @@ export interface FormField {
 export type Typed = Readonly<Record<string, string>>
 
 const LONG_TEXT = 120
+const REQUIRED = 'Enter a value.'
 
 export function fieldsOf(schema: JsonSchema | null): FormField[] {
   return Object.entries(schema?.properties ?? {}).map(([name, field]) => ({
@@ -30,11 +31,41 @@ export function fieldsOf(schema: JsonSchema | null): FormField[] {
   }))
 }
 
+/** The title; without one the name as words: `unit_price` -> `Unit price`. */
+export const labelOf = ({ name, schema }: FormField): string => schema.title || titleOf(name, {})
+
 /** Defaults as text. */
 export function defaultsOf(fields: readonly FormField[]): Typed {
-  return Object.fromEntries(
-    fields.map(({ name, kind, schema }) => [name, schema.default === undefined ? '' : textOf(kind, schema.default)]),
+  return typedOf(
+    fields,
+    Object.fromEntries(
+      fields.flatMap(({ name, schema }) => (schema.default === undefined ? [] : [[name, schema.default]])),
+    ),
   )
+}
+
+/** A value as text: what `readTyped` reads back, if `isFormValue`. Fields that it lacks are empty. */
+export function typedOf(
+  fields: readonly FormField[],
+  value: JsonObject,
+  print: (value: Json) => string = JSON.stringify,
+): Typed {
+  return Object.fromEntries(
+    fields.map(({ name, kind }) => [name, value[name] === undefined ? '' : textOf(kind, value[name], print)]),
+  )
+}
+
+/** Can the form show this value without changing it? A text in a field for numbers is none that it can show. */
+export function isFormValue(fields: readonly FormField[], value: Json): value is JsonObject {
+  if (value === null || typeof value !== 'object' || Array.isArray(value)) return false
+  return fields.every(({ name, kind }) => {
+    const part = value[name]
+    if (part === undefined) return true
+    if (kind === 'boolean') return typeof part === 'boolean'
+    const text = textOf(kind, part, JSON.stringify)
+    const read = text.trim() ? readText(kind, text) : null
+    return read !== null && 'value' in read && JSON.stringify(read.value) === JSON.stringify(part)
+  })
 }
 
 /** Defaults as values, else the first example. */
@@ -54,16 +85,16 @@ export function readTyped(
 ): { values: Record<string, Json>; errors: Record<string, string> } {
   const values: Record<string, Json> = {}
   const errors: Record<string, string> = {}
-  for (const { name, kind, schema, title, required } of fields) {
+  for (const { name, kind, schema, required } of fields) {
     const text = typed[name] ?? ''
     if (kind === 'boolean') values[name] = text === 'true'
     else if (text.trim()) {
       const read = readText(kind, text)
       const why = 'error' in read ? read.error : wrongWith(schema, read.value)
       if ('error' in read) errors[name] = read.error
-      else if (why) errors[name] = `${title} ${why}`
+      else if (why) errors[name] = why
       else values[name] = read.value
-    } else if (required) errors[name] = 'Required'
+    } else if (required) errors[name] = REQUIRED
   }
   return { values, errors }
 }
@@ -77,13 +108,12 @@ export function valueProblems(schema: JsonSchema, value: Json): Record<string, s
   for (const name of new Set([...names, ...(schema.required ?? [])])) {
     const part = schema.properties?.[name] ?? {}
     const field = value[name]
-    const title = titleOf(name, part)
     if (field === undefined || field === null || field === '') {
-      if (schema.required?.includes(name)) problems[name] = `${title} is required.`
+      if (schema.required?.includes(name)) problems[name] = REQUIRED
       continue
     }
     const why = wrongWith(part, field)
-    if (why) problems[name] = `${title} ${why}`
+    if (why) problems[name] = why
   }
   return problems
 }
@@ -99,9 +129,10 @@ function fieldKindOf(schema: JsonSchema): FieldKind {
   return type === 'integer' || type === 'number' || type === 'boolean' ? type : 'json'
 }
 
-function textOf(kind: FieldKind, value: Json): string {
+function textOf(kind: FieldKind, value: Json, print: (value: Json) => string): string {
   if (kind === 'boolean') return value === true ? 'true' : ''
-  return typeof value === 'string' && (kind === 'string' || kind === 'long') ? value : JSON.stringify(value)
+  if (typeof value === 'string' && (kind === 'string' || kind === 'long')) return value
+  return kind === 'json' ? print(value) : JSON.stringify(value)
 }
 
 function readText(kind: FieldKind, text: string): { value: Json } | { error: string } {
@@ -138,27 +169,27 @@ function readJson(text: string): Json | undefined {
 function wrongWith(schema: JsonSchema, value: Json): string | null {
   const types = typesOf(schema)
   if (types.length && !types.some((type) => fits(type, value)))
-    return `must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
+    return `Must be ${types.map((type) => WORDS[type] ?? type).join(' or ')}.`
   if (schema.enum && !schema.enum.some((each) => JSON.stringify(each) === JSON.stringify(value)))
-    return 'must be one of the choices.'
+    return 'Choose one of the options.'
   if (typeof value === 'number') {
-    if (schema.minimum !== undefined && value < schema.minimum) return `must be at least ${schema.minimum}.`
-    if (schema.maximum !== undefined && value > schema.maximum) return `must be at most ${schema.maximum}.`
+    if (schema.minimum !== undefined && value < schema.minimum) return `Must be at least ${schema.minimum}.`
+    if (schema.maximum !== undefined && value > schema.maximum) return `Must be at most ${schema.maximum}.`
     if (schema.exclusiveMinimum !== undefined && value <= schema.exclusiveMinimum)
-      return `must be more than ${schema.exclusiveMinimum}.`
+      return `Must be more than ${schema.exclusiveMinimum}.`
   }
   if (typeof value === 'string') {
     if (schema.minLength !== undefined && value.length < schema.minLength)
-      return `must have at least ${schema.minLength} characters.`
+      return `Must have at least ${schema.minLength} characters.`
     if (schema.maxLength !== undefined && value.length > schema.maxLength)
-      return `must have at most ${schema.maxLength} characters.`
-    if (schema.pattern !== undefined && !matches(schema.pattern, value)) return `must look like ${schema.pattern}.`
+      return `Must have at most ${schema.maxLength} characters.`
+    if (schema.pattern !== undefined && !matches(schema.pattern, value)) return `Must look like ${schema.pattern}.`
   }
   if (Array.isArray(value)) {
     if (schema.minItems !== undefined && value.length < schema.minItems)
-      return `must have at least ${schema.minItems} items.`
+      return `Must have at least ${schema.minItems} items.`
     if (schema.maxItems !== undefined && value.length > schema.maxItems)
-      return `must have at most ${schema.maxItems} items.`
+      return `Must have at most ${schema.maxItems} items.`
   }
   return null
 }

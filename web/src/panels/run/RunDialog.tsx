@@ -1,10 +1,10 @@
-// Before a run: what it is given, as a form made from the workflow, or as JSON. What is needed must be there first.
+// Before a run: its input, as a form made from the workflow or as JSON. Required values must be there first.
 
 import { useEffect, useMemo, useRef, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'
 import { keyText } from '../../keys'
 import { ApiError } from '../../net/api'
-import type { Diagnostic, Json, JsonObject } from '../../net/types'
+import type { Diagnostic, Json, JsonObject, JsonSchema } from '../../net/types'
 import { docStore, specsStore } from '../../state/doc'
 import { chainOf, isTrigger, nameOf, readingOrder } from '../../document/document'
 import { uiStore } from '../../state/ui'
@@ -14,12 +14,21 @@ import { Icon } from '../../ui/icons'
 import { MenuButton } from '../../ui/Menu'
 import { toast } from '../../ui/Toast'
 import { useData } from '../../ui/useData'
-import { Field } from '../fields/Field'
 import { Findings } from '../fields/FieldShell'
 import { readJson } from '../fields/JsonText'
 import { placedFindings } from '../fields/scope'
 import { brief } from '../fields/RefMenu'
-import { startValues, valueProblems } from '../fields/form'
+import {
+  fieldsOf,
+  isFormValue,
+  labelOf,
+  readTyped,
+  startValues,
+  typedOf,
+  valueProblems,
+  type Typed,
+} from '../fields/form'
+import { focusField, SchemaForm } from '../fields/SchemaForm'
 import { formSchema, triggersOf } from '../../document/triggers'
 import { asCurl } from './curl'
 import { isPinned, togglePin, withPins } from './pins'
@@ -43,14 +52,16 @@ function Opened(): ReactElement {
   const schema = useMemo(() => formSchema(doc, trigger), [doc, trigger])
   const hasForm = Object.keys(schema.properties ?? {}).length > 0
   const [tab, setTab] = useState<'form' | 'json'>(hasForm ? 'form' : 'json')
-  const [input, setInput] = useState<Json>(() => startValues(schema))
+  const [typed, setTyped] = useState(() => startTyped(schema))
+  /** Values of the input that the form has no field for. */
+  const [others, setOthers] = useState<JsonObject>({})
   const [text, setText] = useState(() => printJson(startValues(schema)))
   const [tried, setTried] = useState(false)
   const [stopAfter, setStopAfter] = useState('')
   const [pinned, setPinned] = useState(0)
   const [refused, setRefused] = useState<{ message: string; hint: string; diagnostics: Diagnostic[] } | null>(null)
   const [starting, setStarting] = useState(false)
-  const form = useRef<HTMLFormElement>(null)
+  const element = useRef<HTMLFormElement>(null)
   const last = useData(lastInputs, [draft])
 
   const offered = useMemo(() => withPins(draft ?? '', last.value ?? []), [draft, last.value, pinned])
@@ -66,53 +77,68 @@ function Opened(): ReactElement {
   )
 
   const close = (): void => uiStore.setState({ overlay: null })
-  const read = readJson(text)
-  const problems = useMemo(() => valueProblems(schema, input), [schema, input])
-  const reasons = Object.values(problems)
+  const fields = useMemo(() => fieldsOf(schema), [schema])
+  const form = useMemo(() => readTyped(fields, typed), [fields, typed])
+  const read = useMemo(() => readJson(text), [text])
+  /** undefined: the text is no JSON. */
+  const input: Json | undefined =
+    tab === 'form' ? { ...others, ...form.values } : read.ok ? (read.value === undefined ? {} : read.value) : undefined
+  const problems = useMemo(
+    () =>
+      tab === 'form' ? form.errors : read.ok ? valueProblems(schema, read.value === undefined ? {} : read.value) : {},
+    [tab, form, read, schema],
+  )
+  const reasons = Object.entries(problems).map(([name, problem]) => {
+    const field = fields.find((each) => each.name === name)
+    return name === '' ? problem : `${field ? labelOf(field) : name}: ${problem}`
+  })
   const errors = diagnostics.filter((each) => each.severity === 'error')
+  const pinnedNow = input !== undefined && isPinned(draft ?? '', input)
   const why = !triggers.length
     ? 'This workflow has no trigger. Add a Start block.'
     : tab === 'json' && !read.ok
       ? `Invalid JSON: ${read.why}`
       : reasons.length
-        ? reasons[0]!
+        ? `Check the ${tab === 'form' ? 'marked fields' : 'input'}.`
         : null
 
   useEffect(() => {
-    form.current?.querySelector<HTMLElement>('textarea, input, select')?.focus()
+    element.current?.querySelector<HTMLElement>('textarea, input, select')?.focus()
   }, [])
 
-  const take = (value: Json): void => {
-    setInput(value)
+  const show = (value: Json, asked: typeof fields, preferred: 'form' | 'json'): void => {
     setText(printJson(value))
-    if (hasForm && (value === null || typeof value !== 'object' || Array.isArray(value))) setTab('json')
+    if (isFormValue(asked, value)) {
+      const named = new Set(asked.map((field) => field.name))
+      setTyped(typedOf(asked, value, printJson))
+      setOthers(Object.fromEntries(Object.entries(value).filter(([name]) => !named.has(name))))
+      setTab(asked.length ? preferred : 'json')
+    } else setTab('json')
   }
-  /** Another trigger asks for other input; what was typed for the one before is not its. */
-  const begin = (next: string): void => {
+  /** Another trigger has another form. */
+  const choose = (next: string): void => {
     const asked = formSchema(doc, next)
     setTrigger(next)
-    setInput(startValues(asked))
-    setText(printJson(startValues(asked)))
-    setTab(Object.keys(asked.properties ?? {}).length > 0 ? 'form' : 'json')
+    setOthers({})
+    show(startValues(asked), fieldsOf(asked), 'form')
     setTried(false)
   }
-  const turn = (to: 'form' | 'json'): void => {
-    if (to === 'json') setText(printJson(input))
-    setTab(to)
-  }
+  const whyNoForm =
+    tab === 'form'
+      ? null
+      : input === undefined
+        ? 'Invalid JSON'
+        : isFormValue(fields, input)
+          ? null
+          : 'The form cannot show this input'
   const start = async (): Promise<void> => {
     setTried(true)
-    const marked = form.current?.querySelector<HTMLElement>('[aria-invalid=true]')
-    if (why || starting) return void marked?.focus()
-    if (marked) {
-      // Text that is no JSON yet: the run would start with the value before it.
-      setRefused({ message: 'A field contains invalid JSON.', hint: 'Fix it, or clear the field.', diagnostics: [] })
-      return marked.focus()
-    }
+    if (starting) return
+    if (why) return focusField(element.current, Object.keys(problems)[0] ?? '')
     setStarting(true)
     setRefused(null)
     try {
-      await runDraft(input, {
+      await runDraft(input ?? {}, {
         ...(triggers.length > 1 && trigger !== null ? { trigger } : {}),
         ...(stopAfter ? { stopAfter } : {}),
       })
@@ -130,7 +156,7 @@ function Opened(): ReactElement {
   }
   const copyCurl = async (): Promise<void> => {
     await navigator.clipboard.writeText(
-      asCurl(location.origin, draft ?? '', input, triggers.length > 1 ? trigger : null),
+      asCurl(location.origin, draft ?? '', input ?? {}, triggers.length > 1 ? trigger : null),
     )
     toast('Copied curl command', 'ok')
   }
@@ -142,7 +168,13 @@ function Opened(): ReactElement {
       onClose={close}
       foot={
         <>
-          <Button kind="bare" icon="copy" className="rundialog__curl" onClick={() => void copyCurl()}>
+          <Button
+            kind="bare"
+            icon="copy"
+            className="rundialog__curl"
+            why={input === undefined ? 'Invalid JSON' : null}
+            onClick={() => void copyCurl()}
+          >
             Copy as curl
           </Button>
           {why && (tried || !triggers.length) ? (
@@ -165,7 +197,7 @@ function Opened(): ReactElement {
       }
     >
       <form
-        ref={form}
+        ref={element}
         className="rundialog"
         data-testid="run-dialog"
         noValidate
@@ -199,7 +231,9 @@ function Opened(): ReactElement {
               <button
                 type="button"
                 aria-pressed={tab === 'form'}
-                onClick={() => turn('form')}
+                aria-disabled={whyNoForm !== null || undefined}
+                title={whyNoForm ?? undefined}
+                onClick={() => tab === 'json' && whyNoForm === null && show(input!, fields, 'form')}
                 data-testid="run-tab-form"
               >
                 Form
@@ -207,7 +241,7 @@ function Opened(): ReactElement {
               <button
                 type="button"
                 aria-pressed={tab === 'json'}
-                onClick={() => turn('json')}
+                onClick={() => tab === 'form' && show(input!, fields, 'json')}
                 data-testid="run-tab-json"
               >
                 JSON
@@ -217,7 +251,7 @@ function Opened(): ReactElement {
           {triggers.length > 1 ? (
             <label className="rundialog__trigger">
               <span className="label">Trigger</span>
-              <select value={trigger ?? ''} data-testid="run-trigger" onChange={(event) => begin(event.target.value)}>
+              <select value={trigger ?? ''} data-testid="run-trigger" onChange={(event) => choose(event.target.value)}>
                 {triggers.map((each) => (
                   <option key={each.id} value={each.id}>
                     {each.name}
@@ -236,7 +270,7 @@ function Opened(): ReactElement {
               entries={offered.map((each) => ({
                 label: brief(each, 64),
                 ...(isPinned(draft ?? '', each) ? { icon: 'pin' as const } : {}),
-                onSelect: () => take(each),
+                onSelect: () => show(each, fields, 'form'),
               }))}
             >
               Recent inputs
@@ -245,33 +279,17 @@ function Opened(): ReactElement {
           <Button
             kind="bare"
             icon="pin"
-            aria-pressed={isPinned(draft ?? '', input)}
+            aria-pressed={pinnedNow}
+            why={input === undefined ? 'Invalid JSON' : null}
             data-testid="run-pin"
             title="Keep this input at the top of Recent inputs in this browser"
-            onClick={() => (togglePin(draft ?? '', input), setPinned(pinned + 1))}
+            onClick={() => (togglePin(draft ?? '', input ?? {}), setPinned(pinned + 1))}
           >
-            {isPinned(draft ?? '', input) ? 'Pinned' : 'Pin input'}
+            {pinnedNow ? 'Pinned' : 'Pin input'}
           </Button>
         </div>
         {tab === 'form' ? (
-          <div className="rundialog__fields">
-            {Object.entries(schema.properties ?? {}).map(([name, part]) => (
-              <Field
-                key={`${trigger} ${name}`}
-                type={null}
-                name={name}
-                schema={part}
-                value={isObject(input) ? input[name] : undefined}
-                path={name}
-                required={schema.required?.includes(name) ?? false}
-                error={tried || isTyped(input, name) ? (problems[name] ?? null) : null}
-                onChange={(value) => {
-                  const { [name]: _, ...rest } = isObject(input) ? input : {}
-                  setInput(value === undefined ? rest : { ...rest, [name]: value })
-                }}
-              />
-            ))}
-          </div>
+          <SchemaForm key={trigger} fields={fields} typed={typed} onChange={setTyped} errors={problems} sent={tried} />
         ) : (
           <div className="fld" data-invalid={!read.ok || undefined}>
             <label className="fld__label" htmlFor="run-json">
@@ -285,11 +303,7 @@ function Opened(): ReactElement {
               spellCheck={false}
               value={text}
               aria-invalid={!read.ok || undefined}
-              onChange={(event) => {
-                setText(event.target.value)
-                const next = readJson(event.target.value)
-                if (next.ok) setInput(next.value ?? {})
-              }}
+              onChange={(event) => setText(event.target.value)}
             />
             {read.ok ? (
               reasons.map((reason) => (
@@ -301,7 +315,7 @@ function Opened(): ReactElement {
             ) : (
               <p className="finding" data-severity="error">
                 <Icon name="failed" size={14} />
-                <span>{read.why}</span>
+                <span>Invalid JSON: {read.why}</span>
               </p>
             )}
             {hasForm ? null : (
@@ -339,11 +353,4 @@ function Opened(): ReactElement {
   )
 }
 
-function isObject(value: Json): value is JsonObject {
-  return typeof value === 'object' && value !== null && !Array.isArray(value)
-}
-
-/** Something wrong that was typed is said at once; what is only missing, when the run is tried. */
-function isTyped(input: Json, name: string): boolean {
-  return isObject(input) && input[name] !== undefined && input[name] !== ''
-}
+const startTyped = (schema: JsonSchema): Typed => typedOf(fieldsOf(schema), startValues(schema), printJson)
