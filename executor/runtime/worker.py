@@ -57,6 +57,7 @@ class Worker:
         self._loops = parts.owned.loops
         self._tasks: dict[str, asyncio.Task[None]] = {}
         self._wake = parts.owned.due
+        self._leases = asyncio.Lock()  # who renews must know what was claimed
         self._renewed_at_ms = 0
         self._last_ms = 0  # the clock when it was last looked at
         self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set
@@ -113,12 +114,12 @@ class Worker:
         room = min(self._runs_max - len(self._tasks), CLAIM_BATCH)
         if self._admission.waiting > self._runs_max // 2:  # another process may have room
             room = 0
-        claimed_at_ms = clock.now_ms()
-        rows = await store.claim(self.name, claimed_at_ms, self._lease_ms, limit=room) if room > 0 else []
-        if rows:  # what was renewed while the claim was on its way did not have these
-            self._renewed_at_ms = min(self._renewed_at_ms, claimed_at_ms)
-        for row in rows:
-            self._begin(row)
+        rows: list[RunRow] = []
+        if room > 0:
+            async with self._leases:
+                rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, limit=room)
+                for row in rows:
+                    self._begin(row)
         if rows:
             return 0
         due_ms = await store.next_due() if room > 0 else None
@@ -177,11 +178,15 @@ class Worker:
         except Fenced:
             log.warning("run %s: lost the lease to another worker", row.id)
         except StoreError as error:
-            log.error("run %s: the database failed (%s); the run continues after its lease expires", row.id, error)
+            log.error(
+                "run %s: the database failed (%s); it is free for the next claim at the next renewal", row.id, error
+            )
         except asyncio.CancelledError:
             raise
         except Exception:
-            log.exception("run %s: dropped from memory; it recovers from its journal after its lease expires", row.id)
+            log.exception(
+                "run %s: dropped from memory; it recovers from its journal at the next claim after a renewal", row.id
+            )
         finally:
             if loop is not None and self._loops.get(row.id) is loop:
                 del self._loops[row.id]
@@ -229,7 +234,12 @@ class Worker:
         return self._lease_ms / 1000 / RENEWALS_PER_LEASE
 
     async def _renew(self) -> None:
-        """All leases of this process, those of runs that are still being recovered too. Raises StoreError."""
+        """The lease of this process on all its runs, those that are still being recovered too. What it has dropped, or
+        does not know that it claimed, is free for the next claim. Raises StoreError."""
+        async with self._leases:
+            await self._renew_held()
+
+    async def _renew_held(self) -> None:
         now_ms = self._parts.clock.now_ms()
         held = dict(self._tasks)
         if held:

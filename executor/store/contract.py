@@ -266,7 +266,8 @@ class LeaseStore(Protocol):
 
     async def renew(self, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
         """The lease of `owner` ends `lease_ms` from now. Returns those of `run_ids` that it still owns: the others
-        were claimed by another worker, or have ended."""
+        were claimed by another worker, or have ended. What it owns beside `run_ids` has no owner from now on: it has
+        dropped that, or does not know that it claimed it."""
 
     async def release(self, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:
         """Give the run up. False, and nothing changed, when the epoch or seq moved, or when the run would wait and its

@@ -49,6 +49,7 @@ INSERT INTO workers (id, until_ms) VALUES (:owner, :until)
 ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms"""
 RENEW = "UPDATE workers SET until_ms = :until WHERE id = :owner"
 HELD = "SELECT id FROM heads WHERE owner = :owner"
+GIVE_UP = f"UPDATE heads SET owner = NULL WHERE id IN {any_of(':runs')} AND owner = :owner"
 FORGET_WORKERS = """
 DELETE FROM workers WHERE until_ms <= :now AND NOT EXISTS (SELECT 1 FROM heads WHERE heads.owner = workers.id)"""
 # Only with an empty inbox, so that no answer is lost while the owner goes to sleep. `running`: the process of the owner
@@ -129,7 +130,10 @@ def _claimable(tx: Tx, now_ms: int, limit: int, run_id: str | None) -> list[int]
 def renew(tx: Tx, owner: str, run_ids: Sequence[str], now_ms: int, lease_ms: int) -> set[str]:
     tx.db.execute(RENEW, {"owner": owner, "until": now_ms + lease_ms})
     held = {run_id for (run_id,) in tx.db.execute(HELD, {"owner": owner}).fetchall()}
-    return held.intersection(run_ids)
+    dropped = held.difference(run_ids)
+    if dropped:
+        tx.db.execute(GIVE_UP, {"owner": owner, "runs": as_list(sorted(dropped))})
+    return held - dropped
 
 
 def release(tx: Tx, run_id: str, epoch: int, seq: int, next_run_at_ms: int | None, status: RunStatus) -> bool:

@@ -155,7 +155,8 @@ async def test_renew_extends_what_is_still_held(store: Store) -> None:
     assert await store.renew("w1", ["a", "b", "c", "nothing", "e"], now, LEASE_MS) == {"a"}
     assert (await row(store, "a")).lease_until_ms == now + LEASE_MS
     assert (await row(store, "b")).lease_until_ms == T0 + 2 * LEASE_MS
-    assert (await row(store, "d")).lease_until_ms == now + LEASE_MS, "one lease for all that a worker has"
+    assert (await row(store, "d")).lease_owner is None, "its owner has dropped it"
+    assert [found.id for found in await store.claim("w2", now, LEASE_MS, run_id="d")] == ["d"]
     assert (await row(store, "e")).lease_until_ms == T0 + LEASE_MS
     assert await store.renew("nobody", ["a"], now, LEASE_MS) == set()
     assert await store.renew("w1", [], now, LEASE_MS) == set()

@@ -295,6 +295,9 @@ class ModelStore(
         held = [run for run in held if run.row.lease_owner == owner]
         if owner in self._until_ms:
             self._until_ms[owner] = now_ms + lease_ms
+        for run in self._open.values():
+            if run.row.lease_owner == owner and run.row.id not in run_ids:
+                run.row = replace(run.row, lease_owner=None)
         return {run.row.id for run in held}
 
     async def output_bytes(self, run_id: str) -> int:
