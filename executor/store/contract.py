@@ -243,7 +243,7 @@ class RunStore(Protocol):
         """Newest first (created_at, id). `before`: the run id that ended the previous page."""
 
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
-        """Runs by status; a status without runs is not there."""
+        """Runs by status; a status without runs is not there, and COUNT_MAX means: so many or more."""
 
     async def list_inputs(
         self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
@@ -358,7 +358,7 @@ class WaitStore(Protocol):
     async def count_waits(
         self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
     ) -> dict[str, int]:
-        """By status; a status without waits is not there."""
+        """By status; a status without waits is not there, and COUNT_MAX means: so many or more."""
 
     async def answer_wait(
         self, token_hash: str, response: bytes, by: str | None, message: bytes, now_ms: int

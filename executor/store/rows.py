@@ -40,6 +40,8 @@ class EventFilter(Struct, frozen=True):
     since_ms: int | None = None
 
 
+COUNT_MAX: Final = 100_000  # nothing is counted further: so many means "so many or more"
+
 # --- workflows
 
 VERSION_MAX: Final = 2**31 - 1  # of a workflow; a larger number is refused before a database sees it

@@ -10,23 +10,16 @@ from collections.abc import Sequence
 
 import msgspec
 
-# Of a row of run_details. `ENDED` must be, letter by letter, what the index `runs_ended` says: else it is not used.
+# Of a row of run_details. `ENDED` must be, letter by letter, what the indexes of ended runs say, or they are not used.
 OPEN = "status IS NULL"
 ENDED = "status IS NOT NULL"
 # The row of heads of the run whose id is the parameter :id.
 HEAD_OF_ID = "n = (SELECT n FROM run_details WHERE id = :id)"
-BY_STATUS = " GROUP BY status"
 
 
 def by_index(name: str) -> str:
     """Behind the name of a table: the index that SQLite would not choose by itself."""
     return f"INDEXED BY {name}"
-
-
-def narrowed(*conditions: tuple[str, str | None]) -> tuple[str, list[str]]:
-    """The conditions that have a value, joined, and the values."""
-    used = [(condition, value) for condition, value in conditions if value is not None]
-    return "".join(condition for condition, _ in used), [value for _, value in used]
 
 
 def those_of(*conditions: tuple[str, object]) -> str:

@@ -6,12 +6,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import msgspec
-
 from executor.errors import NotFound
-from executor.store.rows import TERMINAL, Move, NewRun, RunRow
+from executor.store.rows import COUNT_MAX, TERMINAL, Move, NewRun, RunRow
 from executor.store.rules import blobs_of
-from executor.store.sqlite.conditions import BY_STATUS, ENDED, narrowed
+from executor.store.sqlite.conditions import any_of, as_list, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
 from executor.store.sqlite.event_rows import rows_of
@@ -26,8 +24,8 @@ RUN = (
     " next_run_at_ms, idempotency_key, request_hash, parent_run_id, parent_key, created_at_ms,"
     " started_at_ms, finished_at_ms, stalls, document_hash, draft_id, draft_rev, root_id"
 )
-LAST_SEQS = "SELECT id, seq FROM runs WHERE id IN (SELECT value FROM json_each(?))"
-RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = ?"
+LAST_SEQS = f"SELECT id, seq FROM runs WHERE id IN {any_of(':ids')}"
+RUN_BY_ID = f"SELECT {RUN} FROM runs WHERE id = :id"
 RUN_BY_IDEMPOTENCY_KEY = f"SELECT {RUN} FROM runs WHERE workflow = :workflow AND idempotency_key = :key"
 # No row: there is a run with this idempotency key.
 ADD_DETAILS = """
@@ -38,39 +36,45 @@ VALUES (:id, :workflow, :version, :plan_hash, :document_hash, :idempotency_key, 
 ON CONFLICT (workflow, idempotency_key) WHERE idempotency_key IS NOT NULL DO NOTHING RETURNING n"""
 ADD_HEAD = """
 INSERT INTO heads (n, id, status, seq, epoch, stalls, due_ms) VALUES (:n, :id, 'queued', :seq, 0, 0, :now)"""
-MOVE_RUN = "UPDATE run_details SET plan_hash = ?, version = ? WHERE id = ?"
-# A page of runs, newest first: RUNS, then any of the conditions, then RUNS_PAGE.
-RUNS = f"SELECT {RUN} FROM runs WHERE true"
-RUNS_OF_WORKFLOW = " AND workflow = ?"
-RUNS_OF_DRAFT = " AND draft_id = ?"
-RUNS_OF_STATUS = " AND status = ?"
-RUNS_OF_PARENT = " AND parent_run_id = ?"
-RUNS_BEFORE = " AND (created_at_ms, id) < (SELECT created_at_ms, id FROM run_details WHERE id = ?)"
-# Of one status that open runs have: they are few, whatever number has ended.
-RUNS_UNDER_WAY = f"""
-SELECT {RUN} FROM runs WHERE n IN (SELECT n FROM heads WHERE heads.status = ?)"""
-RUNS_PAGE = " ORDER BY created_at_ms DESC, id DESC LIMIT ?"
+MOVE_RUN = "UPDATE run_details SET plan_hash = :plan, version = :version WHERE id = :id"
+# A page of runs, newest first. The numbers of those that are wanted are found in the details, or by their heads, with
+# any of the conditions and RUNS_PAGE; then they are read.
+RUNS = "SELECT d.n FROM run_details AS d WHERE true"
+RUNS_UNDER_WAY = """
+SELECT d.n FROM heads AS h CROSS JOIN run_details AS d ON d.n = h.n WHERE h.status = :status"""
+RUNS_OF_STATUS = " AND d.status = :status"
+RUNS_OF_WORKFLOW = " AND d.workflow = :workflow"
+RUNS_OF_DRAFT = " AND d.draft_id = :draft"
+RUNS_OF_PARENT = " AND d.parent_run_id = :parent"
+RUNS_BEFORE = " AND (d.created_at_ms, d.id) < (SELECT created_at_ms, id FROM run_details WHERE id = :before)"
+RUNS_PAGE = " ORDER BY d.created_at_ms DESC, d.id DESC LIMIT :limit"
 # Their inputs: INPUTS, then any of the conditions, then RUNS_PAGE.
-INPUTS = "SELECT input FROM run_details WHERE length(input) <= ?"
-# By status: COUNT_ENDED, perhaps a condition, AND_OPEN, the same again. In two halves: those that have ended by an
-# index (named, as SQLite would rather read all runs of the workflow), the open ones by their heads.
-COUNT_ENDED = f"SELECT status, count(*) FROM run_details INDEXED BY runs_ended WHERE {ENDED}"
-AND_OPEN = """ GROUP BY status UNION ALL
-SELECT h.status, count(*) FROM heads AS h CROSS JOIN run_details AS d ON d.n = h.n WHERE true"""
+INPUTS = "SELECT d.input FROM run_details AS d WHERE length(d.input) <= :bytes_max"
+# By status, none counted further than COUNT_MAX: of each status that ended runs have COUNT_ENDED with any of the
+# conditions and COUNT_TO_MAX, and COUNT_OPEN with the same. Open runs are few.
+ENDS = sorted(TERMINAL)
+COUNT_ENDED = "SELECT '{status}', count(*) FROM (SELECT 1 FROM run_details AS d WHERE d.status = '{status}'"
+COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
+COUNT_OPEN = "SELECT h.status, count(*) FROM heads AS h"
+OF_DETAILS = " CROSS JOIN run_details AS d ON d.n = h.n WHERE true"
 BY_STATUS_OF_HEAD = " GROUP BY h.status"
-COUNT_OF_DRAFT = "SELECT status, count(*) FROM runs WHERE draft_id = ?"
+# The runs of a draft: its index has the status of those that have ended.
+COUNT_ENDED_OF_DRAFT = f"""
+SELECT status, count(*)
+  FROM (SELECT status FROM run_details WHERE draft_id = :draft AND status IS NOT NULL LIMIT {COUNT_MAX}) AS counted
+ GROUP BY status"""
 OUTPUT_BYTES = """
-SELECT (SELECT coalesce(sum(length(output)), 0) FROM events WHERE run_id = ?)
-     + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash) WHERE run_id = ?)"""
+SELECT (SELECT coalesce(sum(length(output)), 0) FROM events WHERE run_id = :id)
+     + (SELECT coalesce(sum(length(bytes)), 0) FROM blob_refs JOIN blobs USING (hash) WHERE run_id = :id)"""
 
 
 async def get_run(readers: Readers, run_id: str) -> RunRow | None:
-    row = await readers.one(RUN_BY_ID, (run_id,))
+    row = await readers.one(RUN_BY_ID, {"id": run_id})
     return None if row is None else RunRow(*row)
 
 
 async def last_seqs(readers: Readers, run_ids: Sequence[str]) -> dict[str, int]:
-    return dict(await readers.all(LAST_SEQS, (msgspec.json.encode(run_ids).decode(),)))
+    return dict(await readers.all(LAST_SEQS, {"ids": as_list(run_ids)}))
 
 
 async def list_runs(
@@ -84,36 +88,39 @@ async def list_runs(
     parent: str | None = None,
 ) -> list[RunRow]:
     under_way = status is not None and status not in TERMINAL
-    where, values = narrowed(
-        (RUNS_UNDER_WAY, status if under_way else None),
+    found = (RUNS_UNDER_WAY if under_way else RUNS) + those_of(
+        (RUNS_OF_STATUS, None if under_way else status),
         (RUNS_OF_PARENT, parent),
         (RUNS_OF_WORKFLOW, workflow),
         (RUNS_OF_DRAFT, draft),
-        (RUNS_OF_STATUS, None if under_way else status),
         (RUNS_BEFORE, before),
     )
-    query = where if under_way else RUNS + where
-    return [RunRow(*row) for row in await readers.all(query + RUNS_PAGE, (*values, limit))]
+    query = f"SELECT {RUN} FROM runs AS d WHERE n IN ({found}{RUNS_PAGE}) ORDER BY d.created_at_ms DESC, d.id DESC"
+    values = {"status": status, "parent": parent, "workflow": workflow, "draft": draft, "before": before}
+    return [RunRow(*row) for row in await readers.all(query, {**values, "limit": limit})]
 
 
 async def count_runs(readers: Readers, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
-    where, values = narrowed((RUNS_OF_WORKFLOW, workflow))
-    if draft is not None:
-        return dict(await readers.all(COUNT_OF_DRAFT + where + BY_STATUS, (draft, *values)))
-    query = COUNT_ENDED + where + AND_OPEN + where + BY_STATUS_OF_HEAD
-    return dict(await readers.all(query, (*values, *values)))
+    where = those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft))
+    parts = [COUNT_OPEN + (OF_DETAILS + where if where else "") + BY_STATUS_OF_HEAD]
+    if draft is not None and workflow is None:
+        parts.append(COUNT_ENDED_OF_DRAFT)
+    else:
+        parts += [COUNT_ENDED.format(status=status) + where + COUNT_TO_MAX for status in ENDS]
+    counts = await readers.all(" UNION ALL ".join(parts), {"workflow": workflow, "draft": draft})
+    return {status: min(count, COUNT_MAX) for status, count in counts if count}
 
 
 async def list_inputs(
     readers: Readers, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
 ) -> list[bytes]:
-    where, values = narrowed((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft))
-    rows = await readers.all(INPUTS + where + RUNS_PAGE, (bytes_max, *values, limit))
-    return [bytes(input) for (input,) in rows]
+    query = INPUTS + those_of((RUNS_OF_WORKFLOW, workflow), (RUNS_OF_DRAFT, draft)) + RUNS_PAGE
+    values = {"workflow": workflow, "draft": draft, "bytes_max": bytes_max, "limit": limit}
+    return [bytes(input) for (input,) in await readers.all(query, values)]
 
 
 async def output_bytes(readers: Readers, run_id: str) -> int:
-    row = await readers.one(OUTPUT_BYTES, (run_id, run_id))
+    row = await readers.one(OUTPUT_BYTES, {"id": run_id})
     return 0 if row is None else int(row[0])
 
 
@@ -235,4 +242,4 @@ def move_run(tx: Tx, run: str, move: Move | None, now_ms: int) -> None:
     """Part of an append."""
     if move is not None:
         put_plan(tx, move.plan_hash, move.plan, now_ms)
-        tx.db.execute(MOVE_RUN, (move.plan_hash, move.version, run))
+        tx.db.execute(MOVE_RUN, {"id": run, "plan": move.plan_hash, "version": move.version})

@@ -8,8 +8,8 @@ from collections.abc import Sequence
 
 import msgspec
 
-from executor.store.rows import Answered, WaitRow, WaitStatus, WaitUpdate
-from executor.store.sqlite.conditions import BY_STATUS, those_of
+from executor.store.rows import COUNT_MAX, Answered, WaitRow, WaitStatus, WaitUpdate
+from executor.store.sqlite.conditions import those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.families import BELOW
 from executor.store.sqlite.inbox import post_message
@@ -36,7 +36,11 @@ WAIT_BY_TOKEN = f"SELECT {WAIT} FROM waits WHERE token_hash = :token"
 WAIT_BY_ID = f"SELECT {WAIT} FROM waits WHERE run_id = :run AND id = :id"
 # Oldest first: WAITS, then any of the conditions, then WAITS_PAGE.
 WAITS = f"SELECT {WAIT} FROM waits WHERE true"
-WAITS_OF_STATUS = " AND status = :status"
+# Pending ones are few. Of all others there is an entry in indexes that say so, and a query must say it as they do.
+STATUSES: tuple[WaitStatus, ...] = ("pending", "answered", "expired", "cancelled")
+WAITS_OF_STATUS = {
+    each: f" AND status = '{each}'" + ("" if each == "pending" else " AND status <> 'pending'") for each in STATUSES
+}
 WAITS_OF_STATUS_IN_RUN = " AND (status = :status) IS TRUE"
 WAITS_OF_RUN = " AND run_id = :run"
 WAITS_OF_KIND = " AND kind = :kind"
@@ -46,8 +50,11 @@ WAITS_BEHIND = """
  AND (opened_at_ms, run_id, id) >
      (SELECT opened_at_ms, run_id, id FROM waits WHERE run_id = :before_run AND id = :before_id)"""
 WAITS_PAGE = " ORDER BY opened_at_ms, run_id, id LIMIT :limit"
-# By status: COUNT_WAITS, then any of the conditions but that of the status, then BY_STATUS.
-COUNT_WAITS = "SELECT status, count(*) FROM waits WHERE true"
+# By status, none counted further than COUNT_MAX: of each COUNT_WAITS, any of the conditions, and COUNT_TO_MAX.
+COUNT_WAITS = "SELECT '{status}', count(*) FROM (SELECT 1 FROM waits WHERE true"
+COUNT_TO_MAX = f" LIMIT {COUNT_MAX}) AS counted"
+COUNT_WAITS_OF_RUN = "SELECT status, count(*) FROM waits WHERE run_id = :run"
+BY_STATUS = " GROUP BY status"
 WAITS_BELOW = f"""{BELOW}
 SELECT {WAIT} FROM waits
  WHERE run_id IN (SELECT id FROM below) AND (status = 'pending') IS TRUE AND kind <> 'child'
@@ -76,24 +83,39 @@ async def list_waits(
     before: tuple[str, str] | None = None,
 ) -> list[WaitRow]:
     where = those_of(
-        (WAITS_OF_STATUS if run_id is None else WAITS_OF_STATUS_IN_RUN, status),
         (WAITS_OF_RUN, run_id),
         (WAITS_OF_KEY, key),
         (WAITS_OF_KIND, kind),
         (WAITS_OF_WORKFLOW, workflow),
         (WAITS_BEHIND, before),
     )
+    if run_id is not None:
+        query = WAITS + those_of((WAITS_OF_STATUS_IN_RUN, status)) + where + WAITS_PAGE
+    elif status is not None:
+        query = WAITS + WAITS_OF_STATUS[status] + where + WAITS_PAGE
+    else:  # the first of each status, and of those the first
+        pages = [
+            f"SELECT * FROM ({WAITS}{of_status}{where}{WAITS_PAGE}) AS page" for of_status in WAITS_OF_STATUS.values()
+        ]
+        query = f"SELECT * FROM ({' UNION ALL '.join(pages)}) AS pages{WAITS_PAGE}"
     values = {"status": status, "run": run_id, "key": key, "kind": kind, "workflow": workflow, "limit": limit}
     values["before_run"], values["before_id"] = before or (None, None)
-    return [WaitRow(*row) for row in await readers.all(WAITS + where + WAITS_PAGE, values)]
+    return [WaitRow(*row) for row in await readers.all(query, values)]
 
 
 async def count_waits(
     readers: Readers, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
 ) -> dict[str, int]:
-    where = those_of((WAITS_OF_RUN, run_id), (WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
-    values = {"run": run_id, "kind": kind, "workflow": workflow}
-    return dict(await readers.all(COUNT_WAITS + where + BY_STATUS, values))
+    where = those_of((WAITS_OF_KIND, kind), (WAITS_OF_WORKFLOW, workflow))
+    if run_id is not None:
+        query = COUNT_WAITS_OF_RUN + where + BY_STATUS
+    else:
+        query = " UNION ALL ".join(
+            COUNT_WAITS.format(status=status) + of_status + where + COUNT_TO_MAX
+            for status, of_status in WAITS_OF_STATUS.items()
+        )
+    counts = await readers.all(query, {"run": run_id, "kind": kind, "workflow": workflow})
+    return {status: min(count, COUNT_MAX) for status, count in counts if count}
 
 
 async def list_waits_below(readers: Readers, run_id: str, limit: int = 200) -> list[WaitRow]:

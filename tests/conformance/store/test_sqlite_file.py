@@ -210,8 +210,8 @@ async def test_the_hot_statements_use_their_indexes(sqlite: SQLiteStore) -> None
         under_way = plan(runs.RUNS_UNDER_WAY + runs.RUNS_PAGE, "running", 1)
         assert "SEARCH d USING INTEGER PRIMARY KEY" in under_way, "it would read all runs that ever were"
         assert "SEARCH events" in plan(journal.EVENTS_AFTER, "r", 0, 1)
-        assert "waits_by_status" in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
-        assert "TEMP B-TREE" not in plan(waits.WAITS + waits.WAITS_OF_STATUS + waits.WAITS_PAGE, "pending", 1)
+        assert "waits_by_status" in plan(waits.WAITS + waits.WAITS_OF_STATUS["pending"] + waits.WAITS_PAGE, 1)
+        assert "TEMP B-TREE" not in plan(waits.WAITS + waits.WAITS_OF_STATUS["pending"] + waits.WAITS_PAGE, 1)
         of_run = waits.WAITS + waits.WAITS_OF_STATUS_IN_RUN + waits.WAITS_OF_RUN + waits.WAITS_PAGE
         for found in (
             plan(of_run, "pending", "r", 1),

@@ -17,6 +17,7 @@ from msgspec.structs import replace
 
 from executor.errors import Conflict, Fenced, Unheard
 from executor.store.rows import (
+    COUNT_MAX,
     TERMINAL,
     USED_EVERY_MS,
     Answered,
@@ -248,7 +249,8 @@ class ModelStore(
         return found[:limit]
 
     async def count_runs(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
-        return dict(Counter(row.status for row in self._newest(workflow, draft)))
+        counts = Counter(row.status for row in self._newest(workflow, draft))
+        return {status: min(count, COUNT_MAX) for status, count in counts.items()}
 
     async def list_inputs(
         self, workflow: str | None = None, draft: str | None = None, bytes_max: int = 65_536, limit: int = 100
@@ -484,7 +486,8 @@ class ModelStore(
     async def count_waits(
         self, run_id: str | None = None, kind: str | None = None, workflow: str | None = None
     ) -> dict[str, int]:
-        return dict(Counter(wait.status for wait in self._waits(run_id, kind, workflow)))
+        counts = Counter(wait.status for wait in self._waits(run_id, kind, workflow))
+        return {status: min(count, COUNT_MAX) for status, count in counts.items()}
 
     def _waits(self, run_id: str | None, kind: str | None, workflow: str | None) -> Iterator[WaitRow]:
         for run in self._runs.values():

@@ -6,7 +6,6 @@ import pytest
 
 from executor.errors import CorruptJournal
 from executor.store.rows import Record
-from executor.store.sqlite.conditions import narrowed
 from executor.store.sqlite.event_rows import records_of, rows_of
 
 RECORDS = (Record(0, 5, "run.started", None, "", 0), Record(9, 6, "node.succeeded", "a", "l#1", 2, b"{}", b'"x"'))
@@ -34,11 +33,3 @@ def test_a_row_of_another_run_is_noticed_and_one_without_a_checksum_is_not_check
     with pytest.raises(CorruptJournal):
         records_of("other", [row[1:]])
     assert records_of("other", [(*row[1:-1], None)])[0].type == "run.started"
-
-
-def test_conditions_without_a_value_are_left_out() -> None:
-    assert narrowed((" AND a = ?", "x"), (" AND b = ?", None), (" AND c = ?", "")) == (
-        " AND a = ? AND c = ?",
-        ["x", ""],
-    )
-    assert narrowed() == ("", [])
