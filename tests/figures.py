@@ -182,11 +182,17 @@ def comments(module: Module) -> int:
     return len([token for token in tokens if token.type == tokenize.COMMENT and token.line.lstrip().startswith("#")])
 
 
+def is_marker(module: Module) -> bool:
+    """An `__init__.py` with a docstring and nothing else."""
+    return len(module.tree.body) == 1 and isinstance(module.tree.body[0], ast.Expr)
+
+
 def table(root: Path) -> list[tuple[str, str]]:
     found = modules(root)
     graphs = imports(found)
     lines = [module.lines for module in found]
     short = len([count for count in lines if count < SHORT])
+    markers = len([module for module in found if is_marker(module)])
     every = [(f"{module.name}.{node.name}", node) for module in found for node in functions(module.tree)]
     lengths = {name: (node.end_lineno or 0) - node.lineno + 1 for name, node in every}
     longest = max(lengths, key=lengths.__getitem__)
@@ -205,6 +211,7 @@ def table(root: Path) -> list[tuple[str, str]]:
         ("files, lines", f"{len(found)}, {sum(lines):,}"),
         ("file median / max", f"{statistics.median(lines):g} / {max(lines)} ({found[lines.index(max(lines))].name})"),
         (f"files under {SHORT} lines", f"{short} ({short / len(found):.0%})"),
+        ("those without package markers", f"{short - markers} ({(short - markers) / (len(found) - markers):.0%})"),
         (f"functions over {SHORT} lines", str(len([count for count in lengths.values() if count > SHORT]))),
         ("longest function", f"{lengths[longest]} ({longest})"),
         ("deepest nesting", _largest({name: depth(node) for name, node in every}, 1)),

@@ -10,7 +10,7 @@ import re
 from typing import Any
 
 from executor.blocks.schema import invalid
-from executor.values.filled import written
+from executor.values.resolve import written
 
 _SPECIAL = r"\s<>()\[\],;:\\\"\x00-\x1f\x7f"
 _ADDRESS = re.compile(rf"[^@{_SPECIAL}]+@[^@{_SPECIAL}]+")

@@ -25,8 +25,7 @@ from executor.runtime.parts import Parts
 from executor.runtime.task import BackgroundTask
 from executor.store.rows import NotificationRow
 from executor.topics.waits import Waits
-from executor.values.redact import Redactor
-from executor.values.seal import unseal
+from executor.values.redact import Redactor, unseal
 from executor.views import WaitView
 
 log = logging.getLogger("weft.notifications")

@@ -11,9 +11,8 @@ from executor.runtime.clock import Clock
 from executor.store.contract import Store
 from executor.store.rows import CacheRow, RunRow
 from executor.values.cache import OUTPUT_MAX_BYTES, cache_key, plain, schema_sig
-from executor.values.output import check_output
 from executor.values.redact import Redactor
-from executor.values.schema import Matches
+from executor.values.schema import Matches, check_output
 
 log = logging.getLogger("weft.cache")
 

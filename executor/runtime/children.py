@@ -22,8 +22,7 @@ from executor.core.messages import Cancel, ChildEnded, encode
 from executor.errors import BadRequest, BlockError
 from executor.runtime.answers import check_input
 from executor.runtime.clock import Clock
-from executor.runtime.new_run import Origin, new_run, origin_of
-from executor.runtime.run_ids import new_run_id
+from executor.runtime.new_run import Origin, new_run, new_run_id, origin_of
 from executor.runtime.shared_reads import SharedReads
 from executor.store.contract import Store
 from executor.store.rows import NewRun, WorkflowRow

@@ -5,8 +5,7 @@ from __future__ import annotations
 import asyncio
 
 from executor.runtime.find import find_run
-from executor.runtime.hub import Hub
-from executor.runtime.lookout import Lookout
+from executor.runtime.hub import Hub, Lookout
 from executor.runtime.pages import Pages
 from executor.store.contract import Store
 from executor.store.rows import TERMINAL, Record

@@ -33,11 +33,11 @@ from executor.runtime.time_limit import OutOfTime, TimeLimit
 from executor.sandbox.bound import Bound
 from executor.store.rows import CacheRow, NewRun
 from executor.values.coerce import truthy
-from executor.values.output import ASIDE_BYTES, check_output
 from executor.values.payload import check, dump
 from executor.values.payload import encode as encode_payload
+from executor.values.redact import seal
 from executor.values.resolve import Template, compile_template
-from executor.values.seal import seal
+from executor.values.schema import ASIDE_BYTES, check_output
 
 log = logging.getLogger("weft.launch")
 

@@ -25,7 +25,6 @@ from executor.core.decide import ATTEMPT_ENDED, commands_of
 from executor.core.events import ErrorInfo
 from executor.core.state import RunPhase
 from executor.errors import Fenced, LimitExceeded, Unheard
-from executor.runtime import bounds
 from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.attempts import Attempts
 from executor.runtime.children import cancel_of_orphan
@@ -36,7 +35,7 @@ from executor.runtime.loaded import LoadedRun
 from executor.runtime.move import move, translator
 from executor.runtime.parts import Parts
 from executor.runtime.recorder import Recorder
-from executor.runtime.results import Log, Payload, Result
+from executor.runtime.results import Log, Payload, Result, family_error, run_error, without_output
 from executor.store.rows import Append, Appended, RunStatus
 
 # Inline nodes run between two commits at most; a loop of pure nodes commits and yields every so often.
@@ -189,12 +188,12 @@ class RunLoop:
         limits, fold = self._limits, self._run.fold
         output = result.payload.output
         if output is not None and fold.bytes + len(output) > limits.run_bytes:
-            error = bounds.run_error(limits)
+            error = run_error(limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
-            result = bounds.without_output(result, error)
+            result = without_output(result, error)
         self._decide_one(result, turn)
         if fold.bytes > limits.run_bytes:  # the output of a container is known only now
-            error = bounds.run_error(limits)
+            error = run_error(limits)
             self._decide_one(Result(f.RunAborted(result.fact.at_ms, error), Payload()), turn)
 
     def _decide_one(self, result: Result, turn: _Turn) -> None:
@@ -243,7 +242,7 @@ class RunLoop:
         if family is not None and family.over:
             self.end_with_family()
         elif family is not None and family.bytes > limits.family_bytes and self._state.phase is not RunPhase.CANCELLING:
-            self._arrivals.add_first(f.RunAborted(self._now_ms(), bounds.family_error(limits)))
+            self._arrivals.add_first(f.RunAborted(self._now_ms(), family_error(limits)))
 
     def _begin_again(self, turn: _Turn, error: Unheard | LimitExceeded) -> None:
         """The append was refused, so nothing of `turn` has happened: the run is folded again from what is on disk, and

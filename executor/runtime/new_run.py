@@ -1,8 +1,10 @@
-"""A plan, its input and where both come from, as a run to be created. Nothing is stored here."""
+"""A plan, its input and where both come from, as a run to be created; and the ids of runs. Nothing is
+stored here."""
 
 from __future__ import annotations
 
 import hashlib
+import os
 from collections.abc import Sequence
 from typing import Any
 
@@ -17,6 +19,12 @@ from executor.core.state import State
 from executor.journal.codec import Codec
 from executor.store.rows import DraftHead, NewRun, Record
 from executor.values.payload import trimmed
+
+DRAWN_BYTES = 4096  # at once: each draw gives up the interpreter's lock, and costs as much as for one id
+RANDOM_DIGITS = 20
+
+random_bytes = os.urandom
+_drawn: list[str] = []
 
 
 class Origin(Struct, frozen=True):
@@ -77,3 +85,22 @@ def new_run(
         sources=(start.source_run,) if start.source_run is not None else (),
         source_run_id=start.source_run,
     )
+
+
+def new_run_id(now_ms: int) -> str:
+    """12 hex digits of the time at which the run is made, then 20 random ones. Can be called in any thread.
+
+    Runs that are made together lie together in every index on the id, so a commit of many of them writes few pages.
+    The order of ids means nothing: clocks of processes differ, and older runs have 32 random digits.
+    """
+    while True:
+        try:
+            return f"{now_ms:012x}{_drawn.pop()}"
+        except IndexError:
+            digits = random_bytes(DRAWN_BYTES).hex()
+            last = len(digits) - RANDOM_DIGITS
+            _drawn.extend(digits[start : start + RANDOM_DIGITS] for start in range(0, last + 1, RANDOM_DIGITS))
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_drawn.clear)  # a forked process must not make the same ids

@@ -1,5 +1,10 @@
 """What comes in for a run: results, each a fact for the core with the payload that the core must not see, and what
-attempts log. Both wait here for the next turn of the run's loop."""
+attempts log. Both wait here for the next turn of the run's loop.
+
+Also what a run may leave behind in all. Reaching a bound ends the run, which is recorded like any other end
+(`run.cancelling` with the error), and the bytes are counted from the journal, so a worker that claims the run decides
+the same.
+"""
 
 from __future__ import annotations
 
@@ -15,7 +20,9 @@ from compiler.keys import NodeKey
 from compiler.plan import Node
 from executor.blocks.base import Suspend
 from executor.core import facts as f
+from executor.core.events import ErrorInfo
 from executor.runtime.attempt_log import Stream
+from executor.services import RunLimits
 from executor.store.rows import CacheRow
 
 Log = tuple[NodeKey, int, str, Stream]  # the attempt of a node, a message of it
@@ -75,3 +82,35 @@ class Arrivals:
             if hasattr(fact, "key"):
                 result.fact = replace(fact, key=translate(fact.key))
         self.logs = deque((translate(key), attempt, text, stream) for key, attempt, text, stream in self.logs)
+
+
+MIB = 1024 * 1024
+HINT = "Return less data, for example a URL instead of a file, or split the work into several runs."
+
+
+def run_error(limits: RunLimits) -> ErrorInfo:
+    """The outputs of the run are over its bound."""
+    message = f"the outputs of this run are larger than {_size(limits.run_bytes)} in total"
+    return ErrorInfo("limit_run_bytes", message, hint=HINT)
+
+
+def family_error(limits: RunLimits) -> ErrorInfo:
+    """The outputs of the run and of all runs with the same root are over their bound."""
+    message = f"the outputs of this run and of all runs with the same root are larger than {_size(limits.family_bytes)}"
+    return ErrorInfo("limit_family_bytes", message, hint=HINT)
+
+
+def without_output(result: Result, error: ErrorInfo) -> Result:
+    """What an attempt or a wait brought does not fit any more: it has failed for that."""
+    match result.fact:
+        case f.NodeDone(at_ms, key, attempt) | f.RegionSizeKnown(at_ms, key, attempt):
+            return Result(f.NodeErred(at_ms, key, attempt, error), Payload())
+        case f.WaitAnswered(at_ms, key, attempt, _, by):
+            payload = Payload(signal=result.payload.signal, child=result.payload.child)
+            return Result(f.WaitFailed(at_ms, key, attempt, error, by), payload)
+        case _:
+            return result
+
+
+def _size(bytes: int) -> str:
+    return f"{bytes // MIB:,} MiB" if bytes >= MIB else f"{bytes:,} bytes"

@@ -7,8 +7,7 @@ from collections.abc import AsyncIterator
 
 from executor.runtime.cursor import PATIENCE_S, Cursor
 from executor.runtime.find import existing_run, find_run
-from executor.runtime.hub import Deltas
-from executor.runtime.lookout import Lookout
+from executor.runtime.hub import Deltas, Lookout
 from executor.runtime.pages import Pages
 from executor.runtime.parts import Parts
 from executor.store.rows import EventFilter, Record

@@ -42,9 +42,8 @@ from executor.runtime.links import Links
 from executor.store.contract import Store
 from executor.store.rows import NewRun, Record, RunRow, SignalRow, WaitRow
 from executor.values.fold import Fold
-from executor.values.output import check_output
 from executor.values.payload import encode, split
-from executor.values.schema import Matches
+from executor.values.schema import Matches, check_output
 from executor.values.scope import Values
 
 SIGNALS_MAX = 1_000_000  # all

@@ -23,9 +23,8 @@ from executor.journal.reader import load_plan
 from executor.runtime.answers import check_input
 from executor.runtime.find import existing_run, find_version
 from executor.runtime.move import Misfit, fit
-from executor.runtime.new_run import Origin, new_run, request_hash
+from executor.runtime.new_run import Origin, new_run, new_run_id, request_hash
 from executor.runtime.parts import Parts
-from executor.runtime.run_ids import new_run_id
 from executor.store.rows import TERMINAL, RunRow
 from executor.topics.forks import beginning, fork
 from executor.topics.runs import Runs

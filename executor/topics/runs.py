@@ -20,9 +20,8 @@ from executor.journal.reader import keep_plan, load_plan
 from executor.runtime.answers import check_input
 from executor.runtime.compiler import plan_of
 from executor.runtime.find import existing_run, find_run, find_version
-from executor.runtime.new_run import Origin, new_run, origin_of, request_hash
+from executor.runtime.new_run import Origin, new_run, new_run_id, origin_of, request_hash
 from executor.runtime.parts import Parts
-from executor.runtime.run_ids import new_run_id
 from executor.store.rows import TERMINAL, DraftHead, NewRun, RunRow, RunStatus, WorkflowRow
 from executor.topics.waits import Waits
 from executor.views import ChildView, NodeDetail, ParentView, RunDocument, RunGraph, RunView, Submitted

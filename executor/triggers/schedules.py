@@ -18,9 +18,8 @@ from executor.core import facts as f
 from executor.errors import BadRequest, Conflict, CronInvalid, NotFound, StoreError, WeftError, ZoneUnknown
 from executor.journal.reader import keep_plan
 from executor.runtime.answers import check_input
-from executor.runtime.new_run import Origin, new_run
+from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
-from executor.runtime.run_ids import new_run_id
 from executor.store.rows import CatchUp, Fire, Fired, FireRow, NewRun, Overlap, ScheduleRow
 from executor.triggers.declared import StartOf, Version, start_of
 from executor.triggers.scheduler import Scheduler

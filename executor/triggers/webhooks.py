@@ -31,9 +31,8 @@ from executor.errors import (
 )
 from executor.journal.reader import keep_plan
 from executor.runtime.answers import check_input
-from executor.runtime.new_run import Origin, new_run
+from executor.runtime.new_run import Origin, new_run, new_run_id
 from executor.runtime.parts import Parts
-from executor.runtime.run_ids import new_run_id
 from executor.store.rows import Auth, DeliveryRow, RefusalRow, Respond, WebhookRow
 from executor.triggers.declared import WEBHOOK_TIMEOUT_S, StartOf, Version, new_generation, start_of
 from executor.triggers.refusals import Refusals

@@ -21,7 +21,6 @@ from executor.errors import BlockError
 from executor.sandbox.bound import Bound
 from executor.values import variables as paths
 from executor.values.coerce import literal
-from executor.values.filled import Filled
 from executor.values.payload import MISSING, SIZE_MAX_BYTES, render, trimmed
 from executor.values.scope import Values
 
@@ -277,3 +276,25 @@ def _bound(value: Any, ref: Ref) -> Any:
     if value is MISSING:
         return None
     return literal(value) if ref.kind == "env" and isinstance(value, str) else value
+
+
+class Filled(str):
+    """Text that remembers which parts of it came from references: (start, end) of each in `data`, in order. It is for
+    params whose text has a syntax of its own, such as a list with commas: a comma in a name is not part of that
+    syntax."""
+
+    __slots__ = ("data",)
+    data: tuple[tuple[int, int], ...]
+
+    def __new__(cls, text: str, data: tuple[tuple[int, int], ...]) -> Filled:
+        made = super().__new__(cls, text)
+        made.data = data
+        return made
+
+
+def written(text: str) -> list[bool]:
+    """For each character: did the author write it? Plain text counts as written."""
+    by_author = [True] * len(text)
+    for start, end in text.data if isinstance(text, Filled) else ():
+        by_author[start:end] = [False] * (end - start)
+    return by_author

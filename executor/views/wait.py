@@ -12,7 +12,7 @@ from compiler.keys import join_key
 from compiler.plan import Plan
 from executor.services import NotifySettings
 from executor.store.rows import NotificationRow, RunRow, WaitRow
-from executor.values.seal import unsealed_names
+from executor.values.redact import unsealed_names
 from executor.views import NotificationView, WaitView, view_of
 
 

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from random import Random
 
 from executor.journal import reader
-from executor.runtime import loop, pages, run_ids
+from executor.runtime import loop, new_run, pages
 from executor.values import payload, schema
 
 
@@ -41,7 +41,7 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
     }
     before = (
         secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, reader.PAGE,
-        schema.CHECK_S_MAX, run_ids.random_bytes,
+        schema.CHECK_S_MAX, new_run.random_bytes,
     )  # fmt: skip
     state = random.getstate()
     log = logging.getLogger("weft")
@@ -49,8 +49,8 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
     try:
         random.seed(seed)
         secrets.token_hex = lambda nbytes=None: f"{rng.getrandbits(8 * (nbytes or 32)):0{2 * (nbytes or 32)}x}"
-        run_ids._drawn.clear()
-        run_ids.random_bytes = rng.randbytes
+        new_run._drawn.clear()
+        new_run.random_bytes = rng.randbytes
         payload.INLINE_MAX_BYTES = tunables["inline_max_bytes"]  # type: ignore[misc]
         loop.INLINE_BATCH_MAX = tunables["inline_batch_max"]
         pages.PAGE = tunables["pages"]
@@ -63,8 +63,8 @@ def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
         log.removeHandler(handler)
         log.propagate = propagate
         random.setstate(state)
-        run_ids._drawn.clear()
+        new_run._drawn.clear()
         (  # type: ignore[misc]
             secrets.token_hex, payload.INLINE_MAX_BYTES, loop.INLINE_BATCH_MAX, pages.PAGE, reader.PAGE,
-            schema.CHECK_S_MAX, run_ids.random_bytes,
+            schema.CHECK_S_MAX, new_run.random_bytes,
         ) = before  # fmt: skip

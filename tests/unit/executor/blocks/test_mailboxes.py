@@ -4,7 +4,7 @@ import pytest
 
 from executor.blocks.mailboxes import items_of, mailbox, mailboxes
 from executor.errors import BlockError
-from executor.values.filled import Filled
+from executor.values.resolve import Filled
 
 
 def filled(*parts: tuple[str, bool]) -> Filled:

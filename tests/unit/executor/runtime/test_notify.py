@@ -7,7 +7,7 @@ from msgspec.structs import replace
 
 from executor.runtime.notify import SERVER_WIDE, notifications_of
 from executor.services import NotifySettings
-from executor.values.seal import unseal
+from executor.values.redact import unseal
 from tests.support.rows import wait
 
 SERVER = NotifySettings(email=("ops@example.com",), webhook="https://example.com/waits")

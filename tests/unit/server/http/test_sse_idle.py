@@ -11,7 +11,7 @@ import httpx
 import pytest
 
 from executor.engine import Engine
-from executor.runtime import lookout
+from executor.runtime import hub
 from server.app import build_engine, create_app
 from server.settings import Settings
 from tests.support.blocks import Hold
@@ -25,7 +25,7 @@ LOOKS = 10
 
 @pytest.fixture(autouse=True)
 def quick(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(lookout, "LOOK_S", 0.02)
+    monkeypatch.setattr(hub, "LOOK_S", 0.02)
 
 
 async def read_to_end(engine: Engine, run: str) -> list[int]:

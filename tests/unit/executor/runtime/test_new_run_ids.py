@@ -7,8 +7,8 @@ import re
 
 import pytest
 
-from executor.runtime import run_ids
-from executor.runtime.run_ids import DRAWN_BYTES, new_run_id
+from executor.runtime import new_run
+from executor.runtime.new_run import DRAWN_BYTES, new_run_id
 
 
 def test_begins_with_the_time_in_milliseconds() -> None:
@@ -33,8 +33,8 @@ def test_random_bytes_are_drawn_for_many_ids_at_once(monkeypatch: pytest.MonkeyP
         asked.append(count)
         return os.urandom(count)
 
-    monkeypatch.setattr(run_ids, "random_bytes", random_bytes)
-    monkeypatch.setattr(run_ids, "_drawn", [])
+    monkeypatch.setattr(new_run, "random_bytes", random_bytes)
+    monkeypatch.setattr(new_run, "_drawn", [])
     for _ in range(410):
         new_run_id(1)
     assert asked == [DRAWN_BYTES, DRAWN_BYTES]
