@@ -25,6 +25,7 @@ from starlette.types import Receive, Scope, Send
 from executor.engine import Engine
 from executor.errors import NotFound, WeftError
 from executor.runtime.cursor import PATIENCE_S
+from executor.runtime.pages import PAGE
 from executor.store.rows import TERMINAL, Record, RunRow
 from server.http.connections import LIVE
 from server.http.errors import TooManyStreams, TooManyStreamsOfRun
@@ -186,29 +187,35 @@ async def _frames(
     # Joined before the journal is read, so that no token falls in between. A token is sent behind the start of its
     # attempt and before its end: it came before the end was recorded, so it is here when the end is read.
     deltas = None if row.status in TERMINAL else engine.events.deltas(row.id)
+    alarm = _Alarm()
+    signal = cursor.watch()
+    took_none = True
     try:
         while not closing.done():
-            signal = cursor.watch()
-            try:
-                records = await cursor.take()
-                if deltas and (texts := deltas.take(sent)):
-                    yield _delta_frames(row.id, texts)
-                if records is None:
-                    return
-                if records:
-                    for part in _parted(records, deltas.places() if deltas else set()):
-                        for chunk in cache.chunks(row.id, part, preview):
-                            yield chunk
-                        sent = part[-1].seq
-                        if deltas and (texts := deltas.take(sent)):
-                            yield _delta_frames(row.id, texts)
-                    continue
-                events = [signal, closing, *([deltas.watch()] if deltas else [])]
-                await asyncio.wait(events, timeout=PATIENCE_S, return_when=asyncio.FIRST_COMPLETED)
-                if not signal.done() and not closing.done():
-                    await asyncio.wait([signal, closing], timeout=DELTA_JOIN_S, return_when=asyncio.FIRST_COMPLETED)
-            finally:
-                signal.cancel()
+            if signal.done():
+                signal = cursor.watch()
+            records = await cursor.take()
+            if deltas and (texts := deltas.take(sent)):
+                yield _delta_frames(row.id, texts)
+            if records is None:
+                return
+            if records:
+                for part in _parted(records, deltas.places() if deltas else set()):
+                    for chunk in cache.chunks(row.id, part, preview):
+                        yield chunk
+                    sent = part[-1].seq
+                    if deltas and (texts := deltas.take(sent)):
+                        yield _delta_frames(row.id, texts)
+            # A page that has room was read up to its end, and what came since has rung `signal`. Behind the last event,
+            # and when nothing came twice, the cursor looks at the run itself.
+            more = bool(records) and (sent % PAGE == 0 or records[-1].type == "run.finished")
+            first_none = not records and not took_none
+            took_none = not records
+            if more or first_none:
+                continue
+            await alarm.wait(signal, closing, *([deltas.watch()] if deltas else []))
+            if not signal.done() and not closing.done():
+                await asyncio.wait([signal, closing], timeout=DELTA_JOIN_S, return_when=asyncio.FIRST_COMPLETED)
     except NotFound:
         return  # deleted under its reader: there is nothing more to send
     except WeftError as error:
@@ -216,8 +223,49 @@ async def _frames(
         # this; or it comes back, and by then the database can be read again.
         _log.error("the event stream of run %s ends: %s: %s", row.id, error.code, error.message)
     finally:
+        signal.cancel()
+        alarm.close()
         if deltas:
             deltas.close()
+
+
+class _Alarm:
+    """Wakes one reader when one of its futures is done, and every PATIENCE_S. asyncio.wait does the same for ten times
+    the price: it begins to listen to each future, and sets a timer, for each wait."""
+
+    def __init__(self) -> None:
+        self._loop = asyncio.get_running_loop()
+        self._waiting: asyncio.Future[None] | None = None
+        self._heard: set[asyncio.Future[None]] = set()
+        self._timer = self._loop.call_later(PATIENCE_S, self._remind)
+
+    async def wait(self, *futures: asyncio.Future[None]) -> None:
+        """It may also return without a reason."""
+        for future in futures:
+            if future.done():
+                return
+            if future not in self._heard:
+                self._heard.add(future)
+                future.add_done_callback(self._ring)
+        self._waiting = self._loop.create_future()
+        await self._waiting
+
+    def close(self) -> None:
+        self._timer.cancel()
+        for future in self._heard:
+            future.remove_done_callback(self._ring)
+
+    def _ring(self, future: asyncio.Future[None]) -> None:
+        self._heard.discard(future)
+        self._wake()
+
+    def _remind(self) -> None:
+        self._timer = self._loop.call_later(PATIENCE_S, self._remind)
+        self._wake()
+
+    def _wake(self) -> None:
+        if self._waiting is not None and not self._waiting.done():
+            self._waiting.set_result(None)
 
 
 def _parted(records: list[Record], places: set[int]) -> Iterator[list[Record]]:

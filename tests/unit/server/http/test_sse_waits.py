@@ -1,0 +1,155 @@
+"""What a stream does between two commits: it reads once for each, and waits without beginning anew."""
+
+from __future__ import annotations
+
+import asyncio
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from executor.runtime import pages as journal_pages
+from executor.runtime.cursor import Cursor
+from executor.runtime.hub import Hub
+from executor.runtime.pages import Pages
+from executor.store.rows import Record, RunRow
+from server.http import sse
+from server.http.sse import RETRY_HINT, ChunkCache, _Alarm, _frames
+from tests.unit.executor.views.test_run import run_row
+
+
+class Journal:
+    """Of one run, in memory; `row` None: it was deleted."""
+
+    def __init__(self) -> None:
+        self.hub = Hub()
+        self.records: list[Record] = []
+        self.reads = 0
+        self.row: RunRow | None = run_row(0)
+
+    async def read_events(self, run: str, after: int, limit: int) -> list[Record]:
+        self.reads += 1
+        await asyncio.sleep(0)
+        return self.records[after : after + limit]
+
+    async def get_run(self, run: str) -> RunRow | None:
+        return self.row
+
+    def commit(self, *types: str) -> None:
+        for type in types:
+            self.records.append(Record(len(self.records) + 1, 0, type, None, "", 0, b"{}"))
+        self.hub.signal("r")
+
+    def frames(self, closing: asyncio.Future[None]) -> Any:
+        pages = Pages(self, self.hub)  # type: ignore[arg-type]  # of a store only the reading
+        lookout = SimpleNamespace(begin=lambda: None)
+        events = SimpleNamespace(
+            cursor=lambda run, after: Cursor(self, self.hub, pages, lookout, run, after),  # type: ignore[arg-type]
+            deltas=self.hub.deltas,
+        )
+        engine: Any = SimpleNamespace(events=events)
+        return _frames(engine, ChunkCache(1 << 20, 1 << 16), run_row(0), 0, closing, None)
+
+
+@pytest.fixture
+async def closing() -> asyncio.Future[None]:
+    return asyncio.get_running_loop().create_future()
+
+
+async def idle() -> None:
+    for _ in range(20):
+        await asyncio.sleep(0)
+
+
+async def test_one_read_for_each_commit(closing: asyncio.Future[None]) -> None:
+    journal = Journal()
+    frames = journal.frames(closing)
+    assert await anext(frames) == RETRY_HINT
+    for number in range(1, 6):
+        coming = asyncio.create_task(anext(frames))
+        await idle()
+        journal.commit("node.started", "node.log")
+        assert (await coming).count(b"\nevent: ") == 2
+        assert journal.reads <= number + 2, "the first wait looks twice, each commit once"
+    journal.commit("run.finished")
+    assert b"run.finished" in await anext(frames)
+    with pytest.raises(StopAsyncIteration):
+        await anext(frames)
+
+
+async def test_what_is_committed_while_a_chunk_is_sent_follows(closing: asyncio.Future[None]) -> None:
+    journal = Journal()
+    frames = journal.frames(closing)
+    await anext(frames)
+    journal.commit("node.started")
+    await anext(frames)
+    journal.commit("node.log")  # the reader holds the first chunk
+    assert b"node.log" in await asyncio.wait_for(anext(frames), 30)
+    await frames.aclose()
+
+
+async def test_a_full_page_is_not_the_end(closing: asyncio.Future[None]) -> None:
+    journal = Journal()
+    journal.commit(*["node.log"] * (journal_pages.PAGE + 1))
+    frames = journal.frames(closing)
+    await anext(frames)
+    found = 0
+    while found <= journal_pages.PAGE:
+        found += (await asyncio.wait_for(anext(frames), 30)).count(b"\nevent: ")
+    await frames.aclose()
+
+
+async def test_a_run_that_is_deleted_ends_its_streams(closing: asyncio.Future[None]) -> None:
+    journal = Journal()
+    frames = journal.frames(closing)
+    await anext(frames)
+    journal.commit("node.started")
+    await anext(frames)
+    coming = asyncio.create_task(anext(frames))
+    await idle()
+    journal.records.clear()
+    journal.row = None
+    journal.hub.signal("r")
+    with pytest.raises(StopAsyncIteration):
+        await asyncio.wait_for(coming, 30)
+
+
+async def test_a_lost_signal_costs_only_time(closing: asyncio.Future[None], monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(sse, "PATIENCE_S", 0.01)
+    journal = Journal()
+    frames = journal.frames(closing)
+    await anext(frames)
+    coming = asyncio.create_task(anext(frames))
+    await idle()
+    journal.records.append(Record(1, 0, "node.log", None, "", 0, b"{}"))
+    assert b"node.log" in await asyncio.wait_for(coming, 30)
+    await frames.aclose()
+
+
+async def test_nothing_is_left_when_a_reader_leaves(closing: asyncio.Future[None]) -> None:
+    journal = Journal()
+    frames = journal.frames(closing)
+    await anext(frames)
+    coming = asyncio.create_task(anext(frames))
+    await idle()
+    coming.cancel()
+    await asyncio.wait([coming])
+    await idle()
+    assert journal.hub.watched() == []
+    assert not closing._callbacks
+
+
+async def test_an_alarm_listens_to_each_future_once(closing: asyncio.Future[None]) -> None:
+    loop = asyncio.get_running_loop()
+    alarm = _Alarm()
+    for _ in range(3):
+        signal: asyncio.Future[None] = loop.create_future()
+        waiting = asyncio.create_task(alarm.wait(signal, closing))
+        await idle()
+        assert not waiting.done()
+        signal.set_result(None)
+        await asyncio.wait_for(waiting, 30)
+    assert len(closing._callbacks) == 1
+    await alarm.wait(signal, closing)  # is done: no wait
+    alarm.close()
+    assert not closing._callbacks
