@@ -47,7 +47,7 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
     editor.at("schedule-input").fill('{"amount": 7}')
     send.click()
     expect(form).to_have_count(0)
-    expect(row(page, "nightly")).to_contain_text("at 02:30")
+    expect(row(page, "nightly")).to_contain_text("At 02:30")
     made = editor.api.get("/api/schedules/nightly")
     assert (made["input"], made["tz"], made["origin"], made["version"]) == ({"amount": 7}, "Europe/Berlin", "api", None)
 
@@ -56,7 +56,7 @@ def test_a_schedule_is_made_changed_and_deleted(editor: Editor, page: Page, watc
     expect(editor.at("schedule-cron-time")).to_have_value("02:30")
     editor.at("schedule-cron-time").fill("04:00")
     editor.at("schedule-form-send").click()
-    expect(row(page, "nightly")).to_contain_text("at 04:00")
+    expect(row(page, "nightly")).to_contain_text("At 04:00")
     assert editor.api.get("/api/schedules/nightly")["input"] == {"amount": 7}
 
     page.get_by_role("button", name="New schedule").click()
@@ -77,10 +77,12 @@ def test_a_webhook_is_made_and_deleted(editor: Editor, page: Page) -> None:
     editor.at("trigger-workflow").select_option("incoming")
     page.get_by_label("Authentication").select_option("token")
     page.get_by_label("Respond").select_option("run")
-    page.get_by_label("Wait for the run (seconds)").fill("99")
+    editor.at("field-timeout_s").fill("2")
+    editor.at("unit-timeout_s").select_option(label="minutes")
     editor.at("webhook-form-send").click()
-    expect(page.get_by_text("Enter a number of seconds up to 60.").first).to_be_visible()
-    page.get_by_label("Wait for the run (seconds)").fill("5")
+    expect(page.get_by_text("Enter a time of up to 60 seconds.").first).to_be_visible()
+    editor.at("unit-timeout_s").select_option(label="seconds")
+    editor.at("field-timeout_s").fill("5")
     editor.at("webhook-form-send").click()
     expect(row(page, "incoming")).to_contain_text("/hooks/incoming")
     made = editor.api.get("/api/webhooks/incoming")

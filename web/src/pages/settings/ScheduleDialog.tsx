@@ -1,4 +1,4 @@
-// A schedule of one's own, made or changed: what runs, when (with its next times as the server reckons them), with what.
+// A schedule made or changed in the settings: what runs, when (with its next times from the server), and with which input.
 
 import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
@@ -11,7 +11,7 @@ import { Moments } from '../../panels/triggers/Moments'
 import { ZoneField } from '../../panels/triggers/ZoneField'
 import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
-import { idFor, Part, refusalOf, StartsPart, TriggerForm, type Starts } from './form'
+import { Choice, NamePart, Part, refusalOf, TargetPart, TriggerForm, useTarget } from './form'
 
 const OVERLAPS: Record<ScheduleView['overlap'], string> = {
   skip: 'Skip this time',
@@ -24,23 +24,19 @@ const CATCH_UPS: Record<ScheduleView['catch_up'], string> = {
   all: 'Run all, at most the last 100',
 }
 
-/** `schedule` null: a new one. `taken`: the ids there are. */
+/** `schedule` null: a new one. `ids`: those in use. */
 export function ScheduleDialog({
   schedule,
-  taken,
+  ids,
   onDone,
   onClose,
 }: {
   schedule: ScheduleView | null
-  taken: ReadonlySet<string>
+  ids: ReadonlySet<string>
   onDone: () => void
   onClose: () => void
 }): ReactElement {
-  const [starts, setStarts] = useState<Starts>({
-    workflow: schedule?.workflow ?? '',
-    version: schedule?.version ? String(schedule.version) : '',
-  })
-  const [named, setNamed] = useState<string | null>(schedule?.id ?? null)
+  const target = useTarget('schedule', schedule, ids)
   const [cron, setCron] = useState(schedule?.cron ?? '0 9 * * MON-FRI')
   const [tz, setTz] = useState(schedule?.tz ?? ownZone())
   const [input, setInput] = useState(() =>
@@ -48,26 +44,16 @@ export function ScheduleDialog({
   )
   const [overlap, setOverlap] = useState(schedule?.overlap ?? 'skip')
   const [catchUp, setCatchUp] = useState(schedule?.catch_up ?? 'one')
-  const id = named ?? (starts.workflow ? idFor(starts.workflow, taken) : '')
   const read = readJson(input)
   const inputWrong = !read.ok
     ? `Invalid JSON: ${read.why}`
     : read.value !== undefined && !isObject(read.value)
       ? 'It must be an object, such as {"amount": 5}.'
       : null
-  const idWrong = schedule === null && taken.has(id) ? 'Another schedule has this name.' : null
-  const why = !starts.workflow
-    ? 'Choose a workflow'
-    : !cron.trim()
-      ? 'Enter a cron expression'
-      : !id
-        ? 'Enter a name'
-        : (idWrong ?? inputWrong)
+  const why = target.why ?? (cron.trim() ? inputWrong : 'Enter a cron expression.')
   const send = async (): Promise<void> => {
-    await triggers.putSchedule(id, {
-      workflow: starts.workflow,
-      version: starts.version ? Number(starts.version) : null,
-      trigger: schedule && schedule.workflow === starts.workflow ? schedule.trigger : null,
+    await triggers.putSchedule(target.id, {
+      ...target.stored,
       cron: cron.trim(),
       tz: tz.trim() || 'UTC',
       input: read.ok && isObject(read.value) ? read.value : {},
@@ -89,7 +75,7 @@ export function ScheduleDialog({
     >
       {(found) => (
         <>
-          <StartsPart value={starts} onChange={setStarts} found={found} />
+          <TargetPart form={target} found={found} />
           <div className="triggerform__pair">
             <Part name="cron" label="Repeat" needed found={found}>
               {(ids) => (
@@ -147,22 +133,7 @@ export function ScheduleDialog({
             </Part>
           </div>
           {schedule ? null : (
-            <Part name="id" label="Name" found={found} error={idWrong} about="Letters, digits, _ . and - only.">
-              {(ids) => (
-                <input
-                  type="text"
-                  id={ids.control}
-                  className="mono"
-                  data-testid="schedule-id"
-                  value={id}
-                  spellCheck={false}
-                  autoComplete="off"
-                  aria-invalid={ids.invalid || undefined}
-                  aria-describedby={ids.describedBy}
-                  onChange={(event) => setNamed(event.target.value)}
-                />
-              )}
-            </Part>
+            <NamePart form={target} found={found} testId="schedule-id" about="Letters, digits, _ . and - only." />
           )}
         </>
       )}
@@ -170,31 +141,9 @@ export function ScheduleDialog({
   )
 }
 
-export function Choice<T extends string>({
-  id,
-  options,
-  value,
-  onChange,
-}: {
-  id: string
-  options: Record<T, string>
-  value: T
-  onChange: (next: T) => void
-}): ReactElement {
-  return (
-    <select id={id} value={value} onChange={(event) => onChange(event.target.value as T)}>
-      {Object.entries<string>(options).map(([key, words]) => (
-        <option key={key} value={key}>
-          {words}
-        </option>
-      ))}
-    </select>
-  )
-}
-
 const SHOWN = 3
 
-/** The next moments of what is typed, or what the server says is wrong with it. */
+/** The next times of the typed expression, or what the server says is wrong with it. */
 function NextTimes({ cron, tz }: { cron: string; tz: string }): ReactElement {
   const expr = useLater(cron.trim(), 300)
   const zone = useLater(tz.trim() || 'UTC', 300)
@@ -209,7 +158,7 @@ function NextTimes({ cron, tz }: { cron: string; tz: string }): ReactElement {
         <>
           {words ? (
             <p>
-              {words.charAt(0).toUpperCase() + words.slice(1)} ({zone})
+              {words} ({zone})
             </p>
           ) : null}
           {next.value ? (

@@ -12,9 +12,8 @@ import { useData } from '../../ui/useData'
 import { Ago } from '../../ui/Ago'
 import { ListState, Stale, usePolled } from '../parts'
 import { messageOf } from '../../ui/words'
-import { OwnActions } from './form'
 import { ScheduleDialog } from './ScheduleDialog'
-import { Belongs, TriggerRow } from './Trigger'
+import { Belongs, OwnActions, TriggerRow } from './Trigger'
 
 export function Schedules(): ReactElement {
   const data = usePolled(() => triggers.schedules(), [], 15_000)
@@ -50,7 +49,7 @@ export function Schedules(): ReactElement {
       {form === null ? null : (
         <ScheduleDialog
           schedule={form === 'new' ? null : form}
-          taken={new Set(data.value?.map((each) => each.id))}
+          ids={new Set(data.value?.map((each) => each.id))}
           onDone={data.reload}
           onClose={() => setForm(null)}
         />

@@ -3,6 +3,8 @@
 import { useState, type ReactElement, type ReactNode } from 'react'
 import { Link, navigate } from '../../ui/navigation'
 import { api } from '../../net/api'
+import { Button } from '../../ui/Button'
+import { Dialog } from '../../ui/Dialog'
 import { Icon } from '../../ui/icons'
 import { toast } from '../../ui/Toast'
 import { messageOf } from '../../ui/words'
@@ -120,6 +122,53 @@ export function Belongs({
       ) : (
         <code className="trigger__id">{id}</code>
       )}
+    </>
+  )
+}
+
+/** Edit and delete, for triggers made in the settings. Those of a document are changed in the document. */
+export function OwnActions({
+  what,
+  id,
+  note,
+  onEdit,
+  onDelete,
+}: {
+  what: string
+  id: string
+  note: string
+  onEdit: () => void
+  onDelete: () => Promise<unknown>
+}): ReactElement {
+  const [asking, setAsking] = useState(false)
+  const remove = async (): Promise<void> => {
+    setAsking(false)
+    try {
+      await onDelete()
+      toast(`Deleted ${what} ${id}`, 'ok')
+    } catch (error) {
+      toast(messageOf(error), 'err')
+    }
+  }
+  return (
+    <>
+      <Button icon="edit" iconOnly onClick={onEdit}>{`Edit ${id}`}</Button>
+      <Button icon="trash" iconOnly onClick={() => setAsking(true)}>{`Delete ${id}`}</Button>
+      <Dialog
+        title={`Delete ${what} ${id}?`}
+        open={asking}
+        onClose={() => setAsking(false)}
+        foot={
+          <>
+            <Button onClick={() => setAsking(false)}>Cancel</Button>
+            <Button kind="danger" data-testid="trigger-delete" onClick={() => void remove()}>
+              Delete
+            </Button>
+          </>
+        }
+      >
+        <p>{note} Its runs are kept.</p>
+      </Dialog>
     </>
   )
 }

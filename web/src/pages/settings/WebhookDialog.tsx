@@ -1,10 +1,10 @@
-// A webhook of one's own, made or changed: what a request starts, who may send, and what the sender is answered.
+// A webhook made or changed in the settings: what a request starts, who may send it, and what the response is.
 
 import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'
-import type { WebhookView } from '../../net/types'
-import { idFor, Part, StartsPart, TriggerForm, type Starts } from './form'
-import { Choice } from './ScheduleDialog'
+import type { Json, JsonSchema, WebhookView } from '../../net/types'
+import { Field } from '../../panels/fields/Field'
+import { Choice, CodeInput, NamePart, Part, TargetPart, TriggerForm, useTarget } from './form'
 
 const AUTHS: Record<WebhookView['auth'], string> = {
   hmac: 'Signature (HMAC)',
@@ -13,46 +13,47 @@ const AUTHS: Record<WebhookView['auth'], string> = {
   none: 'None',
 }
 const RESPONDS: Record<WebhookView['respond'], string> = { immediate: 'Immediately (202)', run: 'When the run ends' }
-const TIMEOUT_S = 30
+const TIMEOUT: JsonSchema = {
+  type: 'number',
+  // The unit is chosen beside the field.
+  title: 'Wait for the run (seconds)',
+  description: 'If the run takes longer, the response is 202.',
+  default: 30,
+  maximum: 60,
+}
 
-/** `webhook` null: a new one. `taken`: the ids there are. */
+/** `webhook` null: a new one. `ids`: those in use. */
 export function WebhookDialog({
   webhook,
-  taken,
+  ids,
   onDone,
   onClose,
 }: {
   webhook: WebhookView | null
-  taken: ReadonlySet<string>
+  ids: ReadonlySet<string>
   onDone: () => void
   onClose: () => void
 }): ReactElement {
-  const [starts, setStarts] = useState<Starts>({
-    workflow: webhook?.workflow ?? '',
-    version: webhook?.version ? String(webhook.version) : '',
-  })
-  const [named, setNamed] = useState<string | null>(webhook?.id ?? null)
+  const target = useTarget('webhook', webhook, ids)
   const [auth, setAuth] = useState(webhook?.auth ?? 'hmac')
   const [secretEnv, setSecretEnv] = useState(webhook?.secret_env ?? '')
   const [respond, setRespond] = useState(webhook?.respond ?? 'immediate')
-  const [timeout, setTimeout] = useState(String(webhook?.timeout_s ?? TIMEOUT_S))
-  const id = named ?? (starts.workflow ? idFor(starts.workflow, taken) : '')
-  const seconds = Number(timeout)
+  const [timeout, setTimeout] = useState<Json | undefined>(webhook?.timeout_s ?? undefined)
+  const seconds = timeout ?? 30
   const timeoutWrong =
-    respond === 'run' && !(seconds > 0 && seconds <= 60) ? 'Enter a number of seconds up to 60.' : null
-  const idWrong = webhook === null && taken.has(id) ? 'Another webhook has this name.' : null
-  const why = !starts.workflow ? 'Choose a workflow' : !id ? 'Enter a name' : (idWrong ?? timeoutWrong)
+    respond === 'run' && !(typeof seconds === 'number' && seconds > 0 && seconds <= 60)
+      ? 'Enter a time of up to 60 seconds.'
+      : null
+  const why = target.why ?? timeoutWrong
   const send = async (): Promise<void> => {
-    await triggers.putWebhook(id, {
-      workflow: starts.workflow,
-      version: starts.version ? Number(starts.version) : null,
-      trigger: webhook && webhook.workflow === starts.workflow ? webhook.trigger : null,
+    await triggers.putWebhook(target.id, {
+      ...target.stored,
       auth,
       secret_env: auth === 'none' ? null : secretEnv.trim() || null,
       respond,
       enabled: webhook?.enabled ?? true,
       headers: webhook?.headers ?? [],
-      ...(respond === 'run' ? { timeout_s: seconds } : {}),
+      ...(respond === 'run' && typeof seconds === 'number' ? { timeout_s: seconds } : {}),
     })
     onDone()
   }
@@ -68,7 +69,7 @@ export function WebhookDialog({
     >
       {(found) => (
         <>
-          <StartsPart value={starts} onChange={setStarts} found={found} />
+          <TargetPart form={target} found={found} />
           <div className="triggerform__pair">
             <Part name="auth" label="Authentication" found={found}>
               {(ids) => <Choice id={ids.control} options={AUTHS} value={auth} onChange={setAuth} />}
@@ -88,66 +89,27 @@ export function WebhookDialog({
               found={found}
               about="Name of an environment value. Leave empty to create a secret."
             >
-              {(ids) => (
-                <input
-                  type="text"
-                  id={ids.control}
-                  className="mono"
-                  data-testid="webhook-secret-env"
-                  value={secretEnv}
-                  spellCheck={false}
-                  autoComplete="off"
-                  aria-invalid={ids.invalid || undefined}
-                  aria-describedby={ids.describedBy}
-                  onChange={(event) => setSecretEnv(event.target.value)}
-                />
-              )}
+              {(ids) => <CodeInput ids={ids} testId="webhook-secret-env" value={secretEnv} onChange={setSecretEnv} />}
             </Part>
           )}
           {respond === 'run' ? (
-            <Part
+            <Field
+              type={null}
               name="timeout_s"
-              label="Wait for the run (seconds)"
-              found={found}
-              error={timeoutWrong}
-              about="If the run takes longer, the response is 202."
-            >
-              {(ids) => (
-                <input
-                  type="text"
-                  id={ids.control}
-                  inputMode="decimal"
-                  value={timeout}
-                  aria-invalid={ids.invalid || undefined}
-                  aria-describedby={ids.describedBy}
-                  onChange={(event) => setTimeout(event.target.value)}
-                />
-              )}
-            </Part>
+              path="timeout_s"
+              schema={TIMEOUT}
+              value={timeout}
+              onChange={setTimeout}
+              error={timeoutWrong ?? (found?.field === 'timeout_s' ? found.message : null)}
+            />
           ) : null}
           {webhook ? null : (
-            <Part
-              name="id"
-              label="Name"
+            <NamePart
+              form={target}
               found={found}
-              error={idWrong}
+              testId="webhook-id"
               about="Last part of the URL. Letters, digits, _ . and - only."
-            >
-              {(ids) => (
-                <input
-                  type="text"
-                  id={ids.control}
-                  className="mono"
-                  data-testid="webhook-id"
-                  value={id}
-                  spellCheck={false}
-                  autoComplete="off"
-                  aria-invalid={ids.invalid || undefined}
-                  aria-describedby={ids.describedBy}
-                  onChange={(event) => setNamed(event.target.value)}
-                />
-              )}
-            </Part>
+            />
           )}
         </>
       )}

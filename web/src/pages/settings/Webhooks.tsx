@@ -9,8 +9,7 @@ import { Button } from '../../ui/Button'
 import { EmptyState } from '../../ui/EmptyState'
 import { Ago } from '../../ui/Ago'
 import { ListState, Stale, usePolled } from '../parts'
-import { OwnActions } from './form'
-import { Belongs, TriggerRow } from './Trigger'
+import { Belongs, OwnActions, TriggerRow } from './Trigger'
 import { WebhookDialog } from './WebhookDialog'
 
 export function Webhooks(): ReactElement {
@@ -47,7 +46,7 @@ export function Webhooks(): ReactElement {
       {form === null ? null : (
         <WebhookDialog
           webhook={form === 'new' ? null : form}
-          taken={new Set(data.value?.map((each) => each.id))}
+          ids={new Set(data.value?.map((each) => each.id))}
           onDone={data.reload}
           onClose={() => setForm(null)}
         />

@@ -46,7 +46,7 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
         <Section label="Next runs">
           {words ? (
             <p className="part__words">
-              {capital(words)} ({tz})
+              {words} ({tz})
             </p>
           ) : null}
           {next.error ? (
@@ -169,5 +169,3 @@ function useStored<T>(load: (workflow: string) => Promise<T | null>, block: stri
   const version = useStore(docStore, (s) => s.baseVersion)
   return useData(async () => (workflow === null ? null : load(workflow)), [workflow, version, block])
 }
-
-const capital = (text: string): string => text.charAt(0).toUpperCase() + text.slice(1)

@@ -1,4 +1,4 @@
-// When a schedule is due: the expression in words, and its next moments in its own time zone and as a person's distance.
+// When a schedule is due: the expression in words, and its next times in its own time zone and relative to now.
 
 import type { ReactElement } from 'react'
 import { Ago } from '../../ui/Ago'
@@ -8,14 +8,14 @@ export function CronWords({ cron, tz }: { cron: string; tz: string }): ReactElem
   const words = cronWords(cron)
   return (
     <span className="cron">
+      {words ? <span>{words} </span> : null}
       <code>{cron}</code>
-      {words ? <span> {words}</span> : null}
       <span className="quiet"> {tz}</span>
     </span>
   )
 }
 
-/** The next moments, soonest first. */
+/** The next times, soonest first. */
 export function Moments({ times, tz }: { times: readonly number[]; tz: string }): ReactElement {
   return (
     <ol className="moments" aria-label="Next runs">

@@ -1,4 +1,4 @@
-// Cron expressions in words: "at 09:00 on weekdays". Only what is common is put into words; of the rest nothing is claimed.
+// Cron expressions in words: "At 09:00 on weekdays". An expression that has no simple words gets none.
 
 export const DAYS = ['Sunday', 'Monday', 'Tuesday', 'Wednesday', 'Thursday', 'Friday', 'Saturday'] as const
 const MONTHS = [
@@ -28,7 +28,7 @@ const NICKNAMES: Readonly<Record<string, string>> = {
   '@HOURLY': '0 * * * *',
 }
 
-/** null: there are no simple words for it. */
+/** Begins with a capital letter. null: there are no simple words for it. */
 export function cronWords(expression: string): string | null {
   const upper = expression.trim().toUpperCase()
   const fields = (NICKNAMES[upper] ?? upper).split(/\s+/)
@@ -38,35 +38,58 @@ export function cronWords(expression: string): string | null {
   const on = dayWords(date, day)
   const of = month === '*' ? '' : listWords(month, 1, 12, MONTH_NAMES, (n) => MONTHS[n - 1]!)
   if (time === null || on === null || of === null) return null
-  return [time, on, of && `in ${of}`].filter(Boolean).join(' ')
+  const words = [time, on, of && `in ${of}`].filter(Boolean).join(' ')
+  return words.charAt(0).toUpperCase() + words.slice(1)
 }
 
 function timeWords(minute: string, hour: string): string | null {
-  const every = /^\*\/(\d+)$/
-  if (minute === '*') return hour === '*' ? 'every minute' : null
-  const step = every.exec(minute)
-  if (step) return hour === '*' ? `every ${step[1]} minutes` : null
+  const step = minute === '*' ? 1 : stepOf(minute, 60)
+  if (step !== null) {
+    const every = step === 1 ? 'every minute' : `every ${step} minutes`
+    if (hour === '*') return every
+    const hours = numbers(hour, 0, 23)
+    const [first, last] = [hours?.[0], hours?.at(-1)]
+    if (!hours || first === undefined || last === undefined || last - first !== hours.length - 1) return null
+    return `${every} from ${two(first)}:00 to ${two(last)}:${two(60 - step)}`
+  }
   const minutes = numbers(minute, 0, 59)
   if (!minutes) return null
   if (hour === '*')
     return minutes.length === 1 ? (minutes[0] === 0 ? 'every hour' : `${minutes[0]} min past every hour`) : null
-  const hourStep = every.exec(hour)
-  if (hourStep)
-    return minutes.length === 1 ? `every ${hourStep[1]} hours${minutes[0] ? `, ${minutes[0]} min past` : ''}` : null
+  const hourStep = stepOf(hour, 24)
+  if (hourStep !== null)
+    return minutes.length === 1 ? `every ${hourStep} hours${minutes[0] ? `, ${minutes[0]} min past` : ''}` : null
   const hours = numbers(hour, 0, 23)
   if (!hours || hours.length * minutes.length > 6) return null
   return `at ${joined(hours.flatMap((h) => minutes.map((m) => `${two(h)}:${two(m)}`)))}`
 }
 
+// The step of a field, of 60 minutes or 24 hours. null where steps are not equal: one of 45 means 0 and 45 minutes past each hour.
+function stepOf(field: string, all: number): number | null {
+  const step = Number(/^\*\/(\d+)$/.exec(field)?.[1] ?? 0)
+  return step > 0 && step < all && all % step === 0 ? step : null
+}
+
 function dayWords(date: string, day: string): string | null {
   const week = day === '*' || day === '?' ? '' : weekWords(day)
-  const dates = date === '*' || date === '?' ? '' : date === 'L' ? 'the last day of the month' : datesWords(date)
+  const dates = date === '*' || date === '?' ? '' : (LAST[date] ?? datesWords(date))
   if (week === null || dates === null) return null
-  // Both given count as either-or, as in cron.
+  // With both a run is due on either, as in cron.
   return dates && week ? `on ${dates} or ${week}` : dates || week ? `on ${dates || week}` : ''
 }
 
+const LAST: Readonly<Record<string, string>> = {
+  L: 'the last day of the month',
+  LW: 'the last weekday of the month',
+}
+const NTH = ['first', 'second', 'third', 'fourth', 'fifth'] as const
+
 function weekWords(day: string): string | null {
+  const nth = /^([0-7]|[A-Z]{3})(?:#([1-5])|(L))$/.exec(day)
+  if (nth) {
+    const of = numbers(nth[1]!, 0, 7, DAY_NAMES)?.[0]
+    return of === undefined ? null : `the ${nth[3] ? 'last' : NTH[Number(nth[2]) - 1]} ${DAYS[of % 7]} of the month`
+  }
   const days = numbers(day, 0, 7, DAY_NAMES)
   if (!days) return null
   const all = [...new Set(days.map((n) => n % 7))].sort((a, b) => a - b)
