@@ -8,7 +8,7 @@ it may begin again there. Whatever is added here has to pass tests/unit/executor
 both over generated expressions and values.
 
 Values are those of Python's JSON, and UNDEFINED. Numbers are int up to 2^53 or finite float: NaN, infinities and larger
-integers are the guest's. -0 and 0 are told apart by nothing here.
+integers are the guest's. Nothing here distinguishes -0 from 0.
 """
 
 from __future__ import annotations
