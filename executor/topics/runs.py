@@ -262,9 +262,10 @@ class Runs:
 
     # --- many runs ---
 
-    async def count(self, workflow: str | None = None, draft: str | None = None) -> dict[str, int]:
-        """By status; all statuses are there."""
-        return dict.fromkeys(get_args(RunStatus), 0) | await self._store.count_runs(workflow, draft)
+    async def count(self, workflow: str | None = None, draft: str | None = None) -> dict[RunStatus, int]:
+        """By status; all statuses are there. COUNT_MAX: so many or more."""
+        counts = await self._store.count_runs(workflow, draft)
+        return {status: counts.get(status, 0) for status in get_args(RunStatus)}
 
     async def last_inputs(self, workflow: str | None = None, draft: str | None = None, limit: int = 10) -> list[Any]:
         """Different inputs of the last runs, newest first; what is over 64 KiB is no example for a form."""

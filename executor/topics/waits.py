@@ -7,7 +7,7 @@ For a wait for a signal, the run itself decides.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any, Final, get_args
 
 import orjson
 from msgspec import Struct
@@ -30,7 +30,8 @@ ATTEMPTS_MAX: Final = 200
 
 
 class WaitFilter(Struct, frozen=True):
-    """What of the inbox is wanted; None: any. `before` is the `next` of the previous page."""
+    """What of the inbox is wanted; None: any. `before` is the `next` of the previous page. `counts`: whether waits are
+    counted."""
 
     status: WaitStatus | None = "pending"
     run: str | None = None
@@ -38,14 +39,16 @@ class WaitFilter(Struct, frozen=True):
     workflow: str | None = None
     before: str | None = None
     limit: int = 200
+    counts: bool = True
 
 
 class WaitPage(Struct, frozen=True):
-    """Oldest first. `counts`: by status, of those that match the filter but for its status."""
+    """Oldest first. `counts`: by status, of those that match the filter but for its status; COUNT_MAX: so many or more.
+    None: they were not asked for."""
 
     waits: list[WaitView]
     next: str | None
-    counts: dict[str, int]
+    counts: dict[WaitStatus, int] | None
 
 
 class Waits:
@@ -63,11 +66,14 @@ class Waits:
         rows = await self._store.list_waits(
             where.status, where.run, where.limit, kind=where.kind, workflow=where.workflow, before=before
         )
-        counts = await self._store.count_waits(where.run, where.kind, where.workflow)
+        counts: dict[WaitStatus, int] | None = None
+        if where.counts:
+            found = await self._store.count_waits(where.run, where.kind, where.workflow)
+            counts = {status: found.get(status, 0) for status in get_args(WaitStatus)}
         return WaitPage(
             await self.views(rows),
             f"{rows[-1].run_id}/{rows[-1].id}" if len(rows) == where.limit else None,
-            dict.fromkeys(("pending", "answered", "expired", "cancelled"), 0) | counts,
+            counts,
         )
 
     async def find(self, link: str) -> WaitView:

@@ -39,9 +39,10 @@ def inbox(url: str, kind: str | None, workflow: str | None, run_id: str | None, 
     waits: list[dict[str, Any]] = [wait for page in found for wait in page["waits"]]
     waits = sorted(waits, key=lambda wait: (wait["opened_at_ms"], wait["run"], wait["id"]))[:limit]
     in_all = sum(page["counts"]["pending"] for page in found)
+    more = "+" if any("pending" in page["capped"] for page in found) else ""
     show(waits, as_json, inbox_lines(waits), none="No open waits.")
     if waits and in_all > len(waits) and not as_json:
-        click.echo(f"There are {in_all} open waits. Use filters or a higher --limit to see more.", err=True)
+        click.echo(f"There are {in_all:,}{more} open waits. Use filters or a higher --limit to see more.", err=True)
     return OK
 
 

@@ -171,7 +171,7 @@ class WeftClient:
         self, *, workflow: str | None = None, status: str | None = None, parent: str | None = None, limit: int = 50
     ) -> list[dict[str, Any]]:
         """Newest first; `parent`: those that this run started."""
-        params = _present(workflow=workflow, status=status, parent=parent, limit=limit)
+        params = _present(workflow=workflow, status=status, parent=parent, limit=limit, counts=0)
         return _items(await self._send("GET", "/api/runs", params=params), "runs")
 
     async def run(self, run: str) -> dict[str, Any]:
@@ -237,7 +237,7 @@ class WeftClient:
     # people
     async def waits(self, status: str = "pending") -> list[dict[str, Any]]:
         """The waits with this status, at most one page of them."""
-        return _items(await self._send("GET", "/api/waits", params={"status": status}), "waits")
+        return _items(await self._send("GET", "/api/waits", params={"status": status, "counts": 0}), "waits")
 
     async def waits_page(
         self,
@@ -249,7 +249,8 @@ class WeftClient:
         before: str | None = None,
         limit: int = 200,
     ) -> dict[str, Any]:
-        """{waits, next, counts}, oldest first; `next` is the `before` of the following page, counts are by status."""
+        """{waits, next, counts, capped}, oldest first; `next` is the `before` of the following page, counts are by
+        status, and `capped` are the statuses of which there are more."""
         params = _present(status=status, kind=kind, workflow=workflow, run=run, before=before, limit=limit)
         return await self._send("GET", "/api/waits", params=params)
 

@@ -16,6 +16,7 @@ from server.http.errors import TooManyStreams
 from server.http.response import block_response, json_response, long_json_response
 from server.http.table import Link, Param, RouteSpec
 from server.routes.events import open_stream
+from server.wire.bounds import capped
 from server.wire.drafts import DraftRunAccepted
 from server.wire.runs import (
     Cancelled,
@@ -71,14 +72,21 @@ async def start_document(call: Call) -> Response:
 
 
 async def list_runs(call: Call) -> Response:
-    """`counts`: runs by status, for the same workflow and draft, with any status and parent."""
+    """`counts`: runs by status, up to 100,000, for the same workflow and draft, with any status and parent."""
     query = call.query(RunsQuery)
     rows = await call.engine.runs.list(
         query.workflow, query.status, query.before, query.limit, query.draft, parent=query.parent
     )
-    counts = await call.engine.runs.count(query.workflow, query.draft)
+    counts = await call.engine.runs.count(query.workflow, query.draft) if query.counts else None
     following = rows[-1].id if len(rows) == query.limit else None
-    return json_response(RunPage([run_summary(row) for row in rows], following, RunCounts(**counts)))
+    return json_response(
+        RunPage(
+            [run_summary(row) for row in rows],
+            following,
+            None if counts is None else RunCounts(**counts),
+            capped(counts or {}),
+        )
+    )
 
 
 async def read(call: Call) -> Response:

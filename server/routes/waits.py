@@ -11,6 +11,7 @@ from server.http.body import read_as
 from server.http.call import Call
 from server.http.response import json_response
 from server.http.table import Link, RouteSpec
+from server.wire.bounds import capped
 from server.wire.waits import (
     SignalList,
     SignalsQuery,
@@ -23,7 +24,8 @@ from server.wire.waits import (
 
 
 async def list_waits(call: Call) -> Response:
-    """Open waits with their links, oldest first. `counts`: by status, for the same run, kind and workflow."""
+    """Open waits with their links, oldest first. `counts`: by status, up to 100,000, for the same run, kind and
+    workflow."""
     query = call.query(WaitsQuery)
     where = WaitFilter(
         status=None if query.status == "all" else query.status,
@@ -32,9 +34,12 @@ async def list_waits(call: Call) -> Response:
         workflow=query.workflow,
         before=query.before,
         limit=query.limit,
+        counts=query.counts,
     )
     page = await call.engine.waits.page(where)
-    return json_response(WaitPage([view_of(Wait, wait) for wait in page.waits], page.next, WaitCounts(**page.counts)))
+    counts = None if page.counts is None else WaitCounts(**page.counts)
+    waits = [view_of(Wait, wait) for wait in page.waits]
+    return json_response(WaitPage(waits, page.next, counts, capped(page.counts or {})))
 
 
 async def read(call: Call) -> Response:

@@ -1,12 +1,15 @@
-"""Bounds of names and numbers that clients send, each written once."""
+"""Bounds of names and numbers that cross HTTP, each written once."""
 
 from __future__ import annotations
 
-from typing import Annotated
+from collections.abc import Mapping
+from typing import Annotated, TypeVar
 
 from msgspec import Meta
 
-from executor.store.rows import VERSION_MAX
+from executor.store.rows import COUNT_MAX, VERSION_MAX, RunStatus, WaitStatus
+
+Status = TypeVar("Status", RunStatus, WaitStatus)
 
 DraftName = Annotated[str, Meta(max_length=200)]
 PersonName = Annotated[str, Meta(max_length=200)]
@@ -29,3 +32,8 @@ Preview = Annotated[
     ),
 ]
 StoredVersion = Annotated[int, Meta(ge=1, description="A stored version. Default: the active one.")]
+
+
+def capped(counts: Mapping[Status, int]) -> list[Status]:
+    """Those that were counted no further."""
+    return [status for status, count in counts.items() if count >= COUNT_MAX]

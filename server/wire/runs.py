@@ -138,11 +138,13 @@ class RunCounts(Struct, frozen=True):
 
 
 class RunPage(Struct, frozen=True):
-    """`next`: pass it as `before` for the following page; null at the end."""
+    """`next`: pass it as `before` for the following page; null at the end. `counts`: null with `counts=0`. `capped`:
+    statuses of which there are at least 100,000 runs; they are not counted further."""
 
     runs: list[RunSummary]
     next: str | None
-    counts: RunCounts
+    counts: RunCounts | None
+    capped: list[RunStatus]
 
 
 class RunWhy(Struct, frozen=True):
@@ -165,6 +167,7 @@ class RunsQuery(Struct, frozen=True):
     status: Annotated[RunStatus, Meta(description="Only runs with this status.")] | None = None
     before: Annotated[str, Meta(description="Id of the last run of the previous page.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Runs per page.")] = 50
+    counts: Annotated[bool, Meta(description="0: do not count runs; the answer comes sooner.")] = True
 
 
 class WhyQuery(Struct, frozen=True):

@@ -31,11 +31,13 @@ class WaitCounts(Struct, frozen=True):
 
 
 class WaitPage(Struct, frozen=True):
-    """`next`: pass it as `before` for the following page; null at the end."""
+    """`next`: pass it as `before` for the following page; null at the end. `counts`: null with `counts=0`. `capped`:
+    statuses of which there are at least 100,000 waits; they are not counted further."""
 
     waits: list[Wait]
     next: str | None
-    counts: WaitCounts
+    counts: WaitCounts | None
+    capped: list[WaitStatus]
 
 
 class WaitsQuery(Struct, frozen=True):
@@ -52,6 +54,7 @@ class WaitsQuery(Struct, frozen=True):
     run: Annotated[str, Meta(description="Only waits of this run.")] | None = None
     before: Annotated[str, Meta(description="`next` of the previous page.")] | None = None
     limit: Annotated[int, Meta(ge=1, le=PAGE_MAX, description="Waits per page.")] = 200
+    counts: Annotated[bool, Meta(description="0: do not count waits; the answer comes sooner.")] = True
 
 
 class SignalsQuery(Struct, frozen=True):

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from executor.engine import Engine
+from executor.store.rows import RunStatus
 from tests.load.world import opened, sleep
 from tests.support.clock import ManualClock
 from tests.support.size import WHOLE, size
@@ -46,7 +47,7 @@ async def submitted(engine: Engine) -> None:
     await reached(engine, "waiting")
 
 
-async def reached(engine: Engine, status: str) -> None:
+async def reached(engine: Engine, status: RunStatus) -> None:
     """All runs have this status, and none is in memory."""
 
     async def there() -> bool:

@@ -771,11 +771,13 @@ export interface RunHead {
   seq: number
 }
 
-/** `next`: pass it as `before` for the following page; null at the end. */
+/** `next`: pass it as `before` for the following page; null at the end. `counts`: null with `counts=0`. `capped`:
+ * statuses of which there are at least 100,000 runs; they are not counted further. */
 export interface RunPage {
   runs: RunSummary[]
   next: string | null
-  counts: RunCounts
+  counts: RunCounts | null
+  capped: ('cancelled' | 'failed' | 'queued' | 'running' | 'succeeded' | 'waiting')[]
 }
 
 /** POST /api/workflows/{name}/runs. */
@@ -1065,11 +1067,13 @@ export interface WaitCounts {
   expired: number
 }
 
-/** `next`: pass it as `before` for the following page; null at the end. */
+/** `next`: pass it as `before` for the following page; null at the end. `counts`: null with `counts=0`. `capped`:
+ * statuses of which there are at least 100,000 waits; they are not counted further. */
 export interface WaitPage {
   waits: Wait[]
   next: string | null
-  counts: WaitCounts
+  counts: WaitCounts | null
+  capped: ('answered' | 'cancelled' | 'expired' | 'pending')[]
 }
 
 /** A wait with its `link`, which answers it while it is pending; for a callback it is the URL to post to. */

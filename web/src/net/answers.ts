@@ -117,7 +117,7 @@ const runHead = {
   finished_at_ms: maybe(number),
   error: failure,
 }
-export const runs = answer<RunPage>({ runs: list(shape<RunSummary>(runHead)), next: maybe(text), counts: record })
+export const runs = answer<RunPage>({ runs: list(shape<RunSummary>(runHead)), next: maybe(text), counts: maybe(record), capped: list(text) })
 const child = shape<ChildView>({ run: text, workflow: text, status: text, key: text, attempt: number })
 const nodeView = shape<NodeView>({ key: text, node: text, block: text, path: text, status: text, attempt: number })
 const waitView = shape<WaitView>({

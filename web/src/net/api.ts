@@ -46,6 +46,8 @@ export interface RunQuery {
   status?: RunStatus
   before?: string
   limit?: number
+  /** 0: runs are not counted. */
+  counts?: 0
 }
 
 /** Outputs over this many bytes are cut in events; the log of a large run must not fill the tab. */
@@ -155,7 +157,7 @@ export const api = {
 
   // waits
   waits: (status: WaitView['status'] | 'all' = 'pending', run?: string, limit?: number) =>
-    get(`/api/waits${query({ status, run, limit })}`, is.waits),
+    get(`/api/waits${query({ status, run, limit, counts: 0 })}`, is.waits),
   /** `link` is the wait's resume link, absolute or not. Raises ApiError 422 (fields) or 409 (answered before). */
   answer: (link: string, action: string | null, fields: Record<string, Json>, by?: string) =>
     post(`/api/resume/${enc(tokenOf(link))}`, { action, fields, by }, is.wait),

@@ -149,7 +149,7 @@ async function showLastRun(draft: string): Promise<void> {
   const mine = (): boolean => docStore.getState().id === draft && runStore.getState().id === null
   if (!mine()) return
   // Without it the editor is as useful: nothing is said when it cannot be had.
-  const page = await api.runs({ draft, limit: 1 }).catch(() => null)
+  const page = await api.runs({ draft, limit: 1, counts: 0 }).catch(() => null)
   const last = page?.runs[0]
   if (last && mine()) await openRun(last.id)
 }

@@ -32,7 +32,7 @@ export default function Home(): ReactElement {
   const drafts = usePolled(() => api.drafts(), [])
   const workflows = usePolled(() => api.workflows(), [])
   const examples = useData(() => api.examples(), [])
-  const runs = usePolled(() => api.runs({ limit: RECENT }), [])
+  const runs = usePolled(() => api.runs({ limit: RECENT, counts: 0 }), [])
   const waits = usePolled(() => api.waits(), [])
   const specs = useStore(specsStore, (s) => s.specs)
   const file = useRef<HTMLInputElement>(null)

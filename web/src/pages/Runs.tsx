@@ -63,6 +63,7 @@ export default function Runs(): ReactElement {
     first.reload()
   }
   const counts = first.value?.counts
+  const capped = first.value?.capped ?? []
   const names = [
     ...new Set([
       ...(workflows.value ?? []).map((each) => each.name),
@@ -83,7 +84,7 @@ export default function Runs(): ReactElement {
             aria-pressed={!status && !attention}
             onClick={() => setQuery({ status: null })}
           >
-            All{total === null ? null : <span className="label">{total}</span>}
+            All{total === null ? null : <span className="label">{total + (capped.length ? '+' : '')}</span>}
           </button>
           {STATUSES.map((each) => (
             <button
@@ -94,7 +95,7 @@ export default function Runs(): ReactElement {
               onClick={() => setQuery({ status: status === each ? null : each })}
             >
               {wordOf(each)}
-              {counts ? <span className="label">{counts[each]}</span> : null}
+              {counts ? <span className="label">{counts[each] + (capped.includes(each) ? '+' : '')}</span> : null}
             </button>
           ))}
           {lost.value?.size || attention ? (
@@ -179,7 +180,8 @@ export default function Runs(): ReactElement {
 async function newestRuns(where: RunQuery, count: number): Promise<RunPage> {
   const page = await api.runs({ ...where, limit: Math.min(count, ONCE_MAX) })
   while (page.next !== null && page.runs.length < count) {
-    const more = await api.runs({ ...where, before: page.next, limit: Math.min(count - page.runs.length, ONCE_MAX) })
+    const limit = Math.min(count - page.runs.length, ONCE_MAX)
+    const more = await api.runs({ ...where, before: page.next, limit, counts: 0 })
     page.runs.push(...more.runs)
     page.next = more.next
   }
@@ -189,7 +191,9 @@ async function newestRuns(where: RunQuery, count: number): Promise<RunPage> {
 /** Runs that have not ended, as one page: those that need attention are among them. */
 async function openRuns(where: RunQuery): Promise<RunPage> {
   const pages = await Promise.all(
-    (['waiting', 'running', 'queued'] as const).map((status) => api.runs({ ...where, status, limit: ONCE_MAX })),
+    (['waiting', 'running', 'queued'] as const).map((status, n) =>
+      api.runs({ ...where, status, limit: ONCE_MAX, ...(n ? { counts: 0 } : {}) }),
+    ),
   )
   // One that went on between the questions is in two of the answers.
   const runs = new Map(pages.flatMap((page) => page.runs).map((run) => [run.id, run]))
@@ -197,6 +201,7 @@ async function openRuns(where: RunQuery): Promise<RunPage> {
     runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms),
     next: null,
     counts: pages[0]!.counts,
+    capped: pages[0]!.capped,
   }
 }
 

@@ -10,6 +10,7 @@ import orjson
 import pytest
 
 from executor.engine import Engine
+from executor.store.rows import COUNT_MAX
 
 Json = dict[str, Any]
 
@@ -33,6 +34,30 @@ async def test_a_list_has_summaries_durations_and_counts(
     assert only["runs"] == [] and only["counts"] == everything | {"waiting": 0}, "whatever the status asked for"
     none = (await client.get("/api/runs?workflow=none")).json()
     assert none["counts"] == dict.fromkeys(everything, 0)
+    assert body["capped"] == none["capped"] == []
+
+
+async def test_counts_that_were_not_asked_for_and_those_that_end_early(
+    client: httpx.AsyncClient, engine: Engine, asking: Json, started: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    waiting = await started(asking, {"text": "t"})
+    for path, item in (("runs", "id"), ("waits", "run")):
+        page = (await client.get(f"/api/{path}?counts=0")).json()
+        assert ([each[item] for each in page[path]], page["counts"], page["capped"]) == ([waiting["run"]], None, [])
+    many = {"waiting": COUNT_MAX, "queued": COUNT_MAX - 1, "pending": COUNT_MAX}
+    monkeypatch.setattr(engine.store, "count_runs", _counting(many, "waiting", "queued"))
+    monkeypatch.setattr(engine.store, "count_waits", _counting(many, "pending"))
+    page = (await client.get("/api/runs")).json()
+    assert (page["counts"]["waiting"], page["counts"]["queued"], page["capped"]) == (100_000, 99_999, ["waiting"])
+    page = (await client.get("/api/waits")).json()
+    assert (page["counts"]["pending"], page["capped"]) == (100_000, ["pending"])
+
+
+def _counting(counts: dict[str, int], *statuses: str) -> Any:
+    async def counted(*_: Any) -> dict[str, int]:
+        return {status: counts[status] for status in statuses}
+
+    return counted
 
 
 async def test_the_document_of_an_ad_hoc_run(client: httpx.AsyncClient, hello: Json, started: Any) -> None:
