@@ -5,6 +5,7 @@ import { readFileSync } from 'node:fs'
 import { join } from 'node:path'
 import { test } from 'node:test'
 import type { Json, JsonSchema } from '../src/net/types'
+import { sentence } from '../src/ui/words'
 import {
   defaultsOf,
   fieldsOf,
@@ -84,4 +85,15 @@ test('a value is shown as text that reads back as the same value, or not at all'
     { sure: 'true' },
   ]
   for (const other of others) assert.ok(!isFormValue(fields, other), JSON.stringify(other))
+})
+
+test('messages below fields are sentences', () => {
+  for (const [text, written] of [
+    ['too small', 'Too small.'],
+    ['Enter a number.', 'Enter a number.'],
+    ['<a.b> is not there', '<a.b> is not there.'],
+    ['did you mean "a"?', 'Did you mean "a"?'],
+    ['', ''],
+  ] as const)
+    assert.equal(sentence(text), written)
 })

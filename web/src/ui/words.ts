@@ -11,4 +11,10 @@ export function wordsOf(name: string): string {
   return words ? words[0]!.toUpperCase() + words.slice(1) : name
 }
 
+/** A message below a field: begins with a capital letter and ends with a full stop, wherever it comes from. */
+export function sentence(text: string): string {
+  const plain = text.trim()
+  return plain && `${plain.charAt(0).toUpperCase()}${plain.slice(1)}${/[.?!:…]$/.test(plain) ? '' : '.'}`
+}
+
 export const messageOf = (error: unknown): string => (error instanceof Error ? error.message : String(error))

@@ -7,7 +7,7 @@ import { FieldShell, type FieldIds } from '../../panels/fields/FieldShell'
 import { Button } from '../../ui/Button'
 import { Dialog } from '../../ui/Dialog'
 import { useData, type Loaded } from '../../ui/useData'
-import { messageOf } from '../../ui/words'
+import { messageOf, sentence } from '../../ui/words'
 import '../../panels/fields/fields.css'
 
 /** `field`: the one it is about, null for all of it. */
@@ -41,9 +41,6 @@ export function refusalOf(error: unknown): Refusal {
       .join(' '),
   }
 }
-
-const sentence = (text: string): string =>
-  `${text.charAt(0).toUpperCase()}${text.slice(1)}${/[.?!]$/.test(text) ? '' : '.'}`
 
 interface TriggerFormProps {
   title: string

@@ -3,6 +3,7 @@
 import { useId, useLayoutEffect, useRef, type ReactElement, type ReactNode } from 'react'
 import type { Diagnostic } from '../../net/types'
 import { Icon } from '../../ui/icons'
+import { sentence } from '../../ui/words'
 import { findingsAt, useFieldScope } from './scope'
 
 export interface FieldIds {
@@ -91,7 +92,7 @@ export function FieldShell({
             {error ? (
               <p className="finding" data-severity="error">
                 <Icon name="failed" size={14} />
-                <span>{error}</span>
+                <span>{sentence(error)}</span>
               </p>
             ) : null}
             <Findings findings={findings} />
@@ -109,8 +110,8 @@ export function Findings({ findings }: { findings: readonly Diagnostic[] }): Rea
         <p key={i} className="finding" data-severity={each.severity}>
           <Icon name={each.severity === 'error' ? 'failed' : 'warning'} size={14} label={each.severity} />
           <span>
-            {each.message}
-            {each.hint ? <span className="finding__hint"> {each.hint}</span> : null}
+            {sentence(each.message)}
+            {each.hint ? <span className="finding__hint"> {sentence(each.hint)}</span> : null}
           </span>
         </p>
       ))}

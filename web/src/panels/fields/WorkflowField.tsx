@@ -4,6 +4,7 @@ import type { ReactElement } from 'react'
 import { api } from '../../net/api'
 import { useData } from '../../ui/useData'
 import { Link } from '../../ui/navigation'
+import { sentence } from '../../ui/words'
 import type { ControlProps } from './Field'
 import { useFieldScope } from './scope'
 
@@ -41,7 +42,7 @@ export function WorkflowField({ value, onChange, ids, path }: ControlProps): Rea
       {missing ? (
         <p className="ref__wrong">No published workflow has this name. Publish it before you run this one.</p>
       ) : null}
-      {stored.error ? <p className="ref__wrong">{stored.error.message}</p> : null}
+      {stored.error ? <p className="ref__wrong">{sentence(stored.error.message)}</p> : null}
       {!name && stored.value?.length === 0 ? (
         <p className="ref__wrong">No workflow is published yet. Publish one, then choose it here.</p>
       ) : null}

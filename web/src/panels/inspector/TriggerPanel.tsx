@@ -11,6 +11,7 @@ import { docStore } from '../../state/doc'
 import { useData } from '../../ui/useData'
 import { useLater } from '../../ui/useLater'
 import { Ago } from '../../ui/Ago'
+import { sentence } from '../../ui/words'
 import { cronWords } from '../triggers/cron'
 import { Moments } from '../triggers/Moments'
 import { WebhookAccess } from '../triggers/WebhookAccess'
@@ -93,7 +94,7 @@ function SchedulePanel({ id, params }: { id: string; params: JsonObject }): Reac
                 {stored.value.last_run_at_ms === null ? 'started' : <Ago at={stored.value.last_run_at_ms} />}.
               </>
             ) : null}
-            {stored.value.error ? <span className="ref__wrong"> {stored.value.error}</span> : null}
+            {stored.value.error ? <span className="ref__wrong"> {sentence(stored.value.error)}</span> : null}
           </p>
         ) : null}
       </Stored>

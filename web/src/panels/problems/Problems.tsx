@@ -8,6 +8,7 @@ import { docStore, specsStore } from '../../state/doc'
 import { unfinishedFindings, unfinishedStore } from '../../state/unfinished'
 import { EmptyState } from '../../ui/EmptyState'
 import { Icon, iconOf } from '../../ui/icons'
+import { sentence } from '../../ui/words'
 import { placedFindings } from '../fields/scope'
 import { goTo, placeOfFinding } from './places'
 import './problems.css'
@@ -62,8 +63,8 @@ export default function Problems(): ReactElement {
                 {place.words}
               </span>
               <span className="problem__text">
-                {each.message}
-                {each.hint ? <span className="finding__hint"> {each.hint}</span> : null}
+                {sentence(each.message)}
+                {each.hint ? <span className="finding__hint"> {sentence(each.hint)}</span> : null}
               </span>
               <code className="problem__code">{each.code}</code>
             </button>
