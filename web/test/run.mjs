@@ -2,7 +2,7 @@
 // to the runner: `npm test -- --test-name-pattern=undo`. With --bench the measurements (test/*.bench.ts) instead.
 
 import { spawnSync } from 'node:child_process'
-import { readdirSync, rmSync } from 'node:fs'
+import { readFileSync, readdirSync, rmSync, writeFileSync } from 'node:fs'
 import { dirname, join } from 'node:path'
 import { fileURLToPath } from 'node:url'
 import { build } from 'vite'
@@ -29,7 +29,12 @@ await build({
     },
   },
 })
-const files = names.map((name) => join(out, name.replace(/\.ts$/, '.mjs')))
+const bundled = (name) => name.replace(/\.ts$/, '.mjs')
+// Files that replace globals run in processes of their own. The others share one: to start Node takes longer than their tests.
+const alone = names.filter((name) => bench || readFileSync(join(here, name), 'utf8').includes('globalThis'))
+const shared = names.filter((name) => !alone.includes(name))
+writeFileSync(join(out, 'shared.mjs'), shared.map((name) => `import './${bundled(name)}'\n`).join(''))
+const files = [...alone.map(bundled), ...(bench ? [] : ['shared.mjs'])].map((name) => join(out, name))
 const runner = bench ? [] : ['--test', '--test-reporter=spec', ...process.argv.slice(2)]
 const { status } = spawnSync(process.execPath, [...runner, ...files], {
   stdio: 'inherit',
