@@ -9,6 +9,8 @@ from typing import Any
 import httpx
 from playwright.sync_api import Locator, Page, expect
 
+from tests.support import documents
+
 ENDED = ("succeeded", "failed", "cancelled")
 ASK_S = 60
 PAGE_S = 60
@@ -18,12 +20,9 @@ FRAMES = """() => new Promise((done) =>
 
 
 def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]], **more: Any) -> dict[str, Any]:
-    """Edges as `(source, target)` or `(source, handle, target)`. A start block is there without saying so."""
-    wired = [
-        {"source": each[0], "target": each[-1], **({"handle": each[1]} if len(each) == 3 else {})} for each in edges
-    ]
+    """Edges as `(source, target)` or `(source, handle, target)`. The start block has a place on the canvas."""
     start = {"start": {"type": "start", "name": "Start", "at": [0, 0]}}
-    return {"format": "weft/1", "name": "tested", "blocks": {**start, **blocks}, "edges": wired, **more}
+    return {**documents.document("tested", *map(" ".join, edges), blocks={**start, **blocks}), **more}
 
 
 class Api:

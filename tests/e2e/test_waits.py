@@ -7,13 +7,13 @@ import asyncio
 import random
 from collections import Counter
 from collections.abc import AsyncIterator, Callable
-from itertools import pairwise
 from typing import Any
 
 import httpx
 import pytest
 
 from tests.support.api import ended
+from tests.support.documents import document, in_a_row
 from tests.support.server import SyncServerProcess
 
 PRESSES = 50
@@ -36,10 +36,6 @@ async def client() -> AsyncIterator[httpx.AsyncClient]:
     limits = httpx.Limits(max_connections=PRESSES)
     async with httpx.AsyncClient(timeout=90, limits=limits, trust_env=False) as client:
         yield client
-
-
-def document(blocks: dict[str, Any], edges: list[dict[str, str]]) -> dict[str, Any]:
-    return {"format": "weft/1", "name": "waits", "blocks": {"start": {"type": "start"}, **blocks}, "edges": edges}
 
 
 async def started(client: httpx.AsyncClient, url: str, what: dict[str, Any]) -> str:
@@ -69,7 +65,7 @@ async def journal(client: httpx.AsyncClient, url: str, run: str) -> list[dict[st
 async def test_of_fifty_answers_one_counts(server: SyncServerProcess, client: httpx.AsyncClient, kind: str) -> None:
     url = server.url
     block, answer = KINDS[kind]
-    run = await started(client, url, document({"ask": block}, [{"source": "start", "target": "ask"}]))
+    run = await started(client, url, in_a_row("waits", {"ask": block}))
     (link,) = (await waits_of(client, url, run, 1)).values()
     assert ("/callbacks/" in link) == (kind == "callback")
 
@@ -106,17 +102,23 @@ def everywhere() -> tuple[dict[str, Any], list[str]]:
         "then": {"type": "set", "parent": "each", "params": {"value": "<deep.n>"}},
         "all": {"type": "set", "params": {"value": {"l": "<left.n>", "r": "<right.body>", "f": "<fan.results>"}}},
     }
-    edges = [
-        {"source": "start", "target": "left"},
-        {"source": "start", "target": "right"},
-        {"source": "start", "target": "fan"},
-        {"source": "fan", "handle": "body", "target": "each"},
-        {"source": "each", "handle": "body", "target": "deep"},
-        {"source": "deep", "target": "then"},
-        *({"source": source, "target": "all"} for source in ("left", "right", "fan")),
-    ]
     keys = ["left", "right", "deep@fan[0]/each#0", "deep@fan[1]/each#0"]
-    return document(blocks, edges), keys
+    return (
+        document(
+            "waits",
+            "start left",
+            "start right",
+            "start fan",
+            "fan body each",
+            "each body deep",
+            "deep then",
+            "left all",
+            "right all",
+            "fan all",
+            blocks=blocks,
+        ),
+        keys,
+    )
 
 
 def numbers_in(value: Any) -> set[int]:
@@ -173,10 +175,8 @@ async def test_early_signals_are_kept_over_a_kill_and_a_key_counts_once(
         "two": {"type": "signal", "params": {"name": "paid", "correlation": "b"}},
         "all": {"type": "set", "params": {"value": ["<one.payload>", "<two.payload>"]}},
     }
-    order = ["start", "ask", "one", "two", "all"]
-    edges = [{"source": a, "target": b} for a, b in pairwise(order)]
     server = start_server(WEFT_LEASE_MS="1000")
-    run = await started(client, server.url, document(blocks, edges))
+    run = await started(client, server.url, in_a_row("waits", blocks))
     (link,) = (await waits_of(client, server.url, run, 1)).values()
 
     async def send(n: int) -> httpx.Response:

@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 from executor.runtime.clock import SystemClock
-from tests.load.world import chain, opened
+from tests.load.world import ending, opened
 
 TICK_S = 0.005
 AT_ONCE = 50  # submissions under way
@@ -24,7 +24,7 @@ AT_ONCE = 50  # submissions under way
 
 def five() -> dict[str, Any]:
     """Five blocks between start and end: two that compute in the sandbox, two that do not, and a pause."""
-    return chain(
+    return ending(
         "five",
         {
             "n": {"type": "set", "params": {"value": {"n": "<start.n>"}}},

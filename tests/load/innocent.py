@@ -15,7 +15,7 @@ import sys
 import time
 from urllib.parse import urlsplit
 
-from tests.load.world import chain
+from tests.load.world import ending
 
 READ_EVERY_S = 0.05
 START_EVERY_S = 0.1
@@ -26,7 +26,7 @@ class Client:
     def __init__(self, url: str) -> None:
         parts = urlsplit(url)
         self._host, self._port = parts.hostname or "", parts.port or 80
-        body = json.dumps({"document": chain("small", {"value": {"type": "set", "params": {"value": 1}}})})
+        body = json.dumps({"document": ending("small", {"value": {"type": "set", "params": {"value": 1}}})})
         head = f"HTTP/1.1\r\nHost: {parts.netloc}\r\nConnection: close\r\n"
         self._read = f"GET /api/version {head}\r\n".encode()
         self._start = (

@@ -20,7 +20,7 @@ import pytest
 from executor.upkeep.findings import Evidence
 from executor.upkeep.invariants import check, open_read_only
 from tests.load.stream import open_stream
-from tests.load.world import ask, chain, sleep
+from tests.load.world import ask, ending, sleep
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE
 from tests.support.until import until
@@ -39,7 +39,7 @@ pytestmark = [pytest.mark.proof, pytest.mark.soak, pytest.mark.timeout(0 if WHOL
 
 
 def computing() -> dict[str, Any]:
-    return chain(
+    return ending(
         "computing",
         {
             "again": {"type": "loop", "params": {"mode": "for", "count": 3}},

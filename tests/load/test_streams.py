@@ -17,7 +17,7 @@ import orjson
 import pytest
 
 from tests.load.stream import Frame, open_stream
-from tests.load.world import chain
+from tests.load.world import ending
 from tests.support.server import ServerProcess, free_port
 from tests.support.size import WHOLE, size
 
@@ -43,7 +43,7 @@ async def server(tmp_path: Path) -> AsyncIterator[ServerProcess]:
 
 def loop(count: int, body: dict[str, Any]) -> dict[str, Any]:
     """A loop around blocks one after the other."""
-    document = chain("loop", {"again": {"type": "loop", "params": {"mode": "for", "count": count, "max": count}}})
+    document = ending("loop", {"again": {"type": "loop", "params": {"mode": "for", "count": count, "max": count}}})
     document["settings"] = {"max_executions": 100 * count}
     ids = list(body)
     document["blocks"] |= {id: {**block, "parent": "again"} for id, block in body.items()}

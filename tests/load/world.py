@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import AsyncIterator
 from contextlib import asynccontextmanager
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +14,7 @@ from executor.runtime.clock import Clock
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.sqlite.store import SQLiteStore
+from tests.support.documents import in_a_row, value
 
 SECRET = b"0123456789abcdef"
 
@@ -35,19 +35,13 @@ async def opened(db: Path, clock: Clock, lease_ms: int = 15_000, *, work: bool =
 
 
 def ask() -> dict[str, Any]:
-    return chain("ask", {"ask": {"type": "approval", "params": {"title": "Go on?"}}})
+    return ending("ask", {"ask": {"type": "approval", "params": {"title": "Go on?"}}})
 
 
 def sleep(seconds: float) -> dict[str, Any]:
-    return chain("sleep", {"sleep": {"type": "wait", "params": {"seconds": seconds}}})
+    return ending("sleep", {"sleep": {"type": "wait", "params": {"seconds": seconds}}})
 
 
-def chain(name: str, blocks: dict[str, Any]) -> dict[str, Any]:
+def ending(name: str, blocks: dict[str, Any]) -> dict[str, Any]:
     """start, the blocks in this order, and one that ends with the text `done`."""
-    ids = ["start", *blocks, "end"]
-    return {
-        "format": "weft/1",
-        "name": name,
-        "blocks": {"start": {"type": "start"}, **blocks, "end": {"type": "set", "params": {"value": "done"}}},
-        "edges": [{"source": a, "target": b} for a, b in pairwise(ids)],
-    }
+    return in_a_row(name, {**blocks, "end": value("done")})

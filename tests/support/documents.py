@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
 from typing import Any
 
 Json = dict[str, Any]
@@ -23,6 +24,12 @@ def document(name: str, *edges: str, blocks: Mapping[str, Any] | None = None, **
     }
 
 
+def in_a_row(name: str, blocks: Mapping[str, Any], edges: Sequence[str] = (), **more: Any) -> dict[str, Any]:
+    """start -> blocks one after the other. Those with a parent are left out: `edges` lead to them."""
+    row = ["start", *(block for block, body in blocks.items() if "parent" not in body)]
+    return document(name, *(f"{a} {b}" for a, b in pairwise(row)), *edges, blocks=blocks, **more)
+
+
 def call(workflow: str | None = None, policy: Mapping[str, Any] | None = None, **params: Any) -> dict[str, Any]:
     if workflow is not None:
         params["workflow"] = workflow
@@ -40,16 +47,13 @@ def caller(name: str = "parent", **block: Any) -> dict[str, Any]:
 
 def chain(*blocks: str, name: str = "chain", **changes: Json) -> Json:
     """start -> blocks in a row, each a `step` unless `changes` says otherwise."""
-    made: Json = {"start": {"type": "start"}, **{block: {"type": "step", **changes.get(block, {})} for block in blocks}}
-    edges = [{"source": a, "target": b} for a, b in zip(made, list(made)[1:], strict=False)]
-    return {"format": "weft/1", "name": name, "blocks": made, "edges": edges}
+    return in_a_row(name, {block: {"type": "step", **changes.get(block, {})} for block in blocks})
 
 
 def looped(count: int = 3, kind: str = "loop", **more: Json) -> Json:
     """start -> l(a -> b) -> last, `b` sees what `a` put out, `last` sees the results of `l`."""
     mode = {"mode": "for", "count": count} if kind == "loop" else {"mode": "count", "count": count}
     blocks: Json = {
-        "start": {"type": "start"},
         "l": {"type": kind, "params": mode},
         "a": {"type": "step", "parent": "l", "params": {"value": f"<{kind}.index>"}},
         "b": {"type": "step", "parent": "l", "params": {"value": "<a.value>"}},
@@ -57,13 +61,7 @@ def looped(count: int = 3, kind: str = "loop", **more: Json) -> Json:
     }
     for block, change in more.items():
         blocks[block] = blocks[block] | change
-    edges = [
-        {"source": "start", "target": "l"},
-        {"source": "l", "handle": "body", "target": "a"},
-        {"source": "a", "target": "b"},
-        {"source": "l", "target": "last"},
-    ]
-    return {"format": "weft/1", "name": "looped", "blocks": blocks, "edges": edges}
+    return document("looped", "start l", "l body a", "a b", "l last", blocks=blocks)
 
 
 ASKING = document(

@@ -9,6 +9,7 @@ from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from tests.support.documents import in_a_row
 from tests.support.endpoints import Request, answer, http
 
 
@@ -69,8 +70,7 @@ async def serve() -> AsyncIterator[Service]:
 
 def chain(service: str, steps: int = 5) -> dict[str, Any]:
     """Calls `service` once for each step, one after the other; says which server calls and what the step before got."""
-    blocks: dict[str, Any] = {"start": {"type": "start"}}
-    edges = []
+    blocks = {}
     for number in range(1, steps + 1):
         before = f"<step{number - 1}.body.serial>" if number > 1 else None
         blocks[f"step{number}"] = {
@@ -81,5 +81,4 @@ def chain(service: str, steps: int = 5) -> dict[str, Any]:
                 "body": {"server": "${WEFT_BASE_URL}", "before": before},
             },
         }
-        edges.append({"source": f"step{number - 1}" if number > 1 else "start", "target": f"step{number}"})
-    return {"format": "weft/1", "name": "chain", "blocks": blocks, "edges": edges}
+    return in_a_row("chain", blocks)

@@ -13,6 +13,7 @@ import pytest
 
 from tests.e2e.crash.conftest import Servers
 from tests.e2e.crash.test_resume import ended
+from tests.support.documents import in_a_row
 from tests.support.journal import Journal, log_is_clean
 from tests.support.server import ROOT
 
@@ -22,18 +23,13 @@ ITEMS = ["one", "two", "three", "four", "five"]
 STOP = 3
 
 
-def document(function: str, file: Path) -> dict[str, Any]:
-    work = {
+def work(function: str, file: Path) -> dict[str, Any]:
+    block = {
         "type": "python",
         "params": {"function": function, "arguments": {"items": ITEMS, "file": str(file), "stop": STOP}},
         "policy": {"on_lost": "retry"},
     }
-    return {
-        "format": "weft/1",
-        "name": "items",
-        "blocks": {"start": {"type": "start"}, "work": work},
-        "edges": [{"source": "start", "target": "work"}],
-    }
+    return in_a_row("items", {"work": block})
 
 
 @pytest.mark.parametrize("function", ["in_the_loop", "in_a_thread"])
@@ -42,7 +38,7 @@ async def test_a_long_attempt_goes_on_where_its_checkpoint_is(servers: Servers, 
     done = tmp_path / "done"
     first = await servers.start()
     async with httpx.AsyncClient(base_url=first.url, timeout=60, trust_env=False) as client:
-        run = (await client.post("/api/runs", json={"document": document(function, done)})).json()["run"]
+        run = (await client.post("/api/runs", json={"document": work(function, done)})).json()["run"]
         async with asyncio.timeout(60):
             while (kept := await checkpoint(client, run)) is None or kept["value"] < STOP:
                 await asyncio.sleep(0.02)

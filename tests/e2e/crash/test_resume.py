@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import time
 from collections import Counter
-from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +13,7 @@ import pytest
 
 from tests.e2e.crash.altered import Wall
 from tests.e2e.crash.conftest import Servers
+from tests.support.documents import document
 from tests.support.journal import Journal
 from tests.support.server import ServerProcess
 from tests.support.service import Service
@@ -32,36 +32,27 @@ def call(service: Service, name: str) -> dict[str, Any]:
 
 
 def asking_between_calls(service: Service) -> dict[str, Any]:
-    blocks = {"start": {"type": "start"}, "before": call(service, "before"), "ask": ask("Go on?")}
-    edges = [("start", "before"), ("before", "ask"), ("ask", "after")]
-    return document(blocks | {"after": call(service, "after")}, edges)
+    blocks = {"before": call(service, "before"), "ask": ask("Go on?")}
+    return document(
+        "resume", "start before", "before ask", "ask after", blocks=blocks | {"after": call(service, "after")}
+    )
 
 
 def two_in_parallel(service: Service) -> dict[str, Any]:
     """Branches of a parallel; each calls before it asks."""
     blocks = {
-        "start": {"type": "start"},
         "fan": {"type": "parallel", "params": {"mode": "count", "count": 2}},
         "before": call(service, "before") | {"parent": "fan"},
         "ask": ask("Branch <parallel.index>?", "fan"),
         "after": call(service, "after"),
     }
-    return document(blocks, [("start", "fan"), ("fan", "before", "body"), ("before", "ask"), ("fan", "after")])
+    return document("resume", "start fan", "fan body before", "before ask", "fan after", blocks=blocks)
 
 
 def two_side_by_side(service: Service) -> dict[str, Any]:
     """Plain branches that meet again."""
-    blocks = {"start": {"type": "start"}, "left": ask("Left?"), "right": ask("Right?"), "after": call(service, "after")}
-    return document(blocks, [("start", "left"), ("start", "right"), ("left", "after"), ("right", "after")])
-
-
-def document(blocks: dict[str, Any], edges: Sequence[tuple[str, ...]]) -> dict[str, Any]:
-    return {
-        "format": "weft/1",
-        "name": "resume",
-        "blocks": blocks,
-        "edges": [{"source": e[0], "target": e[1]} | ({"handle": e[2]} if len(e) > 2 else {}) for e in edges],
-    }
+    blocks = {"left": ask("Left?"), "right": ask("Right?"), "after": call(service, "after")}
+    return document("resume", "start left", "start right", "left after", "right after", blocks=blocks)
 
 
 async def run_until_it_waits(server: ServerProcess, workflow: dict[str, Any]) -> str:
@@ -192,9 +183,7 @@ async def test_a_timer_that_came_due_meanwhile_fires_at_the_start(servers: Serve
     sleep = {"type": "wait", "params": {"seconds": HOUR_S}}
     params = {"method": "POST", "url": "${WEFT_BASE_URL}/demo/echo", "body": {}}
     echo = {"type": "http", "params": params, "policy": {"retry": {"max_attempts": 1}}}
-    workflow = document(
-        {"start": {"type": "start"}, "sleep": sleep, "after": echo}, [("start", "sleep"), ("sleep", "after")]
-    )
+    workflow = document("resume", "start sleep", "sleep after", blocks={"sleep": sleep, "after": echo})
     server = await servers.start()
     runs = await asyncio.gather(*(run_until_it_waits(server, workflow) for _ in range(5)))
     await server.kill()

@@ -8,6 +8,7 @@ from typing import Any
 
 import httpx
 
+from tests.support.documents import document
 from tests.support.server import SyncServerProcess
 
 TOKEN = "a-token-of-the-server"
@@ -16,15 +17,14 @@ TIMEOUT_S = 120  # of a machine that is busy with other things
 Document = dict[str, Any]
 
 
-def document(name: str, blocks: dict[str, Any], **more: Any) -> Document:
-    """Every block hangs on the start."""
-    edges = [{"source": "start", "target": block} for block in blocks]
-    return {"format": "weft/1", "name": name, "blocks": {"start": {"type": "start"}, **blocks}, "edges": edges, **more}
+def beside(name: str, blocks: dict[str, Any]) -> Document:
+    """Every block follows the start."""
+    return document(name, *(f"start {block}" for block in blocks), blocks=blocks)
 
 
 _FIELDS = {"type": "object", "properties": {"n": {"type": "integer"}, "text": {"type": "string"}}}
-ENDING = document("ending", {"hello": {"type": "set", "params": {"value": "<input>"}}})
-ASKING = document(
+ENDING = beside("ending", {"hello": {"type": "set", "params": {"value": "<input>"}}})
+ASKING = beside(
     "asking",
     {
         "ask": {"type": "approval", "params": {"title": "?", "fields": _FIELDS, "actions": ["yes", "no"]}},

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import asyncio
-import itertools
 import math
 import time
 import tracemalloc
@@ -18,6 +17,7 @@ from executor.engine import Engine
 from executor.errors import BlockError
 from executor.values import payload
 from executor.values.payload import DEPTH_MAX, SIZE_MAX_BYTES
+from tests.support.documents import in_a_row
 
 MIB = 1024 * 1024
 
@@ -26,18 +26,6 @@ MIB = 1024 * 1024
 async def engine() -> AsyncIterator[Engine]:
     async with open_engine(functions={"wide": lambda: [{} for _ in range(400_000)]}) as engine:
         yield engine
-
-
-def document(*blocks: dict[str, Any]) -> dict[str, Any]:
-    """A chain: start, then these."""
-    ids = ["start", *(block["id"] for block in blocks)]
-    return {
-        "format": "weft/1",
-        "name": "large",
-        "blocks": {"start": {"type": "start", "name": "Start"}}
-        | {block["id"]: {key: value for key, value in block.items() if key != "id"} for block in blocks},
-        "edges": [{"source": source, "target": target} for source, target in itertools.pairwise(ids)],
-    }
 
 
 def test_a_wide_value_is_checked_at_the_pace_of_its_encoding() -> None:
@@ -97,7 +85,7 @@ async def test_a_large_output_is_checked_beside_the_event_loop(engine: Engine, m
         check(value, data)
 
     monkeypatch.setattr("executor.runtime.launch.check", watched)
-    run = await engine.run(document({"id": "wide", "type": "python", "name": "W", "params": {"function": "wide"}}))
+    run = await engine.run(in_a_row("large", {"wide": {"type": "python", "name": "W", "params": {"function": "wide"}}}))
     assert run.status == "succeeded"
     assert threads == {True}
 
@@ -105,14 +93,16 @@ async def test_a_large_output_is_checked_beside_the_event_loop(engine: Engine, m
 async def test_references_stop_at_the_bound_before_the_value_is_built(engine: Engine) -> None:
     """2,968 MB before: 3,000 references to 1 MB were put together, and only then measured."""
     many = ["<make.result.big>"] * 3000
-    doc = document(
+    doc = in_a_row(
+        "large",
         {
-            "id": "make",
-            "type": "function",
-            "name": "Make",
-            "params": {"code": "return {big: {items: Array(10000).fill('x'.repeat(80))}}"},
+            "make": {
+                "type": "function",
+                "name": "Make",
+                "params": {"code": "return {big: {items: Array(10000).fill('x'.repeat(80))}}"},
+            },
+            "set": {"type": "set", "name": "Set", "params": {"value": many}},
         },
-        {"id": "set", "type": "set", "name": "Set", "params": {"value": many}},
     )
     tracemalloc.start()
     try:
@@ -139,17 +129,20 @@ async def test_references_stop_at_the_bound_before_the_value_is_built(engine: En
 )
 async def test_mail_and_request_bodies_have_the_same_bound(engine: Engine, block: dict[str, Any]) -> None:
     """A mail body had no bound at all: 100 MB were sent."""
-    make = {"id": "make", "type": "function", "name": "Make", "params": {"code": "return {big: 'x'.repeat(1000000)}"}}
-    run = await engine.run(document(make, {"id": "out", "name": "Out", **block}))
+    make = {"type": "function", "name": "Make", "params": {"code": "return {big: 'x'.repeat(1000000)}"}}
+    run = await engine.run(in_a_row("large", {"make": make, "out": {"name": "Out", **block}}))
     assert run.status == "failed"
     assert run.error is not None and run.error["code"] == "payload_too_large"
 
 
 async def test_code_gets_no_more_than_fits_its_memory(engine: Engine) -> None:
     reads = ", ".join(f"<make.result.big ?? {n}>" for n in range(200))
-    doc = document(
-        {"id": "make", "type": "function", "name": "Make", "params": {"code": "return {big: ['x'.repeat(900000)]}"}},
-        {"id": "code", "type": "function", "name": "Code", "params": {"code": f"return [{reads}].length"}},
+    doc = in_a_row(
+        "large",
+        {
+            "make": {"type": "function", "name": "Make", "params": {"code": "return {big: ['x'.repeat(900000)]}"}},
+            "code": {"type": "function", "name": "Code", "params": {"code": f"return [{reads}].length"}},
+        },
     )
     run = await engine.run(doc)
     assert run.status == "failed"

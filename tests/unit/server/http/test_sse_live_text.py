@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator
-from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +18,7 @@ from executor.runtime.hub import Deltas, Hub
 from server.client.sse_parser import SseParser
 from server.http.sse import Streams, _parted
 from server.settings import Limits
+from tests.support.documents import in_a_row
 from tests.support.rows import record
 from tests.support.runs import engine_on
 from tests.unit.server.http.test_sse import SCOPE, Reader, stream
@@ -44,17 +44,13 @@ async def talking(tmp_path: Path) -> AsyncIterator[Engine]:
         yield engine
 
 
-def chain() -> dict[str, Any]:
-    names = [f"talk{n}" for n in range(TALKERS)]
-    blocks: dict[str, Any] = {name: {"type": "talk"} for name in names}
-    blocks |= {"start": {"type": "start"}, "go": {"type": "signal", "params": {"name": "go"}}}
-    order = ["start", "go", *names]
-    edges = [{"source": a, "target": b} for a, b in pairwise(order)]
-    return {"format": "weft/1", "name": "talks", "blocks": blocks, "edges": edges}
+def talks() -> dict[str, Any]:
+    go = {"type": "signal", "params": {"name": "go"}}
+    return in_a_row("talks", {"go": go, **{f"talk{n}": {"type": "talk"} for n in range(TALKERS)}})
 
 
 async def test_a_delta_comes_behind_the_start_of_its_node_and_before_its_end(talking: Engine) -> None:
-    run = (await talking.submit(chain())).run
+    run = (await talking.submit(talks())).run
     assert (await talking.wait_finished(run, 60)).status == "waiting"
     row = await talking.runs.row(run)
     reader, streams = Reader(), Streams(Limits())

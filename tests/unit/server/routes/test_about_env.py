@@ -12,6 +12,7 @@ from msgspec.structs import replace
 from executor.engine import Engine
 from server.app import build_engine
 from server.settings import Settings
+from tests.support.documents import document
 
 Json = dict[str, Any]
 
@@ -24,9 +25,8 @@ async def engine(settings: Settings) -> AsyncIterator[Engine]:
     await engine.close()
 
 
-def document(name: str, *urls: str) -> Json:
-    blocks = {f"b{n}": {"type": "http", "params": {"url": url}} for n, url in enumerate(urls)}
-    return {"format": "weft/1", "name": name, "blocks": {"start": {"type": "start"}, **blocks}, "edges": []}
+def reading(name: str, *urls: str) -> Json:
+    return document(name, blocks={f"b{n}": {"type": "http", "params": {"url": url}} for n, url in enumerate(urls)})
 
 
 async def test_names_are_set_or_not_secret_or_not(client: httpx.AsyncClient) -> None:
@@ -41,9 +41,9 @@ async def test_names_are_set_or_not_secret_or_not(client: httpx.AsyncClient) -> 
 
 
 async def test_who_reads_them(client: httpx.AsyncClient) -> None:
-    await client.post("/api/workflows", json=document("old", "http://x/${OLD_NAME}"))
-    await client.post("/api/workflows", json=document("old", "http://x/${API_KEY}", "http://${REGION}/${API_KEY}"))
-    broken = {**document("new", "${MISSING}"), "edges": "none"}
+    await client.post("/api/workflows", json=reading("old", "http://x/${OLD_NAME}"))
+    await client.post("/api/workflows", json=reading("old", "http://x/${API_KEY}", "http://${REGION}/${API_KEY}"))
+    broken = {**reading("new", "${MISSING}"), "edges": "none"}
     draft = (await client.post("/api/drafts", json={"document": broken})).json()
     names = {name["name"]: name for name in (await client.get("/api/env")).json()["env"]}
     workflow = {"kind": "workflow", "id": "old", "name": "old", "version": 2, "rev": None}
@@ -54,7 +54,7 @@ async def test_who_reads_them(client: httpx.AsyncClient) -> None:
     assert "OLD_NAME" not in names, "only the newest version counts"
     assert names["UNUSED"]["used_by"] == []
 
-    changed = {"document": document("new", "${OTHER}")}
+    changed = {"document": reading("new", "${OTHER}")}
     await client.put(f"/api/drafts/{draft['id']}", json=changed, headers={"if-match": '"1"'})
     names = {name["name"]: name for name in (await client.get("/api/env")).json()["env"]}
     assert "MISSING" not in names and names["OTHER"]["used_by"][0]["rev"] == 2

@@ -14,6 +14,7 @@ from executor.engine import Engine
 from executor.store.rows import CheckpointRow
 from server.app import build_engine
 from server.settings import Settings
+from tests.support.documents import document
 
 Json = dict[str, Any]
 SECRET = "sk-a-very-secret-key"
@@ -38,21 +39,15 @@ def node(client: httpx.AsyncClient) -> Callable[..., Any]:
     return read
 
 
-def document(blocks: Json, *edges: tuple[str, str, str], **more: Any) -> Json:
-    return {
-        "format": "weft/1",
-        "name": "nodes",
-        "blocks": {"start": {"type": "start"}, **blocks},
-        "edges": [{"source": source, "handle": handle, "target": target} for source, handle, target in edges],
-        **more,
-    }
-
-
 async def test_params_are_shown_as_the_handler_had_them(started: Any, node: Any) -> None:
     greet = {"text": "Hi <input.name>, <start.n> times", "n": "<start.n>", "list": [{"deep": "<workflow.v.w>"}]}
     run = await started(
         document(
-            {
+            "nodes",
+            "start out greet",
+            "greet out branch",
+            "branch a never",
+            blocks={
                 "greet": {"type": "set", "name": "Greet", "params": {"value": greet}},
                 "branch": {
                     "type": "condition",
@@ -60,9 +55,6 @@ async def test_params_are_shown_as_the_handler_had_them(started: Any, node: Any)
                 },
                 "never": {"type": "set"},
             },
-            ("start", "out", "greet"),
-            ("greet", "out", "branch"),
-            ("branch", "a", "never"),
             variables={"v": {"w": [1, 2]}},
         ),
         {"name": "Ada", "n": 2},
@@ -87,12 +79,13 @@ async def test_secrets_are_redacted_and_plain_values_are_not(started: Any, node:
     code = "return '${API_KEY}' + ' ' + ${REGION}"
     run = await started(
         document(
-            {
+            "nodes",
+            "start out set",
+            "set out code",
+            blocks={
                 "set": {"type": "set", "params": {"value": ["Bearer ${API_KEY}", "${REGION}", "${UNSET_NAME}"]}},
                 "code": {"type": "function", "params": {"code": code}},
             },
-            ("start", "out", "set"),
-            ("set", "out", "code"),
         ),
         {"echo": f"{SECRET}!"},
     )
@@ -107,7 +100,11 @@ async def test_secrets_are_redacted_and_plain_values_are_not(started: Any, node:
 async def test_iterations_and_branches_have_their_own_values(started: Any, node: Any) -> None:
     run = await started(
         document(
-            {
+            "nodes",
+            "start out fan",
+            "fan body loop",
+            "loop body work",
+            blocks={
                 "fan": {"type": "parallel", "params": {"mode": "each", "items": "<start.items>"}},
                 "loop": {
                     "type": "loop",
@@ -120,9 +117,6 @@ async def test_iterations_and_branches_have_their_own_values(started: Any, node:
                     "params": {"value": {"item": "<parallel.item>", "turn": "<loop.index>", "last": "<work.turn>"}},
                 },
             },
-            ("start", "out", "fan"),
-            ("fan", "body", "loop"),
-            ("loop", "body", "work"),
         ),
         {"items": [2, 3]},
     )
@@ -148,12 +142,13 @@ async def test_attempts_one_by_one(started: Any, node: Any, client: httpx.AsyncC
     policy = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}}
     run = await started(
         document(
-            {
+            "nodes",
+            "start out bad",
+            "bad error fix",
+            blocks={
                 "bad": {"type": "email", "params": {"to": "<start.to>", "subject": "s"}, "policy": policy},
                 "fix": {"type": "set", "params": {"value": "<bad.error.code>"}},
             },
-            ("start", "out", "bad"),
-            ("bad", "error", "fix"),
         ),
         {"to": "not\nan address"},
     )
@@ -179,8 +174,9 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
         policy = {"retry": {"max_attempts": 3, "initial_ms": 1, "jitter": 0}}
         run = await started(
             document(
-                {"flaky": {"type": "email", "params": {"to": "a@b.de", "subject": "s"}, "policy": policy}},
-                ("start", "out", "flaky"),
+                "nodes",
+                "start out flaky",
+                blocks={"flaky": {"type": "email", "params": {"to": "a@b.de", "subject": "s"}, "policy": policy}},
             )
         )
         last = await node(run, "flaky")
@@ -203,12 +199,13 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
 async def test_references_that_can_not_be_filled(started: Any, node: Any) -> None:
     run = await started(
         document(
-            {
+            "nodes",
+            "start out ask",
+            "ask a use",
+            blocks={
                 "ask": {"type": "condition", "params": {"cases": [{"id": "a"}]}},
                 "use": {"type": "set", "params": {"value": "<ask.nothing>"}},
             },
-            ("start", "out", "ask"),
-            ("ask", "a", "use"),
         )
     )
     found = await node(run, "use")
@@ -220,14 +217,15 @@ async def test_references_that_can_not_be_filled(started: Any, node: Any) -> Non
 async def test_time_travel(started: Any, node: Any) -> None:
     run = await started(
         document(
-            {
+            "nodes",
+            "start out one",
+            "one out read",
+            "read out two",
+            blocks={
                 "one": {"type": "variables", "params": {"assign": {"v": 1}}},
                 "read": {"type": "set", "params": {"value": "<workflow.v>"}},
                 "two": {"type": "variables", "params": {"assign": {"v": 2}}},
             },
-            ("start", "out", "one"),
-            ("one", "out", "read"),
-            ("read", "out", "two"),
             variables={"v": 0},
         )
     )
@@ -259,12 +257,13 @@ async def test_of_a_run_that_waits_and_of_one_that_was_cancelled(
 async def test_large_values_come_in_full_or_as_a_preview(client: httpx.AsyncClient, started: Any, node: Any) -> None:
     run = await started(
         document(
-            {
+            "nodes",
+            "start out big",
+            "big out pass",
+            blocks={
                 "big": {"type": "set", "params": {"value": {"list": "<start.list>"}}},
                 "pass": {"type": "set", "params": {"value": "<big.list>"}},
             },
-            ("start", "out", "big"),
-            ("big", "out", "pass"),
         ),
         {"list": ["é" * 100] * 2000},
     )
@@ -318,7 +317,7 @@ async def test_an_output_for_which_the_view_of_the_run_has_no_room_is_at_its_nod
 ) -> None:
     names = [f"long{n}" for n in range(5)]
     long = {"type": "function", "params": {"code": "return 'x'.repeat(1000000)"}}
-    run = await started(document(dict.fromkeys(names, long), *(("start", "out", name) for name in names)))
+    run = await started(document("nodes", *(f"start out {name}" for name in names), blocks=dict.fromkeys(names, long)))
     view = (await client.get(f"/api/runs/{run['run']}")).json()
     assert view["status"] == "succeeded", view["error"]
     cut = [shown for shown in view["nodes"] if shown.get("output_truncated")]

@@ -8,6 +8,7 @@ import httpx
 import pytest
 
 from executor.engine import Engine
+from tests.support.documents import document
 
 Json = dict[str, Any]
 
@@ -15,12 +16,16 @@ Json = dict[str, Any]
 @pytest.fixture
 def chain() -> Json:
     """start -> vars -> loop(work) -> decide -> yes | no; `decide` takes `yes` when the loop ran twice."""
-    return {
-        "format": "weft/1",
-        "name": "chain",
-        "variables": {"count": 0, "log": []},
-        "blocks": {
-            "start": {"type": "start"},
+    return document(
+        "chain",
+        "start vars",
+        "vars loop",
+        "loop body work",
+        "loop decide",
+        "decide yes yes",
+        "decide no no",
+        variables={"count": 0, "log": []},
+        blocks={
             "vars": {"type": "variables", "params": {"assign": [{"name": "count", "op": "increment", "value": 5}]}},
             "loop": {"type": "loop", "params": {"mode": "for", "count": 2}},
             "work": {
@@ -38,15 +43,7 @@ def chain() -> Json:
             },
             "no": {"type": "set"},
         },
-        "edges": [
-            {"source": "start", "target": "vars"},
-            {"source": "vars", "target": "loop"},
-            {"source": "loop", "handle": "body", "target": "work"},
-            {"source": "loop", "target": "decide"},
-            {"source": "decide", "handle": "yes", "target": "yes"},
-            {"source": "decide", "handle": "no", "target": "no"},
-        ],
-    }
+    )
 
 
 async def preview(client: httpx.AsyncClient, run: str, block: str | None) -> httpx.Response:

@@ -11,27 +11,17 @@ import pytest
 from executor.engine import Engine
 from executor.errors import Conflict, NotFound
 from executor.views import Why
+from tests.support.documents import document
 
 Json = dict[str, Any]
-
-
-def workflow(blocks: Json, *edges: str, **more: Any) -> Json:
-    made = [edge.split(" ") for edge in edges]
-    return {
-        "format": "weft/1",
-        "name": "flow",
-        "blocks": {"start": {"type": "start"}, **blocks},
-        "edges": [{"source": a, "target": b, **({"handle": rest[0]} if rest else {})} for a, b, *rest in made],
-        **more,
-    }
 
 
 ASK: Json = {"type": "approval", "params": {"title": "?", "actions": ["yes", "no"]}}
 
 
 async def test_waiting_for_a_run_that_asks_answers_with_its_questions(client: httpx.AsyncClient) -> None:
-    document = workflow({"ask": ASK}, "start ask")
-    answer = await client.post("/api/runs?wait=60", json={"document": document})
+    flow = document("flow", "start ask", blocks={"ask": ASK})
+    answer = await client.post("/api/runs?wait=60", json={"document": flow})
     assert answer.status_code == 202
     body = answer.json()
     (wait,) = body["waits"]
@@ -43,9 +33,9 @@ async def test_waiting_for_a_run_that_asks_answers_with_its_questions(client: ht
 
 
 async def test_questions_of_runs_below_are_among_them(client: httpx.AsyncClient) -> None:
-    await client.post("/api/workflows", json={**workflow({"ask": ASK}, "start ask"), "name": "child"})
-    document = workflow({"call": {"type": "run_workflow", "params": {"workflow": "child"}}}, "start call")
-    body = (await client.post("/api/runs?wait=60", json={"document": document})).json()
+    await client.post("/api/workflows", json={**document("flow", "start ask", blocks={"ask": ASK}), "name": "child"})
+    flow = document("flow", "start call", blocks={"call": {"type": "run_workflow", "params": {"workflow": "child"}}})
+    body = (await client.post("/api/runs?wait=60", json={"document": flow})).json()
     assert [(wait["kind"], "link" in wait) for wait in body["waits"]] == [("child", False), ("approval", True)]
 
 
@@ -57,7 +47,7 @@ async def test_a_run_that_has_ended_waits_for_nothing(client: httpx.AsyncClient,
 async def test_engine_answer_takes_a_link_or_its_token(engine: Engine) -> None:
     cuts: list[Callable[[str], str]] = [str, lambda link: link.rpartition("/")[2], lambda link: link + "?by=mail"]
     for cut in cuts:
-        run = (await engine.submit(workflow({"ask": ASK}, "start ask"))).run
+        run = (await engine.submit(document("flow", "start ask", blocks={"ask": ASK}))).run
         (wait,) = (await engine.wait_finished(run, 60)).waits
         assert wait.link is not None
         assert (await engine.waits.find(cut(wait.link))).id == wait.id
@@ -70,7 +60,7 @@ async def test_engine_answer_takes_a_link_or_its_token(engine: Engine) -> None:
 async def test_moving_a_run_to_the_version_it_has_is_refused(
     engine: Engine, client: httpx.AsyncClient, started: Callable[..., Any]
 ) -> None:
-    await engine.workflows.save(workflow({"ask": ASK}, "start ask"))
+    await engine.workflows.save(document("flow", "start ask", blocks={"ask": ASK}))
     run = (await engine.submit("flow")).run
     await engine.wait_finished(run, 60)
     refused = await client.post(f"/api/runs/{run}/migrate", json={"version": 1})
@@ -83,8 +73,15 @@ async def test_moving_a_run_to_the_version_it_has_is_refused(
 
 
 async def test_why_of_what_succeeded_says_what_made_it_run_and_how_it_ended(engine: Engine) -> None:
-    document = workflow(
-        {
+    flow = document(
+        "flow",
+        "start check",
+        "start yes",
+        "check big yes",
+        "check else no",
+        "yes join",
+        "no join",
+        blocks={
             "check": {
                 "type": "condition",
                 "params": {"cases": [{"id": "big", "when": "<input.n> > 1"}, {"id": "else"}]},
@@ -93,14 +90,8 @@ async def test_why_of_what_succeeded_says_what_made_it_run_and_how_it_ended(engi
             "no": {"type": "set", "params": {"value": 2}},
             "join": {"type": "set", "params": {"value": 3}},
         },
-        "start check",
-        "start yes",
-        "check yes big",
-        "check no else",
-        "yes join",
-        "no join",
     )
-    run = (await engine.run(document, {"n": 5}, timeout_s=60)).id
+    run = (await engine.run(flow, {"n": 5}, timeout_s=60)).id
 
     async def why(node: str) -> Why:
         (found,) = await engine.history.why(run, node)
@@ -119,15 +110,16 @@ async def test_why_of_what_succeeded_says_what_made_it_run_and_how_it_ended(engi
 
 
 async def test_why_of_a_block_in_a_branch_names_the_branch(engine: Engine) -> None:
-    document = workflow(
-        {
+    flow = document(
+        "flow",
+        "start fan",
+        "fan body inside",
+        blocks={
             "fan": {"type": "parallel", "params": {"count": 2}},
             "inside": {"type": "set", "parent": "fan", "params": {"value": 4}},
         },
-        "start fan",
-        "fan inside body",
     )
-    run = (await engine.run(document, timeout_s=60)).id
+    run = (await engine.run(flow, timeout_s=60)).id
     found = await engine.history.why(run, "inside")
     assert [(one.key, one.reasons) for one in found] == [
         (f"inside@fan[{n}]", (f"it ran because branch {n} of 'fan' started", "attempt 1 succeeded")) for n in (0, 1)

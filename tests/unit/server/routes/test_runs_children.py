@@ -6,23 +6,16 @@ from typing import Any
 
 import httpx
 
+from tests.support.documents import in_a_row
+
 Json = dict[str, Any]
-
-
-def document(name: str, block: Json) -> Json:
-    return {
-        "format": "weft/1",
-        "name": name,
-        "blocks": {"start": {"type": "start"}, "b": block},
-        "edges": [{"source": "start", "target": "b"}],
-    }
 
 
 async def test_a_parent_shows_its_children_and_what_they_wait_for(
     client: httpx.AsyncClient, asking: Json, started: Any
 ) -> None:
     call = {"type": "run_workflow", "params": {"definition": asking, "input": {"text": "t"}}}
-    parent = await started(document("parent", call))
+    parent = await started(in_a_row("parent", {"b": call}))
     assert parent["status"] == "waiting"
     view = (await client.get(f"/api/runs/{parent['run']}")).json()
     (child,), (wait,) = view["children"], view["child_waits"]
@@ -45,7 +38,8 @@ async def test_a_parent_shows_its_children_and_what_they_wait_for(
 
 
 async def test_cancelling_a_parent_cancels_its_child(client: httpx.AsyncClient, asking: Json, started: Any) -> None:
-    parent = (await started(document("parent", {"type": "run_workflow", "params": {"definition": asking}})))["run"]
+    call = {"type": "run_workflow", "params": {"definition": asking}}
+    parent = (await started(in_a_row("parent", {"b": call})))["run"]
     child = (await client.get(f"/api/runs/{parent}")).json()["children"][0]["run"]
     assert (await client.post(f"/api/runs/{parent}/cancel", json={})).status_code == 202
     async with client.stream("GET", f"/api/runs/{child}/events") as events:
@@ -57,7 +51,7 @@ async def test_cached_results_are_forgotten_when_asked(client: httpx.AsyncClient
     work = {"type": "function", "params": {"code": "return 1"}, "policy": {"cache": {"scope": "global"}}}
 
     async def cached() -> bool:
-        run = await started(document("cached", work))
+        run = await started(in_a_row("cached", {"b": work}))
         nodes = (await client.get(f"/api/runs/{run['run']}")).json()["nodes"]
         return any(node.get("cached") for node in nodes)
 

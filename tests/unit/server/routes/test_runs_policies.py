@@ -9,18 +9,9 @@ import httpx
 import pytest
 
 from executor.engine import Engine
+from tests.support.documents import document
 
 Json = dict[str, Any]
-
-
-def document(blocks: Json, *edges: tuple[str, str, str], **more: Any) -> Json:
-    return {
-        "format": "weft/1",
-        "name": "policies",
-        "blocks": {"start": {"type": "start"}, **blocks},
-        "edges": [{"source": source, "handle": handle, "target": target} for source, handle, target in edges],
-        **more,
-    }
 
 
 @pytest.mark.parametrize(
@@ -40,14 +31,15 @@ async def test_a_container_that_is_passed_over_runs_nothing_and_goes_on(
 ) -> None:
     kind = "parallel" if params["mode"] == "count" or "concurrency" in params else "loop"
     flow = document(
-        {
+        "policies",
+        "start out box",
+        "box body in",
+        "box out after",
+        blocks={
             "box": {"type": kind, "params": params, "policy": {"skip_if": "<start.skip>"}},
             "in": {"type": "set", "parent": "box", "params": {"value": 1}},
             "after": {"type": "set", "params": {"value": "<box.results>"}},
         },
-        ("start", "out", "box"),
-        ("box", "body", "in"),
-        ("box", "out", "after"),
     )
     assert (await started(flow, {"skip": False}))["output"] == [[1], [1]]
     passed = await started(flow, {"skip": True})
@@ -58,7 +50,12 @@ async def test_a_container_that_is_passed_over_runs_nothing_and_goes_on(
 
 async def test_skip_if_of_an_inner_container_is_asked_in_each_iteration(started: Callable[..., Any]) -> None:
     flow = document(
-        {
+        "policies",
+        "start out out",
+        "out body in",
+        "in body say",
+        "out out all",
+        blocks={
             "out": {"type": "loop", "params": {"mode": "for", "count": 3}},
             "in": {
                 "type": "parallel",
@@ -69,10 +66,6 @@ async def test_skip_if_of_an_inner_container_is_asked_in_each_iteration(started:
             "say": {"type": "set", "parent": "in", "params": {"value": "<out.index>"}},
             "all": {"type": "set", "params": {"value": "<out.results>"}},
         },
-        ("start", "out", "out"),
-        ("out", "body", "in"),
-        ("in", "body", "say"),
-        ("out", "out", "all"),
     )
     ran = await started(flow)
     assert ran["output"] == [[{"results": [[0]]}], [{"results": []}], [{"results": [[2]]}]]
@@ -80,12 +73,13 @@ async def test_skip_if_of_an_inner_container_is_asked_in_each_iteration(started:
 
 async def test_a_skip_if_that_throws_fails_the_container(started: Callable[..., Any]) -> None:
     flow = document(
-        {
+        "policies",
+        "start out box",
+        "box body in",
+        blocks={
             "box": {"type": "loop", "params": {"mode": "for", "count": 1}, "policy": {"skip_if": "null.x"}},
             "in": {"type": "set", "parent": "box"},
         },
-        ("start", "out", "box"),
-        ("box", "body", "in"),
     )
     ran = await started(flow)
     assert (ran["status"], ran["error"]["block"]) == ("failed", "box")
@@ -95,12 +89,13 @@ async def test_a_group_holds_the_blocks_in_a_container_together(
     client: httpx.AsyncClient, started: Callable[..., Any]
 ) -> None:
     flow = document(
-        {
+        "policies",
+        "start out fan",
+        "fan body work",
+        blocks={
             "fan": {"type": "parallel", "params": {"mode": "count", "count": 5}, "policy": {"group": "one"}},
             "work": {"type": "function", "parent": "fan", "params": {"code": "return 1"}},
         },
-        ("start", "out", "fan"),
-        ("fan", "body", "work"),
         settings={"groups": {"one": 1}},
     )
     ran = await started(flow)
@@ -110,8 +105,8 @@ async def test_a_group_holds_the_blocks_in_a_container_together(
 
 
 def asking(**params: Any) -> Json:
-    return document({"ask": {"type": "approval", "params": {"title": "Ship?", "fail_on": ["reject"], **params}}},
-                    ("start", "out", "ask"))  # fmt: skip
+    params = {"title": "Ship?", "fail_on": ["reject"], **params}
+    return document("policies", "start out ask", blocks={"ask": {"type": "approval", "params": params}})
 
 
 async def link_of(client: httpx.AsyncClient, run: Json) -> str:

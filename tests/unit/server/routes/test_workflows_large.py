@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import threading
-from itertools import pairwise
 from typing import Any
 
 import httpx
@@ -13,18 +12,12 @@ import pytest
 from compiler.compile import Compiled, compile_document
 from executor.runtime import compiler
 from executor.runtime.compiler import COMPILE_ASIDE_BYTES
+from tests.support.documents import in_a_row, value
 
 
-def document(blocks: int) -> dict[str, Any]:
+def long(blocks: int) -> dict[str, Any]:
     """A start block and as many others, one after the other."""
-    names = ["start", *(f"b{i}" for i in range(blocks))]
-    return {
-        "format": "weft/1",
-        "name": "long",
-        "blocks": {"start": {"type": "start"}}
-        | {name: {"type": "set", "params": {"value": {"text": "x" * 40}}} for name in names[1:]},
-        "edges": [{"source": a, "target": b} for a, b in pairwise(names)],
-    }
+    return in_a_row("long", {f"b{i}": value({"text": "x" * 40}) for i in range(blocks)})
 
 
 @pytest.fixture
@@ -43,7 +36,7 @@ def compiled_in(monkeypatch: pytest.MonkeyPatch) -> list[threading.Thread]:
 async def test_small_ones_are_compiled_at_once_and_large_ones_beside(
     client: httpx.AsyncClient, compiled_in: list[threading.Thread]
 ) -> None:
-    small, large = document(5), document(1_999)
+    small, large = long(5), long(1_999)
     assert len(orjson.dumps(small)) < COMPILE_ASIDE_BYTES < len(orjson.dumps(large))
     for given in (small, large):
         assert (await client.post("/api/validate", json=given)).json() == {"valid": True, "diagnostics": []}
@@ -52,7 +45,7 @@ async def test_small_ones_are_compiled_at_once_and_large_ones_beside(
 
 async def test_every_way_in_takes_the_largest(client: httpx.AsyncClient, compiled_in: list[threading.Thread]) -> None:
     def given(name: str) -> dict[str, Any]:
-        return {**document(1_999), "name": name}  # a name of its own each: what was compiled is remembered
+        return {**long(1_999), "name": name}  # a name of its own each: what was compiled is remembered
 
     draft = await client.post("/api/drafts", json={"document": given("drafted")})
     saved = await client.put(
