@@ -24,8 +24,6 @@ from urllib.parse import quote, quote_plus
 import httpx
 import pytest
 
-from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Done
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.http.client import GuardedClient
@@ -34,6 +32,7 @@ from executor.services import Services
 from executor.triggers.requests import sign
 from server.http.table import RouteSpec
 from server.routes import TABLE
+from tests.support.blocks import Speak
 from tests.support.model_store.store import ModelStore
 from tests.support.server import ROOT, SyncServerProcess
 
@@ -667,18 +666,6 @@ def forms_of(secret: str) -> set[bytes]:
     return forms
 
 
-class Speaks:
-    """Emits what the input says, piece by piece, with the secret in between, and returns it whole."""
-
-    spec = BlockSpec(type="speaks", title="Speaks", description="", category="action")
-
-    async def run(self, ctx: Context) -> Done:
-        for piece in ctx.params["pieces"]:
-            ctx.emit(piece)
-            await asyncio.sleep(0)
-        return Done({"all": "".join(ctx.params["pieces"])})
-
-
 @pytest.fixture
 async def speaking() -> AsyncIterator[Engine]:
     sandbox = Sandbox(threads=1)
@@ -686,7 +673,7 @@ async def speaking() -> AsyncIterator[Engine]:
         sandbox=sandbox, http=GuardedClient(), env={"CANARY": PLAIN_CANARY}, secrets=frozenset({"CANARY"})
     )
     engine = await Engine.open(
-        ModelStore(), registry=Registry.load([Speaks()], sandbox=sandbox), services=services, secret=b"x" * 32
+        ModelStore(), registry=Registry.load([Speak()], sandbox=sandbox), services=services, secret=b"x" * 32
     )
     yield engine
     await engine.close()
@@ -702,7 +689,7 @@ async def test_deltas_hide_a_secret_that_comes_in_pieces(speaking: Engine, size:
         "blocks": {
             "start": {"type": "start"},
             "wait": {"type": "signal", "params": {"name": "go"}},
-            "say": {"type": "speaks", "params": {"pieces": pieces}},
+            "say": {"type": "speak", "params": {"pieces": pieces}},
         },
         "edges": [{"source": "start", "target": "wait"}, {"source": "wait", "target": "say"}],
     }

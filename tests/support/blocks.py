@@ -54,6 +54,19 @@ class Hold:
         return Done("held")
 
 
+class Speak:
+    """Block type `speak`: emits its param `pieces` one by one, and returns them as one text at once after the last."""
+
+    spec = BlockSpec("speak", "Speak", "", "action")
+
+    async def run(self, ctx: Context) -> Done:
+        for number, piece in enumerate(ctx.params["pieces"]):
+            if number:
+                await asyncio.sleep(0)
+            ctx.emit(piece)
+        return Done({"all": "".join(ctx.params["pieces"])})
+
+
 class Step:
     """Puts out {"n": how often this key ran, "value": its param}; fails or stands still where the test says so.
 

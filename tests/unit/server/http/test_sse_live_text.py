@@ -11,13 +11,12 @@ import orjson
 import pytest
 from msgspec.structs import replace
 
-from compiler.catalog import BlockSpec
-from executor.blocks.base import Context, Done
 from executor.engine import Engine
 from executor.runtime.hub import Deltas, Hub
 from server.client.sse_parser import SseParser
 from server.http.sse import Streams, _parted
 from server.settings import Limits
+from tests.support.blocks import Speak
 from tests.support.documents import in_a_row
 from tests.support.rows import record
 from tests.support.runs import engine_on
@@ -26,27 +25,17 @@ from tests.unit.server.http.test_sse import SCOPE, Reader, stream
 TALKERS = 20
 
 
-class Talk:
-    """Says something the moment it starts, and ends at once."""
-
-    spec = BlockSpec("talk", "Talk", "", "action")
-
-    async def run(self, ctx: Context) -> Done:
-        ctx.emit(f"{ctx.block} speaking")
-        await asyncio.sleep(0)
-        ctx.emit(".")
-        return Done(None)
-
-
 @pytest.fixture
 async def talking(tmp_path: Path) -> AsyncIterator[Engine]:
-    async with engine_on(tmp_path / "weft.db", Talk()) as engine:
+    async with engine_on(tmp_path / "weft.db", Speak()) as engine:
         yield engine
 
 
 def talks() -> dict[str, Any]:
     go = {"type": "signal", "params": {"name": "go"}}
-    return in_a_row("talks", {"go": go, **{f"talk{n}": {"type": "talk"} for n in range(TALKERS)}})
+    names = [f"talk{n}" for n in range(TALKERS)]
+    speaking = {name: {"type": "speak", "params": {"pieces": [f"{name} speaking", "."]}} for name in names}
+    return in_a_row("talks", {"go": go, **speaking})
 
 
 async def test_a_delta_comes_behind_the_start_of_its_node_and_before_its_end(talking: Engine) -> None:
