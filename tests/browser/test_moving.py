@@ -54,7 +54,7 @@ def test_rows_far_down_change_too(contexts: Contexts, servers: Servers) -> None:
     expect(row).to_have_attribute("data-status", "succeeded")
 
 
-def test_a_run_is_one_row_and_an_ended_one_needs_nobody(editor: Editor, page: Page) -> None:
+def test_a_run_is_one_row_and_an_ended_one_needs_no_answer(editor: Editor, page: Page) -> None:
     """Lists and waits are several questions, and runs go on between them."""
     ended, waiting = editor.api.run(QUICK, wait_s=30), editor.api.run(ASKS, wait_s=30)
     (wait,) = editor.api.waits(waiting)
@@ -70,7 +70,7 @@ def test_a_run_is_one_row_and_an_ended_one_needs_nobody(editor: Editor, page: Pa
     expect(editor.at(f"run-{ended}")).not_to_contain_text("Needs attention")
 
 
-def test_an_answer_sent_again_because_nobody_heard_of_it_is_ones_own(
+def test_an_answer_sent_again_after_a_lost_response_is_the_same_answer(
     editor: Editor, page: Page, watched: Watched
 ) -> None:
     watched.allow("ERR_FAILED|409")
@@ -96,7 +96,7 @@ def test_an_answer_sent_again_because_nobody_heard_of_it_is_ones_own(
     assert len(sent) == 2
 
 
-def test_an_answer_to_a_question_that_was_withdrawn_hears_that_nobody_was_first(
+def test_an_answer_to_a_withdrawn_question_names_no_earlier_answer(
     editor: Editor, page: Page, watched: Watched
 ) -> None:
     watched.allow("ERR_FAILED|409")
@@ -111,7 +111,7 @@ def test_an_answer_to_a_question_that_was_withdrawn_hears_that_nobody_was_first(
     expect(card).not_to_contain_text("already answered")
 
 
-def test_what_ended_while_the_tab_was_hidden_asks_nobody(editor: Editor, page: Page) -> None:
+def test_what_ended_while_the_tab_was_hidden_is_not_announced(editor: Editor, page: Page) -> None:
     editor.api.post("/api/workflows", {"document": {**ASKS, "name": "asked-below"}})
     calls = {"type": "run_workflow", "at": [288, 0], "params": {"workflow": "asked-below"}}
     run = editor.api.run(document({"call": calls}, [("start", "call")]), wait_s=30)
@@ -146,7 +146,7 @@ def test_values_that_could_not_be_had_are_asked_for_again(editor: Editor, page: 
     assert len(asked) == 2
 
 
-def test_a_version_that_comes_late_is_not_taken_over_by_another_draft(editor: Editor, page: Page) -> None:
+def test_a_version_that_comes_late_is_not_used_by_another_draft(editor: Editor, page: Page) -> None:
     other = editor.api.draft({**QUICK, "name": "another"})
     first = editor.api.draft({**ASKS, "name": "late"})
     editor.api.post("/api/workflows", {"document": {**ASKS, "name": "late"}})

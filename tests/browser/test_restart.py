@@ -85,9 +85,7 @@ def outcome(editor: Editor, run: str) -> dict[str, Any]:
     }
 
 
-def test_a_stream_that_can_not_even_be_asked_for_is_a_lost_one(
-    editor: Editor, watched: Watched, tmp_path: Path
-) -> None:
+def test_a_stream_that_cannot_even_be_asked_for_is_a_lost_one(editor: Editor, watched: Watched, tmp_path: Path) -> None:
     """The server goes before the page has the script of its worker: it says so, and asks again."""
     watched.allow("ERR_FAILED")
     watched.context.route("**/events.worker*", lambda route: route.abort())

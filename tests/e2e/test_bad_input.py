@@ -444,7 +444,7 @@ def test_documents(send: Send, given: dict[str, Any], codes: tuple[str, ...]) ->
             assert len(refused.json()["detail"]) < 2_000 + len(errors[0]["pointer"])
 
 
-def test_many_mistakes_are_told_at_once(send: Send) -> None:
+def test_many_mistakes_are_reported_at_once(send: Send) -> None:
     given = document(
         {
             "a": {"type": "nope"},
@@ -568,7 +568,7 @@ def test_sizes_from_data_fail_the_run_at_once(send: Send, given: dict[str, Any],
 
 
 @pytest.mark.parametrize("kind", ["parallel", "loop"])
-def test_more_work_than_a_run_may_do_fails_and_others_go_on(send: Send, kind: str) -> None:
+def test_more_work_than_a_run_may_do_fails_and_others_continue(send: Send, kind: str) -> None:
     """99,999 rounds are within the container's limit, but not within the run's."""
     params = {"mode": "for", "max": 100_000} if kind == "loop" else {}
     given = container(kind, count="<input.n>", **params)
@@ -803,7 +803,7 @@ def test_a_form_post_that_does_not_fit_shows_the_form_again(client: httpx.Client
     assert "<script>alert" not in again.text and "&lt;script&gt;" in again.text
 
 
-def test_one_answer_is_taken_and_later_ones_are_not(send: Send, asking: tuple[str, str]) -> None:
+def test_one_answer_is_accepted_and_later_ones_are_not(send: Send, asking: tuple[str, str]) -> None:
     _, link = asking
     assert send("POST", link, json={"action": "approve", "fields": {"n": 1}, "by": "Ada"}).status_code == 200
     late = send("POST", link, json={"action": "reject"})
@@ -811,7 +811,7 @@ def test_one_answer_is_taken_and_later_ones_are_not(send: Send, asking: tuple[st
 
 
 @pytest.mark.parametrize("depth", [1, 62, 63, 64, 66])
-def test_a_signal_is_taken_whole_or_refused(send: Send, client: httpx.Client, depth: int) -> None:
+def test_a_signal_is_accepted_whole_or_refused(send: Send, client: httpx.Client, depth: int) -> None:
     """What a wait could not put out is refused at the door: kept, it would stop its run again and again."""
     given = document({"w": {"type": "signal", "params": {"name": "go"}}}, edge("start", "w"))
     run = client.post("/api/runs?wait=60", json={"document": given}).json()["run"]

@@ -54,7 +54,7 @@ async def test_a_trailer_without_an_end_is_cut(server: SyncServerProcess) -> Non
 
 
 @pytest.mark.parametrize("begun", [True, False], ids=["half a head", "nothing"])
-async def test_who_does_not_finish_a_request_keeps_nobody_out(tmp_path: Path, begun: bool) -> None:
+async def test_unfinished_requests_keep_no_other_client_out(tmp_path: Path, begun: bool) -> None:
     """300 connections against 256 descriptors, and none is closed by its client: others are answered all the time, and
     after 10 seconds (here at most 60) the server has closed all 300."""
     async with serving(tmp_path, with_descriptors(256)) as server:

@@ -175,7 +175,7 @@ def test_the_token_guards_the_api_over_the_wire(start_server: Start, asking: dic
     [{"WEFT_HOST": "0.0.0.0", "WEFT_TOKEN": "off"}, {"WEFT_PORT": "none"}, {"WEFT_HOST": "192.0.2.1"}],
     ids=["open without a token", "no port", "not our address"],
 )
-def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: dict[str, str]) -> None:
+def test_what_cannot_start_says_why_and_ends_with_2(tmp_path: Path, environ: dict[str, str]) -> None:
     done = subprocess.run(
         [sys.executable, "-c", "import sys; from server.process import serve; sys.exit(serve())"],
         cwd=Path(__file__).parents[2],
@@ -190,7 +190,7 @@ def test_what_can_not_start_says_why_and_ends_with_2(tmp_path: Path, environ: di
     assert "Traceback" not in done.stderr
 
 
-def test_a_file_that_is_no_database_is_told_with_the_next_step(tmp_path: Path) -> None:
+def test_a_file_that_is_no_database_is_reported_with_the_next_step(tmp_path: Path) -> None:
     (tmp_path / "notes.db").write_text("these are notes, not a database. " * 100)
     done = subprocess.run(
         [sys.executable, "-c", "import sys; from server.process import serve; sys.exit(serve())"],
@@ -223,7 +223,7 @@ sys.exit(process.serve(load_settings()))
 """
 
 
-def test_a_server_told_to_stop_while_it_starts_stops(tmp_path: Path) -> None:
+def test_a_stop_during_the_start_stops_the_server(tmp_path: Path) -> None:
     done = subprocess.run(
         [sys.executable, "-c", STOPPED_MEANWHILE],
         cwd=Path(__file__).parents[2],

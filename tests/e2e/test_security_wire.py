@@ -159,7 +159,7 @@ def test_a_foreign_host_reaches_nothing(server: SyncServerProcess, names: dict[s
 
 
 @each(WRITES)
-def test_other_sites_can_not_write(server: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
+def test_other_sites_cannot_write(server: SyncServerProcess, names: dict[str, str], route: RouteSpec) -> None:
     path = path_of(route, names)
     for foreign in (
         {"origin": "http://evil.test"},
@@ -319,7 +319,7 @@ def _runs(server: SyncServerProcess) -> int:
     return len(_client.get(f"{server.url}/api/runs?workflow=hooked&limit=1000", headers=_BEARER).json()["runs"])
 
 
-def test_a_webhook_can_not_be_forged(closed: SyncServerProcess, hook: str) -> None:
+def test_a_webhook_cannot_be_forged(closed: SyncServerProcess, hook: str) -> None:
     body, now_s, before = b'{"n": 1}', int(time.time()), _runs(closed)
     good = _signed(hook, body, now_s)
     for headers, sent in (

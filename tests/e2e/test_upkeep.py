@@ -122,7 +122,7 @@ async def all_ended(client: httpx.AsyncClient, url: str, timeout_s: float = 120)
             await asyncio.sleep(0.1)
 
 
-async def test_a_backup_made_under_load_goes_on_after_a_disaster(
+async def test_a_backup_made_under_load_continues_after_a_disaster(
     start_server: Start, client: httpx.AsyncClient, tmp_path: Path
 ) -> None:
     server = start_server(WEFT_LEASE_MS="1000")

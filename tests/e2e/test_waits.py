@@ -165,7 +165,7 @@ async def test_waits_are_answered_in_any_order_over_kills(
     assert asked == dict.fromkeys(numbers, 1), "a block that waits is not run again"
 
 
-async def test_early_signals_are_kept_over_a_kill_and_a_key_counts_once(
+async def test_early_signals_survive_a_kill_and_a_key_counts_once(
     start_server: Start, client: httpx.AsyncClient
 ) -> None:
     """Two signals come before anybody waits for them; one of them is sent fifty times at once with one key."""

@@ -76,7 +76,7 @@ async def test_the_block_type_throws_dice() -> None:
         assert run.output in ({"thrown": 1}, {"thrown": 2})
 
 
-async def test_the_import_goes_on_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
+async def test_the_import_continues_where_it_stopped(capsys: pytest.CaptureFixture[str]) -> None:
     names: dict[str, Any] = {}
     exec(compile(block("# mails.py"), "mails.py", "exec"), names)
     (params,) = re.findall(r'^("import": \{.*?\}\})$', PAGE, re.DOTALL | re.MULTILINE)

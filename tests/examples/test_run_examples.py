@@ -302,7 +302,7 @@ def test_the_same_key_is_the_same_run(weft: Weft) -> None:
     assert len(runs) == 1
 
 
-def test_an_unknown_workflow_is_told(weft: Weft) -> None:
+def test_an_unknown_workflow_is_reported(weft: Weft) -> None:
     ran = weft("run", "nothing-of-that-name")
     assert ran.returncode == 4
     assert "nothing-of-that-name" in ran.stderr

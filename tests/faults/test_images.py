@@ -69,7 +69,7 @@ def test_a_deleted_file_may_return_until_its_folder_was_synced(lasting: bool) ->
     assert made.ghosts == {}
 
 
-def test_images_of_a_log_know_what_had_been_told_by_then() -> None:
+def test_images_of_a_log_know_what_had_been_acknowledged() -> None:
     log = [Entry(WRITE_1), Entry(Op("sync", "")), Entry(told=b"1\n"), Entry(WRITE_2), Entry(told=b"2\n")]
     made = [image for image in images(log, random.Random(1)) if image.mode == "dropped"]
     assert [(image.index, image.told, len(image.files[""])) for image in made] == [

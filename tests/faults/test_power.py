@@ -60,7 +60,7 @@ async def test_a_kill_or_an_error_at_any_call_loses_nothing() -> None:
     assert code == 0
 
 
-async def test_a_damaged_file_is_never_taken_for_a_whole_one() -> None:
+async def test_a_damaged_file_never_passes_for_a_whole_one() -> None:
     code, table = await power("flips", 10)
     assert re.search(r"^\d+ damaged files: ", table, re.MULTILINE)
     assert code == 0

@@ -88,7 +88,7 @@ async def start(client: httpx.AsyncClient, n: int) -> httpx.Response:
 
 
 @pytest.mark.parametrize(("kind", "statuses"), [("ENOSPC", {507}), ("EIO", {503})])
-async def test_it_says_so_and_goes_on_when_it_is_over(world: World, kind: Trouble, statuses: set[int]) -> None:
+async def test_it_reports_it_and_continues_when_it_is_over(world: World, kind: Trouble, statuses: set[int]) -> None:
     async with serving(world) as client:
         runs = await refuse_for_a_while(world, client, kind, statuses)
     with closing(open_read_only(world.db)) as db:

@@ -100,7 +100,7 @@ def test_a_call_that_is_refused_raises_and_does_nothing(folder: Path) -> None:
     assert (folder / "watched").read_bytes() == b"before"
 
 
-def test_where_calls_can_not_be_held_it_says_why(folder: Path) -> None:
+def test_where_calls_cannot_be_held_it_says_why(folder: Path) -> None:
     def work() -> None:  # inside a process whose calls are held already
         reason = forbidden()
         assert reason == "this machine does not let seccomp hold system calls: Device or resource busy", reason

@@ -32,7 +32,7 @@ anything = st.recursive(
 
 
 @pytest.mark.parametrize("part", range(7))  # enough to spread over processes, each far below the time limit of a test
-def test_documents_that_are_wrong_are_told_so(registry: Registry, part: int) -> None:
+def test_wrong_documents_are_refused(registry: Registry, part: int) -> None:
     @seed(FIRST_SEED + part)
     @examples(200)
     @given(data=spoiled())

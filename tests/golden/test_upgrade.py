@@ -86,7 +86,7 @@ async def opened(db: Path, clock: ManualClock, service: Service) -> AsyncIterato
 
 
 @pytest.mark.parametrize("schema", SCHEMAS)
-async def test_every_run_goes_on_where_it_was(schema: int, tmp_path: Path) -> None:
+async def test_every_run_continues_where_it_was(schema: int, tmp_path: Path) -> None:
     db = restore(schema, tmp_path)
     named = runs(db)
     assert named.keys() >= RUNS.keys() | LATER.keys()

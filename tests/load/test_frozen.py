@@ -39,7 +39,7 @@ async def service() -> AsyncIterator[Service]:
         yield made
 
 
-async def test_each_result_is_recorded_once_whoever_is_frozen(tmp_path: Path, service: Service) -> None:
+async def test_each_result_is_recorded_once_whichever_server_is_frozen(tmp_path: Path, service: Service) -> None:
     db, chance = tmp_path / "weft.db", random.Random(4)
     environ = {"WEFT_LEASE_MS": str(round(LEASE_S * 1000)), "WEFT_ALLOW_PRIVATE": service.place, "WEFT_LOG": "warning"}
     logs = [tmp_path / f"{number}.log" for number in range(SERVERS)]

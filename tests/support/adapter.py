@@ -23,7 +23,7 @@ def connects(vfs: str, rewrite: Rewrite = lambda sql: sql) -> tuple[Connect, Con
     """The two factories of `SQLiteStore`, for the writer and for readers, over the VFS of that name."""
 
     def opened(path: str, flags: int) -> sqlite3.Connection:
-        with _told_as_sqlite3():
+        with _raised_as_sqlite3():
             connection = apsw.Connection(path, flags, vfs, statementcachesize=256)
         return cast(sqlite3.Connection, Adapter(connection, rewrite))
 
@@ -47,11 +47,11 @@ class Adapter:
         return self._connection.in_transaction
 
     def execute(self, sql: str, values: Any = ()) -> _Cursor:
-        with _told_as_sqlite3():
+        with _raised_as_sqlite3():
             return _Cursor(self._connection.execute(self._rewrite(sql), values or None), self._connection.changes())
 
     def executemany(self, sql: str, rows: Iterable[Any]) -> _Cursor:
-        with _told_as_sqlite3():
+        with _raised_as_sqlite3():
             return _Cursor(self._connection.executemany(self._rewrite(sql), rows), self._connection.changes())
 
     def close(self) -> None:
@@ -71,11 +71,11 @@ class _Cursor:
             yield row
 
     def fetchone(self) -> Row | None:
-        with _told_as_sqlite3():
+        with _raised_as_sqlite3():
             return self._cursor.fetchone()
 
     def fetchall(self) -> list[Row]:
-        with _told_as_sqlite3():
+        with _raised_as_sqlite3():
             return self._cursor.fetchall()
 
     def close(self) -> None:
@@ -83,7 +83,7 @@ class _Cursor:
 
 
 @contextmanager
-def _told_as_sqlite3() -> Iterator[None]:
+def _raised_as_sqlite3() -> Iterator[None]:
     try:
         yield
     except apsw.Error as error:

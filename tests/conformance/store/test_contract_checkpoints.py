@@ -17,7 +17,7 @@ def checkpoint(node: str = "b@l#2/f[1]", **fields: Any) -> CheckpointRow:
     return CheckpointRow(**given | fields)
 
 
-async def test_the_last_one_of_a_node_key_is_kept(store: Store) -> None:
+async def test_the_last_one_of_a_node_key_stays(store: Store) -> None:
     run = await owned_run(store)
     assert await store.get_checkpoint("run-1", "b@l#2/f[1]") is None
     await store.put_checkpoint(run.epoch, checkpoint())

@@ -80,7 +80,7 @@ async def test_a_fact_keeps_the_owner_from_going_to_sleep(store: Store) -> None:
     assert not await store.release(parent.id, current.epoch, current.seq, None, "waiting")
 
 
-async def test_a_run_that_has_ended_is_told_nothing(store: Store) -> None:
+async def test_a_run_that_has_ended_gets_no_message(store: Store) -> None:
     parent = await owned_run(store)
     owned = await start_child(store, parent, "c1")
     await finish(store, parent)

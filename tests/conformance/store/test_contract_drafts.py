@@ -84,7 +84,7 @@ async def test_drafts_are_listed_by_their_last_change_in_pages(store: Store) -> 
     assert [draft.id for draft in await store.list_drafts("d2", 2)] == ["d1"]
 
 
-async def test_a_run_keeps_the_document_it_was_given(store: Store) -> None:
+async def test_a_run_stores_the_document_it_was_started_with(store: Store) -> None:
     first = new_run("a", document_hash="h1", document=b'{"x":1}', draft_id="d", draft_rev=4)
     run, _ = await store.create_run(first)
     assert (run.document_hash, run.draft_id, run.draft_rev) == ("h1", "d", 4)

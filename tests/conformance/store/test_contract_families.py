@@ -140,7 +140,7 @@ async def test_a_run_ends_only_when_it_has_heard_of_a_cancel(store: Store) -> No
     assert not await store.cancel_run(run.id, b"stop", T0)
 
 
-async def test_a_cancel_that_was_taken_before_holds_nothing_up(store: Store) -> None:
+async def test_a_cancel_that_was_consumed_before_delays_nothing(store: Store) -> None:
     run = await owned_run(store)
     await store.cancel_run(run.id, b"stop", T0)
     (fact,) = await store.read_inbox(run.id)

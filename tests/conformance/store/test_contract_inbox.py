@@ -99,7 +99,7 @@ async def test_answer_expiry_and_withdrawal_race_and_one_wins(store: Store) -> N
     assert len(await store.read_inbox(run.id)) == 20
 
 
-async def test_signals_are_listed_with_those_that_were_taken(store: Store) -> None:
+async def test_signals_are_listed_with_those_that_were_consumed(store: Store) -> None:
     run = await owned_run(store)
     for n, (name, correlation) in enumerate([("paid", "o-1"), ("paid", None), ("sent", "o-1")]):
         await store.post_signal(run.id, name, correlation, b"%d" % n, None, None, b"fact", T0 + n)

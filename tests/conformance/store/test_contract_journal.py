@@ -69,7 +69,7 @@ async def test_an_older_epoch_is_fenced(store: Store) -> None:
     assert (await store.append(change(new, record()))).seq == 2
 
 
-async def test_a_lapsed_lease_that_nobody_took_still_writes(store: Store) -> None:
+async def test_a_lapsed_lease_that_was_not_claimed_still_writes(store: Store) -> None:
     run = await owned_run(store)
     assert (await store.append(change(run, record(), now_ms=T0 + 10 * LEASE_MS))).seq == 2
 
@@ -141,7 +141,7 @@ async def test_append_changes_the_run(store: Store) -> None:
     assert await store.claim("w2", T0 + 10**9, LEASE_MS) == []
 
 
-async def test_output_and_error_are_kept_until_replaced(store: Store) -> None:
+async def test_output_and_error_stay_until_replaced(store: Store) -> None:
     run = await owned_run(store)
     await store.append(change(run, record(), output=b"1"))
     await store.append(change(run, record(), expected_seq=2, error=b"2"))

@@ -110,7 +110,7 @@ async def test_claim_can_be_narrowed_to_one_run(store: Store) -> None:
     assert await store.claim("w1", T0, LEASE_MS, run_id="c") == []
 
 
-async def test_a_lapsed_lease_is_taken_over(store: Store) -> None:
+async def test_a_lapsed_lease_is_claimed(store: Store) -> None:
     run = await owned_run(store)
     until = T0 + LEASE_MS
     assert await store.claim("w2", until - 1, LEASE_MS) == []
@@ -198,7 +198,7 @@ async def test_release_is_refused_when_anything_moved(store: Store) -> None:
     assert await store.release(run.id, run.epoch, run.seq + 1, None, "waiting")
 
 
-async def test_a_run_that_is_given_away_takes_its_inbox_along(store: Store) -> None:
+async def test_a_released_run_takes_its_inbox_along(store: Store) -> None:
     """Its owner ends: the next one must not have to wait until the lease lapses."""
     run = await owned_run(store)
     await store.post_message(run.id, b"answer", T0 + 1)

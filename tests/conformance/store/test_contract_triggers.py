@@ -296,7 +296,7 @@ async def test_a_failure_is_noted_and_cleared_by_the_next_run(store: Store) -> N
     assert ((await got(store)).error, (await got(store)).next_run_at_ms) == (None, None)
 
 
-async def test_a_run_that_somebody_asked_for(store: Store) -> None:
+async def test_a_run_that_a_client_asked_for(store: Store) -> None:
     await store.put_schedule(schedule())
     await store.fire(due())
     asked = due("run-2", T0 + HOUR + 5, None, expects=None)
@@ -379,7 +379,7 @@ async def test_of_many_copies_at_once_one_starts_a_run(store: Store) -> None:
     assert len(await store.list_runs()) == 1
 
 
-async def test_deliveries_are_kept_for_a_day_and_the_last_ones_longer(store: Store) -> None:
+async def test_deliveries_stay_for_a_day_and_the_last_ones_longer(store: Store) -> None:
     hook = await store.put_webhook(webhook())
     for n in range(DELIVERIES_KEPT + 20):
         await store.deliver(hook, delivery(f"d{n}", None, T0 + n), new_run(f"run-{n}"))

@@ -44,7 +44,7 @@ async def test_only_what_ended_before_the_time_is_removable(store: Store) -> Non
     assert await removable(store, T0 + 11) == ["old"]
 
 
-async def test_the_newest_of_each_workflow_can_be_kept(store: Store) -> None:
+async def test_the_newest_of_each_workflow_can_be_excluded(store: Store) -> None:
     for n in range(4):
         await ended(store, f"a{n}", T0 + n, workflow="a")
     await ended(store, "b0", workflow="b")
@@ -53,7 +53,7 @@ async def test_the_newest_of_each_workflow_can_be_kept(store: Store) -> None:
     assert await removable(store, keep=1) == ["a0", "a1", "a2"]
 
 
-async def test_pages_go_on_behind_a_run(store: Store) -> None:
+async def test_pages_continue_after_a_run(store: Store) -> None:
     for n in range(5):
         await ended(store, f"r{n}", T0 + n)
     page = await store.find_removable(T0 + DAY_MS, limit=2)

@@ -169,7 +169,7 @@ async def test_the_end_of_a_run_cancels_its_open_waits(store: Store) -> None:
     assert (late.won, late.wait.status, late.wait.answered_at_ms) == (False, "cancelled", T0 + 4)
 
 
-async def test_early_signals_are_kept_until_consumed(store: Store) -> None:
+async def test_early_signals_stay_until_consumed(store: Store) -> None:
     await store.create_run(new_run("run-1"))
     first = await store.post_signal("run-1", "paid", "order-7", b'{"eur":5}', None, "shop", b"fact-1", T0 + 1)
     second = await store.post_signal("run-1", "paid", None, b"2", None, None, b"fact-2", T0 + 2)

@@ -76,7 +76,7 @@ def test_a_group_killed_after_its_commit_is_there_as_a_whole(tmp_path: Path) -> 
     assert stored(tmp_path / "weft.db") == {f"run-{i}": 3 for i in range(RUNS)}
 
 
-async def test_the_store_goes_on_after_a_kill(tmp_path: Path) -> None:
+async def test_the_store_continues_after_a_kill(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     acknowledged_until_death(path, "tx.group.before_commit")
     found = stored(path)

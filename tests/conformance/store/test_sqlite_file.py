@@ -68,7 +68,7 @@ async def test_a_log_without_its_database_is_not_thrown_away(tmp_path: Path, lef
     await store.close()
 
 
-async def test_a_folder_that_can_not_be_looked_into_is_a_database_that_can_not_be_used(tmp_path: Path) -> None:
+async def test_a_folder_that_cannot_be_looked_into_is_a_database_that_cannot_be_used(tmp_path: Path) -> None:
     """Not an error of ours: whoever meets it in the middle of a commit must not take it for "not on disk"."""
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseUnavailable, match="Not a directory"):
@@ -99,7 +99,7 @@ async def test_the_pragmas_come_in_the_safe_order(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_file_that_can_not_have_a_wal_is_refused(tmp_path: Path) -> None:
+async def test_a_file_that_cannot_have_a_wal_is_refused(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "weft.db", connect=lambda path: plain_connect(":memory:"))
     with pytest.raises(DatabaseUnavailable, match="write-ahead log"):
         await store.open()

@@ -247,7 +247,7 @@ async def test_a_full_disk(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_cancelled_caller_harms_nobody(tmp_path: Path) -> None:
+async def test_a_cancelled_caller_harms_no_other(tmp_path: Path) -> None:
     entered, go_on = threading.Event(), threading.Event()
     hold = False
 
@@ -276,7 +276,7 @@ async def test_a_cancelled_caller_harms_nobody(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_cancelled_reader_harms_nobody(tmp_path: Path) -> None:
+async def test_a_cancelled_reader_harms_no_other(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "weft.db")
     await store.open()
     run = await owned_run(store)
@@ -289,7 +289,7 @@ async def test_a_cancelled_reader_harms_nobody(tmp_path: Path) -> None:
     await store.close()
 
 
-async def test_a_bug_in_one_item_is_told_to_its_caller_alone(tmp_path: Path) -> None:
+async def test_a_bug_in_one_item_reaches_its_caller_alone(tmp_path: Path) -> None:
     store = SQLiteStore(tmp_path / "weft.db")
     await store.open()
     runs = [await owned_run(store, f"run-{i}") for i in range(3)]

@@ -33,7 +33,7 @@ def work(function: str, file: Path) -> dict[str, Any]:
 
 
 @pytest.mark.parametrize("function", ["in_the_loop", "in_a_thread"])
-async def test_a_long_attempt_goes_on_where_its_checkpoint_is(servers: Servers, tmp_path: Path, function: str) -> None:
+async def test_a_long_attempt_continues_from_its_checkpoint(servers: Servers, tmp_path: Path, function: str) -> None:
     servers.offer("tests.e2e.crash.items:in_the_loop", "tests.e2e.crash.items:in_a_thread")
     done = tmp_path / "done"
     first = await servers.start()

@@ -62,7 +62,7 @@ async def submit(client: httpx.AsyncClient, n: int, pad: int = 20_000) -> httpx.
     )
 
 
-async def test_a_full_disk_is_told_and_survived(servers: Servers) -> None:
+async def test_a_full_disk_is_reported_and_survived(servers: Servers) -> None:
     server = await servers.start()
     acknowledged: dict[int, str] = {}
     async with httpx.AsyncClient(base_url=server.url, timeout=60) as client:

@@ -121,7 +121,7 @@ async def test_a_clock_set_days_ahead_ends_no_run(tmp_path: Path, service: Servi
     assert Journal(db).runs[run]["epoch"] == 1
 
 
-async def test_the_limit_of_a_run_is_kept_by_a_clock_that_stands_still(tmp_path: Path, service: Service) -> None:
+async def test_the_limit_of_a_run_holds_with_a_clock_that_stands_still(tmp_path: Path, service: Service) -> None:
     service.holds.add("/step/2")
     async with engine_on(tmp_path / "weft.db", ManualClock(), service) as engine:
         run = (await engine.submit({**chain(service.url, 3), "settings": {"timeout_s": 1}})).run

@@ -65,7 +65,7 @@ async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
     assert len(service.calls) == EACH, "a call was made again, though its process lives"
 
 
-async def test_who_waits_when_the_server_stops_is_told(servers: Servers, service: Service) -> None:
+async def test_a_request_that_waits_when_the_server_stops_gets_an_answer(servers: Servers, service: Service) -> None:
     """Nobody knows then whether it will be written; with the same key the next server does."""
     server = await servers.start()
     async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http:
@@ -93,7 +93,7 @@ async def test_who_waits_when_the_server_stops_is_told(servers: Servers, service
 
 @pytest.mark.soak
 @pytest.mark.timeout(0 if WHOLE else 120)
-async def test_one_that_can_not_even_start_may_be_stopped(servers: Servers) -> None:
+async def test_one_that_cannot_even_start_may_be_stopped(servers: Servers) -> None:
     server = await servers.start()
     assert await server.stop(30) == 0
     servers.alter(ALTERED_BUSY_MS="2000", ALTERED_TRIES="7")  # with pauses between 15 s, then it ends with 1
@@ -110,7 +110,7 @@ def _listens(port: int) -> bool:
         return probe.connect_ex(("127.0.0.1", port)) == 0
 
 
-async def test_what_is_too_long_is_told_and_survived(servers: Servers, service: Service) -> None:
+async def test_what_is_too_long_is_reported_and_survived(servers: Servers, service: Service) -> None:
     service.holds.add("/step/1")
     servers.allow(service)
     servers.alter(ALTERED_BUSY_MS=str(BUSY_MS), ALTERED_TRIES=str(TRIES))

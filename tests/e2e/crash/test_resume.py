@@ -87,7 +87,7 @@ async def ended(server: ServerProcess, run: str, timeout_s: float = 60) -> dict[
             await asyncio.sleep(0.02)
 
 
-async def test_an_open_approval_goes_on_where_it_was(servers: Servers, service: Service) -> None:
+async def test_an_open_approval_continues_where_it_was(servers: Servers, service: Service) -> None:
     servers.allow(service)
     server = await servers.start()
     run = await run_until_it_waits(server, asking_between_calls(service))
@@ -146,7 +146,7 @@ async def test_sibling_approvals_are_answered_one_by_one_over_restarts(
     assert Counter(made.key for made in service.calls)[f"{run}:after"] == 1
 
 
-async def test_a_second_press_is_told_who_was_first_and_when(servers: Servers, service: Service) -> None:
+async def test_a_second_press_learns_who_was_first_and_when(servers: Servers, service: Service) -> None:
     servers.allow(service)
     server = await servers.start()
     run = await run_until_it_waits(server, asking_between_calls(service))

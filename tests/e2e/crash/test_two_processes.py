@@ -26,7 +26,7 @@ HELD_STEP = 3
 LEASE_MS = 5_000
 
 
-async def test_a_frozen_server_loses_its_runs_and_can_not_write_to_them(
+async def test_a_frozen_server_loses_its_runs_and_cannot_write_to_them(
     tmp_path: Path, servers: Servers, service: Service
 ) -> None:
     """One server is stopped in the middle of its calls, for longer than its lease; the other does them again, and what

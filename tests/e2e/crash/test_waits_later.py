@@ -58,7 +58,7 @@ async def test_an_expiry_fires_on_time_and_not_before(tmp_path: Path, type: str)
 @pytest.mark.parametrize(
     ("on_expire", "status"), [("fail", "failed"), ("continue", "succeeded"), ("skip", "succeeded")]
 )
-async def test_what_expired_while_nobody_ran_is_done_on_opening(
+async def test_what_expired_while_no_server_ran_is_done_on_opening(
     tmp_path: Path, type: str, on_expire: str, status: str
 ) -> None:
     clock = ManualClock()

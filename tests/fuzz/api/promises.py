@@ -56,7 +56,7 @@ def statuses_are_documented(ctx: CheckContext, response: Response, case: Case) -
 
 
 @schemathesis.check
-def what_is_documented_is_taken(ctx: CheckContext, response: Response, case: Case) -> None:
+def what_is_documented_is_accepted(ctx: CheckContext, response: Response, case: Case) -> None:
     if case.meta is not None and case.meta.generation.mode.is_positive and response.status_code in (400, 415, 422, 428):
         problem = response.json()
         assert problem["code"] not in SHAPE, f"{problem['code']}: {problem['detail']} {problem.get('pointer', '')}"

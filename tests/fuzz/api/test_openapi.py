@@ -83,7 +83,7 @@ def find(
             "stateful": {"enabled": "stateful" in phases, "max-steps": STEPS},
         },
         "checks": {
-            "positive_data_acceptance": {"enabled": False},  # `what_is_documented_is_taken` in its place
+            "positive_data_acceptance": {"enabled": False},  # `what_is_documented_is_accepted` in its place
             # 428 is what RFC 6585 has for a missing If-Match; it is documented, which schemathesis does not look at.
             "missing_required_header": {"expected-statuses": ["400", "401", "415", "422", "428"]},
         },
@@ -111,7 +111,7 @@ def test_every_operation_keeps_its_word(world: World, tag: str) -> None:
             assert min(answers) < 300, f"no request to {spec.method} {spec.path} was taken: {answers}"
 
 
-def test_without_the_token_nothing_is_told(world: World) -> None:
+def test_without_the_token_everything_is_refused(world: World) -> None:
     """Whatever the address and the body: before they are looked at, the token is."""
     found = find(world, "coverage", "fuzzing", headers={}, examples=2)
     assert found.wrong == []

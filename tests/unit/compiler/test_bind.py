@@ -71,7 +71,7 @@ def test_items_of_a_container_are_read_from_outside() -> None:
     assert ref(plan, "a", "loop.currentItem").path == ("item",)
 
 
-def test_a_parallel_can_not_be_looked_into() -> None:
+def test_a_parallel_cannot_be_looked_into() -> None:
     result = compiled(
         {"p": block("parallel", count=2, name_="Fan"), "a": block(parent="p"), "z": block(x="<a.out>")},
         "start p; p.body a; p z",

@@ -143,7 +143,7 @@ def test_quoted_references_warn() -> None:
     assert result.plan is not None
 
 
-def test_names_that_references_can_not_reach() -> None:
+def test_names_that_references_cannot_reach() -> None:
     result = compiled(
         {
             "a": block(name_="Input"),
@@ -162,7 +162,7 @@ def test_input_schema() -> None:
     assert result.plan.input_schema == {"type": "object"}
 
 
-def test_a_policy_that_nobody_looks_at_is_said() -> None:
+def test_a_policy_without_effect_is_reported() -> None:
     deaf = {"retry": {"max_attempts": 2}, "timeout_s": 5, "on_lost": "ask", "on_error": "continue", "skip_if": "true"}
     result = compiled(
         {

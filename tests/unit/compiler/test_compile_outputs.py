@@ -51,7 +51,7 @@ def test_mistakes_in_the_cache(cache: Any, pointer: str) -> None:
     assert found.pointer == f"/blocks/a/policy/cache{pointer}"
 
 
-def test_a_field_of_the_cache_nobody_reads() -> None:
+def test_a_field_of_the_cache_that_is_not_read() -> None:
     found = only(compiled({"a": cached(cache={"tll_s": 5}, code="return 1")}), "field_unknown")
     assert (found.pointer, found.hint) == ("/blocks/a/policy/cache/tll_s", 'Did you mean "ttl_s"?')
 
@@ -75,13 +75,13 @@ def test_the_key_is_an_expression() -> None:
         ({"a": cached("loop", count=1), "b": block(parent="a")}, "a.body b", "blocks inside it"),
     ],
 )
-def test_blocks_that_can_not_be_cached(blocks: dict[str, Any], wires: str, says: str) -> None:
+def test_blocks_that_cannot_be_cached(blocks: dict[str, Any], wires: str, says: str) -> None:
     found = only(compiled(blocks, wires), "cache_unfit")
     assert (found.severity, found.pointer, found.block) == ("error", "/blocks/a/policy/cache", "a")
     assert says in found.message and found.hint
 
 
-def test_a_trigger_can_not_be_cached() -> None:
+def test_a_trigger_cannot_be_cached() -> None:
     found = only(compiled({"start": cached("start"), "a": block()}, "start a"), "cache_unfit")
     assert "trigger" in found.message
 

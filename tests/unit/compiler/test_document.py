@@ -99,7 +99,7 @@ def test_the_largest_document_and_one_block_more() -> None:
     assert codes(compiled({**blocks, "more": block()}, wires), "error")[0] == "too_many_blocks"
 
 
-def test_a_field_nobody_reads_gives_a_hint() -> None:
+def test_an_unknown_field_gives_a_hint() -> None:
     result = compiled({"a": {"type": "task", "parrams": {}}})
     finding = only(result, "field_unknown")
     assert (finding.pointer, finding.severity, finding.hint) == (

@@ -42,7 +42,7 @@ def test_values_and_texts_are_listed_once() -> None:
     assert result.texts == ("b",)
 
 
-def test_a_reference_key_can_not_break_out_of_its_literal() -> None:
+def test_a_reference_key_cannot_break_out_of_its_literal() -> None:
     text = 'a["k"] ?? "q"'
     assert rewrite(f"<{text}>", {text}).source == r'__v["a[\"k\"] ?? \"q\""]'
 

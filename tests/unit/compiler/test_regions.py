@@ -127,7 +127,7 @@ def test_an_entry_that_follows_a_sibling_waits_for_it_too() -> None:
     assert ids(plan, plan.regions[1].entries) == ["a", "b"]
 
 
-def test_body_blocks_nobody_leads_to_are_left_out() -> None:
+def test_body_blocks_without_an_edge_are_left_out() -> None:
     plan = plan_of({"l": block("loop", count=1), "a": block(parent="l"), "b": block(parent="l")}, "start l; l.body a")
     assert [n.id for n in plan.regions[1].nodes] == ["a"]
 

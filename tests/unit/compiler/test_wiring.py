@@ -90,7 +90,7 @@ def test_triggers_count_times_blocks() -> None:
     assert codes(compiled({"a": block()}, "start a", limits=Limits(trigger_blocks=1)), "error") == []
 
 
-def test_triggers_that_can_not_be_chosen() -> None:
+def test_triggers_that_cannot_be_chosen() -> None:
     assert only(compiled({"a": block()}, trigger="a"), "trigger_unknown").severity == "error"
     assert only(compiled({"a": block()}, trigger="stat"), "trigger_unknown").hint == 'Did you mean "start"?'
     several = compiled({"a": block(), "go": block("start")}, "start a; go a")
@@ -132,7 +132,7 @@ def test_a_very_deep_nest_is_no_recursion() -> None:
     assert "nesting_too_deep" in codes(result)
 
 
-def test_node_handles_are_kept() -> None:
+def test_node_handles_stay() -> None:
     plan = plan_of({"a": block("approval", actions=["ok", "no"]), "b": block(), "c": block()}, "a.ok b; a.error c; a c")
     assert [(plan.node(e.target).id, e.handle) for e in node(plan, "a").out] == [
         ("b", "ok"),

@@ -72,7 +72,7 @@ async def test_large_outputs_are_in_the_stream(tmp_path: Path) -> None:
         assert len(made[0]["output"]["result"]) == 300_000 and "blob" not in made[0]
 
 
-async def test_a_run_that_waits_goes_on_at_the_next_time(tmp_path: Path) -> None:
+async def test_a_run_that_waits_continues_at_the_next_time(tmp_path: Path) -> None:
     path = tmp_path / "new folder" / "weft.db"
     async with open_engine(path, secret=b"0123456789abcdef") as engine:
         await engine.workflows.save(ASKING)

@@ -83,21 +83,21 @@ def test_help_has_each_command_in_one_section_and_no_summary_is_cut(weft: Weft) 
 
 
 @pytest.mark.parametrize("url", ["foo", "ftp://127.0.0.1:8765", "http://", "http://[::1", "http://127.0.0.1:99999"])
-def test_what_is_no_address_is_told_before_anything_is_sent(weft: Weft, url: str) -> None:
+def test_what_is_no_address_is_reported_before_anything_is_sent(weft: Weft, url: str) -> None:
     ran = weft("--url", url, "runs")
     assert ran.code == 4
     assert "is not the address of a server" in ran.err
     assert "http://127.0.0.1:8765" in ran.err
 
 
-def test_a_token_that_can_not_be_one_is_told(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_impossible_token_is_reported(weft: Weft, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("WEFT_TOKEN", "t\u00f6ken")
     ran = weft("runs")
     assert ran.code == 4
     assert "WEFT_TOKEN" in ran.err
 
 
-def test_something_else_that_answers_is_told(weft: Weft) -> None:
+def test_something_else_that_answers_is_reported(weft: Weft) -> None:
     def shout(listener: socket.socket) -> None:
         taken, _ = listener.accept()
         with taken:
@@ -130,7 +130,7 @@ def test_a_valid_document(weft: Weft, hello: Path) -> None:
     assert "0 errors" in ran.err
 
 
-def test_an_error_is_told_with_place_and_hint(weft: Weft, tmp_path: Path) -> None:
+def test_an_error_is_shown_with_place_and_hint(weft: Weft, tmp_path: Path) -> None:
     ran = weft("validate", str(broken(tmp_path)))
     assert ran.code == 1
     assert "error /edges/0/target: " in ran.out

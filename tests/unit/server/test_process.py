@@ -19,7 +19,7 @@ def test_callers_queue_while_the_server_starts() -> None:
             assert taken.recv(3) == b"GET"
 
 
-def test_an_address_in_use_is_told() -> None:
+def test_an_address_in_use_is_reported() -> None:
     told = r"cannot listen on .* choose another --port"
     with _bind(Settings(port=0)) as listener, pytest.raises(OSError, match=told):
         _bind(Settings(port=listener.getsockname()[1]))

@@ -49,7 +49,7 @@ async def test_the_policy_allows_nothing_from_elsewhere() -> None:
     assert "default-src 'self'" in ui.POLICY and "unsafe" not in ui.POLICY and "http" not in ui.POLICY
 
 
-async def test_assets_may_be_kept_for_ever(client: httpx.AsyncClient) -> None:
+async def test_assets_may_be_cached_forever(client: httpx.AsyncClient) -> None:
     response = await client.get("/assets/index-abc.js")
     assert response.headers["cache-control"] == ui.FOR_EVER
     assert response.headers["content-type"].startswith("text/javascript")

@@ -192,7 +192,7 @@ def test_parallels(config: dict[str, Any], expected: dict[str, Any]) -> None:
     assert params_of(result, "p") == {**expected, "results": "all"}
 
 
-def test_a_container_nobody_wired_inside_begins_with_blocks_that_follow_none() -> None:
+def test_a_container_without_inner_edges_begins_with_blocks_that_follow_none() -> None:
     result = imported(
         [sim_block("l", "loop"), sim_block("a"), sim_block("b")], "start l; a b", loops={"l": {"nodes": ["a", "b"]}}
     )

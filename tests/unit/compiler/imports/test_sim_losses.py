@@ -85,7 +85,7 @@ def test_a_router_keeps_the_texts_of_its_routes() -> None:
     assert [message for message, _ in said(result)] == ['Router "Sort": Routers do not ask a model.']
 
 
-def test_notes_are_kept() -> None:
+def test_notes_stay() -> None:
     result = imported(block("start", "start_trigger"), block("n", "note", content="# Read me"), wires="start n")
     assert result.document["blocks"]["n"]["params"] == {"text": "# Read me"}
     assert (result.document["edges"], result.diagnostics) == ([], [])

@@ -48,7 +48,7 @@ async def test_a_plain_text_is_still_an_expression() -> None:
     assert (await block.run(context({"cases": [{"id": "x", "when": "1 > 2"}]}, js={"1 > 2": False}))).route is None
 
 
-async def test_a_case_that_throws_behind_the_one_taken_does_not_matter() -> None:
+async def test_a_case_that_throws_after_the_chosen_one_does_not_matter() -> None:
     sandbox = Sandbox({"a": True, "b": Throws("boom")})
     assert (await block.run(context({"cases": [IF, ELIF]}, js=sandbox))).route == "yes"
     assert sandbox.calls == [["a", "b"], ["a"]]

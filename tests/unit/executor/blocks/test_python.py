@@ -141,6 +141,6 @@ def test_functions_are_named_by_their_place() -> None:
         (["weft_test_shop:quote", "weft_test_shop:quote"], "two functions have the name 'quote'"),
     ],
 )
-def test_what_can_not_be_imported_is_named(named: list[str], said: str) -> None:
+def test_what_cannot_be_imported_is_named(named: list[str], said: str) -> None:
     with pytest.raises(ValueError, match=said):
         import_functions(named)

@@ -51,7 +51,7 @@ def installed(monkeypatch: pytest.MonkeyPatch) -> Any:
     return install
 
 
-def test_what_is_installed_and_what_is_given(installed: Any) -> None:
+def test_what_is_installed_and_what_is_passed(installed: Any) -> None:
     installed({"one": {"thing": Thing()}, "two": {"other": Thing("other")}})
     mine = Thing("other", "Mine")
     loaded = Registry.load([mine])
@@ -68,7 +68,7 @@ def test_a_broken_package_is_named_and_left_out(installed: Any, caplog: pytest.L
     assert all("of broken" in record.getMessage() for record in caplog.records)
 
 
-def test_a_type_taken_by_another_package(installed: Any, caplog: pytest.LogCaptureFixture) -> None:
+def test_a_type_used_by_another_package(installed: Any, caplog: pytest.LogCaptureFixture) -> None:
     first = Thing()
     installed({"a": {"x": first}, "b": {"y": Thing()}})
     with caplog.at_level(logging.ERROR):

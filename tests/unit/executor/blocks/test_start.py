@@ -36,7 +36,7 @@ async def test_fields_are_coerced_and_defaulted_and_the_rest_passes_through() ->
     assert given["flag"] == "true"  # the input itself is left alone
 
 
-async def test_what_can_not_be_read_as_its_type_stays() -> None:
+async def test_what_cannot_be_read_as_its_type_stays() -> None:
     assert await output([{"name": "n", "type": "number"}], {"n": "many"}) == {"n": "many"}
 
 

@@ -217,7 +217,7 @@ async def test_a_body_at_the_bound_and_one_past_it(client: GuardedClient) -> Non
 
 
 @pytest.mark.parametrize("pack", [gzip.compress, zlib.compress, _deflate_raw])
-async def test_a_small_packed_body_can_not_become_a_large_one(client: GuardedClient, pack: object) -> None:
+async def test_a_small_packed_body_cannot_become_a_large_one(client: GuardedClient, pack: object) -> None:
     assert callable(pack)
     bomb = pack(b"\0" * (64 << 20))
     assert len(bomb) < 100_000
@@ -252,7 +252,7 @@ async def test_an_endless_body_is_cut_off(client: GuardedClient) -> None:
     assert sent < 32 << 20
 
 
-async def test_an_encoding_nobody_asked_for_is_an_error(client: GuardedClient) -> None:
+async def test_an_encoding_that_was_not_requested_is_an_error(client: GuardedClient) -> None:
     async with http(lambda r: answer(200, b"x", content_encoding="br")) as server:
         assert (await _refusal(client, server.url)).code == "http_encoding"
     async with http(lambda r: answer(200, b"not gzip", content_encoding="gzip")) as server:
@@ -310,7 +310,7 @@ async def test_a_request_waits_for_a_connection_and_its_time_begins_with_it(monk
 
 
 @pytest.mark.parametrize("kept", [False, True], ids=["connecting", "on a connection that is there"])
-async def test_a_request_that_is_given_up_at_any_moment_costs_no_connection(kept: bool) -> None:
+async def test_a_request_that_is_cancelled_at_any_moment_costs_no_connection(kept: bool) -> None:
     served: set[asyncio.Task[Any]] = set()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:
@@ -363,7 +363,7 @@ async def test_proxies_of_the_environment_are_not_used(client: GuardedClient, mo
     assert (len(proxy.seen), len(server.seen)) == (0, 1)
 
 
-async def test_connections_are_kept_and_used_again(client: GuardedClient) -> None:
+async def test_connections_are_reused(client: GuardedClient) -> None:
     connections = 0
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

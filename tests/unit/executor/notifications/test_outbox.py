@@ -79,7 +79,7 @@ def signature(request: Request, what: str = "notifications") -> str:
     return "v1=" + hmac.new(key, signed, hashlib.sha256).hexdigest()
 
 
-async def test_a_webhook_is_told_with_a_signature(tmp_path: Path) -> None:
+async def test_a_webhook_gets_a_signed_message(tmp_path: Path) -> None:
     async with http(lambda request: answer(204)) as server, engine_on(tmp_path / "db") as engine:
         hook = f"{server.url}/hook?key=1"
         wait = await waiting(engine, asking(title="Pay 5?", expires_in_s=60, notify={"webhook": hook}))
@@ -199,7 +199,7 @@ async def test_it_is_tried_again_with_pauses_and_the_same_key(tmp_path: Path) ->
     assert len({request.headers["idempotency-key"] for request in server.seen}) == 1
 
 
-async def test_it_is_given_up_after_so_many_tries_and_the_run_does_not_care(tmp_path: Path) -> None:
+async def test_it_stops_after_the_last_try_and_the_run_is_not_affected(tmp_path: Path) -> None:
     clock = ManualClock()
     async with http(lambda request: answer(500)) as server, engine_on(tmp_path / "db", clock) as engine:
         wait = await waiting(engine, asking(notify={"webhook": server.url}))
@@ -220,21 +220,21 @@ async def test_it_is_given_up_after_so_many_tries_and_the_run_does_not_care(tmp_
 
 
 @pytest.mark.parametrize("status", [400, 404, 410])
-async def test_what_will_never_work_is_given_up_at_once(tmp_path: Path, status: int) -> None:
+async def test_what_will_never_work_is_not_tried_again(tmp_path: Path, status: int) -> None:
     async with http(lambda request: answer(status)) as server, engine_on(tmp_path / "db") as engine:
         wait = await waiting(engine, asking(notify={"webhook": server.url}))
         (told,) = await settled(engine, wait)
     assert (told.status, told.attempts, len(server.seen)) == ("failed", 1, 1)
 
 
-async def test_private_addresses_are_not_told(tmp_path: Path) -> None:
+async def test_private_addresses_get_no_message(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "db") as engine:
         wait = await waiting(engine, asking(notify={"webhook": "http://169.254.169.254/latest/meta-data/iam"}))
         (told,) = await settled(engine, wait)
     assert told.status == "failed" and told.error and "meta-data" not in told.error
 
 
-async def test_who_answered_is_not_told_any_more(tmp_path: Path) -> None:
+async def test_no_message_about_a_question_that_was_answered(tmp_path: Path) -> None:
     """The receiver was down; by the time it is back the wait has been answered."""
     clock = ManualClock()
     async with http(lambda request: answer(503)) as server, engine_on(tmp_path / "db", clock) as engine:
@@ -311,7 +311,7 @@ async def test_two_processes_send_it_once(tmp_path: Path) -> None:
     assert sorted(request.target for request in server.seen) == sorted(f"/{n}" for n in range(20))
 
 
-async def test_a_slow_receiver_holds_nobody_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_slow_receiver_delays_no_other(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(outbox, "REQUEST_S", 600.0)
 
     async def slow(request: Request) -> bytes:

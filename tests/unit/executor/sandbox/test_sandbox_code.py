@@ -58,7 +58,7 @@ async def test_the_console_is_cut_at_its_bound() -> None:
         sandbox.close()
 
 
-async def test_what_was_printed_before_a_failure_is_kept(sandbox: Sandbox) -> None:
+async def test_what_was_printed_before_a_failure_is_recorded(sandbox: Sandbox) -> None:
     with pytest.raises(SandboxError, match="TypeError: no") as caught:
         await program(sandbox, "console.log('here'); await null; throw new TypeError('no')")
     assert caught.value.code == "code_failed"

@@ -151,7 +151,7 @@ async def test_many_at_once_do_not_mix(sandbox: Sandbox) -> None:
     assert found == [2 * n for n in range(200)]
 
 
-async def test_large_values_go_in_and_the_memory_is_given_back(sandbox: Sandbox) -> None:
+async def test_large_values_go_in_and_the_memory_is_freed(sandbox: Sandbox) -> None:
     assert await evaluate(sandbox, "__v.s.length", s="x" * 2_000_000) == 2_000_000
     assert await evaluate(sandbox, "typeof __v.s") == "undefined"
 

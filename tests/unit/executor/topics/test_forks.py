@@ -20,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("invariants_hold")
 Json = dict[str, Any]
 
 
-async def test_what_was_done_is_taken_over_and_the_rest_runs(tmp_path: Path) -> None:
+async def test_what_was_done_is_reused_and_the_rest_runs(tmp_path: Path) -> None:
     step = Step()
     async with engine_on(tmp_path / "weft.db", step) as engine:
         source = (await engine.submit(chain("a", "b", "c"), input={"x": 1})).run
@@ -166,7 +166,7 @@ async def test_the_end_of_a_run_is_not_copied(tmp_path: Path) -> None:
         assert set(outputs(view)) == {"start", "a", "b", "c"}  # it goes on where the other one was told to stop
 
 
-async def test_a_run_that_was_failing_can_not_be_gone_on_with(tmp_path: Path) -> None:
+async def test_a_run_that_was_failing_cannot_be_continued(tmp_path: Path) -> None:
     step = Step()
     step.failing.add("b")
     async with engine_on(tmp_path / "weft.db", step) as engine:
@@ -281,7 +281,7 @@ def signalled(*between: str) -> Json:
     return chain(*between, "go", "more", go=go, more=go)
 
 
-async def test_signals_that_came_early_are_taken_along(tmp_path: Path) -> None:
+async def test_signals_that_came_early_are_copied(tmp_path: Path) -> None:
     """Also those that the source took later."""
     step = Step()
     hold = step.holding["a"] = asyncio.Event()

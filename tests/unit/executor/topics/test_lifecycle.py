@@ -32,7 +32,7 @@ async def test_a_block_of_a_failed_run_and_what_follows_it_run_again(tmp_path: P
         assert (await engine.runs.view(source)).status == "failed"
 
 
-async def test_a_node_inside_a_loop_runs_again_with_all_before_it_taken_over(tmp_path: Path) -> None:
+async def test_a_node_inside_a_loop_runs_again_and_all_before_it_is_reused(tmp_path: Path) -> None:
     step = Step()
     step.failing.add("b@l#1")
     async with engine_on(tmp_path / "weft.db", step) as engine:
@@ -142,7 +142,7 @@ async def test_what_does_not_wait_for_its_next_attempt_is_left_alone(tmp_path: P
             assert hint in refused.value.hint
 
 
-async def test_what_never_started_can_not_be_retried(tmp_path: Path) -> None:
+async def test_what_never_started_cannot_be_retried(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         run = (await engine.submit(looped(1))).run
         await settled(engine, run)
@@ -153,7 +153,7 @@ async def test_what_never_started_can_not_be_retried(tmp_path: Path) -> None:
             await engine.lifecycle.retry(run, "nobody")
 
 
-async def test_a_key_that_no_node_can_have_is_told_so(tmp_path: Path) -> None:
+async def test_a_key_that_no_node_can_have_is_refused(tmp_path: Path) -> None:
     """Of an open run, of one that has ended, and when somebody asks why."""
     ask = {"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}}
     async with engine_on(tmp_path / "weft.db", Step()) as engine:

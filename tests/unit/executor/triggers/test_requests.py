@@ -165,7 +165,7 @@ def test_the_body(media: str, body: bytes, seen: Any) -> None:
     assert envelope(request(headers, body), [], "d", NOW_MS)["body"] == seen
 
 
-def test_bodies_that_can_not_be_read() -> None:
+def test_bodies_that_cannot_be_read() -> None:
     for media, body, code in (
         ("application/json", b"{", "malformed_json"),
         ("application/json", b'{"a": NaN}', "malformed_json"),

@@ -322,7 +322,7 @@ async def test_a_zone_that_this_machine_does_not_know_hides_no_other_schedule(
 
 
 @pytest.mark.parametrize("how", ["stored again", "switched on"])
-async def test_a_schedule_whose_zone_was_unknown_goes_on_when_it_is_known_again(
+async def test_a_schedule_whose_zone_was_unknown_continues_when_it_is_known_again(
     open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch, how: str
 ) -> None:
     engine = await open_engine()

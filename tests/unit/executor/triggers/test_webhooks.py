@@ -192,7 +192,7 @@ async def test_a_flood_writes_one_row_at_most_every_few_seconds(
     assert sum(count for rows in written for _, count in rows) == 150
 
 
-async def test_a_count_that_can_not_be_written_is_written_later(open_engine: Open, clock: ManualClock) -> None:
+async def test_a_count_that_cannot_be_written_is_written_later(open_engine: Open, clock: ManualClock) -> None:
     engine = await open_engine()
     await engine.workflows.save(hook())
     add = engine.store.add_refusals
@@ -402,7 +402,7 @@ async def test_what_the_api_refuses(open_engine: Open) -> None:
         await put("a", WebhookSpec(workflow="orders", trigger="keep"))
 
 
-async def test_a_workflow_that_can_not_start_is_not_shown_to_strangers(open_engine: Open) -> None:
+async def test_a_workflow_that_cannot_start_is_not_shown_to_strangers(open_engine: Open) -> None:
     engine = await open_engine()
     await engine.workflows.save(_start_only())
     await engine.webhooks.put("mine", WebhookSpec(workflow="orders", trigger="start", auth="none"))

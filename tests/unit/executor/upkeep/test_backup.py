@@ -125,7 +125,7 @@ def test_a_restored_database_has_no_owners(copy: Copy, tmp_path: Path) -> None:
     assert stat.S_IMODE(target.stat().st_mode) == 0o600
 
 
-def test_what_was_there_is_kept(copy: Copy, tmp_path: Path) -> None:
+def test_what_was_there_stays(copy: Copy, tmp_path: Path) -> None:
     backup(copy.path, tmp_path / "copy.db")
     copy.spoil("UPDATE run_details SET workflow = 'later' WHERE id = ?", copy.run["hello"])
     with pytest.raises(Conflict, match="already exists"):
@@ -192,7 +192,7 @@ def test_a_database_that_is_open_is_not_replaced(copy: Copy, tmp_path: Path) -> 
     assert not list(tmp_path.glob("*.part")) and not list(tmp_path.glob("*.before-*"))
 
 
-def test_what_can_not_be_restored(copy: Copy, tmp_path: Path) -> None:
+def test_what_cannot_be_restored(copy: Copy, tmp_path: Path) -> None:
     other = tmp_path / "other.db"
     with closing(sqlite3.connect(other)) as db, db:
         db.execute("CREATE TABLE t (x)")

@@ -40,7 +40,7 @@ def test_a_sound_database_is_healthy(copy: Copy) -> None:
     )
 
 
-def test_a_broken_promise_is_counted_and_told(copy: Copy) -> None:
+def test_a_broken_promise_is_counted_and_reported(copy: Copy) -> None:
     copy.spoil("UPDATE runs SET status = 'failed' WHERE id = ?", copy.run["hello"])
     found = report(copy)
     assert not found.healthy
@@ -61,7 +61,7 @@ def test_secrets_are_looked_for_when_they_are_known(copy: Copy) -> None:
     assert {finding.invariant for finding in found.findings} == {"I11"}
 
 
-def test_many_findings_are_counted_but_not_all_kept(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_many_findings_are_counted_but_not_all_listed(copy: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(doctor, "FINDINGS_MAX", 2)
     copy.spoil("UPDATE runs SET status = iif(status = 'failed', 'cancelled', 'failed')")
     found = report(copy)
@@ -69,7 +69,7 @@ def test_many_findings_are_counted_but_not_all_kept(copy: Copy, monkeypatch: pyt
     assert sum(promise.findings or 0 for promise in found.promises) > 5
 
 
-def test_nobody_at_work_is_a_warning(copy: Copy) -> None:
+def test_no_server_at_work_is_a_warning(copy: Copy) -> None:
     copy.spoil(
         "UPDATE runs SET status = 'running', lease_owner = 'w', lease_until_ms = 1, next_run_at_ms = 1 WHERE id = ?",
         copy.run["asking"],
@@ -119,7 +119,7 @@ def test_little_room_and_a_large_wal_are_warnings(copy: Copy, monkeypatch: pytes
 
 
 @pytest.mark.parametrize(("by", "expected"), [(1, "error"), (-1, "warning")])
-def test_another_schema_is_told_and_nothing_else_is_asked(copy: Copy, by: int, expected: str) -> None:
+def test_another_schema_is_reported_and_nothing_else_is_asked(copy: Copy, by: int, expected: str) -> None:
     newest = packaged_migrations()[-1].number
     with closing(sqlite3.connect(copy.path)) as db, db:
         db.execute(f"PRAGMA user_version = {newest + by}")
@@ -129,7 +129,7 @@ def test_another_schema_is_told_and_nothing_else_is_asked(copy: Copy, by: int, e
     assert all(promise.findings is None for promise in found.promises)
 
 
-def test_what_is_no_database_can_not_be_examined(tmp_path: Path) -> None:
+def test_what_is_no_database_cannot_be_examined(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     path.write_text("a text that is longer than the header of a database " * 10)
     with pytest.raises(sqlite3.DatabaseError):

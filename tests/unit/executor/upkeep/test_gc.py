@@ -92,7 +92,7 @@ async def test_without_an_age_no_run_goes() -> None:
     assert (await row(store, "run")).status == "succeeded"
 
 
-async def test_the_newest_are_kept_and_families_go_together() -> None:
+async def test_the_newest_stay_and_families_go_together() -> None:
     store = ModelStore()
     for n in range(3):
         await store.create_run(new_run(f"parent{n}", T0 + n))
@@ -191,7 +191,7 @@ async def test_a_run_that_takes_over_results_keeps_its_source(engine: Engine) ->
     assert (await engine.upkeep.collect(0)).runs == 1
 
 
-async def test_who_follows_a_run_that_is_deleted_is_told(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_following_a_run_that_is_deleted_raises(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("executor.runtime.pages.PAGE", 3)
     submitted = await engine.submit(document("a", "start x", blocks={"x": block("set", value=1)}))
     await engine.wait_finished(submitted.run, 30)

@@ -51,7 +51,7 @@ def test_some_invariants_alone_can_be_asked_for(copy: Copy, db: sqlite3.Connecti
     assert list(check(db, only={"I3", "I12"})) == []
 
 
-def test_a_finding_says_what_where_and_how_to_mend_it(copy: Copy) -> None:
+def test_a_finding_says_what_where_and_how_to_fix_it(copy: Copy) -> None:
     copy.spoil("UPDATE waits SET status = 'cancelled' WHERE run_id = ?", copy.run["asking"])
     (finding,) = findings(copy)
     assert (finding.run, finding.node) == (copy.run["asking"], "ask")
@@ -220,7 +220,7 @@ def test_i8_a_retry_that_came_too_early(copy: Copy, db: sqlite3.Connection) -> N
     assert kinds(copy) == {"I8"}
 
 
-async def test_a_child_whose_end_nobody_hears(tmp_path: Path) -> None:
+async def test_a_child_whose_end_reaches_no_parent(tmp_path: Path) -> None:
     """The wait for it has no time, and no person can answer it: I8 while it is gone, I1 once it has ended unheard."""
     ask = document("inner", "start ask", blocks={"ask": block("approval", title="All right?")})
     engine = await build_engine(Settings(db_path=str(tmp_path / "weft.db"), secret_key="a secret for tests only"))

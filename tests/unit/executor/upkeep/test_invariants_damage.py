@@ -58,7 +58,7 @@ async def test_an_event_is_not_what_was_written(copy: Copy, change: str) -> None
         await store.close()
 
 
-def test_rows_from_before_there_were_checksums_are_taken_as_they_are(copy: Copy) -> None:
+def test_rows_from_before_there_were_checksums_are_accepted(copy: Copy) -> None:
     damage(copy, "UPDATE events SET checksum = NULL")
     assert findings(copy) == []
 

@@ -31,13 +31,13 @@ def shown(moments: list[int], zone: str) -> list[str]:
 # --- the days on which clocks change ---
 
 
-def test_a_time_in_the_gap_is_taken_at_its_end() -> None:
+def test_a_time_in_the_gap_fires_at_its_end() -> None:
     times = parse("30 2 * * *", "Europe/Berlin")
     found = times.upcoming(ms(2026, 3, 28, 0, 0, zone="Europe/Berlin"), 3)
     assert shown(found, "Europe/Berlin") == ["03-28 02:30+0100", "03-29 03:00+0200", "03-30 02:30+0200"]
 
 
-def test_a_time_in_the_overlap_is_taken_once_the_first_time() -> None:
+def test_a_time_in_the_overlap_fires_once_the_first_time() -> None:
     times = parse("30 2 * * *", "Europe/Berlin")
     found = times.upcoming(ms(2026, 10, 24, 0, 0, zone="Europe/Berlin"), 3)
     assert shown(found, "Europe/Berlin") == ["10-24 02:30+0200", "10-25 02:30+0200", "10-26 02:30+0100"]

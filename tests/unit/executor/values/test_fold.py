@@ -58,7 +58,7 @@ def test_a_success_has_an_output_and_a_start_has_none(nested: Nested) -> None:
     assert run.fold.bytes == len(b'{"a":1}')
 
 
-def test_a_failure_is_read_where_its_error_handle_leads_and_null_where_it_goes_on(nested: Nested) -> None:
+def test_a_failure_is_read_behind_its_error_handle_and_null_after_continue(nested: Nested) -> None:
     run = Run(nested())
     run.failed("s", route="error")
     assert run.read("s") == {"error": {"code": "block_failed", "message": "no"}}

@@ -49,7 +49,7 @@ def deep(levels: int) -> Any:
     return value
 
 
-def test_the_deepest_value_is_taken_and_one_level_more_is_not() -> None:
+def test_the_deepest_value_is_accepted_and_one_level_more_is_not() -> None:
     assert encode(deep(DEPTH_MAX)) == b"[" * DEPTH_MAX + b"1" + b"]" * DEPTH_MAX
     with pytest.raises(BlockError, match="nested more than 64 levels deep") as caught:
         encode(deep(DEPTH_MAX + 1))

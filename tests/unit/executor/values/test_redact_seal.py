@@ -28,7 +28,7 @@ def test_secrets_are_named_and_put_back() -> None:
     assert unsealed_names(stored) == {"url": "https://x/${LONGER}/${TOKEN}", "${TOKEN}": ["northern", 5, None]}
 
 
-def test_a_name_in_the_text_is_not_taken_for_a_secret() -> None:
+def test_a_name_in_the_text_is_no_secret() -> None:
     value = {"a": "${TOKEN}", "b": ["TOKEN"], "c": 'x","TOKEN","', "d": '["TOKEN"]'}
     assert unseal(sealed(value), ENV) == value
 
@@ -40,7 +40,7 @@ def test_it_goes_out_with_the_secret_of_today() -> None:
     assert not gone.value.retryable
 
 
-def test_what_can_not_be_put_back_is_taken_out() -> None:
+def test_what_cannot_be_put_back_is_removed() -> None:
     import base64
 
     hidden = base64.b64encode(ENV["TOKEN"].encode()).decode()

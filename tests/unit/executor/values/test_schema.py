@@ -106,7 +106,7 @@ def test_time_in_which_the_check_does_nothing_is_not_counted() -> None:
     ],
     ids=lambda schema: str(schema)[:30],
 )
-def test_a_schema_that_can_not_be_used_says_so(sandbox: Sandbox, schema: dict[str, Any]) -> None:
+def test_a_schema_that_cannot_be_used_says_so(sandbox: Sandbox, schema: dict[str, Any]) -> None:
     with pytest.raises(BadRequest) as refused:
         violations(schema, "x", sandbox.matches)
     assert refused.value.code == "schema_invalid"

@@ -16,7 +16,7 @@ def checked(block: dict[str, Any], *edges: str, schema: Any = NUMBER, **blocks: 
     return document("checked", "start b", *edges, blocks={"b": {**block, "output_schema": schema}, **blocks})
 
 
-async def test_what_fits_goes_on(tmp_path: Path) -> None:
+async def test_what_fits_passes(tmp_path: Path) -> None:
     async with engine_on(tmp_path / "weft.db", Probe()) as engine:
         view = await ran(engine, checked({"type": "probe", "params": {"value": {"n": 3, "more": True}}}))
         assert (view.status, view.output) == ("succeeded", {"n": 3, "more": True})

@@ -233,7 +233,7 @@ def test_closing_twice_is_closing_once(nested: Nested) -> None:
         assert run.exit("c1")["results"] == [[0], [1]]
 
 
-def test_an_end_that_was_taken_over_may_be_null(nested: Nested) -> None:
+def test_an_end_that_was_reused_may_be_null(nested: Nested) -> None:
     run = Run(nested("loop"))
     run.values.exited(((), run.n("c1:end")), b"null")
     assert run.block("c1:end", (), "results") is MISSING

@@ -66,7 +66,7 @@ async def test_it_leaves_once_the_run_stands_still(before: list[dict[str, Any] |
     assert run.found == [WAITING]
 
 
-async def test_a_refusal_is_told() -> None:
+async def test_a_refusal_is_reported() -> None:
     with pytest.raises(ApiError, match="404"):
         await followed(Run(RUNNING, 404))
 
@@ -76,7 +76,7 @@ async def test_a_server_that_stops_with_the_last_event_is_waited_for() -> None:
     assert await followed(run) == "failed"
 
 
-async def test_a_server_that_stays_away_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+async def test_a_server_that_stays_away_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(follow, "PATIENCE_S", 0.01)
     with pytest.raises(ServerUnreachable):
         await followed(Run(None, last="run.finished"))

@@ -16,7 +16,7 @@ from click.testing import CliRunner
 from server import cli
 
 
-async def test_the_inbox_and_a_question_taken_back(
+async def test_the_inbox_and_a_withdrawn_question(
     weft: Callable[..., Any], started: Callable[..., Any], asking: dict[str, Any]
 ) -> None:
     run = (await started(asking))["run"]

@@ -104,7 +104,7 @@ async def test_a_problem_becomes_an_error_with_code_and_hint() -> None:
     assert raised.value.message == "There is no workflow 'x'."
 
 
-async def test_something_else_at_the_address_is_not_taken_for_weft() -> None:
+async def test_something_else_at_the_address_is_not_weft() -> None:
     page = b"HTTP/1.1 200 OK\r\nContent-Length: 4\r\nConnection: close\r\n\r\nhtml"
     async with scripted(page) as script, WeftClient(script.url) as weft:
         with pytest.raises(ServerUnreachable, match="not a weft server"):

@@ -70,7 +70,7 @@ def test_a_code_counts_once_and_for_ten_minutes() -> None:
     assert not codes.redeem("") and not codes.redeem("guess")
 
 
-def test_the_codes_that_are_kept_are_bounded() -> None:
+def test_the_number_of_stored_codes_is_bounded() -> None:
     codes = Codes(lambda: 0.0)
     made = [codes.make() for _ in range(CODES_MAX + 1)]
     assert not codes.redeem(made[0]) and codes.redeem(made[1]) and codes.redeem(made[-1])

@@ -123,7 +123,7 @@ async def test_who_sends_nothing_is_closed(world: World) -> None:
     assert transport.ended == "aborted" and transport.written == b""
 
 
-async def test_who_sends_half_a_head_is_told_and_closed(world: World) -> None:
+async def test_half_a_head_gets_an_answer_and_is_closed(world: World) -> None:
     connection, transport = world.connect()
     for byte in REQUEST[:-1]:
         connection.data_received(bytes([byte]))

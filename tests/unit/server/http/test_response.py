@@ -44,11 +44,11 @@ def test_headers_that_speak_for_the_server_are_dropped(name: str) -> None:
     assert name.lower() not in response.headers or response.headers[name] != "v"
 
 
-def test_a_header_can_not_be_split() -> None:
+def test_a_header_cannot_be_split() -> None:
     assert "x-a" not in block_response({"headers": {"x-a": "1\r\nSet-Cookie: b=c"}, "body": ""}, {}).headers
 
 
-def test_html_of_a_workflow_is_a_page_of_nowhere() -> None:
+def test_html_of_a_workflow_has_no_origin() -> None:
     response = block_response({"headers": {"content-type": "text/html"}, "body": "<script>"}, {})
     assert response.headers["content-security-policy"].startswith("sandbox")
 

@@ -46,7 +46,7 @@ def test_headers_that_speak_for_the_server_are_dropped(name: str) -> None:
         "X-Request-Id",
     ],
 )
-def test_headers_about_the_body_are_kept(name: str) -> None:
+def test_headers_about_the_body_stay(name: str) -> None:
     assert block_response({"headers": {name: "v"}, "body": ""}, {}).headers[name] == "v"
 
 

@@ -50,7 +50,7 @@ async def test_the_port_is_part_of_the_host(client: httpx.AsyncClient, host: str
     assert (await client.get("/healthz", headers={"host": host})).status_code == status
 
 
-async def test_configured_hosts_are_taken(settings: Settings, engine: Engine) -> None:
+async def test_configured_hosts_are_accepted(settings: Settings, engine: Engine) -> None:
     wider = replace(settings, allowed_hosts=("weft.example", "other:81"), public_url="https://public.example")
     transport = httpx.ASGITransport(app=create_app(wider, engine))
     async with httpx.AsyncClient(transport=transport, base_url="http://127.0.0.1:8765") as client:
@@ -72,7 +72,7 @@ async def test_configured_hosts_are_taken(settings: Settings, engine: Engine) ->
     ],
     ids=lambda headers: " ".join(headers.values()),
 )
-async def test_other_sites_can_not_write(gate: httpx.AsyncClient, path: str, headers: dict[str, str]) -> None:
+async def test_other_sites_cannot_write(gate: httpx.AsyncClient, path: str, headers: dict[str, str]) -> None:
     response = await gate.post(path_of(path), json={}, headers=headers)
     assert (response.status_code, response.json()["code"]) == (403, "cross_site")
 
@@ -84,7 +84,7 @@ async def test_an_opaque_origin_may_only_answer_a_resume_page(client: httpx.Asyn
 
 
 @pytest.mark.parametrize("path", ["/api/runs/r/events", "/api/runs", "/api/waits"])
-async def test_other_sites_can_not_read_or_hold_streams(gate: httpx.AsyncClient, path: str) -> None:
+async def test_other_sites_cannot_read_or_hold_streams(gate: httpx.AsyncClient, path: str) -> None:
     no_cors = {"sec-fetch-site": "cross-site", "sec-fetch-mode": "no-cors"}
     assert (await gate.get(path, headers=no_cors)).status_code == 403
     assert (await gate.get(path, headers={"origin": "http://evil.test"})).status_code == 403

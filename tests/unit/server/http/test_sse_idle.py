@@ -83,7 +83,7 @@ async def test_a_commit_of_another_process_is_signalled(tmp_path: Path) -> None:
             await signal
 
 
-async def test_an_event_source_that_comes_back_to_the_end_is_told_to_stop(tmp_path: Path) -> None:
+async def test_an_event_source_that_reconnects_at_the_end_gets_204(tmp_path: Path) -> None:
     settings = Settings(db_path=str(tmp_path / "weft.db"), secret_key="a secret for tests only")
     engine = await build_engine(settings)
     transport = httpx.ASGITransport(app=create_app(settings, engine))

@@ -55,7 +55,7 @@ def test_answers_become_json_values() -> None:
     assert values == {"note": "two\nlines", "count": 3, "rate": 1.5, "sure": True, "size": 2, "extra": {"a": [1]}}
 
 
-def test_what_can_not_be_read_is_said_at_its_field() -> None:
+def test_what_cannot_be_read_is_said_at_its_field() -> None:
     values, errors = read_form(
         SCHEMA, {"field.count": "many", "field.rate": "true", "field.extra": "{", "field.size": "x"}
     )
@@ -65,7 +65,7 @@ def test_what_can_not_be_read_is_said_at_its_field() -> None:
     assert read_form(SCHEMA, {"field.count": "9" * 30})[1] == {"count": "This number is too large."}
 
 
-def test_what_was_typed_is_kept() -> None:
+def test_what_was_typed_stays() -> None:
     html = form_fields(SCHEMA, {"field.count": "many", "field.sure": "true"}, {"count": "Enter a whole number."})
     assert 'value="many"' in html and "Enter a whole number." in html and 'aria-invalid="true"' in html
     assert "a@b" not in html, "an emptied field is not filled with its default again"

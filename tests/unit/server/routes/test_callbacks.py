@@ -72,7 +72,7 @@ async def test_a_post_is_the_output(
     assert set(output) == {"body", "headers", "received_at"}
 
 
-async def test_the_second_post_is_told_who_was_first(
+async def test_the_second_post_learns_who_was_first(
     client: httpx.AsyncClient, started: Callable[..., Any], engine: Engine
 ) -> None:
     run = await started(calling())

@@ -66,7 +66,7 @@ async def test_begin_read_change_delete(client: httpx.AsyncClient, hello: Json) 
         {"nothing": "we know", "nested": [[[{"deep": None}]]], "ünïcödé ☃": "\u0000\u2028"},
     ],
 )
-async def test_wrong_documents_are_kept_as_they_are(client: httpx.AsyncClient, document: Json) -> None:
+async def test_wrong_documents_are_stored_unchanged(client: httpx.AsyncClient, document: Json) -> None:
     draft = await begin(client, {"format": "weft/1"})
     saved = await client.put(f"/api/drafts/{draft['id']}", json={"document": document, "name": "n"}, headers=at(1))
     assert saved.status_code == 200

@@ -196,7 +196,7 @@ async def test_a_retried_attempt_has_its_own_error(engine: Engine, started: Any,
         del engine.parts.registry.handler("email").run
 
 
-async def test_references_that_can_not_be_filled(started: Any, node: Any) -> None:
+async def test_references_that_cannot_be_filled(started: Any, node: Any) -> None:
     run = await started(
         document(
             "nodes",

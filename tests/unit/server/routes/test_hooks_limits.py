@@ -61,7 +61,7 @@ async def test_the_signature_is_checked_before_the_body_is_parsed(
     assert (told.status_code, told.json()["code"], parsed) == (400, "malformed_json", [broken])
 
 
-async def test_a_captured_github_delivery_is_not_taken_again_after_a_day(
+async def test_a_captured_github_delivery_is_not_accepted_again_after_a_day(
     client: httpx.AsyncClient, settings: Settings
 ) -> None:
     secret = await store(client, orders(auth="github"))

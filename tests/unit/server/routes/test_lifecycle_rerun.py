@@ -50,9 +50,7 @@ async def preview(client: httpx.AsyncClient, run: str, block: str | None) -> htt
     return await client.get(f"/api/runs/{run}/rerun", params={"from": block} if block else {})
 
 
-async def test_what_was_done_before_the_block_is_taken_over(
-    client: httpx.AsyncClient, chain: Json, started: Any
-) -> None:
+async def test_what_was_done_before_the_block_is_reused(client: httpx.AsyncClient, chain: Json, started: Any) -> None:
     run = await started(chain, {"x": 1})
     assert run["output"] == {"n": 5, "log": [0, 1], "x": 1}
     asked = await preview(client, run["run"], "decide")
@@ -108,7 +106,7 @@ async def test_without_a_block_everything_runs_again(client: httpx.AsyncClient, 
     assert again.json()["output"] == {"n": 5, "log": [0, 1], "x": 7}
 
 
-async def test_an_error_that_was_handled_is_taken_over(client: httpx.AsyncClient, started: Any) -> None:
+async def test_an_error_that_was_handled_is_reused(client: httpx.AsyncClient, started: Any) -> None:
     document = {
         "format": "weft/1",
         "blocks": {
@@ -192,7 +190,7 @@ async def test_refusals(client: httpx.AsyncClient, chain: Json, started: Any) ->
 
 @pytest.mark.parametrize("inside", [False, True], ids=["block", "container"])
 @pytest.mark.parametrize("caught", [False, True], ids=["continue", "handle"])
-async def test_an_error_that_was_dealt_with_is_taken_over_as_it_was(
+async def test_an_error_that_was_dealt_with_is_reused_unchanged(
     client: httpx.AsyncClient, started: Any, inside: bool, caught: bool
 ) -> None:
     """Null where the run went on, the error where a path behind the handle took it; and so in a third run."""

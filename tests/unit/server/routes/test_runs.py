@@ -181,7 +181,7 @@ async def test_events_as_a_stream_and_as_history(
     assert history["events"] == events and history["count"] == len(events) and history["next"] is None
 
 
-async def test_a_stream_goes_on_behind_the_cursor(
+async def test_a_stream_continues_after_the_cursor(
     client: httpx.AsyncClient, hello: dict[str, Any], started: Callable[..., Any]
 ) -> None:
     url = (await started(hello))["urls"]["events"]

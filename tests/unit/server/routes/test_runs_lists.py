@@ -90,7 +90,7 @@ async def test_the_document_of_a_stored_workflow_is_that_of_its_version(
     assert row.document_hash is None, "it is in the workflow's own row"
 
 
-async def test_the_document_of_a_run_that_kept_none(
+async def test_the_document_of_a_run_that_stored_none(
     client: httpx.AsyncClient, hello: Json, engine: Engine, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As in a database from before documents were kept."""

@@ -26,7 +26,7 @@ Json = dict[str, Any]
         {"mode": "each", "items": ["a", "b"], "concurrency": 1},
     ],
 )
-async def test_a_container_that_is_passed_over_runs_nothing_and_goes_on(
+async def test_a_skipped_container_runs_nothing_and_the_run_continues(
     client: httpx.AsyncClient, started: Callable[..., Any], params: Json
 ) -> None:
     kind = "parallel" if params["mode"] == "count" or "concurrency" in params else "loop"
@@ -128,7 +128,7 @@ async def test_an_answer_that_the_block_fails_on_fails_it(
     assert (late.status_code, late.json()["answered_by"]) == (409, "Ada")
 
 
-async def test_the_error_handle_may_catch_it_and_other_actions_go_on(
+async def test_the_error_handle_may_catch_it_and_other_actions_continue(
     client: httpx.AsyncClient, started: Callable[..., Any], engine: Engine
 ) -> None:
     flow = asking()

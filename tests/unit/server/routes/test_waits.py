@@ -84,7 +84,7 @@ async def test_a_form_page_has_one_button_with_its_own_words(
 
 
 @pytest.mark.parametrize("by_key", [True, False])
-async def test_a_question_can_be_taken_back(
+async def test_a_question_can_be_withdrawn(
     client: httpx.AsyncClient, started: Callable[..., Any], engine: Engine, by_key: bool
 ) -> None:
     run = await started(form())
@@ -108,7 +108,9 @@ async def test_a_question_can_be_taken_back(
     assert page.status_code == 409 and "withdrawn" in page.text
 
 
-async def test_what_nobody_asked_can_not_be_taken_back(client: httpx.AsyncClient, started: Callable[..., Any]) -> None:
+async def test_a_question_that_was_not_asked_cannot_be_withdrawn(
+    client: httpx.AsyncClient, started: Callable[..., Any]
+) -> None:
     document = form()
     document["blocks"]["size"] = {"type": "signal", "params": {"name": "go"}}
     run = await started(document)
