@@ -142,7 +142,7 @@ def test_check_30_focus_is_visible_everywhere(editor: Editor, contexts: Contexts
     assert not wrong, "one does not see that these have the keyboard:\n" + "\n".join(sorted(set(wrong)))
 
 
-# Notes every animation and transition that takes longer than nobody could see.
+# Notes every animation and transition that takes longer than anyone could miss.
 MOVES = """() => {
   window.moved = []
   const note = (event) => {

@@ -1,4 +1,4 @@
-"""A run that asks somebody, and the page behind the link."""
+"""A run that asks a person, and the page behind the link."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ DOC = document(
 )
 
 
-def test_check_22_approval_on_a_phone_goes_on_live(contexts: Contexts, servers: Servers) -> None:
+def test_check_22_approval_on_a_phone_is_followed_live(contexts: Contexts, servers: Servers) -> None:
     url = servers().url  # of its own: nothing else waits there
     editor = Editor(contexts(url).page(), url)
     run = editor.api.run(DOC, wait_s=20)

@@ -1,4 +1,4 @@
-"""What somebody gets who has Python and nothing else: the package, installed where no Node is, and its front page."""
+"""What a user gets who has Python and nothing else: the package, installed where no Node is, and its front page."""
 
 from __future__ import annotations
 

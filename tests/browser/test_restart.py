@@ -15,7 +15,7 @@ LEASE_MS = "1000"  # what a killed process keeps its runs for
 
 
 def doc(go: Path) -> dict[str, Any]:
-    """Something before, a block that goes on until the file is there, and something after that reads both."""
+    """Something before, a block that runs until the file is there, and something after that reads both."""
     blocks = {
         "before": {"type": "set", "at": [288, 0], "params": {"value": {"n": 7}}},
         "talk": {"type": "speak", "at": [576, 0], "params": {"text": "on and on", "until": str(go)}},

@@ -96,7 +96,7 @@ def test_a_webhook_is_made_and_deleted(editor: Editor, page: Page) -> None:
 
 
 def test_run_again_sent_twice_is_one_run(editor: Editor, page: Page, watched: Watched) -> None:
-    """The answer to the first request is lost: whoever presses the button again gets the run that it made."""
+    """The answer to the first request is lost: pressing the button again gets the run that it made."""
     watched.allow(r"ERR_FAILED")
     run = editor.api.run(document({"done": {"type": "set", "params": {"value": 1}}}, [("start", "done")]), wait_s=30)
     keys: list[str] = []

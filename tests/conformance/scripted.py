@@ -1,6 +1,6 @@
 """Blocks that do what a case says: `return`, `echo`, `counter`, `sequence`, `raise`, `route`, `sleep`, `cancel`.
 
-Who is slower in a case is so on every machine: its time goes on only when all that is under way sleeps.
+Who is slower in a case is so on every machine: its time advances only when all that is under way sleeps.
 """
 
 from __future__ import annotations

@@ -365,18 +365,18 @@ DOCUMENTS: dict[str, tuple[dict[str, Any], tuple[str, ...]]] = {
         one(input={"properties": {f"p{n}": {"type": "string"} for n in range(20_000)}}),
         ("input_schema_invalid",),
     ),
-    "2,000 edges that lead nowhere, among long names": (
+    "2,000 edges without a target, among long names": (
         document(
             {long_name(n): {"type": "set", "params": {"value": 1}} for n in range(400)},
             *(edge("start", long_name(n + 9_000)) for n in range(1_900)),
         ),
         ("edge_target_missing",),
     ),
-    "50,000 fields that nobody reads": (
+    "50,000 unknown fields": (
         {f"block{n}": 1 for n in range(50_000)} | {"format": "weft/1", "blocks": {}},
         ("trigger_missing",),
     ),
-    "50,000 params that nobody knows": (
+    "50,000 unknown params": (
         document({"a": {"type": "set", "params": {f"valu{n}": 1 for n in range(50_000)}}}, edge("start", "a")),
         ("param_unknown",),
     ),
@@ -754,7 +754,7 @@ ANSWERS: dict[str, dict[str, Any]] = {
     "an action of another type": {"json": {"action": 1}},
     "a prototype as action": {"json": {"action": "__proto__"}},
     "a field of another type": {"json": {"action": "approve", "fields": {"n": "x"}}},
-    "a field that nobody asked for": {"json": {"action": "approve", "fields": {"z": 1}}},
+    "a field that was not asked for": {"json": {"action": "approve", "fields": {"z": 1}}},
     "a prototype as field": {"json": {"action": "approve", "fields": {"__proto__": {"n": 1}}}},
     "a text that is too long": {"json": {"action": "approve", "fields": {"text": "x" * 1_900_000}}},
     "fields as a list": {"json": {"action": "approve", "fields": [1]}},

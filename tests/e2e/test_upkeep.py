@@ -86,8 +86,8 @@ def still(task: asyncio.Task[None]) -> None:
 
 
 class Load:
-    """Starts runs one after the other until it is told to stop, or nobody answers any more. `acknowledged`: (run, when
-    the answer was here). `deleted`: how many are gone since."""
+    """Starts runs one after the other until it is stopped, or the server does not answer any more. `acknowledged`:
+    (run, when the answer was here). `deleted`: how many are gone since."""
 
     def __init__(self, client: httpx.AsyncClient, url: str) -> None:
         self._client, self._url = client, url

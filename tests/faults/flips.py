@@ -3,7 +3,7 @@
 For each, `weft doctor` must end with words, not with a traceback, and the store must open and read, or raise an error
 of its own. Where both say that all is well, the content is compared with that of the whole file: it must be the same,
 or, after damage to the WAL, the state after an earlier commit. SQLite ends a WAL at the first frame whose checksum is
-wrong, as after a crash; nobody can tell the two apart. What is `GUARDED` must never differ unnoticed; other columns
+wrong, as after a crash; the two look the same. What is `GUARDED` must never differ unnoticed; other columns
 carry nothing to tell by, and are counted.
 """
 
@@ -72,7 +72,7 @@ class Damage(Struct, frozen=True):
 
 class FlipTally(Struct):
     """`reported`: by the doctor; `refused`: the doctor or the store could not read it and said so; `older`: an earlier
-    commit of a WAL that was damaged; `unguarded`: a row that is not of the journal differs, and nobody noticed;
+    commit of a WAL that was damaged; `unguarded`: a row that is not of the journal differs, and no check noticed;
     `silent`: the same of the journal or of what it rests on."""
 
     verdicts: Counter[Verdict] = Counter()

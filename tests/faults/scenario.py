@@ -1,4 +1,4 @@
-"""The standard scenario: everything weft stores, done once. Played again on the same file it goes on where it stopped.
+"""The standard scenario: everything weft stores, done once. Played again on the same file it continues from there.
 
 Each step is asked for under a key, as a careful client does, and its answer is written down (`Acks`) only when it is
 there. So after a crash: what was acknowledged must be in the database, and playing on must end as if nothing had been.
@@ -158,7 +158,7 @@ async def play(store: Store, acks: Acks) -> None:
 
 
 async def _steps(acks: Acks, ctx: Context) -> int:
-    """Long work, so to speak: each attempt goes on where the last one came to."""
+    """Stands for long work: each attempt continues where the last one stopped."""
     for done in range((ctx.last_checkpoint or 0) + 1, STEPS + 1):
         await ctx.checkpoint(done)
         acks.write("checkpoint", [ctx.run_id, ctx.key, done])

@@ -223,5 +223,5 @@ def _filter() -> int:
 
 
 def _die_with_parent() -> None:
-    """Nobody would answer."""
+    """There would be no answer."""
     ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, int(signal.SIGKILL), 0, 0, 0)

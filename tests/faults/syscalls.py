@@ -6,7 +6,7 @@ process is killed at the entry of the call, or the call fails.
 Two plays do not make the same number of calls: who commits together, and when a checkpoint comes, is a matter of
 timing. So there is no list of calls that would have to be met: there is a case for number 1, 2, 3, ..., behind the
 count of the first play as well, until plays end before they have come to the number of their case. Exit code 1 when
-there is a violation, or when kills do no harm to a client that is told too early; 2 where calls cannot be held.
+there is a violation, or when kills do no harm to a client that gets an answer too early; 2 where calls cannot be held.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from tests.support.vfs import CALL_ACTIONS, CallAction
 SUFFIXES = ("", "-wal", "-journal", "-shm")
 WRITES = ("write", "pwrite64", "fallocate")  # what a full disk refuses
 GOLDEN = 0.618  # its multiples, modulo 1, are spread evenly however many they are
-TOO_EARLY_MAX = 40  # kills of a client that is told before the commit; about each third is within one
+TOO_EARLY_MAX = 40  # kills of a client that gets its answer before the commit; about each third is within one
 
 
 class AtSyscall(Struct, frozen=True):
@@ -96,7 +96,7 @@ class AtSyscall(Struct, frozen=True):
 
 
 class ToldTooEarly(AtSyscall, frozen=True):
-    """The client is told of events before they are committed. A check that finds nothing here is none."""
+    """The client gets events before they are committed. A check that finds nothing here is none."""
 
     def play(self, db: Path, acks: Path) -> None:
         async def main() -> None:
@@ -244,7 +244,7 @@ def main() -> int:
         _print_table(calls_made, Hits.read(folder))
         early = told_too_early(folder, calls_made.total())
     after = f"after {early} kills" if early else f"nothing in {TOO_EARLY_MAX} kills, so this check finds nothing"
-    print(f"what a client is told too early is lost: {after}")
+    print(f"what a client gets too early is lost: {after}")
     print(f"{summary.cases} cases in {summary.seconds:.0f} s, the fault came to be in {dict(summary.reached)}")
     print(f"{len(summary.failed)} violations")
     return 1 if summary.failed or early is None else 0

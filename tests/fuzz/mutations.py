@@ -106,7 +106,7 @@ def refer(draw: Draw, document: Document) -> None:
     """A reference where a value stood; in params it fits everywhere."""
     place = _place(draw, document)
     if place is not None:
-        place[0][place[1]] = pick(draw, ["<start>", "<input.n>", "<nobody.x>", "${KEY}", {"$ref": "$.seen"}])
+        place[0][place[1]] = pick(draw, ["<start>", "<input.n>", "<unknown.x>", "${KEY}", {"$ref": "$.seen"}])
 
 
 def plant(draw: Draw, document: Document) -> None:

@@ -118,7 +118,7 @@ _CODE: Final = (
     "1 +",
     "while(1){}",
     "throw 1",
-    "<nobody> + <start",
+    "<unknown> + <start",
     "'<start>",
     "`${<start>",
     "await 1",

@@ -1,7 +1,7 @@
 """Params that are right, for every block type of the catalogue: `PARAMS[type](scene)` gives them and the handles to go
 on by.
 
-A param that a block type gets and nobody makes here fails `test_the_generator_knows_every_part` of test_documents.py.
+A new param of a block type that is not generated here fails `test_the_generator_knows_every_part` of test_documents.py.
 """
 
 from __future__ import annotations

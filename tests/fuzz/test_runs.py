@@ -40,7 +40,7 @@ ANSWERS: tuple[dict[str, Any], ...] = ({}, {"n": 1, "ok": True}, {"note": "\u202
 
 
 class Outside:
-    """Every address outside: `up` answers, `down` does not, `strange` says what nobody expects."""
+    """Every address outside: `up` answers, `down` does not, `strange` gives an unexpected answer."""
 
     async def request(self, method: str, url: str, **options: Any) -> Answer:
         host = url.partition("://")[2].partition("/")[0]
@@ -80,7 +80,7 @@ class World:
         return self._runner.run(what)
 
     async def play(self, document: Any, trigger: str | None, input: Any) -> RunView | None:
-        """Run it; answer whoever asks, let time pass, cancel in the end. None: it was refused."""
+        """Run it; answer its questions, let time pass, cancel in the end. None: it was refused."""
         try:
             run = (await self.engine.submit(document, input=input, trigger=trigger)).run
         except CompileError:

@@ -107,7 +107,7 @@ class Upgrade:
         try:
             upgrade(db, connect)
         except Exception as error:
-            assert isinstance(as_weft_error(error), WeftError), f"nobody can tell what this means: {error!r}"
+            assert isinstance(as_weft_error(error), WeftError), f"not an error of weft: {error!r}"
         vfs.unregister()
 
 

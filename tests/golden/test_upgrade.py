@@ -1,5 +1,5 @@
 """A database that an earlier version of weft left behind, killed in the midst of its work: this version keeps a copy,
-brings the file to its own schema, and every run goes on where it was.
+brings the file to its own schema, and every run continues where it was.
 
 The files are in `tests/golden`. The clock stands where it stood then, and is moved by hand.
 """

@@ -99,7 +99,7 @@ async def test_each_result_is_recorded_once_whichever_server_is_frozen(tmp_path:
 
 
 def _taken_over(journal: Journal, stops: list[float]) -> Iterator[float]:
-    """Seconds from the last freeze before it, for each attempt that somebody else found lost."""
+    """Seconds from the last freeze before it, for each attempt that another server found lost."""
     for rows in journal.events.values():
         for row in rows:
             if row["type"] == "retry.scheduled" and data_of(row)["error"]["code"] == "attempt_lost":

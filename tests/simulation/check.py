@@ -99,7 +99,7 @@ def run_again(workflow: Workflow, plan: Plan, table: Table, verdict: Verdict, fi
 
 
 def fork(workflow: Workflow, plan: Plan, table: Table, verdict: Verdict, first: Observed, rng: Random) -> None:
-    """A run that goes on from any place in the journal of another one comes to what the other one should come to."""
+    """A run that continues from any place in the journal of another one comes to what the other one should come to."""
     failed = [seq for seq, event in enumerate(first.journal, 1) if isinstance(event, NodeFailed)]
     at_failure = failed and rng.random() < 0.5  # few places, and much may belong to one: a branch is given up with it
     seq = rng.choice(failed) if at_failure else rng.randint(1, len(first.journal))

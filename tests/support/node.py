@@ -36,7 +36,7 @@ def find_node() -> tuple[str, list[str]]:
 
 
 def runs(tool: str) -> bool:
-    """A name on the PATH may be a shim that leads nowhere."""
+    """A name on the PATH may be a shim for a version that is not installed."""
     try:
         return subprocess.run([tool, "--version"], capture_output=True, timeout=60, check=False).returncode == 0
     except (OSError, subprocess.SubprocessError):

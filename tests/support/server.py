@@ -22,7 +22,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 READY = b"weft is ready: "
-# Below the range from which the kernel takes ports for outgoing connections (32768 and up): nobody else sits on ours
+# Below the range from which the kernel takes ports for outgoing connections (32768 and up): no other process uses ours
 # while its server is down, and a client that calls it then cannot end up connected to itself.
 PORTS = range(20_000, 32_000)
 
@@ -175,7 +175,7 @@ def _environment(db: Path, port: int, more: Mapping[str, str]) -> dict[str, str]
 
 
 def free_port(choose: random.Random) -> int:
-    """A port nobody listens on, which stays free while the server on it is down."""
+    """A port that is not in use, which stays free while the server on it is down."""
     while True:
         port = choose.choice(PORTS)
         with socket.socket() as probe:

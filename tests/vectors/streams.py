@@ -28,7 +28,7 @@ def entry(event: Json) -> Entry:
 
 
 def expected(events: Iterable[Json]) -> list[Json]:
-    """One for each event. The two ends of a container are told together, as the editor shows them."""
+    """One for each event. The two ends of a container are one, as the editor shows them."""
     run = Projection()
     containers: dict[str, NodeState] = {}
     told = []

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -86,15 +86,31 @@ def test_such_words_are_found(text: str, tmp_path: Path) -> None:
 IN_CODE = re.compile(
     r"\b(nobody|somebody|whoever|surely|heirs?|can not|leads? nowhere|goes on|(is|are) told)\b", re.IGNORECASE
 )
+# What golden databases are recorded with, the tests of the words themselves, and rooms that are still to be rewritten.
+NOT_YET = (
+    "tests/golden/play.py",
+    "tests/words/",
+    *(f"tests/unit/executor/{room}/" for room in ("core", "journal", "runtime", "store")),
+)
 
 
-def test_comments_and_names_are_plain() -> None:
-    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
-    assert len(paths) > 200
-    found = [
+def _unplain(paths: Iterable[Path]) -> list[str]:
+    return [
         f"{path.relative_to(ROOT)}:{number}: {line.strip()}"
         for path in paths
         for number, line in enumerate(path.read_text(encoding="utf-8").splitlines(), 1)
         if IN_CODE.search(line)
     ]
+
+
+def test_comments_and_names_are_plain() -> None:
+    paths = [path for package in PACKAGES for path in sorted((ROOT / package).rglob("*.py"))]
+    assert len(paths) > 200
+    found = _unplain(paths)
+    assert not found, "\n" + "\n".join(found)
+
+
+def test_those_of_tests_are_as_well() -> None:
+    paths = sorted((ROOT / "tests").rglob("*.py"))
+    found = _unplain(path for path in paths if not path.relative_to(ROOT).as_posix().startswith(NOT_YET))
     assert not found, "\n" + "\n".join(found)

@@ -185,7 +185,7 @@ async def test_find_events_filters_and_counts(store: Store) -> None:
     assert await found(node="a", since_ms=T0 + 2, types=("node.succeeded",), after=3) == ([5], 2)
     assert await found(after=2, limit=2) == ([3, 4], 6)
     assert await found(after=6) == ([], 6)
-    assert await found(node="nobody") == ([], 0)
+    assert await found(node="unknown") == ([], 0)
     page, _ = await store.find_events(run.id, EventFilter(after=2, limit=1))
     assert page == await store.read_events(run.id, after=2, limit=1)
     assert await store.find_events("no such run", EventFilter()) == ([], 0)

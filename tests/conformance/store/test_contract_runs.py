@@ -158,7 +158,7 @@ async def test_renew_extends_what_is_still_held(store: Store) -> None:
     assert (await row(store, "d")).lease_owner is None, "its owner has dropped it"
     assert [found.id for found in await store.claim("w2", now, LEASE_MS, run_id="d")] == ["d"]
     assert (await row(store, "e")).lease_until_ms == T0 + LEASE_MS
-    assert await store.renew("nobody", ["a"], now, LEASE_MS) == set()
+    assert await store.renew("unknown", ["a"], now, LEASE_MS) == set()
     assert await store.renew("w1", [], now, LEASE_MS) == set()
 
 

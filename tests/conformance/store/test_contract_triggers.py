@@ -154,8 +154,8 @@ async def test_switching_on_keeps_the_moment_that_is_there(store: Store) -> None
     assert on is not None and (on.enabled, on.next_run_at_ms) == (True, T0 + 2 * HOUR)
     await store.put_schedule(schedule(next_run_at_ms=T0 + 2 * HOUR, error="no zone"))
     assert await store.fire(due(None, T0 + 2 * HOUR, None, error="no zone")) == Fired("failed")
-    mended = await store.switch_schedule("s1", True, T0 + 5 * HOUR, T0, TIMES)
-    assert mended is not None and mended.next_run_at_ms == T0 + 5 * HOUR
+    fixed = await store.switch_schedule("s1", True, T0 + 5 * HOUR, T0, TIMES)
+    assert fixed is not None and fixed.next_run_at_ms == T0 + 5 * HOUR
 
 
 async def test_a_moment_of_other_times_switches_nothing_on(store: Store) -> None:
@@ -421,12 +421,12 @@ async def test_refusals_are_counted_by_reason(store: Store) -> None:
     await store.put_webhook(webhook())
     first = RefusalRow("h1", "signature_invalid", 1, T0, T0)
     copies = RefusalRow("h1", "delivery_replayed", 2, T0, T0 + 5, "order-1", "run-1")
-    await store.add_refusals([first, copies, RefusalRow("nobody", "signature_invalid", 1, T0, T0)])
+    await store.add_refusals([first, copies, RefusalRow("unknown", "signature_invalid", 1, T0, T0)])
     assert await store.list_refusals("h1") == [copies, first]
     await store.add_refusals([RefusalRow("h1", "signature_invalid", 40, T0 + 6, T0 + 9)])
     assert await store.list_refusals("h1") == [RefusalRow("h1", "signature_invalid", 41, T0, T0 + 9), copies]
-    await store.put_webhook(webhook("nobody"))
-    assert await store.list_refusals("nobody") == []
+    await store.put_webhook(webhook("unknown"))
+    assert await store.list_refusals("unknown") == []
     await store.delete_webhook("h1")
     await store.put_webhook(webhook())
     assert await store.list_refusals("h1") == []

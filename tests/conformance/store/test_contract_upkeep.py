@@ -60,7 +60,7 @@ async def test_pages_continue_after_a_run(store: Store) -> None:
     assert [run.id for run in page] == ["r0", "r1"]
     page = await store.find_removable(T0 + DAY_MS, limit=9, after="r1")
     assert [run.id for run in page] == ["r2", "r3", "r4"]
-    assert await store.find_removable(T0 + DAY_MS, after="nobody") == []
+    assert await store.find_removable(T0 + DAY_MS, after="unknown") == []
 
 
 async def test_a_deleted_run_leaves_nothing(store: Store) -> None:
@@ -147,7 +147,7 @@ async def test_what_was_used_lately_stays(store: Store) -> None:
 
 
 async def test_a_use_is_noted_at_most_every_ten_minutes(store: Store) -> None:
-    """So whoever deletes must look back further than that."""
+    """So a deletion must look back further than that."""
     late = T0 + USED_EVERY_MS + 1
     for hash, again in (("soon", T0 + USED_EVERY_MS), ("late", late)):
         await store.put_plan(hash, b"a plan", T0)
@@ -168,7 +168,7 @@ async def test_open_runs_are_never_deleted(store: Store) -> None:
     await store.create_run(new_run("queued"))
     await store.create_run(new_run("claimed"))
     await store.claim("w", T0, LEASE_MS, run_id="claimed")
-    assert await store.delete_runs(["queued", "claimed", "nobody"]) == []
+    assert await store.delete_runs(["queued", "claimed", "unknown"]) == []
     assert (await row(store, "claimed")).status == "running"
 
 

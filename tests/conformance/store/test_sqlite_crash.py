@@ -56,7 +56,7 @@ def test_nothing_acknowledged_is_lost_to_kill_9(tmp_path: Path) -> None:
     path = tmp_path / "weft.db"
     chance = random.Random(20_261_120)
     before = 0
-    for _ in range(5):  # each goes on with the file the one before left behind
+    for _ in range(5):  # each continues with the file the one before left behind
         acknowledged = acknowledged_until_death(path, kill_after_s=chance.uniform(0.02, 0.3))
         found = stored(path)
         assert acknowledged

@@ -69,7 +69,7 @@ async def test_a_log_without_its_database_is_not_thrown_away(tmp_path: Path, lef
 
 
 async def test_a_folder_that_cannot_be_looked_into_is_a_database_that_cannot_be_used(tmp_path: Path) -> None:
-    """Not an error of ours: whoever meets it in the middle of a commit must not take it for "not on disk"."""
+    """Not an error of ours: a writer that meets it in the middle of a commit must not report it as "not on disk"."""
     (tmp_path / "file").touch()
     with pytest.raises(DatabaseUnavailable, match="Not a directory"):
         await SQLiteStore(tmp_path / "file" / "weft.db").open()

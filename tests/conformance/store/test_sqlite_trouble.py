@@ -26,7 +26,7 @@ QUICK = Retry(attempts=6, base_ms=1, cap_ms=5)
 
 
 def poll(condition: Callable[[], bool]) -> None:
-    """For things that the writer's thread tells nobody about."""
+    """For things that the writer's thread does not report."""
     end = time.monotonic() + 60
     while not condition():
         assert time.monotonic() < end
@@ -64,7 +64,7 @@ async def test_a_busy_database_is_tried_again_as_a_whole(tmp_path: Path) -> None
 
 
 async def test_who_closes_does_not_wait_for_all_tries(tmp_path: Path) -> None:
-    """A server that is told to stop while another process has the lock would else be killed before it has ended."""
+    """A server that is stopped while another process has the lock would otherwise be killed before it has ended."""
     for_long = Retry(attempts=1000, base_ms=100, cap_ms=100)
     store = SQLiteStore(tmp_path / "weft.db", busy_timeout_ms=0, retry=for_long)
     await store.open()

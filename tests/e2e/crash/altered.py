@@ -4,8 +4,8 @@
     ALTERED_BUSY_MS  how long one try to write waits for another process's lock
   ALTERED_TRIES    how often a write is tried; belongs to the former
 
-The clock that only measures how long something takes (CLOCK_MONOTONIC) goes on, as it does when a machine's time is
-set. It is what the wall clock is reckoned from, so all processes with one file read the same time.
+The clock that only measures how long something takes (CLOCK_MONOTONIC) keeps running, as it does when a machine's time
+is set. It is what the wall clock is reckoned from, so all processes with one file read the same time.
 """
 
 from __future__ import annotations

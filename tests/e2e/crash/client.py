@@ -92,7 +92,7 @@ def ask() -> dict[str, Any]:
 
 
 def sound(servers: Servers, client: Client, others: Sequence[str] = ()) -> Journal:
-    """Nobody has the file open any more. `others`: runs that were not asked for by the client."""
+    """No process has the file open any more. `others`: runs that were not asked for by the client."""
     journal = Journal(servers.db)
     journal.is_sound()
     journal.is_dense()

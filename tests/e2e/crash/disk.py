@@ -1,5 +1,5 @@
-"""A disk of its own for a server: a few MiB in memory, in a namespace of mounts that nobody else sees. Needs no root,
-where users may have namespaces."""
+"""A disk of its own for a server: a few MiB in memory, in a namespace of mounts that no other process sees. Needs no
+root, where users may have namespaces."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 while a mail is on its way: nobody knows whether it went out, so a person is asked, and the answer counts."""
+"""kill -9 while a mail is on its way: whether it was sent is not known, so a person is asked, and that answer holds."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""kill -9 in the midst of a long attempt: the next one goes on from its checkpoint and repeats nothing."""
+"""kill -9 in the midst of a long attempt: the next one continues from its checkpoint and repeats nothing."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The disk takes no more under a running server: it says so, loses nothing it acknowledged, and goes on when there is
+"""The disk takes no more under a running server: it says so, loses nothing it acknowledged, and continues when there is
 room again. Once on a disk that is full, where users may have one, and once with a limit on the size of files, which
 needs nothing: the kernel refuses the same writes, with an error that SQLite takes for one of the disk, so that the
 answer may be 503 as well."""

@@ -57,7 +57,7 @@ async def test_a_late_write_of_the_former_owner_is_refused(
 
 
 async def test_who_slept_and_was_not_missed_keeps_its_runs(tmp_path: Path, service: Service) -> None:
-    """A laptop that was closed for an hour goes on; it does not take its own attempts for lost and repeat them."""
+    """A laptop that was closed for an hour continues; it does not find its own attempts lost and repeat them."""
     db, clock = tmp_path / "weft.db", ManualClock()
     service.holds.add("/step/2")
     async with engine_on(db, clock, service) as engine:
@@ -86,8 +86,8 @@ async def test_a_lease_of_a_time_to_come_holds_nothing_up_at_a_start(
         service.holds.clear()
         service.release()
         assert (await ended(engine, run)).status == "succeeded"
-    async with engine_on(left, ManualClock(clock.now_ms() - back_ms), service) as heir:
-        assert (await ended(heir, run)).status == "succeeded"
+    async with engine_on(left, ManualClock(clock.now_ms() - back_ms), service) as successor:
+        assert (await ended(successor, run)).status == "succeeded"
     assert Journal(left).runs[run]["epoch"] == 2
 
 

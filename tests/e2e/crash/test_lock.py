@@ -1,5 +1,5 @@
-"""Another process holds the write lock of the database, as somebody's SQL shell may: for seconds, which only delays,
-and for longer than the server waits, which it says. Either way it loses nothing and goes on by itself."""
+"""Another process holds the write lock of the database, as a user's SQL shell may: for seconds, which only delays,
+and for longer than the server waits, which it says. Either way it loses nothing and continues by itself."""
 
 from __future__ import annotations
 
@@ -66,7 +66,7 @@ async def test_seconds_only_delay(servers: Servers, service: Service) -> None:
 
 
 async def test_a_request_that_waits_when_the_server_stops_gets_an_answer(servers: Servers, service: Service) -> None:
-    """Nobody knows then whether it will be written; with the same key the next server does."""
+    """It is not known then whether it will be written; with the same key the next server does."""
     server = await servers.start()
     async with httpx.AsyncClient(base_url=server.url, timeout=60, trust_env=False) as http:
         client = Client(http)

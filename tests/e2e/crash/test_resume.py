@@ -1,4 +1,4 @@
-"""A run that waits outlives its server: links stay valid, work goes on where it was, and nothing is done again."""
+"""A run that waits outlives its server: links stay valid, work continues where it was, and nothing is done again."""
 
 from __future__ import annotations
 
@@ -93,7 +93,9 @@ async def test_an_open_approval_continues_where_it_was(servers: Servers, service
     run = await run_until_it_waits(server, asking_between_calls(service))
     before = await links(server, run)
     await server.kill()
-    assert Journal(servers.db).runs[run]["lease_owner"] is None, "somebody would have to wait for its lease to lapse"
+    assert Journal(servers.db).runs[run]["lease_owner"] is None, (
+        "the next server would have to wait for its lease to lapse"
+    )
 
     server = await servers.start()
     assert await links(server, run) == before

@@ -47,7 +47,7 @@ async def test_a_stop_under_load_loses_nothing(servers: Servers, service: Servic
         stopping.set()
         await slowly
         await people.close()
-    assert people.ledger.counts["streams lost"] >= STOPS, "nobody was watching: coming back by id was not tried"
+    assert people.ledger.counts["streams lost"] >= STOPS, "no client was following: resuming by id was not tried"
 
     journal = Journal(servers.db)
     journal.is_sound()

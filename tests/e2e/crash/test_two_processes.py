@@ -85,7 +85,7 @@ async def test_a_frozen_server_loses_its_runs_and_cannot_write_to_them(
     assert len(recorded) == (RUNS + 1) * STEPS
     assert late and not recorded & late, "what the frozen server heard late was recorded"
     assert {journal.runs[key.partition(":")[0]]["epoch"] for key in lost} == {2}
-    # An effect is repeated only where nobody could know whether it had happened, and with the same key.
+    # An effect is repeated only where it was not known whether it had happened, and with the same key.
     assert len(service.calls) - len(recorded) == len(late)
     print(f"{len(lost)} of {RUNS} runs were lost by the frozen server; taken over after {taken_over:.2f} s; {after=}")
 

@@ -74,7 +74,7 @@ async def test_what_expired_while_no_server_ran_is_done_on_opening(
 
 @pytest.mark.parametrize("type", ["approval", "form", "callback"])
 async def test_of_an_answer_a_withdrawal_and_an_expiry_exactly_one_wins(tmp_path: Path, type: str) -> None:
-    """All three at the moment it expires, in another order each time. Whoever is told that he won did win."""
+    """All three at the moment it expires, in another order each time. A client whose answer was accepted did win."""
     clock = ManualClock()
     won: dict[str, int] = {"answer": 0, "withdraw": 0, "expiry": 0}
     async with engine_on(tmp_path / "weft.db", clock) as engine:

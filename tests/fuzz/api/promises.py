@@ -76,7 +76,7 @@ def meet(world: World) -> Callable[..., Case]:
                 case.path_parameters[name] = known[n % len(known)]
         if path.endswith("/events") and case.path_parameters.get("id") not in world.ended:
             case.headers["Accept"] = "application/json"  # a stream of an open run would not end
-        if path == "/demo/echo":  # it fails and waits as it is told to
+        if path == "/demo/echo":  # it fails and waits on request
             case.query.update({name: 0 for name in ("fail", "delay_ms") if str(case.query.get(name)).isdecimal()})
         if not right:
             _be_wrong(case)
@@ -135,7 +135,7 @@ def _fitting(world: World, path: str) -> dict[str, Any]:
 
 
 def _whole(value: Any) -> Any:
-    """JSON Schema takes 1.0 for an integer, but nobody writes one so."""
+    """JSON Schema takes 1.0 for an integer, but clients do not write one so."""
     if isinstance(value, float) and value.is_integer():
         return int(value)
     if isinstance(value, dict):

@@ -42,7 +42,7 @@ _HASTE = 60  # times
 
 class Told(Struct):
     """What clients were told. `answers`: who was told to have answered a wait; `signals`: by run and dedupe key how
-    often somebody was told that it is new; `runs`: by idempotency key; `transcripts`: by run what each follower got."""
+    often the answer was that it is new; `runs`: by idempotency key; `transcripts`: by run what each follower got."""
 
     runs: dict[str, set[str]] = field(default_factory=dict)
     all_runs: set[str] = field(default_factory=set)
@@ -59,7 +59,7 @@ class Clients:
         self._rng = rng
         self.told = Told()
         self.tasks: list[asyncio.Task[Any]] = []
-        self._at_work: set[tuple[str, str]] = set()  # waits somebody is about to answer
+        self._at_work: set[tuple[str, str]] = set()  # waits that a person is about to answer
         self._names = 0
         self.something_opened = asyncio.Event()
 
@@ -88,7 +88,7 @@ class Clients:
         self.tasks.append(self._world.begin(what))
 
     def _there(self, what: str, query: str, *values: str) -> None:
-        """Nobody is told of anything that is not on disk."""
+        """No client gets anything that is not on disk."""
         if not self._world.disk.db.execute(query, values).fetchall():
             self._world.complain(f"{what} is acknowledged, and is not on disk: {values}")
 
@@ -178,7 +178,7 @@ class Clients:
     # --- waits and signals
 
     async def answer_all(self) -> None:
-        """Looks at what waits, and has somebody answer it some time."""
+        """Looks at what waits, and has a person answer it some time."""
         while True:
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(self._rng.random() * 2):
@@ -189,7 +189,7 @@ class Clients:
                     continue
                 act = None if workflow == CHILD else self._world.cases[workflow].act(node, path)
                 if act is not None and kind != "attention" and act.wait == "expired" and on_expire not in ACTIONS:
-                    continue  # the table wants nobody to answer
+                    continue  # according to the table it is not to be answered
                 self._at_work.add((run, wait))
                 for _ in range(2 if self._rng.random() < self._world.faults.twice else 1):
                     self._begin(self._answer(run, wait, node, path, kind, workflow))
@@ -218,14 +218,14 @@ class Clients:
 
         try:
             await self.insist(once)
-        except AlreadyAnswered:  # by somebody else, by its expiry, or by this client, who was not told
+        except AlreadyAnswered:  # by another client, by its expiry, or by this client, whose answer was lost
             if asked == 1 and self._world.disk.db.execute(_ANSWER_IS_THERE, (run, wait, by)).fetchall():
                 self._world.complain(f"{by} answered wait {wait} of run {run}, and was told that another one did")
         except NotFound:
             self._world.complain(f"wait {wait} of run {run} is pending, and its link is not known")
 
     def _reply(self, run: str, node: str, path: str, kind: str, workflow: str) -> tuple[str | None, dict[str, Any]]:
-        """What fits the table. Of a lost attempt the truth is told: what the block comes to in any case."""
+        """What fits the table. For a lost attempt the answer is true: what the block comes to in any case."""
         case = None if workflow == CHILD else self._world.cases[workflow]
         if kind == "attention":
             if case is None:

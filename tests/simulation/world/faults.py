@@ -28,7 +28,7 @@ class Faults:
 
     @property
     def calm(self) -> bool:
-        """Nobody dies, stalls or fails: then everything is done within seconds."""
+        """No process dies, stalls or fails: then everything is done within seconds."""
         harm = self.crash_s + self.stop_s + self.freeze_s + self.clock_s + self.theft_s
         return not (harm or self.busy or self.refused or self.uncertain or self.unread)
 

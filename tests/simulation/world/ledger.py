@@ -1,11 +1,11 @@
 """Looks at the database after each commit, and remembers: who wrote, what had started, what time it was.
 
-It knows no Append and no function of the store, only rows: what a commit must not have done is told by what is there
+It knows no Append and no function of the store, only rows: what a commit must not have done is seen from what is there
 after it. At each commit:
   * the journal and the row of a run say the same (they were written together), and so do a child and its parent's wait;
   * only the owner of a run writes its journal, and no live owner loses its lease;
   * no timer, expiry or retry comes before its time; nothing is said to be lost while its owner lives;
-  * a child whose parent does not wait for it any more has ended or is told to;
+  * a child whose parent does not wait for it any more has ended or is cancelled;
   * a process that claims a run anew has stopped what it did for it before;
   * the commit that hears of a cancel starts nothing, and no run ends that has not heard of one;
   * a run that is refused its sleep for what is in its inbox reads that before it lies down again.
@@ -59,7 +59,7 @@ class Started:
 
 @dataclass
 class Ledger:
-    """`now_s`: virtual time. `wall_ms`: the highest the wall clock ever showed. `complain` is told what is wrong.
+    """`now_s`: virtual time. `wall_ms`: the highest the wall clock ever showed. `complain` gets what is wrong.
     `disturbed`: when each process last was in trouble, infinite while it is. `clock_was_set`: ever."""
 
     db: sqlite3.Connection
@@ -140,7 +140,7 @@ class Ledger:
         self.begun.add((run, node, path, attempt))
 
     def effect_ends(self, process: str, run: str, node: str, path: str, attempt: int) -> None:
-        """A handler has ended, and nobody told it to stop."""
+        """A handler has ended by itself."""
         now = self.runs[run]
         anew = now.epoch > self.epochs[run, node, path, attempt] and self.claimed_by[run] == process
         if anew and self.acted_s.get((run, now.epoch), math.inf) < self.now_s() - HEARD_S:

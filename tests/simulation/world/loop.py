@@ -1,6 +1,6 @@
 """An event loop without IO, in virtual time: of all that is ready it runs any one next, as the seed says.
 
-A callback belongs to the process in whose context it was made. Those of a frozen process wait until it goes on, those
+A callback belongs to the process in whose context it was made. Those of a frozen process wait until it continues, those
 of a dead one never run: nothing of it is cancelled, no `finally` runs, as after SIGKILL.
 """
 
@@ -84,7 +84,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         self._numbers = count()
         self._tasks: list[_Task] = []
         self.steps = 0
-        self.broken: Broken | None = None  # whoever finds something wrong says so here: callbacks cannot raise it
+        self.broken: Broken | None = None  # checks that find something wrong set it: callbacks cannot raise it
         _Future._numbers = count()
 
     def run(self, main: Coroutine[Any, Any, T]) -> T:
@@ -197,7 +197,7 @@ class WorldLoop(asyncio.BaseEventLoop):
         return future
 
     def call_exception_handler(self, context: dict[str, Any]) -> None:
-        """Of callbacks nobody waits for. A task whose exception is never asked for is nobody's loss."""
+        """Of callbacks without an owner. A task whose exception is never read does no harm."""
         if "handle" in context and self.broken is None:
             self.broken = Broken(f"a callback raised {context['exception']!r}")
 

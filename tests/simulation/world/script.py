@@ -93,7 +93,7 @@ class Script:
     ledger: Ledger
     rng: Random
     long: bool = False
-    stubborn: float = 0.0  # how often a handler does not stop when it is told to
+    stubborn: float = 0.0  # how often a handler does not stop when it is cancelled
     failed: set[tuple[str, int, str, str, int]] = field(default_factory=set)  # run, epoch, node, path, attempt
 
     def registry(self) -> Registry:
@@ -163,7 +163,7 @@ class Script:
         due_ms = now_ms + FAR_S * 1000 if rng.random() < 0.3 else None
         if act.route != "out" or kind == "approval":
             action = case.action(node, path)
-            if rng.random() < 0.3:  # whether somebody answers in time or nobody does, it comes to the same
+            if rng.random() < 0.3:  # the result is the same whether it is answered in time or not
                 return Suspend("approval", actions=actions, due_ms=now_ms + rng.randrange(9_000), on_expire=action)
             return Suspend("approval", actions=actions, due_ms=due_ms)
         if kind == "signal":

@@ -30,7 +30,7 @@ class Loud(logging.Handler):
 
 @contextmanager
 def sealed(seed: int) -> Iterator[tuple[dict[str, int], Loud]]:
-    """Nothing from outside comes in: random ids are the seed's, and nobody looks at real time, of which a busy machine
+    """Nothing from outside comes in: random ids are the seed's, and no code looks at real time, of which a busy machine
     needs more. Bounds are drawn small, so that they are met."""
     rng = Random(f"world {seed} sealed")
     tunables = {

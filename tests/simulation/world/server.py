@@ -29,7 +29,7 @@ _SECRET = b"the secret of the simulated installation"
 
 
 class Lost(Exception):
-    """The process died, or did not answer: nobody knows what became of the request."""
+    """The process died, or did not answer: what became of the request is unknown."""
 
 
 class Server:
@@ -155,7 +155,7 @@ class Server:
 
 
 class WallClock:
-    """The wall clock of the one machine: virtual time, and whoever sets it. It gives no notice, as no system does."""
+    """The wall clock of the one machine: virtual time, and what sets it. It gives no notice, as no system does."""
 
     def __init__(self, loop: WorldLoop) -> None:
         self._loop = loop

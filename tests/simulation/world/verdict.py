@@ -70,7 +70,7 @@ def pronounce(world: World) -> dict[str, Observed]:
 
 
 def audit(world: World) -> None:
-    """The invariants, of a world that goes on. Raises Broken."""
+    """The invariants, of a world that is running. Raises Broken."""
     for finding in check(world.disk.db):
         raise Broken(f"in between, {finding.invariant}: {finding.what} (run {finding.run} {finding.node})")
 
@@ -200,7 +200,7 @@ def _signals(world: World) -> None:
 
 
 def _prompt(world: World) -> None:
-    """Where nobody dies, stalls or fails, everything is done within seconds, whatever wake-ups are lost."""
+    """Where no process dies, stalls or fails, everything is done within seconds, whatever wake-ups are lost."""
     if not world.faults.calm:
         return
     told, ledger = world.clients.told, world.ledger

@@ -31,7 +31,7 @@ STEPS_MAX = 400_000
 STRIKES_MAX = 8  # of one kind: fewer than make a run be given up for making no progress
 # Longer than a lease, a look at the timers and a look at the database together.
 PATIENCE_S = 90.0
-FAR_MS = 10 * 86_400_000  # the world's own clock steps are shorter, the waits that nobody lets run out are longer
+FAR_MS = 10 * 86_400_000  # the world's own clock steps are shorter, the waits that are not to run out are longer
 FOLLOW_S = 2.5  # another process's commits are looked for every second
 
 
@@ -214,7 +214,7 @@ class World:
         self.ledger.clock_was_set = True
 
     async def _steal(self) -> None:
-        """As a clock does it that is set to and fro. Whoever looks first has the run then, be it its owner."""
+        """As a clock does it that is set to and fro. The first process that looks has the run then, be it its owner."""
         owners = self.disk.db.execute("SELECT DISTINCT owner FROM heads WHERE owner IS NOT NULL ORDER BY 1").fetchall()
         if owners:
             owner = self.rng.choice(owners)
@@ -226,7 +226,7 @@ class World:
         self.ledger.disturbed[process] = self.loop.time()
 
     async def _heal(self, chaos: list[asyncio.Task[None]]) -> None:
-        """Nothing goes wrong from now on; what stands still goes on."""
+        """Nothing goes wrong from now on; what stands still continues."""
         for task in chaos:
             task.cancel()
         self.disk.traps.clear()

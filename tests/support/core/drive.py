@@ -3,8 +3,8 @@
 It stands for the runtime and for the world. What a block does comes from the `Table`; when it does it, and what goes
 wrong around it, comes from the order seed:
   * stop and fold: the journal, encoded and decoded, is folded to a new state, which must equal the old one byte by
-    byte; the run goes on from there, with nothing but `outstanding` to tell what was under way;
-  * crash: as before, and every attempt under way is lost; of some of them somebody has to say what became of them;
+    byte; the run continues from there, with nothing but `outstanding` to tell what was under way;
+  * crash: as before, and every attempt under way is lost; for some of them a person has to say what became of them;
   * facts that come twice, timers that come early, answers to waits that are closed: they must change nothing;
   * a request to cancel.
 `watch.py` reads the journal as it grows and checks what must hold at every moment.
@@ -281,7 +281,7 @@ class Drive:
         return self.attempts.get(fact.key) != fact.attempt
 
     def _stop_and_fold(self) -> None:
-        """The process stops after this commit; another one goes on from the journal."""
+        """The process stops after this commit; another one continues from the journal."""
         folded = fold(self.plan, [_decoder.decode(line) for line in self.journal])
         require(encode_state(folded) == encode_state(self.state), "the fold of the journal differs from the state")
         self.state = folded

@@ -91,7 +91,7 @@ class Watch:
                 self._over(event.key)
                 require(not self.dying, "a wait opens in a run that is being given up")
                 require(not self._lost_cause(event.key[0]), "a wait opens in a branch that is being given up")
-                require(event.kind != "attention" or event.key in self.unclear, "nobody knows what there is to look at")
+                require(event.kind != "attention" or event.key in self.unclear, "there is nothing to look at")
                 self.waits[event.key] = event
             case e.WaitClosed():
                 wait = self.waits.pop(event.key)
@@ -124,7 +124,7 @@ class Watch:
         require(not self._lost_cause(key[0]), f"{name} starts in a branch that is being given up")
         require(key[0] in self.undecided, f"{name} starts in a scope that is not open")
         require(key not in self.running and key not in self.waits, f"{name} starts twice")
-        require(key not in self.unclear, f"{name} starts again though nobody looked what became of it")
+        require(key not in self.unclear, f"{name} starts again before a person has looked at it")
         require(name not in self.seen.decided, f"{name} starts after it was decided")
         if self.plan.nodes[key[1]].sentinel != "end":  # an end sentinel runs once per iteration
             self.attempts[key] += 1

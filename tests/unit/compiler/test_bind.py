@@ -161,7 +161,7 @@ def test_ambiguous_names_warn() -> None:
     ("text", "code"),
     [
         ("<darft.x>", "reference_unknown"),
-        ("<nobody.x>", None),
+        ("<unknown.x>", None),
         ("<draft.x; y>", None),
         ("a < b and c > d", None),
         ("<b>bold</b>", None),
@@ -242,7 +242,7 @@ def test_a_block_that_is_not_in_the_plan_reads_as_nothing() -> None:
 
 
 def test_a_default_must_be_json() -> None:
-    result = compiled({"a": block(), "z": block(x="<a.out ?? none>", y="<nobody.out ?? none>")}, "a z")
+    result = compiled({"a": block(), "z": block(x="<a.out ?? none>", y="<unknown.out ?? none>")}, "a z")
     assert only(result, "reference_default_invalid").pointer == "/blocks/z/params/x"
 
 

@@ -134,7 +134,7 @@ def test_a_container_has_no_output_schema() -> None:
     assert only(compiled(blocks, "a.body b"), "not_available").pointer == "/blocks/a/output_schema"
 
 
-DOCUMENT = {"blocks": {"x": {"params": {"a": "<start.q>", "b": ["${KEY} <nobody.here>"], "c": {"$ref": "$.v"}}}}}
+DOCUMENT = {"blocks": {"x": {"params": {"a": "<start.q>", "b": ["${KEY} <unknown.here>"], "c": {"$ref": "$.v"}}}}}
 
 
 def call(plan: Plan) -> Node:

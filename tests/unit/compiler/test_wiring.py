@@ -8,7 +8,7 @@ from .support import CONDITION, block, codes, compiled, node, only, plan_of
 def test_edges_name_what_is_wrong_with_them() -> None:
     result = compiled(
         {"draft": block(), "c": block("condition", cases=CONDITION), "n": block("note")},
-        "start draft; draft drafft; nobody draft; draft.yes c; draft n; c.yse draft; draft start",
+        "start draft; draft drafft; unknown draft; draft.yes c; draft n; c.yse draft; draft start",
     )
     missing = only(result, "edge_target_missing")
     assert (missing.pointer, missing.hint) == ("/edges/1/target", 'Did you mean "draft"?')

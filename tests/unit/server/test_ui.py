@@ -93,7 +93,7 @@ async def test_the_page_that_signs_in_loads_one_script(engine: Engine, settings:
 
 
 def test_the_lock_names_no_registry() -> None:
-    """Whoever installs uses the registry of their own npm settings."""
+    """The installation uses the registry of the user's npm settings."""
     lock = Path(__file__).parents[3] / "web" / "package-lock.json"
     assert '"resolved"' not in lock.read_text() and '"integrity"' in lock.read_text()
 

@@ -108,7 +108,7 @@ async def test_a_body_that_is_no_text_is_json_and_none_is_empty() -> None:
         {"to": None},
         {"to": ""},
         {"to": []},
-        {"to": "nobody"},
+        {"to": "unknown"},
         {"to": "=?utf-8?b?!!!?=@example.org"},
         {"to": "<=?x?q?=e9?=@a\xe9;).@example.org"},
         {"to": "a b@example.org"},

@@ -109,7 +109,7 @@ def test_documents_choose_among_the_registered_names() -> None:
     plan = compile_document(document, Registry.load([BLOCK])).plan
     assert plan is not None
     policy = plan.nodes[1].policy
-    assert (policy.on_lost, policy.retry.max_attempts) == ("ask", 1), "nobody knows whether it may run twice"
+    assert (policy.on_lost, policy.retry.max_attempts) == ("ask", 1), "it is not known whether it may run twice"
 
 
 def test_the_editor_is_shown_how_each_is_called() -> None:

@@ -1,5 +1,5 @@
 """Messages about waits, sent by a real engine to real servers: what they say, that they are signed, retried, given up,
-withheld when nobody needs them any more, and that none of it holds up a run or shows a secret."""
+withheld when they are no longer needed, and that none of it holds up a run or shows a secret."""
 
 from __future__ import annotations
 
@@ -291,7 +291,7 @@ async def test_a_process_that_died_leaves_its_messages_to_the_next(tmp_path: Pat
             await asyncio.wait_for(asked.wait(), 30)
         async with engine_on(tmp_path / "db", clock) as engine:
             await asyncio.sleep(0.05)
-            assert len(server.seen) == 1, "nobody can know yet whether it got out"
+            assert len(server.seen) == 1, "it is not known yet whether it was sent"
             clock.advance(outbox.LEASE_MS)
             (told,) = await settled(engine, wait)
             assert (told.status, told.attempts) == ("sent", 2)

@@ -1,4 +1,4 @@
-"""Forks: a new run goes on from any event of another one."""
+"""Forks: a new run continues from any event of another one."""
 
 from __future__ import annotations
 
@@ -163,7 +163,7 @@ async def test_the_end_of_a_run_is_not_copied(tmp_path: Path) -> None:
         stopped = (await engine.submit(chain("a", "b", "c"), stop_after="a")).run
         await settled(engine, stopped)
         view = await settled(engine, (await engine.lifecycle.fork(stopped, (await engine.runs.view(stopped)).seq)).run)
-        assert set(outputs(view)) == {"start", "a", "b", "c"}  # it goes on where the other one was told to stop
+        assert set(outputs(view)) == {"start", "a", "b", "c"}  # it continues where the other one was cancelled
 
 
 async def test_a_run_that_was_failing_cannot_be_continued(tmp_path: Path) -> None:
@@ -233,7 +233,7 @@ async def test_an_idempotency_key_makes_one_fork(tmp_path: Path) -> None:
     ("given", "code", "pointer"),
     [
         ({"b": 1}, "output_not_recorded", "/outputs/b"),
-        ({"nobody": 1}, "output_not_recorded", "/outputs/nobody"),
+        ({"unknown": 1}, "output_not_recorded", "/outputs/unknown"),
         ({"a@l#0/x": 1}, "output_not_recorded", "/outputs/a@l#0~1x"),
         ({"a": float("nan")}, "payload_invalid", "/outputs/a"),
         ({"a": "x" * (17 * 1024 * 1024)}, "payload_too_large", "/outputs/a"),
@@ -318,7 +318,7 @@ async def test_a_wait_that_was_open_is_not_answered_by_the_signal_that_came_late
         await engine.signal(source, "go", "answers go")
         await until_event(engine, source, "wait.opened", "more")
         clock.advance(1_000)
-        await engine.signal(source, "later", "is for nobody")
+        await engine.signal(source, "later", "has no receiver")
         before = await engine.lifecycle.fork(source, opened)
         view = await settled(engine, before.run)
         assert [wait.key for wait in view.waits] == ["go"]

@@ -150,11 +150,11 @@ async def test_what_never_started_cannot_be_retried(tmp_path: Path) -> None:
             await engine.lifecycle.retry(run, "a@l#7")
         assert refused.value.code == "node_not_started"
         with pytest.raises(NotFound):
-            await engine.lifecycle.retry(run, "nobody")
+            await engine.lifecycle.retry(run, "unknown")
 
 
 async def test_a_key_that_no_node_can_have_is_refused(tmp_path: Path) -> None:
-    """Of an open run, of one that has ended, and when somebody asks why."""
+    """Of an open run, of one that has ended, and when a client asks why."""
     ask = {"type": "approval", "params": {"title": "OK?", "actions": ["yes"]}}
     async with engine_on(tmp_path / "weft.db", Step()) as engine:
         for document in (looped(last=ask), looped()):

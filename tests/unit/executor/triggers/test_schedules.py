@@ -112,7 +112,7 @@ async def test_never_early(open_engine: Open, clock: ManualClock) -> None:
 async def test_a_restart_between_due_and_fire(open_engine: Open, clock: ManualClock) -> None:
     first = await open_engine(work=False)
     await first.workflows.save(nightly())
-    clock.advance(3 * HOUR + 5)  # nobody is at work: it is due and not dealt with
+    clock.advance(3 * HOUR + 5)  # no server is at work: it is due and has not fired
     await settled_as_front(first)
     second = await open_engine()
     assert await ended(second, 1) == [{"at": MONDAY + 3 * HOUR}]
@@ -235,7 +235,7 @@ async def test_one_is_queued_and_starts_when_the_open_run_ends(open_engine: Open
 async def test_the_end_of_the_open_run_starts_the_queued_one(
     open_engine: Open, clock: ManualClock, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Nobody has to look whether it has ended."""
+    """Its end is noticed without a look."""
     monkeypatch.setattr(scheduler, "QUEUED_POLL_S", 600.0)
     monkeypatch.setattr(scheduler, "IDLE_MAX_S", 600.0)
     engine = await open_engine()
@@ -278,8 +278,8 @@ async def test_an_error_is_noted_and_the_next_moment_comes(open_engine: Open, cl
     await engine.workflows.save({**document, "description": "again"}, "w")
     clock.advance(DAY)
     await dealt_with(engine, 2, "daily")
-    mended = await engine.schedules.get("daily")
-    assert mended.error is None and mended.last_run_id is not None
+    fixed = await engine.schedules.get("daily")
+    assert fixed.error is None and fixed.last_run_id is not None
 
 
 @pytest.mark.parametrize("error", [DatabaseUnavailable("the disk is away"), RuntimeError("a bug")], ids=type)

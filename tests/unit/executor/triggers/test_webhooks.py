@@ -229,7 +229,7 @@ async def test_switched_off(open_engine: Open) -> None:
 async def test_what_comes_while_it_is_closed_starts_nothing(
     open_engine: Open, monkeypatch: pytest.MonkeyPatch, change: str
 ) -> None:
-    """Once somebody was told that it is off, gone, or has another secret, that holds, whatever was under way."""
+    """Once a client was answered that it is off, gone, or has another secret, that holds, whatever was under way."""
     engine = await open_engine()
     await engine.workflows.save(hook())
     await engine.webhooks.put("mine", WebhookSpec("orders"))
@@ -256,7 +256,7 @@ async def test_what_comes_while_it_is_closed_starts_nothing(
 
 @pytest.mark.parametrize("change", ["switch", "rotate"])
 async def test_deleted_while_it_is_changed(open_engine: Open, monkeypatch: pytest.MonkeyPatch, change: str) -> None:
-    """Nobody is told that it is on still, or the secret that it had."""
+    """No client learns that it is still on, or the secret that it had."""
     engine = await open_engine()
     await engine.workflows.save(hook())
     await engine.webhooks.put("mine", WebhookSpec("orders"))

@@ -133,7 +133,7 @@ def documents() -> dict[str, dict[str, Any]]:
             },
         ),
         "big": document("big", "start long", blocks={"long": block("function", code="return 'x'.repeat(300000)")}),
-        "failing": document(  # nobody listens on port 9
+        "failing": document(  # no process listens on port 9
             "failing", "start fail", blocks={"fail": block("http", None, flaky, url="http://127.0.0.1:9/")}
         ),
         "answered": document(

@@ -46,7 +46,7 @@ def test_a_file_that_exists_stays_unless_it_is_to_be_replaced(copy: Copy, tmp_pa
 
 
 def test_a_database_is_no_place_for_a_backup(copy: Copy, tmp_path: Path) -> None:
-    """Its own file, or that of another process: whoever writes to it would go on in a file without a name."""
+    """Its own file, or that of another process: a process that writes to it would continue in a file without a name."""
     before = copy.path.stat().st_ino
     with pytest.raises(Conflict, match="is the database itself"):
         backup(copy.path, copy.path, replace=True)

@@ -26,14 +26,14 @@ class LateStore(SQLiteStore):
         super().__init__(path)
         self.clock = clock
         self.step_ms = step_ms
-        self.mended: list[ClockRepair] = []
+        self.repaired: list[ClockRepair] = []
 
     async def repair_clock_skew(self, now_ms: int, lease_max_ms: int) -> ClockRepair:
-        if not self.mended:
+        if not self.repaired:
             self.clock.advance(2_000)
             await self.create_run(new_run("run-1", self.clock.now_ms() + self.step_ms))
-        self.mended.append(await super().repair_clock_skew(now_ms, lease_max_ms))
-        return self.mended[-1]
+        self.repaired.append(await super().repair_clock_skew(now_ms, lease_max_ms))
+        return self.repaired[-1]
 
 
 @pytest.mark.parametrize(("step_ms", "told"), [(0, False), (3_600_000, True)])
@@ -43,10 +43,10 @@ async def test_a_look_that_waited_is_no_clock_that_was_set_back(
     clock = ManualClock()
     store = LateStore(tmp_path / "weft.db", clock, step_ms)
     async with engine_on(store, clock=clock), asyncio.timeout(30):
-        while not store.mended:
+        while not store.repaired:
             await asyncio.sleep(0.005)
         await asyncio.sleep(0.05)
-    assert store.mended[0].runs == 1
+    assert store.repaired[0].runs == 1
     assert ("the clock was set back" in caplog.text) == told
 
 

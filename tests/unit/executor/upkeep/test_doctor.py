@@ -53,7 +53,7 @@ def test_one_run_alone(copy: Copy) -> None:
     assert report(copy, copy.run["loops"]).healthy
     assert not report(copy, copy.run["hello"]).healthy
     with pytest.raises(LookupError):
-        report(copy, "nobody")
+        report(copy, "unknown")
 
 
 def test_secrets_are_looked_for_when_they_are_known(copy: Copy) -> None:

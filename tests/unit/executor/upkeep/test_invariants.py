@@ -133,7 +133,7 @@ def test_i4_more_or_fewer_events_than_the_row_says(copy: Copy) -> None:
 
 
 def test_i4_an_event_that_does_not_decode(copy: Copy) -> None:
-    copy.spoil("UPDATE events SET node = 'nobody' WHERE seq = 4 AND run_id = ?", copy.run["loops"])
+    copy.spoil("UPDATE events SET node = 'unknown' WHERE seq = 4 AND run_id = ?", copy.run["loops"])
     copy.spoil("UPDATE events SET type = 'node.dreamt' WHERE seq = 2 AND run_id = ?", copy.run["hello"])
     assert {(f.invariant, f.run) for f in findings(copy)} == {("I4", copy.run["loops"]), ("I4", copy.run["hello"])}
 
@@ -190,7 +190,7 @@ def test_i7_an_ended_run_is_due(copy: Copy) -> None:
     assert kinds(copy) == {"I7"}
 
 
-def test_i8_a_timer_nobody_will_hear(copy: Copy) -> None:
+def test_i8_a_timer_without_a_receiver(copy: Copy) -> None:
     copy.spoil("UPDATE runs SET next_run_at_ms = NULL WHERE id = ?", copy.run["sleeping"])
     (finding,) = findings(copy)
     assert finding.invariant == "I8" and "not scheduled to wake" in finding.what

@@ -105,7 +105,7 @@ def test_the_active_version_counts_and_names_do_not_collide(copy: Copy) -> None:
     store(copy, "a b", schema("old"))
     store(copy, "a b", schema("new"), 2)
     store(copy, "A-B", schema("other"))
-    store(copy, "odd", {"x": "no block", "y": {"type": "nobody knows"}, "z": {"type": "set", "output_schema": 5}})
+    store(copy, "odd", {"x": "no block", "y": {"type": "unknown"}, "z": {"type": "set", "output_schema": 5}})
     db, views = open_for_reading(copy.path, Registry.load())
     with closing(db):
         found = {view.name: view.columns for view in views if view.block == "b"}

@@ -323,7 +323,7 @@ def test_branches_are_collected_in_branch_order(nested: Nested) -> None:
     for i in (1, 2, 0):
         assert run.block("a1", it(i)) == "xyz"[i]
         run.values.scope_closed(it(i))
-        assert run.block("a1", it(i)) is MISSING  # nobody can read a branch that is over
+        assert run.block("a1", it(i)) is MISSING  # no block can read a branch that is over
     assert run.exit("c1") == {"results": [["x"], ["y"], ["z"]]}
 
 

@@ -76,8 +76,8 @@ def test_long_values_are_cut() -> None:
 
 
 def test_findings_with_hints() -> None:
-    found = [{"code": "c", "severity": "error", "pointer": "", "message": "is wrong", "hint": "mend it"}]
-    assert [click.unstyle(line) for line in diagnostic_lines(found)] == ["error /: is wrong [c]", "    mend it"]
+    found = [{"code": "c", "severity": "error", "pointer": "", "message": "is wrong", "hint": "fix it"}]
+    assert [click.unstyle(line) for line in diagnostic_lines(found)] == ["error /: is wrong [c]", "    fix it"]
 
 
 def test_runs_in_columns() -> None:

@@ -97,8 +97,8 @@ def test_a_database_is_never_made_by_looking_for_it(
 
 
 def test_runs_that_are_not_there_and_files_that_are_no_database(weft: Weft, tmp_path: Path) -> None:
-    ran = weft("doctor", "--run", "nobody")
-    assert isinstance(ran.exception, Refused) and "no run 'nobody'" in ran.exception.message
+    ran = weft("doctor", "--run", "unknown")
+    assert isinstance(ran.exception, Refused) and "no run 'unknown'" in ran.exception.message
     (tmp_path / "text").write_text("no database " * 100)
     ran = weft("doctor", "--db", str(tmp_path / "text"))
     assert isinstance(ran.exception, Refused) and "cannot be read" in ran.exception.message

@@ -45,7 +45,7 @@ async def scripted(*replies: Reply | Callable[[str], Reply]) -> AsyncIterator[Sc
 
 @asynccontextmanager
 async def nowhere() -> AsyncIterator[str]:
-    """An address at which nobody listens, nor can anybody begin to while this lasts."""
+    """An address at which no process listens or can start to listen meanwhile."""
     with socket.socket() as held:
         held.bind(("127.0.0.1", 0))
         yield f"http://127.0.0.1:{held.getsockname()[1]}"

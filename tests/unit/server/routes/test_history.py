@@ -114,11 +114,11 @@ async def test_the_end_and_what_lies_behind_it(
 
 async def test_what_is_no_run_or_no_event(client: httpx.AsyncClient, sums: Json, started: Any) -> None:
     run = await started(sums)
-    assert (await client.get("/api/runs/nobody/state")).status_code == 404
+    assert (await client.get("/api/runs/unknown/state")).status_code == 404
     assert (await client.get(f"/api/runs/{run['run']}/state?seq=0")).status_code == 400
     assert (await client.get(f"/api/runs/{run['run']}/why?seq=x")).status_code == 400
-    assert (await client.get(f"/api/runs/{run['run']}/diff/nobody")).json()["code"] == "run_not_found"
-    assert (await client.get(f"/api/runs/nobody/diff/{run['run']}")).json()["code"] == "run_not_found"
+    assert (await client.get(f"/api/runs/{run['run']}/diff/unknown")).json()["code"] == "run_not_found"
+    assert (await client.get(f"/api/runs/unknown/diff/{run['run']}")).json()["code"] == "run_not_found"
 
 
 async def test_two_runs_of_the_same_are_the_same(

@@ -308,7 +308,7 @@ async def test_a_checkpoint_is_shown_as_it_stands(engine: Engine, asking: Json, 
     assert (await node(run, "ask"))["checkpoint"] == shown | {"value": {"items": [1, 2, 3]}, "value_truncated": False}
     cut = (await node(run, "ask", preview=8))["checkpoint"]
     assert cut == shown | {"value": None, "value_truncated": True, "value_preview": '{"items"...'}
-    assert (await node(run, "ask", seq=3))["checkpoint"] is None, "it is no event: nobody knows what was kept then"
+    assert (await node(run, "ask", seq=3))["checkpoint"] is None, "it is no event: what was stored then is unknown"
     assert (await node(run, "start"))["checkpoint"] is None
 
 

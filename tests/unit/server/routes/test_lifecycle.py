@@ -78,7 +78,7 @@ async def test_forks_that_are_refused(
     answer = await client.post(f"/api/runs/{source}/fork", json=body)
     problem = answer.json()
     assert (answer.status_code, problem["code"], problem.get("pointer")) == (status, code, pointer), answer.text
-    assert (await client.post("/api/runs/nobody/fork", json={"seq": 1})).status_code == 404
+    assert (await client.post("/api/runs/unknown/fork", json={"seq": 1})).status_code == 404
 
 
 async def test_a_retry_over_http(client: httpx.AsyncClient, started: Callable[..., Any], greeting: Json) -> None:
@@ -88,7 +88,7 @@ async def test_a_retry_over_http(client: httpx.AsyncClient, started: Callable[..
     made = answer.json()
     assert (made["how"], made["block"], made["source"]) == ("from_block", "greet", source)
     assert (await result(client, made["run"]))["status"] == "succeeded"
-    missing = await client.post(f"/api/runs/{source}/nodes/nobody@l%231/retry")
+    missing = await client.post(f"/api/runs/{source}/nodes/unknown@l%231/retry")
     assert (missing.status_code, missing.json()["code"]) == (404, "node_not_found")
 
 
@@ -152,7 +152,7 @@ async def test_what_the_commands_refuse(weft: Callable[..., Any], started: Calla
         (("fork", source, "--at", "3", "--set", "greet"), "has no ="),
         (("fork", source, "--at", "3", "--set", "greet={"), "is not JSON"),
         (("fork", source, "--at", "99"), "has no event 99"),
-        (("retry", source, "nobody"), "no node 'nobody'"),
+        (("retry", source, "unknown"), "no node 'unknown'"),
         (("migrate", source, "--version", "2"), "not a run of a stored workflow"),
     ):
         refused = await weft(*arguments)

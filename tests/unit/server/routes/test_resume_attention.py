@@ -34,7 +34,7 @@ DOCUMENT: dict[str, Any] = {
 
 @asynccontextmanager
 async def silence() -> AsyncIterator[tuple[int, asyncio.Event]]:
-    """A mail server that says nothing: its port, and when somebody called."""
+    """A mail server that says nothing: its port, and when a client connected."""
     called = asyncio.Event()
 
     async def serve(reader: asyncio.StreamReader, writer: asyncio.StreamWriter) -> None:

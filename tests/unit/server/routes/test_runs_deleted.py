@@ -1,4 +1,4 @@
-"""A run that upkeep deletes while somebody reads it, or makes another one of it, is not there: no answer is made of
+"""A run that upkeep deletes while a client reads it, or makes another one of it, is not there: no answer is made of
 what was left of it between two reads."""
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""A document as large as one may be holds nobody up: it is compiled beside the event loop."""
+"""A document as large as one may be delays no other request: it is compiled beside the event loop."""
 
 from __future__ import annotations
 
@@ -55,4 +55,4 @@ async def test_every_way_in_takes_the_largest(client: httpx.AsyncClient, compile
     run = await client.post("/api/runs", json={"document": given("run")})
     assert [each.status_code for each in (draft, saved, stored, run)] == [201, 200, 201, 202]
     assert len(compiled_in) == 4 and threading.main_thread() not in compiled_in
-    await client.post(f"/api/runs/{run.json()['run']}/cancel")  # nobody waits for it; it may have ended as well
+    await client.post(f"/api/runs/{run.json()['run']}/cancel")  # no client waits for it; it may have ended as well
