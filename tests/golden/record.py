@@ -23,7 +23,17 @@ HERE = Path(__file__).parent
 ROOT = HERE.parents[1]
 # Each the last of its schema that works: behind 8e2866b runs kept their leases while they waited. 3, 4 and 5 came to
 # the main line together with 6; broken.py has files of these.
-COMMITS = {1: "07edec0", 2: "8e2866b", 6: "7483984", 7: "5883d89", 8: "f87eb3c", 9: "2ea1bd6", 12: "b8fbb10"}
+COMMITS = {
+    1: "07edec0",
+    2: "8e2866b",
+    6: "7483984",
+    7: "5883d89",
+    8: "f87eb3c",
+    9: "2ea1bd6",
+    12: "b8fbb10",
+    14: "9c4c7fd",
+    15: "301572b",
+}
 
 
 def record(schema: int, commit: str) -> tuple[int, int]:
@@ -47,7 +57,8 @@ def record(schema: int, commit: str) -> tuple[int, int]:
         with closing(sqlite3.connect(folder / "copy.db")) as db:
             (found,) = db.execute("PRAGMA user_version").fetchone()
             assert found == schema, f"commit {commit} has schema {found}, not {schema}"
-            lines = [*db.iterdump(), f"PRAGMA user_version = {found};"]
+            (application,) = db.execute("PRAGMA application_id").fetchone()
+            lines = [*db.iterdump(), f"PRAGMA application_id = {application};", f"PRAGMA user_version = {found};"]
         return (
             _write(HERE / f"schema_{schema}.sql.gz", "\n".join(lines).encode()),
             _write(HERE / f"schema_{schema}.facts.gz", (folder / "facts").read_bytes()),

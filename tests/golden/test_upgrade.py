@@ -144,7 +144,8 @@ def assert_copied(db: Path, schema: int, before: tuple[int, list[str]]) -> None:
     if kept.exists():
         assert contents(kept) == before
         assert kept.stat().st_mode & 0o777 == 0o600
-        assert (inspect(kept).schema, inspect(kept).runs) == (schema, sum('INTO "runs"' in line for line in before[1]))
+        rows = f'INTO "{"runs" if schema < 14 else "run_details"}"'
+        assert (inspect(kept).schema, inspect(kept).runs) == (schema, sum(rows in line for line in before[1]))
     assert not list(db.parent.glob("*.part"))
 
 
