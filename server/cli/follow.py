@@ -106,8 +106,8 @@ class Progress:
         if means is None or event.key is None or means.status == "skipped":
             return
         # A node that starts again (a retry, the next test of a loop) moves to the end, where it is seen.
-        _, started, _, _ = self._rows.pop(event.key, ("", event.at, None, ""))
-        ended = None if means.status in OPEN else event.at
+        _, started, _, _ = self._rows.pop(event.key, ("", event.at_ms, None, ""))
+        ended = None if means.status in OPEN else event.at_ms
         self._rows[event.key] = (means.status, started, ended, event_detail(event))
 
     def table(self, now_ms: int) -> Table:

@@ -59,7 +59,7 @@ def diagnostic_lines(found: Iterable[Json]) -> list[str]:
 
 def event_line(event: Event) -> str:
     """`   12  14:03:07.250  node.succeeded    send@fan[2]  {"id": 7}`; a log of several lines has them below."""
-    clock = time.strftime("%H:%M:%S", time.localtime(event.at / 1000)) + f".{event.at % 1000:03d}"
+    clock = time.strftime("%H:%M:%S", time.localtime(event.at_ms / 1000)) + f".{event.at_ms % 1000:03d}"
     parts = [f"{event.seq:>5}", clock, click.style(f"{event.type:<{TYPE_WIDTH}}", fg=_event_colour(event))]
     if event.key:
         parts.append(event.key)

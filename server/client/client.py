@@ -34,11 +34,11 @@ PASSING = frozenset({429, 502, 503, 504})  # refusals that the same request may 
 
 
 class Event(Struct, frozen=True):
-    """One journal event. `at` is Unix ms; `key` is the node with its iteration and branch: `send@review#5/fan[2]`."""
+    """One journal event. `key` is the node with its iteration and branch: `send@review#5/fan[2]`."""
 
     run: str
     seq: int
-    at: int
+    at_ms: int
     type: str
     node: str | None = None
     block: str | None = None

@@ -21,7 +21,7 @@ class EventOnWire(Struct, frozen=True):
 
     run: str
     seq: int
-    at: int
+    at_ms: int
     type: str
     node: str | None
     block: str | None
@@ -63,7 +63,7 @@ def encode_record(run: str, record: Record, preview: int | None = None) -> bytes
             {
                 "run": run,
                 "seq": record.seq,
-                "at": record.at_ms,
+                "at_ms": record.at_ms,
                 "type": record.type,
                 "node": node,
                 "block": node.partition(":")[0] if node else None,

@@ -168,8 +168,8 @@ async def _watch(url: str, run: str, delays: list[float]) -> None:
     async with open_stream(url, run) as stream:
         while frames := await stream.frames():
             last = orjson.loads(frames[-1].data)
-            if last["at"] > joined_ms + 3_000:
-                delays.append(time.time() * 1000 - last["at"])
+            if last["at_ms"] > joined_ms + 3_000:
+                delays.append(time.time() * 1000 - last["at_ms"])
 
 
 def sockets_of(pid: int) -> int:

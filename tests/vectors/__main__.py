@@ -233,7 +233,7 @@ async def events_of(engine: Engine, run: str) -> list[Json]:
 def _at(event: Json, at: int) -> Json:
     """Each event a second after the one before it; a time in its data is a minute later."""
     data: Any = orjson.loads(_TIME.sub(str(at + 60_000), orjson.dumps(event["data"]).decode()))
-    return {**event, "at": at, "data": data}
+    return {**event, "at_ms": at, "data": data}
 
 
 async def record() -> None:

@@ -23,7 +23,7 @@ def load() -> list[Json]:
 def entry(event: Json) -> Entry:
     """Of an event as it comes over HTTP."""
     return Entry(
-        event["seq"], event["at"], event["type"], event["node"], event["path"], event["attempt"], event["data"]
+        event["seq"], event["at_ms"], event["type"], event["node"], event["path"], event["attempt"], event["data"]
     )  # fmt: skip
 
 

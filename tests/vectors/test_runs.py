@@ -127,7 +127,7 @@ def add_event(db: sqlite3.Connection, event: Json) -> None:
         "INSERT INTO events (run_id, seq, at_ms, type, node, path, attempt, data) VALUES ('r', ?, ?, ?, ?, ?, ?, ?)",
         (
             event["seq"],
-            event["at"],
+            event["at_ms"],
             event["type"],
             event["node"],
             event["path"],

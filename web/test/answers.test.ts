@@ -51,7 +51,7 @@ test('what is left out because it is empty is there', () => {
 test('an answer of another shape says where, and is an ApiError', async () => {
   assert.throws(
     () => is.events({ events: [{ seq: 1 }], count: 1, next: null }),
-    (error: Error) => error instanceof Mismatch && /^\/events\/0\/at must be a number/.test(error.message),
+    (error: Error) => error instanceof Mismatch && /^\/events\/0\/at_ms must be a number/.test(error.message),
   )
   answering(200, { runs: [{ id: 7 }], next: null })
   const error = await failure(() => api.runs())

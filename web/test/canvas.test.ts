@@ -173,7 +173,7 @@ test('a container in which something failed has failed when the run ends, in a p
     const event = (name: string, node: string | null, data: WireEvent['data'] = {}, at = ''): WireEvent => ({
       run: 'r',
       seq: ++seq,
-      at: seq,
+      at_ms: seq,
       type: name,
       node,
       block: node?.split(':')[0] ?? null,
@@ -205,7 +205,7 @@ test('what waits for a run it started knows which', () => {
     blocks: { start: { type: 'start' }, sub: { type: 'run_workflow' } },
     edges: [{ source: 'start', target: 'sub' }],
   }
-  const base = { run: 'r', at: 1, path: '', attempt: 1, node: 'sub', block: 'sub', key: 'sub' }
+  const base = { run: 'r', at_ms: 1, path: '', attempt: 1, node: 'sub', block: 'sub', key: 'sub' }
   const view = fold(emptyFold(shapeOf(ran)), [
     { ...base, seq: 1, type: 'node.started', data: {} },
     { ...base, seq: 2, type: 'wait.opened', data: { kind: 'child', wait: 'sub!1', child: 'c1' } },

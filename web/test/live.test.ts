@@ -40,7 +40,7 @@ test('a run that is left and opened again is followed once, whichever answer com
 
 test('the text of an attempt that was lost is not the beginning of the next', async () => {
   const event = (seq: number, type: string, attempt: number): WireEvent =>
-    ({ seq, at: seq, type, path: '', attempt, node: 'play', block: 'play', key: 'play', data: {} }) as WireEvent
+    ({ seq, at_ms: seq, type, path: '', attempt, node: 'play', block: 'play', key: 'play', data: {} }) as WireEvent
   ingest([{ ...event(1, 'run.started', 0), node: null, block: null, key: null }, event(2, 'node.started', 1)])
   runStore.setState({ live: new Map([['play', 'half of']]) })
   ingest([event(3, 'retry.scheduled', 1), event(4, 'node.started', 2)])

@@ -39,7 +39,7 @@ export function longJournal(kind: 'loop' | 'parallel', size: number): WireEvent[
     events.push({
       run: 'r',
       seq: events.length + 1,
-      at,
+      at_ms: at,
       type,
       node,
       block: of,

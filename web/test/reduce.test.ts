@@ -235,7 +235,7 @@ test('a lost attempt needs attention until somebody has looked into it', () => {
   const at = (seq: number, type: string, data: object = {}): WireEvent => ({
     run: 'r',
     seq,
-    at: seq,
+    at_ms: seq,
     type,
     node: 'a',
     block: 'a',
@@ -258,7 +258,7 @@ test('forks, moves to another version, cached outputs and hastened retries are t
   const at = (seq: number, type: string, data: object, node: string | null = 'a'): WireEvent => ({
     run: 'r',
     seq,
-    at: seq,
+    at_ms: seq,
     type,
     node,
     block: node,
@@ -288,7 +288,7 @@ test('a log is kept line by line, live text as a whole', () => {
   const event = (seq: number, type: string, data: WireEvent['data'] = {}): WireEvent => ({
     run: 'r',
     seq,
-    at: seq,
+    at_ms: seq,
     type,
     node: block,
     block,

@@ -15,7 +15,7 @@ function log(times: readonly number[], type = 'node.started'): WireEvent[] {
   return times.map((at, i) => ({
     run: 'r',
     seq: i + 1,
-    at,
+    at_ms: at,
     type,
     node: 'a',
     block: 'a',

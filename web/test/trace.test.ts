@@ -31,7 +31,7 @@ for (const name of RUNS) {
   })
 
   test(`${name}: bars lie on the axis`, () => {
-    const now = events.at(-1)!.at
+    const now = events.at(-1)!.at_ms
     const scale = timeScale(events, now)
     for (const row of traceRows(index, document, open, new Set())) {
       for (const each of segmentsOf(row, scale, now))
@@ -136,7 +136,7 @@ test('b19: the axis begins with the first block, and some seconds of waiting are
   const event = (seq: number, at: number, type: string): WireEvent => ({
     run: 'r',
     seq,
-    at,
+    at_ms: at,
     type,
     node: 'a',
     block: 'a',

@@ -30,7 +30,7 @@ class FakeSource extends EventTarget {
 const event = (seq: number, type = 'node.started'): WireEvent => ({
   run: 'r',
   seq,
-  at: seq,
+  at_ms: seq,
   type,
   node: 'a',
   block: 'a',

@@ -15,7 +15,7 @@ def holds(journal: Journal, ledger: Ledger) -> None:
         assert json.loads(journal.runs[run]["input"]).items() >= job.input.items()
         job.check(json.loads(journal.runs[run]["output"]))
     for run, transcript in ledger.transcripts.items():
-        seen = [(event["seq"], event["at"], event["type"], event["key"], event["attempt"]) for event in transcript]
+        seen = [(event["seq"], event["at_ms"], event["type"], event["key"], event["attempt"]) for event in transcript]
         assert seen == [
             (row["seq"], row["at_ms"], row["type"], key_of(row) or None, row["attempt"]) for row in journal.events[run]
         ], run

@@ -313,7 +313,7 @@ export interface EventHead {
 export interface EventOnWire {
   run: string
   seq: number
-  at: number
+  at_ms: number
   type: string
   node: string | null
   block: string | null

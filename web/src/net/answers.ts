@@ -147,7 +147,7 @@ const runView = shape<RunView>({
 export const accepted = answer<RunAccepted>({ run: text, status: text })
 const wireEvent = shape<WireEvent>({
   seq: number,
-  at: number,
+  at_ms: number,
   type: text,
   path: text,
   attempt: number,

@@ -76,9 +76,9 @@ export function ended(
   const last = node.attempts.at(-1)
   const attempts =
     last && last.endedAt === null
-      ? [...node.attempts.slice(0, -1), { ...last, endedAt: event.at, error: error ?? null }]
+      ? [...node.attempts.slice(0, -1), { ...last, endedAt: event.at_ms, error: error ?? null }]
       : node.attempts
-  return { finishedAt: event.at, attempts }
+  return { finishedAt: event.at_ms, attempts }
 }
 
 export function outputOf(event: WireEvent): Partial<NodeState> {
@@ -120,7 +120,7 @@ export function openScopes(view: Draft, event: WireEvent): void {
   const first = event.data.first ?? 0
   const count = event.data.count ?? 0
   const loop = view.shape.kinds.get(event.block) !== 'parallel'
-  if (loop && first > 0) closeScope(view, scopeText(event.path, event.block, first - 1, 'loop'), event.at, 'succeeded')
+  if (loop && first > 0) closeScope(view, scopeText(event.path, event.block, first - 1, 'loop'), event.at_ms, 'succeeded')
   const now = view.nodes.get(node.key)!
   const region = now.region ?? { count: 0, opened: 0, closed: 0, failed: 0 }
   put(view, now, event, { region: { ...region, count: Math.max(region.count, first + count), opened: first + count } })
@@ -131,7 +131,7 @@ export function openScopes(view: Draft, event: WireEvent): void {
       container: node.key,
       index,
       status: 'running',
-      startedAt: event.at,
+      startedAt: event.at_ms,
       finishedAt: null,
       running: 0,
       waiting: 0,

@@ -37,12 +37,12 @@ export function fold(view: RunFold, events: readonly WireEvent[]): RunFold {
 function apply(view: Draft, event: WireEvent): void {
   const { data } = event
   view.seq = event.seq
-  view.at = event.at
+  view.at = event.at_ms
   if (view.status === 'waiting') view.status = 'running'
   switch (event.type) {
     case 'run.started':
       view.status = 'running'
-      view.startedAt = event.at
+      view.startedAt = event.at_ms
       return
     case 'run.parked':
       if (view.status !== 'cancelling') view.status = 'waiting'
@@ -72,12 +72,12 @@ function apply(view: Draft, event: WireEvent): void {
   switch (event.type) {
     case 'node.started': {
       if (end === 'end') return touch(view, node, event)
-      const attempts = [...node.attempts, { attempt: event.attempt, startedAt: event.at, endedAt: null, error: null }]
+      const attempts = [...node.attempts, { attempt: event.attempt, startedAt: event.at_ms, endedAt: null, error: null }]
       return put(view, node, event, {
         status: 'running',
         attempt: event.attempt,
         attempts,
-        startedAt: node.startedAt ?? event.at,
+        startedAt: node.startedAt ?? event.at_ms,
         dueAt: null,
       })
     }
@@ -98,14 +98,14 @@ function apply(view: Draft, event: WireEvent): void {
       const count = data.count ?? 0
       put(view, node, event, {
         status: 'running',
-        startedAt: node.startedAt ?? event.at,
+        startedAt: node.startedAt ?? event.at_ms,
         region: { count, opened: 0, closed: 0, failed: 0 },
       })
       taken(view, event.block, count ? 'body' : '!body')
-      return countDecided(view, event.path, 1, event.at)
+      return countDecided(view, event.path, 1, event.at_ms)
     }
     case 'region.exited': {
-      closeScopes(view, node, event.at, 'succeeded')
+      closeScopes(view, node, event.at_ms, 'succeeded')
       const now = view.nodes.get(node.key) ?? node
       const region = {
         ...(now.region ?? { opened: 0, closed: 0, failed: 0 }),
@@ -133,7 +133,7 @@ function apply(view: Draft, event: WireEvent): void {
           reason: data.reason ?? 'pruned',
           because: data.because ?? null,
         })
-      if (end === 'start') return countDecided(view, event.path, 1, event.at)
+      if (end === 'start') return countDecided(view, event.path, 1, event.at_ms)
       return decided(view, event, route)
     }
     case 'retry.scheduled': {
@@ -147,7 +147,7 @@ function apply(view: Draft, event: WireEvent): void {
       })
     }
     case 'retry.hastened':
-      return put(view, node, event, { dueAt: data.due_ms ?? event.at })
+      return put(view, node, event, { dueAt: data.due_ms ?? event.at_ms })
     case 'wait.opened': {
       const wait: OpenWait = {
         key: node.key,
@@ -155,7 +155,7 @@ function apply(view: Draft, event: WireEvent): void {
         kind: data.kind ?? 'signal',
         id: data.wait ?? node.key,
         title: data.title ?? '',
-        openedAt: event.at,
+        openedAt: event.at_ms,
         dueAt: data.due_ms ?? null,
         outcome: null,
         by: null,
@@ -190,7 +190,7 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   const { data } = event
   const route = data.route ?? null
   const caught = data.caught as [string, unknown[]] | null | undefined
-  if (end) closeScopes(view, node, event.at, 'cancelled')
+  if (end) closeScopes(view, node, event.at_ms, 'cancelled')
   const now = view.nodes.get(node.key) ?? node
   // The journal has one word for both; an attempt that was stopped with its run has not failed.
   const stopped = data.error?.code === 'cancelled' && route === null
@@ -207,9 +207,9 @@ function failed(view: Draft, node: NodeState, event: WireEvent, end: string | nu
   if (!stopped) bumpScopes(view, event.path, { failed: 1, uncaught: route === null && !caught ? 1 : 0 })
   if (caught?.[0] === 'branch') {
     const parts = event.path.split('/').slice(0, caught[1].length)
-    closeScope(view, parts.join('/'), event.at, 'failed')
+    closeScope(view, parts.join('/'), event.at_ms, 'failed')
   }
-  if (end === 'start') countDecided(view, event.path, 1, event.at)
+  if (end === 'start') countDecided(view, event.path, 1, event.at_ms)
   decided(view, event, route)
 }
 
@@ -222,11 +222,11 @@ function lostAfter(node: NodeState, event: WireEvent): number {
 /** A node has its final state: its edges resolve, and its scope is one nearer to its end. */
 function decided(view: Draft, event: WireEvent, route: string | null): void {
   if (event.block) taken(view, event.block, route ?? '')
-  countDecided(view, event.path, 1, event.at)
+  countDecided(view, event.path, 1, event.at_ms)
 }
 function finish(view: Draft, event: WireEvent): void {
   view.status = event.data.status ?? 'succeeded'
-  view.finishedAt = event.at
+  view.finishedAt = event.at_ms
   view.error = event.data.error ?? null
   if (event.data.output !== undefined && !event.data.truncated) view.output = event.data.output
   for (const node of [...view.nodes.values()]) {
@@ -234,6 +234,6 @@ function finish(view: Draft, event: WireEvent): void {
     put(view, node, event, { status: 'cancelled', ...ended(node, event), dueAt: null })
   }
   for (const scope of [...view.scopes.values()])
-    if (scope.finishedAt === null) closeScope(view, scope.path, event.at, scope.failed ? 'failed' : 'cancelled')
+    if (scope.finishedAt === null) closeScope(view, scope.path, event.at_ms, scope.failed ? 'failed' : 'cancelled')
   view.waits.clear()
 }

@@ -37,7 +37,7 @@ class Run:
         return httpx.Response(now) if isinstance(now, int) else httpx.Response(200, json=now)
 
     async def _stream(self) -> AsyncIterator[bytes]:
-        event = {"run": "r1", "seq": 1, "at": 1, "type": self.last, "data": {}}
+        event = {"run": "r1", "seq": 1, "at_ms": 1, "type": self.last, "data": {}}
         yield b"id: 1\nevent: %s\ndata: %s\n\n" % (self.last.encode(), orjson.dumps(event))
         if self.last == "run.parked":
             await asyncio.Event().wait()

@@ -63,8 +63,8 @@ def answer(value: object, status: str = "200 OK") -> Reply:
 
 
 def frame(seq: int, type: str = "node.succeeded") -> bytes:
-    event = {"run": "r1", "seq": seq, "at": 1000 + seq, "type": type, "node": "a", "block": "a", "path": "", "key": "a"}
-    event |= {"attempt": 1, "data": {}}
+    event = {"run": "r1", "seq": seq, "at_ms": 1000 + seq, "type": type, "node": "a", "block": "a", "path": ""}
+    event |= {"key": "a", "attempt": 1, "data": {}}
     return b"id: %d\nevent: %s\ndata: %s\n\n" % (seq, type.encode(), orjson.dumps(event))
 
 

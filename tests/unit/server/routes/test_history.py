@@ -72,7 +72,7 @@ async def test_the_state_at_every_event_agrees_with_the_journal(
     sum_so_far, decided = 0, set()
     for event in told:
         found = await state(client, run["run"], event["seq"])
-        assert (found["seq"], found["last_seq"], found["at_ms"]) == (event["seq"], len(told), event["at"])
+        assert (found["seq"], found["last_seq"], found["at_ms"]) == (event["seq"], len(told), event["at_ms"])
         if event["type"] == "variables.patched":
             sum_so_far = [0, 1, 3][int(event["path"].partition("#")[2])]
         if event["type"] in ("node.succeeded", "region.exited", "region.sized"):

@@ -211,7 +211,7 @@ async def test_history_is_filtered_and_paged(
         "run.started",
         "run.finished",
     }
-    assert (await history(f"since={everything[-1]['at'] + 1}"))["events"] == []
+    assert (await history(f"since={everything[-1]['at_ms'] + 1}"))["events"] == []
 
 
 async def test_starting_and_following_is_one_request(client: httpx.AsyncClient, hello: dict[str, Any]) -> None:

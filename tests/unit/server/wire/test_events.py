@@ -14,7 +14,7 @@ def test_a_record_as_an_event() -> None:
     assert orjson.loads(encode_record("r", record)) == {
         "run": "r",
         "seq": 7,
-        "at": 1_700_000_000_123,
+        "at_ms": 1_700_000_000_123,
         "type": "node.succeeded",
         "node": "send:end",
         "block": "send",

@@ -124,7 +124,7 @@ export default function Events(): ReactElement {
                 onClick={() => choose(event)}
               >
                 <span className="events__seq">{event.seq}</span>
-                <span className="events__at">{timeOfDay(event.at)}</span>
+                <span className="events__at">{timeOfDay(event.at_ms)}</span>
                 <span className="events__type">{event.type}</span>
                 <span className="events__text">{describe(event, doc)}</span>
               </div>

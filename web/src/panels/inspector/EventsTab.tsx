@@ -40,14 +40,14 @@ export function EventsTab({ id, node }: { id: string; node: NodeState | undefine
               className="nodeevent"
               data-later={event.seq > cursor || undefined}
               aria-current={event.seq === cursor ? 'step' : undefined}
-              title={new Date(event.at).toLocaleString()}
+              title={new Date(event.at_ms).toLocaleString()}
               onClick={() => {
                 seek(event.seq)
                 uiStore.setState(({ iter }) => ({ iter: { ...iter, ...iterOf(event.path) } }))
               }}
             >
               <span className="nodeevent__seq">{event.seq}</span>
-              <span className="nodeevent__at">{clockText(event.at - (started ?? event.at))}</span>
+              <span className="nodeevent__at">{clockText(event.at_ms - (started ?? event.at_ms))}</span>
               <span className="nodeevent__text" data-tone={toneOfEvent(event)}>
                 {describe({ ...event, path: '' }, doc)}
               </span>

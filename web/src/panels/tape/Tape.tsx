@@ -34,9 +34,9 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
   const seq = cursor === 'live' ? length : Math.min(cursor, length)
   const { log } = timeline
   // In wall time the axis ends where the run is; by order the present does not matter.
-  const end = axis === 'time' ? Math.max(now, log.at(-1)?.at ?? 0) : 0
+  const end = axis === 'time' ? Math.max(now, log.at(-1)?.at_ms ?? 0) : 0
   const layout = useMemo(() => tapeLayout(log, width, axis, end), [timeline, length, width, axis, end])
-  const since = cursor === 'live' && !isOver && log.length ? now - log.at(-1)!.at : 0
+  const since = cursor === 'live' && !isOver && log.length ? now - log.at(-1)!.at_ms : 0
   const idleMs = since > IDLE_MS && !offline ? since : 0
 
   useEffect(() => {
@@ -113,7 +113,7 @@ export function Tape({ axis, strip = false }: { axis: Axis; strip?: boolean }): 
     >
       <canvas ref={canvas} className="tape__canvas" aria-hidden="true" />
       {pointed ? (
-        <Hint x={layout.xs[hover! - 1]!} width={width}>{`${timeOfDay(pointed.at)}  ${describe(pointed, doc)}`}</Hint>
+        <Hint x={layout.xs[hover! - 1]!} width={width}>{`${timeOfDay(pointed.at_ms)}  ${describe(pointed, doc)}`}</Hint>
       ) : null}
     </div>
   )

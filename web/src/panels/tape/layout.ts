@@ -80,7 +80,7 @@ export function xOf(layout: TapeLayout, seq: number): number {
 
 function byOrder(log: readonly WireEvent[], width: number, xs: Float64Array): Break[] {
   let idle = 0
-  for (let i = 1; i < log.length; i++) if (log[i]!.at - log[i - 1]!.at > IDLE_MS) idle++
+  for (let i = 1; i < log.length; i++) if (log[i]!.at_ms - log[i - 1]!.at_ms > IDLE_MS) idle++
   const room = Math.max(1, width - 2 * PAD_X)
   const label = idle * GAP_W < room * 0.5
   const gap = label ? GAP_W : idle * NARROW_GAP_W < room * 0.25 ? NARROW_GAP_W : 0
@@ -92,7 +92,7 @@ function byOrder(log: readonly WireEvent[], width: number, xs: Float64Array): Br
   let x = PAD_X
   for (let i = 0; i < log.length; i++) {
     if (i) {
-      const ms = log[i]!.at - log[i - 1]!.at
+      const ms = log[i]!.at_ms - log[i - 1]!.at_ms
       if (ms > IDLE_MS && gap) {
         breaks.push({ x: x + wide / 2, ms, label })
         x += wide
@@ -108,7 +108,7 @@ function byTime(log: readonly WireEvent[], width: number, xs: Float64Array, end:
   const room = Math.max(1, width - 2 * PAD_X)
   let before = 0
   for (let i = 0; i < log.length; i++) {
-    before = Math.max(before, PAD_X + scale.at(log[i]!.at) * room)
+    before = Math.max(before, PAD_X + scale.at(log[i]!.at_ms) * room)
     xs[i] = before
   }
   return scale.gaps.map((gap) => ({ x: PAD_X + gap.x * room, ms: gap.to - gap.from, label: gap.width * room > 56 }))

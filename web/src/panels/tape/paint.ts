@@ -150,8 +150,8 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
   const first = layout.xs[0]!
   const last = layout.xs[layout.xs.length - 1]!
   // All are times of day. Within a few seconds those are told apart by their milliseconds.
-  const began = log[0]!.at
-  const text = log.at(-1)!.at - began < 20_000 ? exactTime : timeOfDay
+  const began = log[0]!.at_ms
+  const text = log.at(-1)!.at_ms - began < 20_000 ? exactTime : timeOfDay
   // Neighbours may share a moment: it is written once.
   const written = new Set<string>()
   const putTime = (at: number, x: number, align: CanvasTextAlign): void => {
@@ -159,10 +159,10 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
     if (!written.has(time) && put(time, x, align)) written.add(time)
   }
   putTime(began, Math.max(first - 2, PAD_X), 'left')
-  if (last > first + 80) putTime(log.at(-1)!.at, last, last > layout.width - 40 ? 'right' : 'center')
+  if (last > first + 80) putTime(log.at(-1)!.at_ms, last, last > layout.width - 40 ? 'right' : 'center')
   for (let x = first + 220; x < last - 100; x += 220) {
     const i = firstFrom(layout.xs, x)
-    putTime(log[i]!.at, layout.xs[i]!, 'center')
+    putTime(log[i]!.at_ms, layout.xs[i]!, 'center')
   }
 }
 

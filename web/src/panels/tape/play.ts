@@ -47,7 +47,7 @@ export function nextSpeed(): void {
 
 /** Pauses between events, in ms, at single speed. */
 export function pauseAfter(log: readonly WireEvent[], seq: number): number {
-  const dt = (log[seq]?.at ?? 0) - (log[seq - 1]?.at ?? log[seq]?.at ?? 0)
+  const dt = (log[seq]?.at_ms ?? 0) - (log[seq - 1]?.at_ms ?? log[seq]?.at_ms ?? 0)
   const most = Math.min(PAUSE_MAX_MS, WHOLE_MAX_MS / Math.max(1, log.length))
   return Math.max(Math.min(PAUSE_MIN_MS, most), Math.min(most, dt))
 }

@@ -28,13 +28,13 @@ interface Piece {
 /** The axis from the first event to `end`. Stretches longer than `idleMs` without an event are gaps. */
 export function timeScale(log: readonly WireEvent[], end: number, idleMs = IDLE_MS): TimeScale {
   if (!log.length) return { at: () => 0, gaps: [] }
-  const first = log[0]!.at
-  const last = Math.max(end, log.at(-1)!.at)
+  const first = log[0]!.at_ms
+  const last = Math.max(end, log.at(-1)!.at_ms)
   const busy: [number, number][] = []
   let from = first
   let before = first
   for (let i = 1; i <= log.length; i++) {
-    const at = i < log.length ? log[i]!.at : last
+    const at = i < log.length ? log[i]!.at_ms : last
     if (at - before > idleMs) {
       busy.push([from, before])
       from = at

@@ -67,7 +67,7 @@ export default function Trace(): ReactElement {
     [index, doc, fold, looked, query, only],
   )
   const scale = useMemo(
-    () => timeScale(fromFirstBlock(timeline.log), Math.max(now, timeline.log.at(-1)?.at ?? 0), COMPRESS_MS),
+    () => timeScale(fromFirstBlock(timeline.log), Math.max(now, timeline.log.at(-1)?.at_ms ?? 0), COMPRESS_MS),
     [timeline, headSeq, now],
   )
   const virtual = useVirtual(box, rows.length, ROW_H)
