@@ -7,10 +7,9 @@ import codecs
 from datetime import UTC
 from email.message import Message
 from email.utils import parsedate_to_datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from urllib.parse import urlencode
 
-import httpx
 import orjson
 
 from compiler.catalog import BlockSpec
@@ -18,9 +17,11 @@ from executor.blocks.base import Context, Done
 from executor.blocks.response import header_texts
 from executor.blocks.schema import FILLED, HEADERS, invalid, seconds, text
 from executor.errors import BlockError
-from executor.http.client import Answer
 from executor.values.coerce import coerce, truthy
 from executor.values.payload import render
+
+if TYPE_CHECKING:
+    from executor.http.exchanges import Answer
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE", "HEAD", "OPTIONS")
 _RETRYABLE = frozenset({408, 425, 429})
@@ -207,6 +208,8 @@ def _status_error(method: str, answer: Answer, now_ms: int) -> BlockError:
     retryable = answer.status >= 500 or answer.status in _RETRYABLE
     body, encoding = _decoded(answer)
     shown = "" if encoding in ("none", "base64") else f": {' '.join(render(body).split())[:_BODY_SHOWN]}"
+    import httpx  # of the client, which has loaded it
+
     where = httpx.URL(answer.url).copy_with(query=None)
     retry_at_ms = _retry_at_ms(answer.headers.get("retry-after"), now_ms) if retryable else None
     return BlockError(

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable
+from functools import cached_property
+from typing import TYPE_CHECKING
 from urllib.parse import unquote
 
-import httpx
+if TYPE_CHECKING:
+    import httpx
 
 # One name behind the folder. What it may not hold would be another path for a proxy in front of the server.
 _DOOR = re.compile(r"/(?:demo|hooks)/(?P<name>[^/\\\x00-\x1f\x7f]+)")
@@ -19,12 +22,24 @@ class Own:
     front (WEFT_BASE_URL)."""
 
     def __init__(self, authority: str, urls: Iterable[str] = ()) -> None:
-        listening = httpx.URL(f"http://{authority}")
-        self.port = listening.port or 80
-        self._fronts: dict[tuple[str, int], str] = {_place(listening): ""}
-        for text in urls:
+        self._authority = authority
+        self._urls = tuple(urls)
+
+    @property
+    def port(self) -> int:
+        return next(iter(self._fronts))[1]
+
+    @cached_property
+    def _fronts(self) -> dict[tuple[str, int], str]:
+        """The path in front, by place; where this process listens comes first. Read with the first request: until then
+        no httpx is needed."""
+        import httpx
+
+        fronts = {_place(httpx.URL(f"http://{self._authority}")): ""}
+        for text in self._urls:
             url = httpx.URL(text)
-            self._fronts.setdefault(_place(url), url.path.rstrip("/"))
+            fronts.setdefault(_place(url), url.path.rstrip("/"))
+        return fronts
 
     @property
     def places(self) -> list[str]:

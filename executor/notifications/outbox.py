@@ -15,7 +15,6 @@ import random
 from collections.abc import Mapping
 from typing import Any, Final
 
-import httpx
 import orjson
 
 from executor.blocks.email import compose, post
@@ -212,12 +211,16 @@ def back_off_ms(attempts: int, chance: float) -> int:
 
 
 def _place(url: str) -> str:
+    import httpx  # of the client, which loads it with the first request
+
     parsed = httpx.URL(url)
     return f"{parsed.scheme}://{parsed.netloc.decode()}"
 
 
 def _without_path(text: str, url: str) -> str:
     """The address of a webhook is a credential: errors name its server alone."""
+    import httpx
+
     try:
         parsed = httpx.URL(url)
     except (httpx.InvalidURL, ValueError):

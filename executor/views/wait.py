@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-import httpx
 import orjson
 
 from compiler.keys import join_key
@@ -57,6 +56,8 @@ def notification(row: NotificationRow, server: NotifySettings) -> NotificationVi
 
 def _shown_target(row: NotificationRow, server: NotifySettings) -> str:
     """Mail addresses; of a request the server alone, as the rest of an address may be what lets one in."""
+    import httpx  # of the client, which loads it with the first request
+
     target: dict[str, Any] = unsealed_names(row.content)
     if row.channel == "email":
         return ", ".join(server.email if target.get("server") else target["to"])

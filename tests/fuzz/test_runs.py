@@ -17,7 +17,7 @@ from compiler.diagnostics import CompileError
 from executor.blocks.registry import Registry
 from executor.engine import Engine
 from executor.errors import BlockError, WeftError
-from executor.http.client import Answer
+from executor.http.exchanges import Answer
 from executor.sandbox.sandbox import Sandbox
 from executor.services import Services
 from executor.store.rows import TERMINAL

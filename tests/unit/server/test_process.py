@@ -26,7 +26,7 @@ def test_an_address_in_use_is_reported() -> None:
 
 
 def test_a_server_that_has_nothing_to_do_loads_no_library_for_what_it_may_do() -> None:
-    later = ("aiosmtplib", "jsonschema", "networkx", "wasmtime")
+    later = ("aiosmtplib", "httpcore", "httpx", "jsonschema", "networkx", "rich", "wasmtime")
     code = f"import sys, server.process; print([name for name in {later} if name in sys.modules])"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, timeout=60)
     assert done.stdout.strip() == "[]"

@@ -2,6 +2,8 @@
 
 import asyncio
 import gzip
+import subprocess
+import sys
 import zlib
 from collections.abc import AsyncIterator, Iterator, Sequence
 from contextlib import contextmanager, suppress
@@ -10,7 +12,7 @@ from typing import Any, cast
 import pytest
 
 from executor.errors import BlockError
-from executor.http import client as client_module
+from executor.http import exchanges
 from executor.http.client import GuardedClient
 from tests.support.endpoints import Request, Server, answer, http
 
@@ -296,7 +298,7 @@ async def test_a_request_waits_for_a_connection_and_its_time_begins_with_it(monk
     url = f"http://127.0.0.1:{listener.sockets[0].getsockname()[1]}/"
     first = asyncio.create_task(client.request("GET", url))
     await asked.wait()
-    monkeypatch.setattr(client_module, "_CONNECT_S", 0.0)  # the second takes over the connection of the first
+    monkeypatch.setattr(exchanges, "_CONNECT_S", 0.0)  # the second takes over the connection of the first
     second = asyncio.create_task(client.request("GET", url, timeout_s=1, waiting=waiting))
     await asyncio.sleep(1.1)
     assert waits == ["begun"]
@@ -387,3 +389,31 @@ async def test_connections_are_reused(client: GuardedClient) -> None:
 
 def test_a_server_knows_its_url() -> None:
     assert Server("127.0.0.1:1").url == "http://127.0.0.1:1"
+
+
+_FIRST = """
+import asyncio, sys
+from executor.errors import BlockError
+from executor.http.client import GuardedClient
+from executor.http.own import Own
+
+async def main():
+    client = GuardedClient(["127.0.0.1/32"], own=Own("127.0.0.1:8765", ["https://weft.example"]))
+    await client.close()
+    print("httpx" in sys.modules, "httpcore" in sys.modules)
+    found = await asyncio.gather(*(client.request("GET", "nowhere") for _ in range(3)), return_exceptions=True)
+    print([error.code for error in found], "httpx" in sys.modules)
+    await client.close()
+
+asyncio.run(main())
+"""
+
+
+def test_the_library_is_loaded_with_the_first_request() -> None:
+    done = subprocess.run([sys.executable, "-c", _FIRST], capture_output=True, text=True, check=True, timeout=60)
+    assert done.stdout.splitlines() == ["False False", "['url_invalid', 'url_invalid', 'url_invalid'] True"]
+
+
+def test_an_exception_that_is_no_address_is_told_at_once() -> None:
+    with pytest.raises(ValueError, match="neither a network nor"):
+        GuardedClient(["127.0.0.1:99999"])
