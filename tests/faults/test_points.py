@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 import asyncio
 import re
 import sys
@@ -10,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from tests.support.changes import submitted
 from tests.support.size import WHOLE, size
 
 pytestmark = pytest.mark.proof
@@ -42,15 +42,6 @@ ELSEWHERE = {
     "delete_workflow": "one transaction: tests/conformance/store/test_contract_workflows.py",
     "renew": "a lease that is not renewed lapses: tests/e2e/crash/test_lease.py",
 }
-
-
-def submitted() -> set[str]:
-    """The names of all changes that the SQLite store asks its writer for."""
-    names = set()
-    for node in ast.walk(ast.parse((ROOT / "executor" / "store" / "sqlite" / "store.py").read_text())):
-        if isinstance(node, ast.Call) and ast.unparse(node.func) in ("write", "self._writer.submit"):
-            names.add(ast.unparse(node.args[0]).rpartition(".")[2])
-    return names
 
 
 async def run(*arguments: str) -> str:

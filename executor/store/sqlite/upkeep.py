@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from executor.store.rows import Orphans, Removable
-from executor.store.sqlite.conditions import ENDED, OPEN, any_of, as_list
+from executor.store.sqlite.conditions import ENDED, OPEN, any_of, as_list, by_index
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.locks import take_run
 from executor.store.sqlite.readers import Readers
@@ -24,7 +24,7 @@ _NOT_NEWEST = f"""
         ORDER BY k.created_at_ms DESC, k.id DESC LIMIT 1 OFFSET :keep - 1))"""
 # No run ends before it was created, so the index by creation time has the oldest at its beginning.
 FIND_REMOVABLE = f"""
-SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r INDEXED BY runs_by_time
+SELECT r.id, r.workflow, r.seq, r.finished_at_ms FROM run_details AS r {by_index("runs_by_time")}
  WHERE r.created_at_ms < :before AND r.finished_at_ms < :before AND {_MAY_GO}"""
 BEHIND = " AND (r.created_at_ms, r.id) > (SELECT created_at_ms, id FROM run_details WHERE id = :after)"
 IN_ORDER = " ORDER BY r.created_at_ms, r.id LIMIT :limit"

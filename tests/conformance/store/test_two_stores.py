@@ -24,7 +24,7 @@ from executor.store.sqlite.event_rows import ADD_EVENT
 from executor.store.sqlite.store import SQLiteStore
 from tests.conformance.store.changes import CHANGES, Change, furnish
 from tests.conformance.store.races import RACES, race
-from tests.faults.test_points import submitted
+from tests.support.changes import submitted
 
 Outcome = tuple[str, str, dict[str, list[Any]]]  # what each of the two said, and what is in the database then
 

@@ -6,32 +6,17 @@ from pathlib import Path
 
 import pytest
 
-from executor.store.sqlite import runs, waits
+from executor.store.sqlite import waits
 from executor.store.sqlite.store import SQLiteStore
-from tests.support.rows import change, finish, new_run, owned_run, record, row, wait
+from tests.support.rows import change, owned_run, record, row, wait
 
 MOST = 3
 
 
 @pytest.fixture(autouse=True)
 def few(monkeypatch: pytest.MonkeyPatch) -> None:
-    for module in (runs, waits):
-        monkeypatch.setattr(module, "COUNT_MAX", MOST)
-        monkeypatch.setattr(module, "COUNT_TO_MAX", f" LIMIT {MOST}) AS counted")
-
-
-async def test_runs_are_counted_up_to_a_bound(tmp_path: Path) -> None:
-    store = SQLiteStore(tmp_path / "weft.db")
-    await store.open()
-    for n in range(5):
-        await finish(store, await owned_run(store, f"ended-{n}"))
-        await store.create_run(new_run(f"open-{n}", draft_id="d" if n < 2 else None))
-    await finish(store, await owned_run(store, "failed"), "failed")
-    assert await store.count_runs() == {"succeeded": MOST, "queued": MOST, "failed": 1}
-    assert await store.count_runs("expense") == await store.count_runs()
-    assert await store.count_runs(draft="d") == {"queued": 2}
-    assert await store.count_runs("other") == await store.count_runs(draft="e") == {}
-    await store.close()
+    monkeypatch.setattr(waits, "COUNT_MAX", MOST)
+    monkeypatch.setattr(waits, "COUNT_TO_MAX", f" LIMIT {MOST}) AS counted")
 
 
 async def test_waits_are_counted_up_to_a_bound(tmp_path: Path) -> None:
