@@ -145,7 +145,7 @@ def test_check_16_the_second_save_is_asked(editor: Editor, contexts: Contexts) -
     names = [each["name"] for each in other.stored()["blocks"].values()]
     assert "Mine" in names
     drafts = other.api.get("/api/drafts")["drafts"]
-    copies = [other.api.get(f"/api/drafts/{each['id']}")["document"]["blocks"] for each in drafts]
+    copies = (other.api.get(f"/api/drafts/{each['id']}")["document"]["blocks"] for each in drafts)
     assert any(each.get("b", {}).get("name") == "Theirs" for each in copies)
 
 
