@@ -47,7 +47,7 @@ export function placedFindings(diagnostics: readonly Diagnostic[]): Diagnostic[]
       each.field && each.pointer.endsWith('/params') ? `${each.pointer}/${escapePointer(each.field)}` : each.pointer
     const message = each.message.replace(/^(?:[\w ]{1,40} )?"[^"]*": /, '')
     // Advice to those who write documents by hand is of no use beside a form.
-    const hint = each.hint && !/^GET \/api\//.test(each.hint) && !each.hint.startsWith('docs/') ? each.hint : undefined
+    const hint = each.hint && !each.hint.startsWith('docs/') ? each.hint : undefined
     const { hint: _, ...rest } = each
     return { ...rest, pointer, message: message.charAt(0).toUpperCase() + message.slice(1), ...(hint ? { hint } : {}) }
   })
