@@ -2,10 +2,17 @@
 
 from __future__ import annotations
 
+import ast
+import re
 import sqlite3
+from collections.abc import Iterator
 from contextlib import closing
+from pathlib import Path
 
+import executor.store.sqlite as package
 from executor.store.sqlite.conditions import any_of, any_row_of, as_list, those_of
+
+SQL = re.compile(r"\b(SELECT|INSERT|UPDATE|DELETE|WHERE|VALUES|AND|FROM|INDEXED|json_each|ORDER BY|LIMIT)\b")
 
 
 def test_conditions_without_a_value_are_left_out() -> None:
@@ -21,3 +28,48 @@ def test_a_list_is_one_parameter() -> None:
         rows = f"SELECT ('a', 1) IN {any_row_of(':rows', 2)}, ('a', 2) IN {any_row_of(':rows', 2)}"
         assert db.execute(rows, {"rows": as_list([("a", 1), ("b", 2)])}).fetchone() == (1, 0)
         assert db.execute(named, given | {"names": "[]"}).fetchone() == (0, 0, 1)
+
+
+# What SQLite and PostgreSQL do not have in common, or mean differently: max(NULL, 1) is NULL in one of them.
+DIALECT = {
+    "json_each": r"json_each",
+    "an index by name": r"INDEXED BY",
+    "rowid": r"\browid\b",
+    "iif": r"\biif\(",
+    "INSERT OR": r"INSERT OR ",
+    "min or max of two values": r"\b(?:min|max)\((?:[^(),]|\((?:[^()]|\([^()]*\))*\))*,",
+    "a parameter without a name": r"\?",
+    "a table behind IN": r"\bIN [a-z]",
+}
+# By place, and why.
+ALLOWED: dict[tuple[str, str], str] = {
+    ("conditions", "json_each"): "the one place for lists",
+    ("conditions", "an index by name"): "the one place for these",
+    ("event_rows", "a parameter without a name"): "thousands of rows a second, by position",
+    ("batches", "a parameter without a name"): "the same",
+    ("journal", "a parameter without a name"): "reading them",
+    ("journal", "json_each"): "reading them",
+    ("inbox", "min or max of two values"): "of two values that are never NULL",
+    ("leases", "min or max of two values"): "due times and leases: NULL means never here",
+    ("leases", "iif"): "when the clock was set back",
+    ("writer", "a parameter without a name"): "the writer's own row",
+    ("writer", "rowid"): "the writers that registered last",
+}
+
+
+def test_statements_keep_to_what_both_databases_have() -> None:
+    found: dict[tuple[str, str], str] = {}
+    for path in Path(package.__path__[0]).glob("*.py"):
+        for text in _texts(path):
+            found |= {(path.stem, what): text for what, form in DIALECT.items() if re.search(form, text)}
+    unexpected = {place: text for place, text in found.items() if place not in ALLOWED}
+    assert not unexpected, unexpected
+
+
+def _texts(path: Path) -> Iterator[str]:
+    """Every text of a module that is SQL, or a piece of it; no docstrings."""
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.Assign | ast.AnnAssign | ast.Return) and node.value is not None:
+            for part in ast.walk(node.value):
+                if isinstance(part, ast.Constant) and isinstance(part.value, str) and SQL.search(part.value):
+                    yield part.value
