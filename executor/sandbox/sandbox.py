@@ -17,7 +17,7 @@ import orjson
 from executor.errors import SandboxError
 from executor.sandbox.bound import Bound
 from executor.sandbox.limits import GuestStopped, Limits
-from executor.sandbox.simple import Closure, Unsure, compile_simple, evaluate_simple
+from executor.sandbox.simple import Closure, Closures, Unsure, evaluate_simple
 from executor.sandbox.workers import Waiting, Workers
 
 if TYPE_CHECKING:
@@ -47,7 +47,7 @@ class Sandbox:
         self._expressions = Workers("weft-expression", quick, quick, self.limits.expression_memory, self.limits.output)
         self._programs = Workers("weft-code", slow, max(1, slow // 2), self.limits.code_memory, self.limits.output)
         self._parsed: set[str] = set()  # expressions that came through once: their second parse is not needed again
-        self._closures: dict[str, Closure | None] = {}
+        self._closures = Closures()
         self._checking = threading.Lock()
         self._checker: Guest | None = None
 
@@ -89,7 +89,7 @@ class Sandbox:
         built-ins, a later one sees."""
         closures: list[Closure] = []
         for call in calls:
-            closure = self._closure(call.source)
+            closure = self._closures.of(call.source)
             if closure is None:
                 return None
             closures.append(closure)
@@ -97,16 +97,6 @@ class Sandbox:
             return evaluate_simple(closures, calls, self.limits.output)
         except Unsure:
             return None
-
-    def _closure(self, source: str) -> Closure | None:
-        try:
-            return self._closures[source]
-        except KeyError:
-            pass
-        if len(self._closures) > _PARSED_MAX:
-            self._closures.clear()
-        closure = self._closures[source] = compile_simple(source)
-        return closure
 
     async def run_code(
         self,
@@ -157,7 +147,7 @@ class Sandbox:
             return _too_long(most)
         if kind == "expression" and not source.strip():
             return "SyntaxError: the expression is empty"
-        if kind == "expression" and self._closure(source) is not None:
+        if kind == "expression" and self._closures.of(source) is not None:
             return None
         try:
             answer = self._check(_encode({"kind": "check", "source": source, "form": kind}))

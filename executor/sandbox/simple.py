@@ -33,6 +33,7 @@ _TEXT_MAX = 16 * 1024  # characters of a text that is put together
 _VALUES_MAX = 64 * 1024  # characters of all values, each item counted as _ITEM more
 _ITEM = 32
 _DEPTH_MAX = 60
+_KEPT_MAX = 128 * 1024  # characters of sources, whose closures take 200 times as much at worst; each counted as 64 more
 _SAFE: Final = 2**53  # integers up to here are exact as doubles
 
 Values = Mapping[str, Any]
@@ -87,6 +88,32 @@ def compile_simple(source: str) -> Closure | None:
         return _Parser(source).whole()
     except _NotSimple:
         return None
+
+
+class Closures:
+    """Compiled once. All are dropped when their sources are too many."""
+
+    def __init__(self) -> None:
+        self._kept: dict[str, Closure | None] = {}
+        self._size = 0
+
+    def of(self, source: str) -> Closure | None:
+        """See compile_simple."""
+        try:
+            return self._kept[source]
+        except KeyError:
+            pass
+        closure = compile_simple(source)
+        if len(source) <= _SOURCE_MAX:
+            if self._size > _KEPT_MAX:
+                self._kept.clear()
+                self._size = 0
+            self._kept[source] = closure
+            self._size += 64 + len(source)
+        return closure
+
+    def __len__(self) -> int:
+        return len(self._kept)
 
 
 def evaluate_simple(closures: Sequence[Closure], calls: Sequence[Bound], output_bytes: int) -> list[Any]:

@@ -9,7 +9,7 @@ import pytest
 from executor.errors import SandboxError
 from executor.sandbox.bound import Bound
 from executor.sandbox.sandbox import Sandbox
-from executor.sandbox.simple import Unsure, compile_simple, evaluate_simple
+from executor.sandbox.simple import Closures, Unsure, compile_simple, evaluate_simple
 from tests.unit.executor.sandbox.expressions import random_call
 from tests.unit.executor.sandbox.run import NOW_MS
 
@@ -191,3 +191,17 @@ def test_simple_ones_need_no_guest_and_little_time() -> None:
     assert time.process_time() - began < 0.2, "200 µs for one"
     assert sandbox.check_syntax(call.source, "expression") is None
     sandbox.close()
+
+
+def test_closures_are_kept_within_a_bound() -> None:
+    closures = Closures()
+    first = closures.of("1 + 1")
+    assert first is not None and closures.of("1 + 1") is first
+    assert closures.of("f()") is None and len(closures) == 2
+    assert closures.of("'" + "x" * 1_022 + "'") is not None and len(closures) == 3
+    assert closures.of("'" + "x" * 1_023 + "'") is None and len(closures) == 3, "too long to be simple"
+    most = 0
+    for number in range(5_000):
+        assert closures.of(f"{number}") is not None
+        most = max(most, len(closures))
+    assert 1_000 < most < 3_000
