@@ -20,7 +20,7 @@ _ERRNO_BADF, _ERRNO_INVAL = 8, 28
 
 
 class Imports:
-    """The imports of one guest. Set the fields before a call; `interrupted` afterwards: it was told to stop."""
+    """The imports of one guest. Set the fields before a call; `interrupted` afterwards: the host has stopped it."""
 
     def __init__(self) -> None:
         self.now_ms = 0

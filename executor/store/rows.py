@@ -337,7 +337,7 @@ class NotificationRow(Struct, frozen=True):
 
 
 class CacheRow(Struct, frozen=True):
-    """`key`: see `executor.values.cache`. `output` is JSON, `route` the handle the block went on by, `run_id` the run
+    """`key`: see `executor.values.cache`. `output` is JSON, `route` the handle that the block chose, `run_id` the run
     that put it out."""
 
     key: str

@@ -214,7 +214,7 @@ class Lifecycle:
         return Migrated(run, version, new.hash, await self._moved(run, new, version, message, wait_s))
 
     async def _moved(self, run: str, new: Plan, version: int, message: bytes, wait_s: float) -> bool:
-        """Raises Conflict when the owner has refused: the run went on meanwhile."""
+        """Raises Conflict when the owner has refused: the run continued meanwhile."""
         clock = asyncio.get_running_loop().time
         until = clock() + wait_s
         while True:

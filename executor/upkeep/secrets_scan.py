@@ -12,7 +12,7 @@ from urllib.parse import quote, quote_plus
 
 from executor.upkeep.findings import Finding
 
-MEND = "find the block that recorded it (`weft events {run}`), rotate the secret and delete the run"
+REMEDY = "find the block that recorded it (`weft events {run}`), rotate the secret and delete the run"
 
 
 def scan(db: sqlite3.Connection, secrets: Collection[str], run: str | None = None) -> Iterator[Finding]:
@@ -73,4 +73,4 @@ def _scan_table(
         query = f'SELECT {of_run}, count(*) FROM "{table}" WHERE ({found}){where} GROUP BY 1'  # noqa: S608 - schema
         for id, count in db.execute(query, (*wanted, *([run] if run is not None else []))):
             what = f"secret {number} is in {count} rows of {table}.{column}"
-            yield Finding("I11", what, MEND.format(run=id or "RUN"), id)
+            yield Finding("I11", what, REMEDY.format(run=id or "RUN"), id)

@@ -98,7 +98,7 @@ class _TooLong(Exception):
 
 
 class _Limits(NamedTuple):
-    """Of the check that is going on. `deadline`: time.thread_time()"""
+    """Of the current check. `deadline`: time.thread_time()"""
 
     deadline: float
     matches: Matches

@@ -90,7 +90,7 @@ def outermost_block(plan: Plan, key: NodeKey) -> str:
 
 
 def _is_work(record: Record) -> bool:
-    """Whether going on from before this record would do something a second time, or not come to it."""
+    """Whether continuing from before this record would do something a second time, or not come to it."""
     if record.type in ("scope.opened", "variables.patched"):
         return True
     data = data_of(record)

@@ -1,4 +1,4 @@
-// What a screen reader is told: one polite region, at most once a second, the last word wins.
+// Announcements for screen readers: one polite region, at most one announcement a second, the last one wins.
 
 let region: HTMLElement | null = null
 let timer: ReturnType<typeof setTimeout> | null = null

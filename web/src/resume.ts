@@ -1,5 +1,5 @@
-// Makes the page behind a resume link nicer where JavaScript runs: local times, fields checked while they are filled in, no double
-// answers, and word of it when somebody else was first or the connection is gone. The page works without all this.
+// Improves the page of a resume link where JavaScript runs: local times, fields checked during typing, no double answers, and
+// a message when another answer came first or the connection is lost. The page works without it.
 
 import './ui/fonts'
 

@@ -85,11 +85,11 @@ test('a refusal that is no problem document is still one', async () => {
   assert.equal((await failure(() => api.fork('r', 9))).problem.seq, 4)
 })
 
-test('a draft of any shape can be drawn, and what is stored is kept', async () => {
+test('a draft of any shape can be drawn, and the stored document stays available', async () => {
   const stored = { format: 'weft/1', blocks: { a: { type: 'set' } }, edges: [], notes: 5 }
   answering(200, { id: 'd', name: 'n', rev: 1, updated_at_ms: 1, base_version: null, document: stored })
   const draft = await api.draft('d')
-  assert.deepEqual([draft.document.notes, draft.mended?.original], [undefined, stored])
+  assert.deepEqual([draft.document.notes, draft.repaired?.original], [undefined, stored])
   answering(200, { id: 'd', name: 'n', rev: 1, updated_at_ms: 1, base_version: null, document: null })
   assert.deepEqual((await api.draft('d')).document.blocks, {})
 })

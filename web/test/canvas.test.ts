@@ -73,7 +73,7 @@ test('a sentence shows expressions as code and prose as words with references as
   ])
 })
 
-test('the first wish with nothing empty counts, defaults count as given, and without any the description stands', () => {
+test('the first sentence without an empty value is used, defaults count as values, and without any the description is shown', () => {
   const wait = spec('wait', 'waits {seconds} s | waits until {until} | waits')
   assert.equal(sentenceText({ type: 'wait', params: { until: '2027-01-01' } }, wait), 'waits until 2027-01-01')
   assert.equal(sentenceText({ type: 'wait' }, wait), 'waits')

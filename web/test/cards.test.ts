@@ -137,7 +137,7 @@ test('b09: what a container does is said of its mode, whatever other fields stil
   )
 })
 
-test('an edge that was not taken says which branch was, by its title', () => {
+test('an edge of another branch names the branch that ran, by its title', () => {
   const { document, events } = recorded('expense-approval')
   const view = fold(emptyFold(shapeOf(document, specs)), events)
   const dead = document.edges

@@ -42,11 +42,11 @@ test('forty random edits: undo all is the first document, redo all the last, for
     assert.equal(text(doc), began, `undo, seed ${seed}`)
     for (const command of redo.reverse()) doc = edit(doc, command)
     assert.equal(text(doc), last, `redo, seed ${seed}`)
-    assert.equal(text(first), began, `the document given is not changed, seed ${seed}`)
+    assert.equal(text(first), began, `the original document is not changed, seed ${seed}`)
   }
 })
 
-test('fields nobody knows survive', () => {
+test('unknown fields survive', () => {
   const doc = { ...recorded('nested').document, 'x-own': { a: 1 } } as Document
   doc.blocks.play = { ...doc.blocks.play!, color: 'red', 'x-more': [1] }
   const moved = edit(edit(doc, { type: 'moveBlocks', to: { play: [80, 96] } }), {
@@ -92,7 +92,7 @@ test('renaming rewrites every reference, by name only', () => {
   assert.match(String(loop.blocks.tally!.params!.code), /<Turns\.results>/)
 })
 
-test('a name that can not be written becomes the id, and other references keep what they read', () => {
+test('a name that cannot be written becomes the id, and other references keep what they read', () => {
   const { document } = recorded('expense-approval')
   const next = edit(document, { type: 'rename', id: 'ask', name: 'Who [boss]' })
   assert.equal((next.blocks.record!.params!.value as { decision: string }).decision, '<ask.action ?? "automatic">')

@@ -6,7 +6,7 @@ import { runDraft } from '../src/actions/start'
 import { runStore } from '../src/state/live'
 import { read, recorded } from './help'
 
-/** A server with one draft, behind `fetch`. `lose`: what it does is done, and nobody hears of it: the connection ends before the
+/** A server with one draft, behind `fetch`. `lose`: the request is processed, but its answer is lost: the connection ends before the
  * answer or in the middle of it. `held`: how a request is answered that waits. */
 const server = {
   draft: null as unknown as Draft,
@@ -99,7 +99,7 @@ test('a burst with one key is one step', () => {
   assert.equal(docStore.getState().doc, before)
 })
 
-test('somebody else saved: nothing is lost, whichever is kept', async () => {
+test('saved elsewhere: no version is lost, whichever one wins', async () => {
   const theirs = { ...recorded('nested').document, description: 'theirs' }
   for (const choice of ['mine', 'theirs', 'copy'] as const) {
     server.draft = { ...server.draft, document: theirs, rev: server.draft.rev + 5 }
@@ -158,7 +158,7 @@ test('a save whose answer was lost is ours, whatever was edited meanwhile', asyn
   }
 })
 
-test('a save of somebody else is theirs, also when one of ours was lost before it', async () => {
+test('a save from elsewhere is a conflict, also when an answer of ours was lost before it', async () => {
   server.lose = 'all'
   rename('Lost')
   await flush()

@@ -144,7 +144,7 @@ test('nothing is called live while the stream is away', async () => {
   w.feed.close()
 })
 
-test('a stream that is refused is asked about: the run is gone, or somebody has to log in', async () => {
+test('a stream that is refused is asked about: the run is gone, or a login is needed', async () => {
   const w = world(10)
   await settle()
   w.say({ kind: 'open', seq: 10 })

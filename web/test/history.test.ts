@@ -99,17 +99,17 @@ test('steps of another document are let go', async () => {
   assert.equal(docStore.getState().doc.description, 'changed elsewhere')
 })
 
-test('what is kept shares what the steps share', async () => {
+test('stored steps share what the steps in memory share', async () => {
   for (let i = 0; i < 20; i++) rename(`N${i}`)
   await writePending()
-  const kept = (await readHistory('d'))!
-  const docs = kept.undo.map((step) => (step.command as { doc: Document }).doc)
+  const stored = (await readHistory('d'))!
+  const docs = stored.undo.map((step) => (step.command as { doc: Document }).doc)
   assert.equal(docs.length, 20)
   assert.equal(docs[0]!.blocks.winner, docs[19]!.blocks.winner)
-  assert.equal(docs[5]!.blocks.winner, kept.doc.blocks.winner)
+  assert.equal(docs[5]!.blocks.winner, stored.doc.blocks.winner)
 })
 
-test('how much is kept has a bound', () => {
+test('the stored size has a bound', () => {
   const step = { label: 'x', command: { type: 'batch' as const, commands: [] } }
   const many = (blocks: number): KeptHistory => ({
     id: 'd',
@@ -131,7 +131,7 @@ test('how much is kept has a bound', () => {
 test('a history that is junk, or of a later revision, is none', () => {
   const { document } = recorded('nested')
   assert.deepEqual(fitting(null, document, 1), { undo: [], redo: [] })
-  const kept = {
+  const stored = {
     id: 'd',
     rev: 1,
     doc: document,
@@ -139,7 +139,7 @@ test('a history that is junk, or of a later revision, is none', () => {
     redo: [],
     at: 0,
   } as KeptHistory
-  assert.equal(fitting(kept, structuredClone(document), 3).undo.length, 1)
-  assert.deepEqual(fitting({ ...kept, rev: 5 }, document, 3), { undo: [], redo: [] })
-  assert.deepEqual(fitting({ ...kept, undo: 7 as never }, document, 1), { undo: [], redo: [] })
+  assert.equal(fitting(stored, structuredClone(document), 3).undo.length, 1)
+  assert.deepEqual(fitting({ ...stored, rev: 5 }, document, 3), { undo: [], redo: [] })
+  assert.deepEqual(fitting({ ...stored, undo: 7 as never }, document, 1), { undo: [], redo: [] })
 })

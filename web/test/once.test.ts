@@ -19,7 +19,7 @@ test('twice at once is one request', async () => {
   assert.notEqual(keys[0], keys[1])
 })
 
-test('what nobody answered is sent again with its key, what was refused is not', async () => {
+test('a request without an answer is sent again with its key, a refused one is not', async () => {
   const keys: string[] = []
   const fail =
     (error: Error) =>

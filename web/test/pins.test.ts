@@ -2,16 +2,16 @@ import assert from 'node:assert/strict'
 import { beforeEach, test } from 'node:test'
 import { isPinned, PINS_MAX, pinsOf, togglePin, withPins } from '../src/panels/run/pins'
 
-const kept = new Map<string, string>()
+const storage = new Map<string, string>()
 Object.defineProperty(globalThis, 'localStorage', {
   value: {
-    getItem: (key: string) => kept.get(key) ?? null,
-    setItem: (key: string, text: string) => kept.set(key, text),
+    getItem: (key: string) => storage.get(key) ?? null,
+    setItem: (key: string, text: string) => storage.set(key, text),
   },
   configurable: true,
 })
 
-beforeEach(() => kept.clear())
+beforeEach(() => storage.clear())
 
 test('a pinned input comes first and once, and stays when others come', () => {
   assert.equal(togglePin('d', { a: 1 }), true)
@@ -26,7 +26,7 @@ test('pins have a bound, and storage that holds junk is none', () => {
   for (let n = 0; n < PINS_MAX + 5; n++) togglePin('d', n)
   assert.deepEqual([pinsOf('d').length, pinsOf('d')[0]], [PINS_MAX, PINS_MAX + 4])
   for (const junk of ['not json', 'null', '7', '[]', '{"d": 5}']) {
-    kept.set('weft-pins', junk)
+    storage.set('weft-pins', junk)
     assert.deepEqual(pinsOf('d'), [])
   }
 })

@@ -90,9 +90,9 @@ for (const name of RUNS) {
   test(`${name}: a fold is not changed by what comes after it`, () => {
     const half = Math.floor(events.length / 2)
     const before = fold(emptyFold(shape), events.slice(0, half))
-    const kept = structuredClone(plain(before))
+    const copy = structuredClone(plain(before))
     fold(before, events.slice(half))
-    assert.deepEqual(plain(before), kept)
+    assert.deepEqual(plain(before), copy)
   })
 
   test(`${name}: seeking is folding`, () => {
@@ -158,7 +158,7 @@ test('a block whose way is open but that has not started is queued', () => {
   assert.equal(statusAt(view, document, 'join', {}), 'idle')
 })
 
-test('the first error is the innermost that nobody caught', () => {
+test('the first error is the innermost one that was not caught', () => {
   const { document, events } = recorded('failing')
   const view = fold(emptyFold(shapeOf(document, specs)), events)
   assert.equal(firstError(view)?.key, 'last')
@@ -212,7 +212,7 @@ test('a layered map is a map: same entries, same order, and versions do not chan
     let layered: ReadonlyMap<string, number> = LayeredMap.edit(new Map<string, number>()).seal()
     for (let round = 0; round < 40; round++) {
       const before = layered
-      const kept = [...before]
+      const copy = [...before]
       const next = LayeredMap.edit(layered)
       for (let i = Math.floor(rnd() * 60); i > 0; i--) {
         const key = `k${Math.floor(rnd() * 900)}`
@@ -223,7 +223,7 @@ test('a layered map is a map: same entries, same order, and versions do not chan
       layered = next.seal()
       assert.deepEqual([...layered], [...real])
       assert.equal(layered.size, real.size)
-      assert.deepEqual([...before], kept)
+      assert.deepEqual([...before], copy)
     }
     assert.deepEqual([[...layered.keys()], [...layered.values()]], [[...real.keys()], [...real.values()]])
     assert.equal(layered.get('none'), undefined)
@@ -231,7 +231,7 @@ test('a layered map is a map: same entries, same order, and versions do not chan
   }
 })
 
-test('a lost attempt needs attention until somebody has looked into it', () => {
+test('a lost attempt needs attention until it is resolved', () => {
   const at = (seq: number, type: string, data: object = {}): WireEvent => ({
     run: 'r',
     seq,
@@ -254,7 +254,7 @@ test('a lost attempt needs attention until somebody has looked into it', () => {
   assert.deepEqual([shownStatus(done.nodes.get('a')!), done.nodes.get('a')!.output], ['succeeded', { paid: true }])
 })
 
-test('forks, moves to another version, cached outputs and hastened retries are told', () => {
+test('forks, moves to another version, cached outputs and hastened retries have events', () => {
   const at = (seq: number, type: string, data: object, node: string | null = 'a'): WireEvent => ({
     run: 'r',
     seq,
@@ -282,7 +282,7 @@ test('forks, moves to another version, cached outputs and hastened retries are t
   assert.equal(cached.nodes.get('a')!.cached, true)
 })
 
-test('a log is kept line by line, live text as a whole', () => {
+test('a log is stored line by line, live text as a whole', () => {
   const { document } = recorded(RUNS[0]!)
   const block = Object.keys(document.blocks)[0]!
   const event = (seq: number, type: string, data: WireEvent['data'] = {}): WireEvent => ({

@@ -59,7 +59,7 @@ test('a search keeps the way to what it finds', () => {
   const rows = traceRows(traceIndex(view), document, ALL, new Set(), 'play')
   assert.ok(rows.some((row) => row.block === 'play'))
   assert.ok(rows.every((row) => row.block !== 'tally' && row.block !== 'start'))
-  assert.deepEqual(traceRows(traceIndex(view), document, ALL, new Set(), 'nobody'), [])
+  assert.deepEqual(traceRows(traceIndex(view), document, ALL, new Set(), 'no such name'), [])
 })
 
 const form = {

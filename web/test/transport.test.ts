@@ -1,5 +1,5 @@
 // What a tab does where there is no SharedWorker: one tab leads and tells the others, and without the means for that each tab has
-// a connection of its own, given back while it is hidden.
+// a connection of its own, closed while it is hidden.
 
 import assert from 'node:assert/strict'
 import { afterEach, beforeEach, test } from 'node:test'
@@ -70,9 +70,9 @@ function fakeLocks(): {
   let last: Promise<unknown> = Promise.resolve()
   return {
     request(_name, { signal }, held) {
-      const mine = last.then(() => (signal.aborted ? undefined : held()))
-      last = mine.catch(() => undefined)
-      return mine
+      const answer = last.then(() => (signal.aborted ? undefined : held()))
+      last = answer.catch(() => undefined)
+      return answer
     },
   }
 }
@@ -140,7 +140,7 @@ test('a lost connection is made again, behind the last event', async () => {
   assert.match(connections()[0]!.url, /after=1&/)
 })
 
-test('what can not be read is left out; the run goes on', async () => {
+test('a message that cannot be read is ignored; the feed continues', async () => {
   setNavigator({})
   const { heard } = tab()
   for (const junk of ['not json', 'null', '[]', '{"seq": "1"}', JSON.stringify({ ...event(1), data: null })])

@@ -69,7 +69,7 @@ function said(ours: NodeState, node: Expected): Expected {
     key: ours.key,
     status: asked ? 'needs_attention' : ours.status,
     route: ours.route,
-    // A container whose ends were taken over has no start of its own.
+    // A container whose ends were reused has no start of its own.
     started_at: node.started_at === null ? null : ours.startedAt,
     finished_at: ours.finishedAt,
     lost: ours.lost,

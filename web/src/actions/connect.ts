@@ -74,7 +74,7 @@ function aim(over: string | null, reason: string | null, screen?: { x: number; y
 
 let hiding: ReturnType<typeof setTimeout> | null = null
 
-/** The edge is dropped or given up. A `refused` reason stays readable for a moment. */
+/** The edge is dropped or cancelled. A `refused` reason stays readable for a moment. */
 export function stopConnecting(refused: string | null = null, screen?: { x: number; y: number }): void {
   if (hiding !== null) clearTimeout(hiding)
   connectStore.setState({ ...NOT, hint: refused && screen ? { text: refused, bad: true, ...screen } : null })

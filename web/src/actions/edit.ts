@@ -124,8 +124,8 @@ export function fromSelection(): { source: string; handle: string } | undefined 
 
 export function addNote(at?: Point, text = ''): string {
   const { doc } = docStore.getState()
-  const taken = new Set((doc.notes ?? []).map(noteId))
-  const id = freshId((other) => taken.has(other), 'note-1')
+  const used = new Set((doc.notes ?? []).map(noteId))
+  const id = freshId((other) => used.has(other), 'note-1')
   const point = at ?? herePoint()
   const note: Note & { id: string } = { id, text, at: [snap(point[0]), snap(point[1])], size: NOTE_SIZE }
   dispatch({ type: 'addNote', note })

@@ -1,7 +1,7 @@
 // Documents as files and as text: export, and import of what is dropped or chosen.
 
 import { api } from '../net/api'
-import { mend } from '../net/mend'
+import { repair } from '../net/repair'
 import type { Document } from '../net/types'
 import { pasteText, toastUndo } from './edit'
 import { fit } from './view'
@@ -32,7 +32,7 @@ export async function importText(text: string, name: string, at?: [number, numbe
     return void toast(`“${name}” is not valid JSON.`, 'err')
   }
   if (isDocument(value)) {
-    const changed = dispatch({ type: 'replaceDoc', doc: mend(value).document })
+    const changed = dispatch({ type: 'replaceDoc', doc: repair(value).document })
     requestAnimationFrame(() => fit())
     if (changed) toastUndo(`Imported “${name}”.`, 'ok')
     else toast(`“${name}” is identical to the open workflow.`)

@@ -47,8 +47,8 @@ export function remember(type: string): void {
 
 function remembered(): string[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
-    return Array.isArray(kept) ? kept.filter((type): type is string => typeof type === 'string') : []
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
+    return Array.isArray(stored) ? stored.filter((type): type is string => typeof type === 'string') : []
   } catch {
     return []
   }

@@ -107,7 +107,7 @@ export function Sentence({ parts }: { parts: readonly Part[] }): ReactElement {
   )
 }
 
-/** One row for each case, route or action. `route`: the one that was taken. */
+/** One row for each case, route or action. `route`: the branch that the run took. */
 function Branches({
   rows,
   block,

@@ -59,7 +59,7 @@ import { focusNode, setEye, setPointer } from '../actions/view'
 /** React Flow is named with its licence (MIT) among the licences, not on every canvas. */
 const PLAIN = { hideAttribution: true }
 const EMPTY: Document = { format: 'weft/1', blocks: {}, edges: [] }
-/** Edges are joined by `endReconnecting`, which knows the rules; but without a handler here their ends cannot be taken. */
+/** Edges are joined by `endReconnecting`, which knows the rules; but without a handler here their ends cannot be dragged. */
 const NOT_BY_REACT_FLOW = (): void => undefined
 const NOTHING_LOCAL: Local = new Map()
 const NO_EDGES: FlowLine[] = []

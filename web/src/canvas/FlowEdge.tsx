@@ -1,4 +1,4 @@
-// An edge: orthogonal, around the cards, corners of 12 px, the name of its branch on it. While a run is painted it says whether it was taken. The
+// An edge: orthogonal, around the cards, corners of 12 px, the name of its branch on it. In a run it shows whether the run took it. The
 // plus in its middle puts a block into it.
 
 import { EdgeLabelRenderer, Position, type EdgeProps } from '@xyflow/react'

@@ -213,7 +213,7 @@ export async function toClipboard(text: string): Promise<void> {
   try {
     await navigator.clipboard.writeText(text)
   } catch {
-    // The text is kept in the page; pasting here works all the same.
+    // The page has the text, so pasting here works.
   }
 }
 

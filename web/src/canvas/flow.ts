@@ -1,5 +1,5 @@
-// What React Flow is given: nodes and edges derived from the document alone, with sizes and handles known beforehand. What did
-// not change stays the same object, so only what changed is drawn again.
+// The nodes and edges of React Flow, derived from the document alone, with sizes and handles known in advance. What did not
+// change stays the same object, so only changes are drawn again.
 
 import type { Edge as RfEdge, Node as RfNode, NodeHandle, Position } from '@xyflow/react'
 import type { Block, BlockSpec, Document, Note, Point } from '../net/types'

@@ -8,7 +8,7 @@ import { uiStore } from '../state/ui'
 import { runCommand, type CanvasMode } from './commands'
 import { copySelection, deleteSelection, pasteText } from '../actions/edit'
 
-/** Taken by the clipboard events below, by the run's own keys, and by the bar. */
+/** Handled by the clipboard events below, by the run's own keys, and by the bar. */
 const ELSEWHERE = new Set<KeyId>([
   'copy',
   'cut',

@@ -19,6 +19,6 @@ export type Detail = 'near' | 'far' | 'tiny'
 
 export const detailAt = (zoom: number): Detail => (zoom < TINY_ZOOM ? 'tiny' : zoom < FAR_ZOOM ? 'far' : 'near')
 
-/** Given by the canvas, once for all that is on it. */
+/** Set by the canvas, for everything on it. */
 export const DetailContext = createContext<Detail>('near')
 export const useDetail = (): Detail => useContext(DetailContext)

@@ -37,8 +37,8 @@ function templateOf(block: Block, spec: BlockSpec | undefined): string {
   // One case and an else is a question; with more, the rows below say it.
   if (block.type === 'condition' && Array.isArray(cases) && cases.filter(hasWhen).length > 1)
     return 'First case that matches'
-  const given = (spec as { sentence?: unknown } | undefined)?.sentence
-  return typeof given === 'string' && given ? given : (spec?.description ?? block.type)
+  const template = (spec as { sentence?: unknown } | undefined)?.sentence
+  return typeof template === 'string' && template ? template : (spec?.description ?? block.type)
 }
 
 function hasWhen(item: Json): boolean {

@@ -270,24 +270,24 @@ export function readingOrder(doc: Document): string[] {
   return [...out, ...Object.keys(doc.blocks).filter((id) => !seen.has(id))]
 }
 
-/** `base`, or `base-2`, `base-3`, ... : an id that is not taken. */
-export function freshId(taken: (id: string) => boolean, base: string): string {
+/** `base`, or `base-2`, `base-3`, ... : an id that is not used. */
+export function freshId(used: (id: string) => boolean, base: string): string {
   const plain =
     base
       .toLowerCase()
       .replace(/[^a-z0-9_.-]+/g, '-')
       .replace(/^-+|-+$/g, '')
       .slice(0, 100) || 'block'
-  if (!taken(plain)) return plain
+  if (!used(plain)) return plain
   const stem = plain.replace(/-\d+$/, '')
-  for (let n = 2; ; n++) if (!taken(`${stem}-${n}`)) return `${stem}-${n}`
+  for (let n = 2; ; n++) if (!used(`${stem}-${n}`)) return `${stem}-${n}`
 }
 
 /** `Draft`, or `Draft 2`, ...: a name that no block has. */
-export function freshName(taken: ReadonlySet<string>, base: string): string {
-  if (!taken.has(base)) return base
+export function freshName(used: ReadonlySet<string>, base: string): string {
+  if (!used.has(base)) return base
   const stem = base.replace(/ \d+$/, '')
-  for (let n = 2; ; n++) if (!taken.has(`${stem} ${n}`)) return `${stem} ${n}`
+  for (let n = 2; ; n++) if (!used.has(`${stem} ${n}`)) return `${stem} ${n}`
 }
 
 /** Id of a note: its own, or one made of its place in the list. */

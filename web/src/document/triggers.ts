@@ -1,6 +1,6 @@
 // The blocks that a run can begin with, and the form of each.
 
-import { asSchema } from '../net/mend'
+import { asSchema } from '../net/repair'
 import type { Document, JsonSchema } from '../net/types'
 import { isTrigger, nameOf, type Specs } from './document'
 

@@ -25,7 +25,7 @@ export interface HandlePlace {
   side: 'left' | 'right' | 'bottom'
 }
 
-/** Width and height. Containers have the size they were given, at least CONTAINER_MIN. */
+/** Width and height. Containers have the size stored in the document, at least CONTAINER_MIN. */
 export function sizeOf(block: Block, spec?: BlockSpec): Point {
   if (containerKind(block, spec)) {
     return [Math.max(block.size?.[0] ?? 0, CONTAINER_MIN[0]), Math.max(block.size?.[1] ?? 0, CONTAINER_MIN[1])]

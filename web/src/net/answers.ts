@@ -1,8 +1,8 @@
-// What the pages rely on in each answer of the server: checked once, where it comes in. Documents are mended instead (a draft
-// may hold anything), see mend.ts.
+// What the pages rely on in each answer of the server: checked once, on arrival. Documents are repaired instead (a draft
+// may hold anything), see repair.ts.
 
 import { any, flag, list, maybe, Mismatch, number, record, shape, text, type Check } from './check'
-import { mend } from './mend'
+import { repair } from './repair'
 import type {
   BlockSpec,
   ChildView,
@@ -117,7 +117,12 @@ const runHead = {
   finished_at_ms: maybe(number),
   error: failure,
 }
-export const runs = answer<RunPage>({ runs: list(shape<RunSummary>(runHead)), next: maybe(text), counts: maybe(record), capped: list(text) })
+export const runs = answer<RunPage>({
+  runs: list(shape<RunSummary>(runHead)),
+  next: maybe(text),
+  counts: maybe(record),
+  capped: list(text),
+})
 const child = shape<ChildView>({ run: text, workflow: text, status: text, key: text, attempt: number })
 const nodeView = shape<NodeView>({ key: text, node: text, block: text, path: text, status: text, attempt: number })
 const waitView = shape<WaitView>({
@@ -248,13 +253,13 @@ export function wait(value: unknown): WaitView {
 export function version(value: unknown): WorkflowVersion {
   storedVersion(value, '')
   const raw = value as WorkflowVersion
-  return { ...raw, document: mend(raw.document).document }
+  return { ...raw, document: repair(raw.document).document }
 }
 
 /** A document, whatever shape it is stored in, as it can be drawn. */
 export function document(value: unknown): Document {
   shape<{ document: object }>({ document: record })(value, '')
-  return mend((value as { document: unknown }).document).document
+  return repair((value as { document: unknown }).document).document
 }
 
 /** Nothing is asked of the answer. */
@@ -274,12 +279,12 @@ export function asDelta(value: unknown): Delta | null {
   return passes(delta, value) ? (value as Delta) : null
 }
 
-/** A draft with a document that can be drawn. `mended` is there when it is not what is stored. */
+/** A draft with a document that can be drawn. `repaired` is there when it is not what is stored. */
 export function draft(value: unknown): Draft {
   draftView(value, '')
   const raw = value as Draft
-  const mended = mend(raw.document)
-  return mended.faults.length ? { ...raw, document: mended.document, mended } : raw
+  const repaired = repair(raw.document)
+  return repaired.faults.length ? { ...raw, document: repaired.document, repaired } : raw
 }
 
 /** What a wait asks is an object for every kind that has a page of its own; others may hold anything. */

@@ -78,7 +78,7 @@ export const api = {
     const body = { document, name, base_version: baseVersion }
     return once(['/api/drafts', body], () => post('/api/drafts', body, is.draft))
   },
-  /** Raises DraftConflict when somebody saved in between. */
+  /** Raises DraftConflict when the draft was saved elsewhere in between. */
   saveDraft: async (id: string, rev: number, document: Document, name: string): Promise<DraftSaved> => {
     try {
       return await send('PUT', `/api/drafts/${enc(id)}`, is.draftSaved, { document, name }, { 'If-Match': `"${rev}"` })
@@ -141,7 +141,7 @@ export const api = {
   /** Run a document as it is, stored or not. */
   startDocument: (document: Document, input: Json, options: RunOptions = {}) =>
     start('/api/runs', { document, input }, options),
-  /** Without `from` everything runs again; what was done before that block is taken over. */
+  /** Without `from` everything runs again; with it, results from before that block are reused. */
   rerun: (id: string, from?: string, input?: Json) => make(`/api/runs/${enc(id)}/rerun`, { from, input }, is.accepted),
   rerunPreview: (id: string, from: string) => get(`/api/runs/${enc(id)}/rerun${query({ from })}`, is.rerun),
   /** Run one node again: the open run need not wait for its next attempt; of one that has ended a new run is made. */

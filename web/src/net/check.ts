@@ -1,5 +1,5 @@
-// Small checks to say what an answer of the server must hold at least. They look and change nothing; fields nobody asks for
-// pass. A page of another version than its server should say so, and not break somewhere in the middle of a drawing.
+// Small checks of what an answer of the server must contain. They change nothing, and unknown fields pass. A page of another
+// version than its server reports that, instead of failing later while it is drawn.
 
 /** What is not as it must be, and where (a JSON pointer into the answer). */
 export class Mismatch extends Error {

@@ -11,7 +11,7 @@ let ahead = 0
 export function learn(date: string | null, asked: number, answered: number): void {
   const at = Date.parse(date ?? '')
   if (Number.isNaN(at)) return
-  // The answer was made between the two. A clock that fits is taken as right: these bounds are seconds apart.
+  // The answer was made between the two. A clock between them is accepted: these bounds are seconds apart.
   const [least, most] = [at - answered, at + DATE_AGE_MS - asked]
   ahead = least <= 0 && most >= 0 ? 0 : Math.max(least, Math.min(most, ahead))
 }

@@ -1,5 +1,5 @@
 // Following a run: all its events once each and in order, then live. Pages of history first, then the stream; whatever is
-// missing in between is fetched (the gap rule), whatever comes twice is dropped. The tab is told how up to date it is.
+// missing in between is fetched (the gap rule), duplicates are dropped. The listener gets the state of the connection.
 
 import { api, ApiError } from './api'
 import { backoffMs, type StreamMessage } from './stream'

@@ -10,7 +10,7 @@ export type TabMessage =
   | { type: 'retry'; run: string }
   | { type: 'hello'; lock: string }
   | { type: 'bye' }
-/** What a tab is told. */
+/** Messages to a tab. */
 export type WorkerMessage = { run: string; message: StreamMessage }
 
 interface Shared {

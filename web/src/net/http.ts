@@ -97,6 +97,6 @@ function plainProblem(status: number, code: string, detail: string): Problem {
 }
 
 export function query(params: object): string {
-  const given = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== '')
-  return given.length ? `?${new URLSearchParams(given.map(([k, v]) => [k, String(v)])).toString()}` : ''
+  const present = Object.entries(params).filter(([, value]) => value !== undefined && value !== null && value !== '')
+  return present.length ? `?${new URLSearchParams(present.map(([k, v]) => [k, String(v)])).toString()}` : ''
 }

@@ -1,5 +1,5 @@
-// Requests that make something (a run, a signal), each with an Idempotency-Key: sent again because nobody answered, or because a button was
-// pressed twice, the same request is the same run.
+// Requests that make something (a run, a signal), each with an Idempotency-Key: when it is sent again, after a
+// lost answer or a second press of a button, the same request makes the same run.
 
 import { ApiError } from './http'
 
@@ -29,20 +29,20 @@ export function once<T>(what: unknown, send: (key: string) => Promise<T>, now = 
   const name = JSON.stringify(what)
   const before = asked.get(name)
   if (before?.under) return before.under as Promise<T>
-  const mine: Asked = { key: before && now - before.at < MEANT_MS ? before.key : freshKey(), at: now, under: null }
-  asked.set(name, mine)
-  const under = send(mine.key).then(
+  const request: Asked = { key: before && now - before.at < MEANT_MS ? before.key : freshKey(), at: now, under: null }
+  asked.set(name, request)
+  const under = send(request.key).then(
     (answer) => {
       asked.delete(name)
       return answer
     },
     (error: unknown) => {
-      mine.under = null
-      // Of a request that was refused nothing was made; of one without an answer nobody knows.
+      request.under = null
+      // A refused request made nothing. One without an answer may have made a run, so its key stays.
       if (error instanceof ApiError && error.status > 0 && error.status < 500) asked.delete(name)
       throw error
     },
   )
-  mine.under = under
+  request.under = under
   return under
 }

@@ -1,4 +1,4 @@
-// One EventSource on one run, kept alive: after any error it is opened again behind the last event, 0.5 to 8 seconds later.
+// One EventSource for one run: after any error it is opened again after the last event, 0.5 to 8 seconds later.
 // (EventSource by itself gives up for good on an HTTP error.) Runs in a SharedWorker or in a tab; knows nothing of either.
 
 import { asDelta, asEvent } from './answers'

@@ -19,7 +19,7 @@ export const subscribe: Subscribe = (run, seq, emit) => {
 }
 
 let worker: SharedWorker | null = null
-/** Of what is followed through the worker: told when there is none, because its script did not come. */
+/** One for each feed that uses the worker: called when the script of the worker could not be loaded. */
 const orphans = new Set<() => void>()
 
 function port(): MessagePort {

@@ -44,7 +44,7 @@ export type Point = [number, number]
 
 // --- the document, format weft/1 -------------------------------------------------------------------------------------
 
-/** One workflow as it is written. Fields the editor does not know are kept as they are. */
+/** One workflow as it is written. Fields that the editor does not know stay unchanged. */
 export interface Document {
   format: string
   name?: string
@@ -187,7 +187,7 @@ export type Draft = With<
   {
     document: Document
     /** What is stored has parts that cannot be drawn: `document` is without them, and this says which. */
-    mended?: Mended
+    repaired?: Repaired
   }
 >
 
@@ -217,7 +217,7 @@ export type NodeDetail = api.NodeShown
  * container's end, `review:start`, and `block` is without it. */
 export type WireEvent = With<api.EventOnWire, { type: EventType; data: EventData }>
 
-/** Types may be added by the server; what is not known is kept in the log and changes nothing else. */
+/** Types may be added by the server; unknown ones stay in the log and change nothing else. */
 export type EventType = (typeof api.EVENT_TYPES)[number] | (string & {})
 
 /** All fields any event type may carry; docs/reference/events.md says which has which. */
@@ -281,10 +281,10 @@ export interface Fault {
   message: string
 }
 
-export interface Mended {
+export interface Repaired {
   document: Document
-  /** Empty: `document` is the very value that was given. */
+  /** Empty: `document` is the same object as `original`. */
   faults: readonly Fault[]
-  /** What was given. */
+  /** The value before the repair. */
   original: unknown
 }

@@ -41,8 +41,8 @@ export default function Approvals(): ReactElement {
   const [settled, setSettled] = useState<ReadonlyMap<string, { wait: WaitView; mine: boolean }>>(new Map())
   const pending = data.value ?? []
   const isOpen = new Set(pending.map(idOf))
-  const kept = [...settled.values()].map(({ wait }) => wait).filter((wait) => !isOpen.has(idOf(wait)))
-  const waiting = [...pending.filter(isForPeople), ...kept].sort((a, b) => a.opened_at_ms - b.opened_at_ms)
+  const answered = [...settled.values()].map(({ wait }) => wait).filter((wait) => !isOpen.has(idOf(wait)))
+  const waiting = [...pending.filter(isForPeople), ...answered].sort((a, b) => a.opened_at_ms - b.opened_at_ms)
   const others = pending.filter((wait) => !isForPeople(wait)).sort((a, b) => a.opened_at_ms - b.opened_at_ms)
   const decided = (past.value ?? [])
     .filter((wait) => !settled.has(idOf(wait)))

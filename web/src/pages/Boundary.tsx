@@ -1,5 +1,5 @@
-// What is left when something cannot be drawn: words instead of a white page, and ways out that lose nothing. `part` is for one
-// panel of a page; the rest of the page goes on, and the panel tries again when `resetOn` changes.
+// What is shown when a component fails: a message instead of a blank page, and actions that lose nothing. `part` is for one panel
+// of a page: the rest of the page still works, and the panel tries again when `resetOn` changes.
 
 import { Component, type ErrorInfo, type ReactElement, type ReactNode } from 'react'
 import { docStore, storedDocument } from '../state/doc'
@@ -36,7 +36,7 @@ export class Boundary extends Component<BoundaryProps, { error: Error | null }> 
   }
 
   override componentDidCatch(error: Error, where: ErrorInfo): void {
-    // For whoever reports it: which component it was.
+    // For bug reports: which component it was.
     console.error(error, where.componentStack)
   }
 

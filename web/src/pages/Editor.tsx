@@ -146,12 +146,12 @@ function SafeInspector(): ReactElement {
 
 /** The last run of the draft stays painted when one comes back to it. */
 async function showLastRun(draft: string): Promise<void> {
-  const mine = (): boolean => docStore.getState().id === draft && runStore.getState().id === null
-  if (!mine()) return
+  const isOpen = (): boolean => docStore.getState().id === draft && runStore.getState().id === null
+  if (!isOpen()) return
   // Without it the editor is as useful: nothing is said when it cannot be had.
   const page = await api.runs({ draft, limit: 1, counts: 0 }).catch(() => null)
   const last = page?.runs[0]
-  if (last && mine()) await openRun(last.id)
+  if (last && isOpen()) await openRun(last.id)
 }
 
 function Panels(): ReactElement {

@@ -1,4 +1,4 @@
-// The front page: workflows and drafts, what waits for somebody, what ran last, and examples to begin with. Files dropped
+// The front page: workflows and drafts, open approvals, recent runs, and examples to start with. Files dropped
 // anywhere on it become drafts.
 
 import { useEffect, useRef, useState, type ReactElement } from 'react'
@@ -254,14 +254,14 @@ function DraftRow({
   const changed = draft.base_rev !== draft.rev
   const remove = async (): Promise<void> => {
     try {
-      const kept = await api.draft(draft.id)
+      const stored = await api.draft(draft.id)
       await api.deleteDraft(draft.id)
       onChange()
       toast(`Deleted ${draft.name}`, 'plain', {
         label: 'Undo',
         onSelect: () =>
           void api
-            .createDraft(kept.document, kept.name, kept.base_version)
+            .createDraft(stored.document, stored.name, stored.base_version)
             .then(onChange, (error: unknown) => toast(messageOf(error), 'err')),
       })
     } catch (error) {

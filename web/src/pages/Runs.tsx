@@ -195,7 +195,7 @@ async function openRuns(where: RunQuery): Promise<RunPage> {
       api.runs({ ...where, status, limit: ONCE_MAX, ...(n ? { counts: 0 } : {}) }),
     ),
   )
-  // One that went on between the questions is in two of the answers.
+  // A run whose status changed between the requests is in two of the answers.
   const runs = new Map(pages.flatMap((page) => page.runs).map((run) => [run.id, run]))
   return {
     runs: [...runs.values()].sort((a, b) => b.created_at_ms - a.created_at_ms),

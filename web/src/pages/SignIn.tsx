@@ -77,6 +77,6 @@ function Form(): ReactElement {
 }
 
 async function goOn(): Promise<void> {
-  await flush().catch(() => undefined) // what cannot be saved is kept in this browser and offered again
+  await flush().catch(() => undefined) // what cannot be saved is stored in this browser and offered again
   location.reload()
 }

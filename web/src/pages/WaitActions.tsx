@@ -1,4 +1,4 @@
-// What can be done about a wait besides answering its form: give its address to whoever it is for, send it a signal.
+// Actions on a wait besides answering its form: copy its address for the person who answers, send a signal.
 
 import { useState, type ReactElement } from 'react'
 import { api } from '../net/api'

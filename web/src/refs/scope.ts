@@ -1,7 +1,7 @@
 // What a reference means in a document: names to blocks, what a block can read, and renaming. The rules of compiler/bind.py,
 // for the editor: it says what is reachable and how far away, not everything a compile would report.
 
-import { asSchema } from '../net/mend'
+import { asSchema } from '../net/repair'
 import type { Block, BlockSpec, Document, Json, JsonSchema } from '../net/types'
 import {
   chainOf,

@@ -62,7 +62,7 @@ export function touch(view: Draft, node: NodeState, event: WireEvent): void {
   if (view.nodes.has(node.key)) view.nodes.set(node.key, { ...node, lastSeq: event.seq })
 }
 
-export function taken(view: Draft, block: string, handle: string): void {
+export function countRoute(view: Draft, block: string, handle: string): void {
   const counts = new Map(view.routes.get(block))
   counts.set(handle, (counts.get(handle) ?? 0) + 1)
   view.routes.set(block, counts)
@@ -120,7 +120,8 @@ export function openScopes(view: Draft, event: WireEvent): void {
   const first = event.data.first ?? 0
   const count = event.data.count ?? 0
   const loop = view.shape.kinds.get(event.block) !== 'parallel'
-  if (loop && first > 0) closeScope(view, scopeText(event.path, event.block, first - 1, 'loop'), event.at_ms, 'succeeded')
+  if (loop && first > 0)
+    closeScope(view, scopeText(event.path, event.block, first - 1, 'loop'), event.at_ms, 'succeeded')
   const now = view.nodes.get(node.key)!
   const region = now.region ?? { count: 0, opened: 0, closed: 0, failed: 0 }
   put(view, now, event, { region: { ...region, count: Math.max(region.count, first + count), opened: first + count } })

@@ -15,7 +15,7 @@ import {
   outputOf,
   put,
   sealed,
-  taken,
+  countRoute,
   touch,
   type Draft,
 } from './change'
@@ -72,7 +72,10 @@ function apply(view: Draft, event: WireEvent): void {
   switch (event.type) {
     case 'node.started': {
       if (end === 'end') return touch(view, node, event)
-      const attempts = [...node.attempts, { attempt: event.attempt, startedAt: event.at_ms, endedAt: null, error: null }]
+      const attempts = [
+        ...node.attempts,
+        { attempt: event.attempt, startedAt: event.at_ms, endedAt: null, error: null },
+      ]
       return put(view, node, event, {
         status: 'running',
         attempt: event.attempt,
@@ -101,7 +104,7 @@ function apply(view: Draft, event: WireEvent): void {
         startedAt: node.startedAt ?? event.at_ms,
         region: { count, opened: 0, closed: 0, failed: 0 },
       })
-      taken(view, event.block, count ? 'body' : '!body')
+      countRoute(view, event.block, count ? 'body' : '!body')
       return countDecided(view, event.path, 1, event.at_ms)
     }
     case 'region.exited': {
@@ -221,7 +224,7 @@ function lostAfter(node: NodeState, event: WireEvent): number {
 
 /** A node has its final state: its edges resolve, and its scope is one nearer to its end. */
 function decided(view: Draft, event: WireEvent, route: string | null): void {
-  if (event.block) taken(view, event.block, route ?? '')
+  if (event.block) countRoute(view, event.block, route ?? '')
   countDecided(view, event.path, 1, event.at_ms)
 }
 function finish(view: Draft, event: WireEvent): void {

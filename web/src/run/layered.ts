@@ -1,4 +1,4 @@
-// A map of which many versions are kept: what changed lately lies in a small layer above a large one that all versions share.
+// A map with many versions: what changed lately lies in a small layer above a large one that all versions share.
 // A new version copies the small layer only, so folding an event into a run of 25,000 nodes costs as much as into a small one.
 // Order is the order of insertion, as in a Map.
 

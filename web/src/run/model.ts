@@ -4,7 +4,7 @@ import type { Document, ErrorInfo, Json, JsonObject, RunStatus, WaitKind } from 
 import { indexOf, kindOf, NO_SPECS, type Specs } from '../document/document'
 
 export type NodeStatus = 'running' | 'retrying' | 'waiting' | 'succeeded' | 'failed' | 'skipped' | 'cancelled'
-/** What is shown: `handled` is a failure that was caught, `restored` a result taken over from the run before,
+/** What is shown: `handled` is a failure that was caught, `restored` a result reused from the run before,
  * `attention` a lost attempt that needs a decision. */
 export type BlockStatus = NodeStatus | 'idle' | 'queued' | 'handled' | 'restored' | 'attention'
 
@@ -25,7 +25,7 @@ export interface NodeState {
   attempts: readonly Attempt[]
   startedAt: number | null
   finishedAt: number | null
-  /** Handle taken; null: none (yet). */
+  /** The handle that the run took; null: none (yet). */
   route: string | null
   /** undefined: none yet, or too large for the log; then `size` is set, `preview` begins its JSON, and `api.node` has it. */
   output?: Json
@@ -108,7 +108,7 @@ export interface RunFold {
   scopes: ReadonlyMap<string, ScopeState>
   /** By block, over all scopes. */
   totals: ReadonlyMap<string, Totals>
-  /** By block: how often each handle was taken; '' is none. */
+  /** By block: how often the run took each handle; '' is none. */
   routes: ReadonlyMap<string, ReadonlyMap<string, number>>
   /** By node key, open ones only. */
   waits: ReadonlyMap<string, OpenWait>

@@ -4,7 +4,7 @@
 import type { Block, Document, Edge, Json, JsonObject, Note, Point, Policy } from '../net/types'
 import { roomBehind } from '../geometry/room'
 import { PAD, sizeOf, snap, up } from '../geometry/size'
-import { mend } from '../net/mend'
+import { repair } from '../net/repair'
 import { keepReferences, refName, rewriteBlock } from '../refs/scope'
 import { normalize, parse, withHead } from '../refs/parse'
 import { renameVariable } from '../refs/renameVariable'
@@ -169,19 +169,19 @@ export function readClip(text: string): Clip | null {
   }
   if (!isObject(value) || !isObject(value.blocks)) return null
   if (!Object.values(value.blocks).every((block) => isObject(block) && typeof block.type === 'string')) return null
-  const { blocks, edges: all, notes = [] } = mend(value).document
+  const { blocks, edges: all, notes = [] } = repair(value).document
   const edges = all.filter((e) => blocks[e.source] && blocks[e.target])
   return { format: 'weft-clip/1', blocks, edges, ...(notes.length ? { notes } : {}) }
 }
 
 /** Old id -> new id for a paste into `doc`; deterministic, so it can be asked before. Triggers are left out in containers. */
 export function pasteIds(doc: Document, clip: Clip, parent = '', specs: Specs = NO_SPECS): Record<string, string> {
-  const taken = new Set(Object.keys(doc.blocks))
+  const used = new Set(Object.keys(doc.blocks))
   const ids: Record<string, string> = {}
   for (const [id, block] of Object.entries(clip.blocks)) {
     if (parent && isTrigger(block, specs)) continue
-    const fresh = freshId((other) => taken.has(other), id)
-    taken.add(fresh)
+    const fresh = freshId((other) => used.has(other), id)
+    used.add(fresh)
     ids[id] = fresh
   }
   return ids
@@ -395,10 +395,10 @@ function paste(doc: Document, clip: Clip, at: Point, parent: string, specs: Spec
     const [from, target] = [ids[e.source], ids[e.target]]
     return from && target ? [{ ...e, source: from, target }] : []
   })
-  const taken = new Set((doc.notes ?? []).map(noteId))
+  const used = new Set((doc.notes ?? []).map(noteId))
   const notes = (clip.notes ?? []).map((note, i) => {
-    const id = freshId((other) => taken.has(other), noteId(note, i))
-    taken.add(id)
+    const id = freshId((other) => used.has(other), noteId(note, i))
+    used.add(id)
     return { ...note, id, at: shifted(note.at) }
   })
   const pasted: Document = {

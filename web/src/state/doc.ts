@@ -3,8 +3,8 @@
 import { createStore } from 'zustand/vanilla'
 import { placed } from './placed'
 import { api, ApiError, DraftConflict } from '../net/api'
-import { mend } from '../net/mend'
-import type { Mended } from '../net/types'
+import { repair } from '../net/repair'
+import type { Repaired } from '../net/types'
 import type { BlockSpec, Diagnostic, Document, Draft } from '../net/types'
 import { applyCommand, labelOf, type Command } from './commands'
 import { dropLocal, keepLocal, readLocal, type LocalDraft } from './crash'
@@ -15,7 +15,7 @@ export const UNDO_MAX = 200
 const SAVE_AFTER_MS = 800
 const COALESCE_MS = 1000
 
-/** saved: the server has it. dirty: it will be sent soon. offline: it is kept here until it can be sent. */
+/** saved: the server has it. dirty: it will be sent soon. offline: it is stored here until it can be sent. */
 export type Saving = 'saved' | 'dirty' | 'saving' | 'offline' | 'conflict' | 'refused'
 
 export interface DocState {
@@ -27,8 +27,8 @@ export interface DocState {
   baseVersion: number | null
   baseName: string | null
   baseRev: number | null
-  /** What the draft was opened with could not be drawn as it is: what was left out. `mended.original` is what is stored. */
-  mended: Mended | null
+  /** Set when the stored document could not be drawn unchanged: what was left out. `repaired.original` is the stored one. */
+  repaired: Repaired | null
   /** Findings of the server about the last saved document. */
   diagnostics: readonly Diagnostic[]
   undo: readonly Step[]
@@ -44,7 +44,7 @@ export interface DocState {
   error: string | null
 }
 
-export const docStore = createStore<DocState>(nothing)
+export const docStore = createStore<DocState>(closedDraft)
 export const specsStore = createStore<{ specs: Specs; list: readonly BlockSpec[] }>(() => ({
   specs: new Map(),
   list: [],
@@ -54,10 +54,10 @@ export function specsOf(): Specs {
   return specsStore.getState().specs
 }
 
-/** The open document as it is kept: what is stored, with the parts that cannot be drawn, until it is edited. */
+/** The open document as the server has it, with the parts that cannot be drawn, until it is edited. */
 export function storedDocument(): unknown {
-  const { doc, mended } = docStore.getState()
-  return mended?.document === doc ? mended.original : doc
+  const { doc, repaired } = docStore.getState()
+  return repaired?.document === doc ? repaired.original : doc
 }
 
 /** Block types, loaded once. */
@@ -70,23 +70,23 @@ export async function loadSpecs(): Promise<void> {
 /** Open a draft. Raises ApiError. Unsaved edits of this browser are offered in `restorable`. */
 export async function openDraft(id: string): Promise<void> {
   const left = closeDraft()
-  const mine = turn
+  const opened = generation
   await left
   const [draft, local, history] = await Promise.all([api.draft(id), readLocal(id), readHistory(id), loadSpecs()])
-  if (mine !== turn) return
-  const kept = local && { ...local, document: mend(local.document).document }
-  const lost = kept && JSON.stringify(kept.document) !== JSON.stringify(draft.document) ? kept : null
+  if (opened !== generation) return
+  const edits = local && { ...local, document: repair(local.document).document }
+  const lost = edits && JSON.stringify(edits.document) !== JSON.stringify(draft.document) ? edits : null
   if (local && !lost) void dropLocal(id)
   const doc = placed(draft.document, specsOf())
   docStore.setState({
-    ...nothing(),
+    ...closedDraft(),
     id,
     doc,
     rev: draft.rev,
     baseVersion: draft.base_version,
     baseName: draft.base_name ?? null,
     baseRev: draft.base_rev ?? null,
-    mended: draft.mended ? { ...draft.mended, document: doc } : null,
+    repaired: draft.repaired ? { ...draft.repaired, document: doc } : null,
     savedAt: draft.updated_at_ms,
     restorable: lost,
     diagnostics: draft.diagnostics ?? [],
@@ -96,11 +96,11 @@ export async function openDraft(id: string): Promise<void> {
 
 /** Save what is open, then forget it. */
 export async function closeDraft(): Promise<void> {
-  turn++
+  generation++
   const { id } = docStore.getState()
   if (id === null) return
   await Promise.all([flush(), writePending()])
-  if (docStore.getState().id === id) docStore.setState(nothing())
+  if (docStore.getState().id === id) docStore.setState(closedDraft())
 }
 
 /** Do a command. With the same `coalesce` key within a second it joins the step before, so that one undo takes both back. */
@@ -180,7 +180,7 @@ export function restoreLocal(take: boolean): void {
 
 let timer: ReturnType<typeof setTimeout> | null = null
 /** Counts what was opened and closed: an answer that comes later belongs to something that is shown no more. */
-let turn = 0
+let generation = 0
 /** What was sent for this revision and not answered: the server may have any of it all the same. */
 let unanswered: { id: string; rev: number; docs: Set<Document> } | null = null
 let saving: Promise<void> = Promise.resolve()
@@ -256,7 +256,7 @@ function isUnanswered(id: string, rev: number, theirs: Draft): boolean {
   return [...unanswered.docs].some((doc) => JSON.stringify(doc) === text)
 }
 
-function nothing(): DocState {
+function closedDraft(): DocState {
   return {
     id: null,
     doc: emptyDocument(),
@@ -264,7 +264,7 @@ function nothing(): DocState {
     baseVersion: null,
     baseName: null,
     baseRev: null,
-    mended: null,
+    repaired: null,
     diagnostics: [],
     undo: [],
     redo: [],

@@ -1,5 +1,5 @@
-// Undo and redo of a draft, kept in this browser so that a reload does not forget them. The steps hold whole documents that
-// share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What cannot be kept, or no
+// Undo and redo of a draft, stored in this browser so that they survive a reload. The steps hold whole documents that
+// share most of their parts; IndexedDB stores a shared part once, so a step costs what it changed. What cannot be stored, or no
 // longer belongs to what the server has, is let go: undo then begins anew.
 
 import type { Document } from '../net/types'
@@ -12,7 +12,7 @@ export interface Step {
 
 export interface KeptHistory {
   id: string
-  /** Revision of the draft it was kept at, and the document the steps lead away from. */
+  /** Revision of the draft when it was stored, and the document that the steps start from. */
   rev: number
   doc: Document
   undo: readonly Step[]
@@ -20,7 +20,7 @@ export interface KeptHistory {
   at: number
 }
 
-/** Steps kept of each direction, and blocks of all their documents together (each names all of its blocks, shared or not). */
+/** Stored steps of each direction, and blocks of all their documents together (each names all of its blocks, shared or not). */
 export const STEPS_KEPT_MAX = 50
 export const BLOCKS_KEPT_MAX = 20_000
 /** Drafts with a history in this browser; those not touched for longest go first. */
@@ -30,7 +30,7 @@ const NAME = 'weft-history'
 const STORE = 'steps'
 const KEEP_AFTER_MS = 400
 
-/** As much of the newest steps as may be kept. */
+/** As many of the newest steps as fit. */
 export function bounded(history: KeptHistory): KeptHistory {
   const blocks = Math.max(1, Object.keys(history.doc.blocks).length)
   const most = Math.max(0, Math.min(STEPS_KEPT_MAX, Math.floor(BLOCKS_KEPT_MAX / blocks / 2)))
@@ -38,12 +38,12 @@ export function bounded(history: KeptHistory): KeptHistory {
   return { ...history, undo: newest(history.undo), redo: newest(history.redo) }
 }
 
-/** The steps of `kept` for a draft as the server has it now; none when they belong to another document. */
-export function fitting(kept: KeptHistory | null, doc: Document, rev: number): Pick<KeptHistory, 'undo' | 'redo'> {
+/** The stored steps for a draft as the server has it now; none when they belong to another document. */
+export function fitting(stored: KeptHistory | null, doc: Document, rev: number): Pick<KeptHistory, 'undo' | 'redo'> {
   const none = { undo: [], redo: [] }
   // The revision may be one or two ahead: what is saved while a page goes away is never heard of. The document decides.
-  if (!kept || kept.rev > rev || !Array.isArray(kept.undo) || !Array.isArray(kept.redo)) return none
-  return JSON.stringify(kept.doc) === JSON.stringify(doc) ? { undo: kept.undo, redo: kept.redo } : none
+  if (!stored || stored.rev > rev || !Array.isArray(stored.undo) || !Array.isArray(stored.redo)) return none
+  return JSON.stringify(stored.doc) === JSON.stringify(doc) ? { undo: stored.undo, redo: stored.redo } : none
 }
 
 /** Keep it soon: edits come in bursts. The last call within a burst counts. */

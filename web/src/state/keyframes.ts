@@ -1,5 +1,5 @@
-// The log of a run with a fold kept every 512 events, so that any moment is at most 512 events away. The only mutable piece
-// of run state: it grows at the end and is never rewritten.
+// The log of a run with a stored fold every 512 events, so that the fold at any event needs at most 512 more. The only mutable
+// part of run state: it grows at the end and is never rewritten.
 
 import type { WireEvent } from '../net/types'
 import { emptyFold, fold, type RunFold, type Shape } from '../run'
@@ -57,7 +57,7 @@ export class Timeline {
     const at = Math.max(0, Math.min(Math.floor(seq), this.seq))
     if (at === this.seq) return this.newest
     const frame = this.frames[Math.floor(at / KEYFRAME_EVERY)]!
-    // Playing forward asks for the next moment again and again: go on from the last one when it is nearer.
+    // Playing asks for one event after the other: continue from the last fold when it is nearer.
     const from = this.last && this.last.seq <= at && this.last.seq >= frame.seq ? this.last : frame
     this.last = fold(from, this.log.slice(from.seq, at))
     return this.last

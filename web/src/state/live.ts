@@ -30,26 +30,26 @@ export interface RunState {
 
 const LIVE_TEXT_MAX = 64 * 1024
 
-export const runStore = createStore<RunState>(nothing)
+export const runStore = createStore<RunState>(closedRun)
 
 let feed: Feed | null = null
 /** Counts what was opened and closed: an answer that comes later belongs to something that is shown no more. */
-let turn = 0
+let generation = 0
 
 /** Show a run: load what it is, then follow it. `doc`: when the caller has the document it runs. */
 export async function openRun(id: string, options: { doc?: Document | null; seq?: number } = {}): Promise<void> {
   closeRun()
-  const mine = turn
-  runStore.setState({ ...nothing(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
+  const opened = generation
+  runStore.setState({ ...closedRun(), id, doc: options.doc ?? null, cursor: options.seq ?? 'live' })
   try {
     const meta = await api.run(id)
     const stored = options.doc ?? (await api.runDocument(meta))
     const doc = stored && placed(stored, specsOf())
-    if (mine !== turn) return
+    if (opened !== generation) return
     const timeline = new Timeline(shapeOf(doc, specsOf()))
     runStore.setState({ meta, doc, timeline, view: timeline.head, head: timeline.head })
   } catch (error) {
-    if (mine === turn) runStore.setState({ error: error instanceof Error ? error.message : String(error) })
+    if (opened === generation) runStore.setState({ error: error instanceof Error ? error.message : String(error) })
     return
   }
   feed = follow(id, 0, { events: ingest, delta: addText, status: setNet })
@@ -57,11 +57,11 @@ export async function openRun(id: string, options: { doc?: Document | null; seq?
 
 /** Show no run. */
 export function closeRun(): void {
-  turn++
+  generation++
   feed?.close()
   feed = null
   setNet({ mode: 'idle', behind: 0, retryAt: null, error: null })
-  runStore.setState(nothing())
+  runStore.setState(closedRun())
 }
 
 /** Try to connect now. */
@@ -111,7 +111,7 @@ function addText(key: string, text: string): void {
   })
 }
 
-function nothing(): RunState {
+function closedRun(): RunState {
   const view = emptyFold()
   return {
     id: null,

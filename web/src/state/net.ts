@@ -1,5 +1,5 @@
 // How up to date the shown run is, and the clock that stops when it is not: without a connection it is unknown whether a block
-// is still running, so durations must not go on counting.
+// is still running, so durations stop.
 
 import { createStore } from 'zustand/vanilla'
 import { serverNow } from '../net/clock'

@@ -97,8 +97,8 @@ export function applyTheme(root: HTMLElement): void {
 
 function remembered(): Partial<UiState> {
   try {
-    const kept = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<UiState>
-    return kept && typeof kept === 'object' ? kept : {}
+    const stored = JSON.parse(localStorage.getItem(KEY) ?? '{}') as Partial<UiState>
+    return stored && typeof stored === 'object' ? stored : {}
   } catch {
     return {}
   }

@@ -1,4 +1,4 @@
-// Text of JSON fields that is no JSON yet: it belongs to its block until it is finished or taken back, also over a reload. The
+// Text of JSON fields that is no JSON yet: it belongs to its block until it is finished or undone, and survives a reload. The
 // document never has it.
 
 import { createStore } from 'zustand/vanilla'
@@ -36,7 +36,7 @@ export function keepUnfinished(draft: string | null, block: string | null, path:
   try {
     localStorage.setItem(KEY, JSON.stringify(next))
   } catch {
-    // Storage is off or full: it is kept for as long as the page.
+    // Storage is off or full: it lasts as long as the page.
   }
 }
 
@@ -56,9 +56,9 @@ export function unfinishedFindings(list: readonly Unfinished[], draft: string | 
 
 function remembered(): Unfinished[] {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
-    return Array.isArray(kept)
-      ? (kept as Unfinished[]).filter(
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '[]')
+    return Array.isArray(stored)
+      ? (stored as Unfinished[]).filter(
           (each) => typeof each?.text === 'string' && typeof each.block === 'string' && typeof each.path === 'string',
         )
       : []

@@ -4,7 +4,7 @@ import type { Json } from '../net/types'
 
 export const PREVIEW_BYTES = 64 * 1024
 
-/** `size`: number of items of a list or object, null for a plain value. `path` as a reference goes on: `.items[0]`. */
+/** `size`: number of items of a list or object, null for a plain value. `path` as the end of a reference: `.items[0]`. */
 export interface Row {
   id: string
   key: string | null

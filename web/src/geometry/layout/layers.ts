@@ -21,13 +21,13 @@ const SWEEPS = 4
 
 /** Boxes 0 .. count - 1 into columns; each column from top to bottom. Edges that close a circle are left out. */
 export function columns(count: number, links: readonly Link[]): Place[][] {
-  const kept = withoutCircles(count, links)
-  const layer = layersOf(count, kept)
+  const acyclic = withoutCircles(count, links)
+  const layer = layersOf(count, acyclic)
   const depth = Math.max(0, ...layer) + 1
   const result: Place[][] = Array.from({ length: depth }, () => [])
   const places = layer.map((at, box): Place => ({ box, layer: at, before: [], after: [] }))
-  for (const place of visitOrder(count, kept)) result[layer[place]!]!.push(places[place]!)
-  for (const link of kept) {
+  for (const place of visitOrder(count, acyclic)) result[layer[place]!]!.push(places[place]!)
+  for (const link of acyclic) {
     let from = places[link.source]!
     let port = link.port
     for (let at = from.layer + 1; at < layer[link.target]!; at++) {
@@ -109,7 +109,7 @@ function withoutCircles(count: number, links: readonly Link[]): Link[] {
   const out: Link[][] = Array.from({ length: count }, () => [])
   for (const link of links) if (link.source !== link.target) out[link.source]!.push(link)
   const state = new Uint8Array(count)
-  const kept: Link[] = []
+  const acyclic: Link[] = []
   for (let root = 0; root < count; root++) {
     if (state[root]) continue
     const stack: [number, number][] = [[root, 0]]
@@ -121,7 +121,7 @@ function withoutCircles(count: number, links: readonly Link[]): Link[] {
         state[top[0]] = 2
         stack.pop()
       } else if (state[link.target] !== 1) {
-        kept.push(link)
+        acyclic.push(link)
         if (state[link.target] === 0) {
           state[link.target] = 1
           stack.push([link.target, 0])
@@ -129,7 +129,7 @@ function withoutCircles(count: number, links: readonly Link[]): Link[] {
       }
     }
   }
-  return kept
+  return acyclic
 }
 
 /** Longest path from the left; what has nothing before it then moves right, next to what it leads to. */

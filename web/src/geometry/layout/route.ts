@@ -36,9 +36,9 @@ const FOOT_COST = 1.5
 const LABEL_COST = 30
 const REACH = [192, 1200] as const
 const LEVELS_MAX = 12
-/** A plain way that costs no more than this beyond its length is not doubted. */
+/** A plain way that costs no more than this beyond its length is accepted without a search. */
 const GOOD_ENOUGH = 120
-/** A search gives up after this many steps: a way that is that hard to find is no help to anybody. */
+/** A search stops after this many steps: a longer way would be too winding to read. */
 const STEPS_MAX = 20_000
 
 /** The corners of each wire, its ends included. `within`: what they may not leave. */

@@ -36,7 +36,7 @@ export function router(): (doc: Document, specs: Specs) => Ways {
         const before = plan?.ways
         plan = {
           key,
-          ways: new Map(ids.map((id, i): [string, Way] => [id, kept(before?.get(id), fromStart(found[i]!))])),
+          ways: new Map(ids.map((id, i): [string, Way] => [id, reused(before?.get(id), fromStart(found[i]!))])),
         }
       }
       next.set(container, plan)
@@ -54,7 +54,7 @@ function fromStart(points: Way): Way {
 }
 
 /** The same object while it says the same, so that the edge is not drawn again. */
-function kept(before: Way | undefined, now: Way): Way {
+function reused(before: Way | undefined, now: Way): Way {
   return before?.length === now.length && before.every(([x, y], i) => x === now[i]![0] && y === now[i]![1])
     ? before
     : now

@@ -1,4 +1,4 @@
-// The line above a run: how it is, how long it took, what it was given and gave; cancel, run again, edit.
+// The line above a run: status, duration, input and output; cancel, run again, edit.
 
 import { useEffect, useMemo, useState, type ReactElement, type ReactNode } from 'react'
 import { useStore } from 'zustand'
@@ -85,7 +85,7 @@ export function RunHead(): ReactElement {
     return () => removeEventListener('keydown', onKey)
   })
 
-  const given = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
+  const input = useMemo(() => JSON.stringify(meta?.input ?? {}), [meta])
   const gave = useMemo(() => (output === undefined ? null : JSON.stringify(output)), [output])
   if (!meta) return <section className="runhead" aria-label="Run" />
   const version = moved ?? meta.version
@@ -142,7 +142,7 @@ export function RunHead(): ReactElement {
         </span>
       ) : null}
       <Changed draft={meta.draft_id ?? null} rev={meta.draft_rev ?? null} />
-      <Summary label="Input" text={given === '{}' ? 'None' : given} onOpen={() => setValue('input')} />
+      <Summary label="Input" text={input === '{}' ? 'None' : input} onOpen={() => setValue('input')} />
       {finished !== null && gave !== null ? (
         <Summary label="Output" text={gave} onOpen={() => setValue('output')} />
       ) : null}

@@ -86,7 +86,7 @@ export function TriggerRow({
   )
 }
 
-/** The workflow, and what makes it start: the block that declares the trigger, or the name it was given here. */
+/** The workflow, and what makes it start: the block that declares the trigger, or its name in the settings. */
 export function Belongs({
   id,
   workflow,

@@ -30,8 +30,8 @@ export function DurationControl({ value, onChange, ids, path, schema, label }: C
     const number = readNumber(text)
     return typeof number === 'number' ? valueFrom(number, as, base, whole) : number
   }
-  const given = typeof value === 'number' ? String(amountIn(unit, value, base)) : isText ? value : ''
-  const shown = typed !== null && Object.is(read(typed, unit), value) ? typed : given
+  const stored = typeof value === 'number' ? String(amountIn(unit, value, base)) : isText ? value : ''
+  const shown = typed !== null && Object.is(read(typed, unit), value) ? typed : stored
   return (
     <div className="duration">
       <ReferenceField

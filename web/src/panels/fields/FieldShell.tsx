@@ -47,8 +47,8 @@ export function FieldShell({
   const described = [description ? `${id}-about` : '', error || findings.length ? `${id}-found` : '']
     .filter(Boolean)
     .join(' ')
-  // What was found has the place of the description, or a line that is kept free for it. Where it needed more, that room stays: what
-  // stands below does not move during typing.
+  // Findings replace the description, or use a line reserved for them. The tallest height so far stays reserved, so that the
+  // fields below do not move during typing.
   const under = useRef<HTMLDivElement>(null)
   const tallest = useRef(0)
   useLayoutEffect(() => {

@@ -23,11 +23,11 @@ export function JsonText({ label, value, onChange, path, rows = 3 }: JsonTextPro
   const [typed, setTyped] = useState<string | null>(() =>
     readonly ? null : unfinishedText(docStore.getState().id, block, path),
   )
-  const given = value === undefined ? '' : printJson(value)
+  const stored = value === undefined ? '' : printJson(value)
   const read = typed === null ? null : readJson(typed)
   // Text that says the same as the value, or nothing yet, stays as it was typed.
   const keeps = read !== null && (!read.ok || JSON.stringify(read.value) === JSON.stringify(value))
-  const shown = keeps ? typed! : given
+  const shown = keeps ? typed! : stored
   return (
     <>
       <ReferenceField

@@ -17,9 +17,9 @@ export function PairsField({ value, onChange, path, label }: ControlProps): Reac
   const { readonly } = useFieldScope()
   // Rows may have no key yet, or the same one twice: the document has only those that count.
   const [typed, setTyped] = useState<Row[] | null>(null)
-  const given: Row[] = isObject(value) ? Object.entries(value).map(([key, item]) => ({ key, value: item })) : []
+  const stored: Row[] = isObject(value) ? Object.entries(value).map(([key, item]) => ({ key, value: item })) : []
   const rows =
-    typed && JSON.stringify(objectOf(typed) ?? null) === JSON.stringify(isObject(value) ? value : null) ? typed : given
+    typed && JSON.stringify(objectOf(typed) ?? null) === JSON.stringify(isObject(value) ? value : null) ? typed : stored
   const put = (next: Row[]): void => {
     setTyped(next)
     onChange(objectOf(next))

@@ -61,7 +61,7 @@ function Rows({ path, types, rows, onChange }: RowsProps): ReactElement {
     <div className="rowlist">
       {rows.map((row, i) => {
         const set = (change: Partial<Property>): void => onChange(replaced(rows, i, { ...row, ...change }))
-        const taken = rows.filter((_, j) => j !== i).map((each) => each.name)
+        const used = rows.filter((_, j) => j !== i).map((each) => each.name)
         return (
           <div key={i} className="case" role="group" aria-label={`Field ${row.name}`}>
             <div className="case__head">
@@ -83,7 +83,7 @@ function Rows({ path, types, rows, onChange }: RowsProps): ReactElement {
                 check={(text) =>
                   text.trim() === ''
                     ? 'A field needs a name.'
-                    : taken.includes(text)
+                    : used.includes(text)
                       ? 'Another field has this name.'
                       : null
                 }

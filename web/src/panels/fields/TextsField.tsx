@@ -17,8 +17,8 @@ export function TextsField({
   label,
   onRenameHandle,
 }: ControlProps): ReactElement {
-  const given = value ?? schema.default
-  const items: Json[] = Array.isArray(given) ? given : []
+  const stored = value ?? schema.default
+  const items: Json[] = Array.isArray(stored) ? stored : []
   const handles = type === 'approval' && name === 'actions'
   const put = (next: Json[]): void => onChange(next)
   return (

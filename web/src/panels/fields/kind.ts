@@ -83,10 +83,10 @@ const KNOWN: Record<string, Record<string, Hint>> = {
 }
 
 export function hintOf(type: string | null, param: string, schema: JsonSchema): Hint {
-  const given = schema['x-ui']
+  const hints = schema['x-ui']
   const when = schema['x-when']
   return {
-    ...(given && typeof given === 'object' ? (given as Hint) : {}),
+    ...(hints && typeof hints === 'object' ? (hints as Hint) : {}),
     ...(when ? { when } : {}),
     ...(type ? KNOWN[type]?.[param] : {}),
   }

@@ -1,7 +1,7 @@
 // A form as rows: the properties of a JSON schema of an object, or the fields of a start block. What the rows do not show is
-// kept as it is.
+// unchanged.
 
-import { asSchema } from '../../net/mend'
+import { asSchema } from '../../net/repair'
 import type { Json, JsonObject, JsonSchema } from '../../net/types'
 
 /** `key` is stable while the name is typed. `rest`: keywords of the schema that have no control. */
@@ -125,9 +125,9 @@ export function fieldListOf(properties: readonly Property[]): Json[] {
 
 /** A name that no other row has. */
 export function freshProperty(properties: readonly Property[]): Property {
-  const taken = new Set(properties.map((each) => each.name))
+  const used = new Set(properties.map((each) => each.name))
   let name = 'field'
-  for (let n = 2; taken.has(name); n++) name = `field_${n}`
+  for (let n = 2; used.has(name); n++) name = `field_${n}`
   return {
     name,
     type: 'string',

@@ -138,8 +138,8 @@ export function replaced<T>(list: readonly T[], at: number, item: T | undefined)
 }
 
 /** Names of handles: what the server accepts. */
-export function checkHandle(text: string, taken: readonly string[]): string | null {
+export function checkHandle(text: string, used: readonly string[]): string | null {
   if (!/^[A-Za-z0-9_.-]{1,128}$/.test(text)) return 'Use letters, digits, dots, dashes and underscores only.'
   if (text === 'out' || text === 'error') return 'The ids out and error are reserved.'
-  return taken.includes(text) ? 'This name is already used.' : null
+  return used.includes(text) ? 'This name is already used.' : null
 }

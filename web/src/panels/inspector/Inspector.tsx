@@ -1,5 +1,5 @@
-// The panel at the right: what is selected, its settings, and what it was given and put out in the run that is shown. With
-// nothing selected, the workflow itself.
+// The panel at the right: the selected block, its settings, and its input and output in the run that is shown. With no
+// selection, the workflow itself.
 
 import { useMemo, type ReactElement } from 'react'
 import { useStore } from 'zustand'

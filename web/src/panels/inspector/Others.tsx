@@ -77,7 +77,7 @@ export function EdgePanel({ mode, id }: { mode: Mode; id: string }): ReactElemen
   const iter = useStore(uiStore, (state) => state.iter)
   const edge = indexOf(doc).edge.get(id)
   if (!edge) return null
-  const taken =
+  const routed =
     view.seq > 0 ? edgeAt(view, doc, { source: edge.source, target: edge.target, handle: edge.handle }, iter) : null
   const source = doc.blocks[edge.source]
   const handles = source ? handlesOf(source, specsOf()) : []
@@ -107,12 +107,12 @@ export function EdgePanel({ mode, id }: { mode: Mode; id: string }): ReactElemen
           <dd>
             <Pick doc={doc} id={edge.target} />
           </dd>
-          {taken ? (
+          {routed ? (
             <>
               <dt>Taken</dt>
               <dd>
-                {counted(taken.live, 'time') || 'Never'}
-                {taken.dead ? `, skipped ${counted(taken.dead, 'time')}` : ''}
+                {counted(routed.live, 'time') || 'Never'}
+                {routed.dead ? `, skipped ${counted(routed.dead, 'time')}` : ''}
               </dd>
             </>
           ) : null}

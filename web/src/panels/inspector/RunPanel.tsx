@@ -1,4 +1,4 @@
-// Nothing is selected in a run: the run itself. What it was given, what it put out, what went wrong, its variables.
+// No block of a run is selected: the run itself, with its input, output, error and variables.
 
 import type { ReactElement } from 'react'
 import { useStore } from 'zustand'
@@ -27,7 +27,7 @@ export function RunPanel(): ReactElement {
   const failed = firstError(view)
   const output =
     view.output ?? (view.finishedAt !== null && view.seq === meta?.seq ? (meta.output ?? undefined) : undefined)
-  const given = meta?.input
+  const input = meta?.input
   return (
     <>
       <header className="inspector__head">
@@ -74,9 +74,9 @@ export function RunPanel(): ReactElement {
             <ValueTree value={output} name={`${id}-output`} label="Output of the run" height={280} />
           </Section>
         )}
-        {given === undefined || given === null ? null : (
+        {input === undefined || input === null ? null : (
           <Section label="Input">
-            <ValueTree value={given} base="input" name={`${id}-input`} label="Input of the run" height={220} />
+            <ValueTree value={input} base="input" name={`${id}-input`} label="Input of the run" height={220} />
           </Section>
         )}
         {Object.keys(view.variables).length ? (
@@ -90,7 +90,7 @@ export function RunPanel(): ReactElement {
             />
           </Section>
         ) : null}
-        {output === undefined && !view.error && (given === undefined || given === null) ? (
+        {output === undefined && !view.error && (input === undefined || input === null) ? (
           <EmptyState title="Select a block">Its input, output and events appear here.</EmptyState>
         ) : null}
       </div>

@@ -1,4 +1,4 @@
-// What the block was given and what it put out, in the iteration and at the moment that are shown.
+// Input and output of the block, in the iteration and at the event that are shown.
 
 import { useEffect, useState, type ReactElement } from 'react'
 import { useStore } from 'zustand'

@@ -1,4 +1,4 @@
-// Nothing is selected: the workflow itself. Name, what its runs are given, its variables, its limits.
+// No block is selected: the workflow itself, with its name, input, variables and limits.
 
 import type { ReactElement } from 'react'
 import type { Document, Json, JsonObject, JsonSchema, Settings } from '../../net/types'

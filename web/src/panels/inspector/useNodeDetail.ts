@@ -1,5 +1,5 @@
-// What an attempt of a node was given and what it put out, as it stood at the moment that is shown. Nothing about a node changes
-// between its own events, so its last event names the answer, and answers are kept.
+// Input and output of an attempt of a node, at the event that is shown. A node changes only with its own events, so answers are
+// cached by the last of them.
 
 import { useEffect, useState } from 'react'
 import { api, ApiError } from '../../net/api'
@@ -7,7 +7,7 @@ import type { NodeDetail } from '../../net/types'
 import type { NodeState } from '../../run'
 
 export const PREVIEW_BYTES = 64 * 1024
-const KEPT = 60
+const DETAILS_MAX = 60
 const SETTLE_MS = 80
 const AGAIN_MS = 3000
 
@@ -17,7 +17,7 @@ export interface Detailed {
   error: string | null
 }
 
-const kept = new Map<string, NodeDetail>()
+const details = new Map<string, NodeDetail>()
 
 /** `attempt` null: the last one. Nothing is asked while `run` or `node` is missing. */
 export function useNodeDetail(run: string | null, node: NodeState | undefined, attempt: number | null): Detailed {
@@ -30,7 +30,7 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
     error: null,
   })
   useEffect(() => {
-    if (!run || !node || name === null || kept.has(name)) return
+    if (!run || !node || name === null || details.has(name)) return
     const abort = new AbortController()
     const ask = (): void => {
       setState((before) => ({ ...before, name, loading: true, error: before.name === name ? before.error : null }))
@@ -41,8 +41,8 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
       }
       api.node(run, node.key, where, abort.signal).then(
         (detail) => {
-          kept.set(name, detail)
-          if (kept.size > KEPT) kept.delete(kept.keys().next().value!)
+          details.set(name, detail)
+          if (details.size > DETAILS_MAX) details.delete(details.keys().next().value!)
           setState({ name, detail, loading: false, error: null })
         },
         (error: unknown) => {
@@ -68,7 +68,7 @@ export function useNodeDetail(run: string | null, node: NodeState | undefined, a
       abort.abort()
     }
   }, [name])
-  const known = name === null ? undefined : kept.get(name)
+  const known = name === null ? undefined : details.get(name)
   if (known) return { detail: known, loading: false, error: null }
   if (name === null) return { detail: null, loading: false, error: null }
   // Until the newer answer is there, the one of the same node a moment ago stays.

@@ -107,7 +107,7 @@ export function createEditor(options: CodeOptions): CodeEditor {
       view.dispatch({ effects: spoken.reconfigure(javascript()) }),
     )
   }
-  // Nobody searches a text in the moment it appears.
+  // Search is not needed when the text appears.
   void import('@codemirror/search').then(({ highlightSelectionMatches, search, searchKeymap }) =>
     view.dispatch({
       effects: searched.reconfigure([
@@ -247,7 +247,7 @@ function locked(readonly: boolean): Extension {
   return [EditorState.readOnly.of(readonly), EditorView.editable.of(!readonly)]
 }
 
-/** Sections are told apart by identity: one object for a name. */
+/** Sections are compared by identity: one object for each name. */
 function sectionsBy(): (name: string, rank: number) => { name: string; rank: number } {
   const made = new Map<string, { name: string; rank: number }>()
   return (name, rank) => made.get(name) ?? (made.set(name, { name, rank }), made.get(name)!)

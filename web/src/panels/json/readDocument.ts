@@ -1,7 +1,7 @@
 // Text of the JSON view -> document, or what is wrong with the text. Only what the editor needs to draw is checked; whether the
 // workflow makes sense is the server's to say.
 
-import { mend } from '../../net/mend'
+import { repair } from '../../net/repair'
 import type { Document } from '../../net/types'
 import { locate, placeOf, type Located, type TextError } from './locate'
 
@@ -12,7 +12,7 @@ export type Read =
 export function readDocument(text: string): Read {
   const located = locate(text)
   if (located.error) return { doc: null, errors: [located.error], located }
-  const { document, faults } = mend(JSON.parse(text))
+  const { document, faults } = repair(JSON.parse(text))
   const errors = faults.map(({ pointer, message }): TextError => {
     const place = placeOf(located.places, pointer) ?? { from: 0, to: 0 }
     const at = place.key ?? place

@@ -49,15 +49,15 @@ export function addBehind(after: string | null, spec: BlockSpec): string | null 
   return id
 }
 
-/** An edge by the first handle that leads nowhere yet, if one may. */
+/** An edge from the first handle without one, if that is allowed. */
 function join(from: { source: string; handle?: string }, target: string): void {
   const { doc } = docStore.getState()
   const specs = specsOf()
-  const taken = new Set((indexOf(doc).outOf.get(from.source) ?? []).map((edge) => edge.handle))
+  const used = new Set((indexOf(doc).outOf.get(from.source) ?? []).map((edge) => edge.handle))
   const handles = from.handle
     ? [from.handle]
     : handlesOf(doc.blocks[from.source]!, specs).filter((handle) => handle !== 'error' && handle !== 'body')
-  const handle = handles.find((each) => !taken.has(each)) ?? handles[0]
+  const handle = handles.find((each) => !used.has(each)) ?? handles[0]
   if (handle === undefined) return
   const edge = { source: from.source, target, handle }
   if (checkEdge(doc, edge, specs) === null) dispatch({ type: 'addEdge', edge })

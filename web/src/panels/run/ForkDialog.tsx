@@ -1,4 +1,4 @@
-// A new run that goes on from an event of this one: all before it is taken over, and one output may be another.
+// A new run that continues from an event of this one: results before it are reused, and one output can be replaced.
 
 import { useMemo, useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'

@@ -1,4 +1,4 @@
-// Before a run is run again: what will run, and what is taken over from it.
+// Before a run is repeated: which blocks will run, and which results are reused.
 
 import { useState, type ReactElement } from 'react'
 import { api, ApiError } from '../../net/api'

@@ -1,4 +1,4 @@
-// Inputs that somebody pinned for a draft, in this browser: they stay at the top of the list of last inputs.
+// Pinned inputs of a draft, in this browser: they stay at the top of the list of recent inputs.
 
 import type { Json } from '../../net/types'
 
@@ -21,9 +21,9 @@ export function togglePin(draft: string, input: Json): boolean {
   const without = before.filter((each) => !same(each, input))
   const pinned = without.length === before.length
   const pins = (pinned ? [input, ...without] : without).slice(0, PINS_MAX)
-  const kept = Object.entries(rest).slice(-DRAFTS_MAX + 1)
+  const stored = Object.entries(rest).slice(-DRAFTS_MAX + 1)
   try {
-    localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(pins.length ? [...kept, [draft, pins]] : kept)))
+    localStorage.setItem(KEY, JSON.stringify(Object.fromEntries(pins.length ? [...stored, [draft, pins]] : stored)))
   } catch {
     return false
   }
@@ -38,9 +38,12 @@ export function withPins(draft: string, last: readonly Json[]): Json[] {
 
 function read(): Record<string, Json[]> {
   try {
-    const kept: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}')
-    if (typeof kept !== 'object' || kept === null) return {}
-    return Object.fromEntries(Object.entries(kept).filter(([, pins]) => Array.isArray(pins))) as Record<string, Json[]>
+    const stored: unknown = JSON.parse(localStorage.getItem(KEY) ?? '{}')
+    if (typeof stored !== 'object' || stored === null) return {}
+    return Object.fromEntries(Object.entries(stored).filter(([, pins]) => Array.isArray(pins))) as Record<
+      string,
+      Json[]
+    >
   } catch {
     return {}
   }

@@ -1,5 +1,5 @@
-// What the editor says above the canvas: edits that were left in this browser, a window too small to edit in, a draft that could
-// not be opened. And the dialog for when somebody else saved in between.
+// Notices above the canvas: unsaved edits in this browser, a window too small to edit in, a draft that could not be opened. And
+// the dialog for a draft that was saved elsewhere in between.
 
 import { useMemo, type ReactElement } from 'react'
 import { useStore } from 'zustand'
@@ -16,7 +16,7 @@ export function Notices(): ReactElement | null {
   const restorable = useStore(docStore, (s) => s.restorable)
   const readonly = useStore(docStore, (s) => s.readonly)
   // After the first edit what is stored is what is drawn.
-  const faults = useStore(docStore, (s) => (s.mended?.document === s.doc ? s.mended.faults : null))
+  const faults = useStore(docStore, (s) => (s.repaired?.document === s.doc ? s.repaired.faults : null))
   if (!restorable && !readonly && !faults) return null
   return (
     <>
@@ -30,7 +30,7 @@ export function Notices(): ReactElement | null {
         </div>
       ) : null}
       {faults ? (
-        <div className="banner" data-tone="wait" role="status" data-testid="mended-bar">
+        <div className="banner" data-tone="wait" role="status" data-testid="repaired-bar">
           <p>
             {faults.length === 1 ? '1 part' : `${faults.length} parts`} of this document cannot be shown on the canvas:{' '}
             {faults[0]!.message} The next change on the canvas removes {faults.length === 1 ? 'it' : 'them'}.

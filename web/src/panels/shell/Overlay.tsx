@@ -20,7 +20,7 @@ export function Overlay({ label, at, onClose, children }: OverlayProps): ReactEl
     window.showPopover?.()
     window.querySelector('input')?.focus()
     return () => {
-      // Whoever closed it may have given the keyboard to something else already.
+      // The action that closed it may have moved the focus already.
       if (document.activeElement === document.body || window.contains(document.activeElement))
         back?.focus?.({ preventScroll: true })
     }

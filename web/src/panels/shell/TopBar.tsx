@@ -32,7 +32,7 @@ export interface TopBarProps {
   left?: ReactNode
   /** At the right end. */
   right?: ReactNode
-  /** How many approvals wait; asked for when it is not given. */
+  /** The number of open approvals; without it, the bar loads it. */
   approvals?: number
   tabs?: readonly BarTab[]
 }

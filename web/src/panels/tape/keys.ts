@@ -1,5 +1,5 @@
 // The keys of a run, wherever the focus is on the page: step through it, jump to its first error. What another listener has
-// already taken (`preventDefault`) is left alone.
+// already handled (`preventDefault`) is ignored.
 
 import { useEffect } from 'react'
 import { keyOfEvent } from '../../keys'

@@ -127,13 +127,14 @@ function marks(ctx: CanvasRenderingContext2D, picture: Picture, c: Colours): voi
 /** Times of day along the line, where there is room; the lengths of idle stretches first. */
 function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly WireEvent[], c: Colours): void {
   if (!log.length) return
-  const taken: [number, number][] = []
+  const occupied: [number, number][] = []
   const put = (text: string, x: number, align: CanvasTextAlign, font = c.font): boolean => {
     ctx.font = `11px ${font}`
     const w = ctx.measureText(text).width
     const from = align === 'left' ? x : align === 'right' ? x - w : x - w / 2
-    if (from < 0 || from + w > layout.width || taken.some(([a, b]) => from < b + 14 && from + w > a - 14)) return false
-    taken.push([from, from + w])
+    if (from < 0 || from + w > layout.width || occupied.some(([a, b]) => from < b + 14 && from + w > a - 14))
+      return false
+    occupied.push([from, from + w])
     label(ctx, text, x, TEXT_Y, c.ink2, font, align)
     return true
   }
@@ -149,7 +150,7 @@ function times(ctx: CanvasRenderingContext2D, layout: TapeLayout, log: readonly 
   }
   const first = layout.xs[0]!
   const last = layout.xs[layout.xs.length - 1]!
-  // All are times of day. Within a few seconds those are told apart by their milliseconds.
+  // All are times of day. Within a few seconds, milliseconds distinguish them.
   const began = log[0]!.at_ms
   const text = log.at(-1)!.at_ms - began < 20_000 ? exactTime : timeOfDay
   // Neighbours may share a moment: it is written once.

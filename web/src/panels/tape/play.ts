@@ -20,7 +20,7 @@ let frame = 0
 let last = 0
 let owed = 0
 /** Where playing put the cursor; when it is elsewhere, it was moved by hand. */
-let mine = 0
+let played = 0
 
 /** Play from the cursor, or from the start when it is at the end. Again: pause. */
 export function togglePlay(): void {
@@ -32,7 +32,7 @@ export function togglePlay(): void {
   last = performance.now()
   owed = 0
   const now = runStore.getState().cursor
-  mine = now === 'live' ? 0 : now
+  played = now === 'live' ? 0 : now
   frame = requestAnimationFrame(step)
 }
 
@@ -56,7 +56,7 @@ function step(now: number): void {
   const { playing, speed } = playStore.getState()
   const { timeline, cursor, id } = runStore.getState()
   if (!playing) return
-  if (id === null || cursor !== mine) return pause()
+  if (id === null || cursor !== played) return pause()
   owed += (now - last) * speed
   last = now
   let seq: number = cursor
@@ -66,7 +66,7 @@ function step(now: number): void {
     owed -= cost
     seq++
   }
-  if (seq !== cursor) seek((mine = seq))
+  if (seq !== cursor) seek((played = seq))
   if (seq >= timeline.seq) {
     seek('live')
     return pause()

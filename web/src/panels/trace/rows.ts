@@ -53,8 +53,8 @@ export function traceIndex(view: RunFold): TraceIndex {
   return { nodes, scopes }
 }
 
-/** `fold` holds what somebody opened or closed by hand; `looked` the paths that are looked at. With a `query` only rows
- * that have it, with `only` those in one of these states; and the way to them. */
+/** `fold`: the rows that were opened or closed by hand; `looked`: the selected paths. A `query` leaves the rows that contain it,
+ * `only` those in one of these states, each with its ancestors. */
 export function traceRows(
   index: TraceIndex,
   doc: Document | null,

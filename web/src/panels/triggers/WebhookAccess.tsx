@@ -1,4 +1,4 @@
-// How somebody sends to a webhook: its address, its secret (shown when asked for, never before), a new secret.
+// How to send requests to a webhook: its address, its secret (loaded only when it is shown), a new secret.
 
 import { useState, type ReactElement } from 'react'
 import { triggers } from '../../net/triggers'

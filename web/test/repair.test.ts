@@ -3,7 +3,7 @@ import { test } from 'node:test'
 import { layout } from '../src/geometry/layout'
 import { sentenceText } from '../src/canvas/sentence'
 import { sizeOf } from '../src/geometry/size'
-import { asSchema, FAULTS_MAX, mend } from '../src/net/mend'
+import { asSchema, FAULTS_MAX, repair } from '../src/net/repair'
 import type { Document, Json } from '../src/net/types'
 import { formSchema, triggersOf } from '../src/document/triggers'
 import { startValues, valueProblems } from '../src/panels/fields/form'
@@ -66,9 +66,9 @@ const JUNK: unknown[] = [
 test('a right document is the same object', () => {
   for (const name of RUNS) {
     const { document } = recorded(name)
-    const { document: mended, faults } = mend(document)
+    const { document: repaired, faults } = repair(document)
     assert.deepEqual(faults, [])
-    assert.equal(mended, document)
+    assert.equal(repaired, document)
   }
 })
 
@@ -80,7 +80,7 @@ test('anything at all becomes a document that can be drawn', () => {
     { blocks: [], edges: {}, notes: 5 },
     { blocks: { a: null, b: 3, c: { type: 7 } }, edges: [null, 1, {}] },
   ]) {
-    const { document, faults, original } = mend(raw)
+    const { document, faults, original } = repair(raw)
     assert.ok(faults.length > 0, JSON.stringify(raw))
     assert.equal(original, raw)
     readAll(document)
@@ -90,12 +90,12 @@ test('anything at all becomes a document that can be drawn', () => {
 test('each field of a wrong shape is left out, said, and nothing else', () => {
   const { document } = recorded('nested')
   for (const junk of [null, 5, 'x', true, { a: 1 }]) {
-    const { document: mended, faults } = mend({ ...document, notes: junk })
+    const { document: repaired, faults } = repair({ ...document, notes: junk })
     assert.deepEqual(
       faults.map((f) => f.pointer),
       ['/notes'],
     )
-    assert.deepEqual(mended, Object.fromEntries(Object.entries(document).filter(([key]) => key !== 'notes')))
+    assert.deepEqual(repaired, Object.fromEntries(Object.entries(document).filter(([key]) => key !== 'notes')))
   }
   const odd = {
     format: 'weft/1',
@@ -104,26 +104,26 @@ test('each field of a wrong shape is left out, said, and nothing else', () => {
     edges: [{ source: 'a', target: 'b', own: 2 }, 7],
     notes: [{ text: 5, id: 'n' }],
   }
-  const { document: mended, faults } = mend(odd)
+  const { document: repaired, faults } = repair(odd)
   assert.deepEqual(
     faults.map((f) => f.pointer),
     ['/blocks/a~1b~0/at', '/blocks/a~1b~0/params', '/edges/1', '/notes/0/text'],
   )
-  assert.deepEqual(mended, {
+  assert.deepEqual(repaired, {
     format: 'weft/1',
     extra: { kept: true },
     blocks: { 'a/b~': { type: 'start', own: 1 }, ok: { type: 'set' } },
     edges: [{ source: 'a', target: 'b', own: 2 }],
     notes: [{ id: 'n' }],
   })
-  assert.equal(mended.blocks.ok, odd.blocks.ok)
+  assert.equal(repaired.blocks.ok, odd.blocks.ok)
 })
 
-test('names that assignment can not give are left out', () => {
+test('names that cannot be assigned are left out', () => {
   const raw: unknown = JSON.parse(
     '{"format":"weft/1","blocks":{"__proto__":{"type":"start"},"constructor":{"type":"start"}},"edges":[]}',
   )
-  const { document } = mend(raw)
+  const { document } = repair(raw)
   assert.deepEqual(Object.keys(document.blocks), ['constructor'])
   readAll(document)
 })
@@ -144,7 +144,7 @@ test('schemas: every level can be read', () => {
 
 test('a document with faults everywhere does not fill the memory with findings', () => {
   const blocks = Object.fromEntries(Array.from({ length: 5000 }, (_, i) => [`b${i}`, { type: 'set', params: 1 }]))
-  assert.equal(mend({ format: 'weft/1', blocks, edges: [] }).faults.length, FAULTS_MAX)
+  assert.equal(repair({ format: 'weft/1', blocks, edges: [] }).faults.length, FAULTS_MAX)
 })
 
 test('any part of a document replaced by junk leaves a document that everything takes', () => {
@@ -169,16 +169,16 @@ test('any part of a document replaced by junk leaves a document that everything 
         break
       }
     }
-    const { document, faults } = mend(doc)
+    const { document, faults } = repair(doc)
     try {
       readAll(document)
     } catch (error) {
       throw new Error(`round ${round}, at ${steps.join('.')}: ${String(error)}\n${(error as Error).stack}`)
     }
-    // What is drawn is right: mending it again finds nothing.
-    assert.deepEqual(mend(document).faults, [], steps.join('.'))
+    // What is drawn is right: repairing it again finds nothing.
+    assert.deepEqual(repair(document).faults, [], steps.join('.'))
     const text = JSON.stringify(doc)
-    assert.equal(readDocument(text).errors.length, mend(JSON.parse(text)).faults.length)
+    assert.equal(readDocument(text).errors.length, repair(JSON.parse(text)).faults.length)
     assert.ok(faults.length <= FAULTS_MAX)
   }
 })

@@ -1,10 +1,9 @@
-// Documents as they come: drafts hold whatever JSON somebody sent, however wrong. `mend` gives what the editor can draw and says
-// what it left out; nothing behind it needs to ask again whether `notes` is a list. What is right stays the same object, and
-// what is not known stays where it is.
+// Drafts hold any JSON that was sent. `repair` returns a document that the editor can draw and lists what it left out, so that no
+// other code has to check whether `notes` is a list. Valid parts stay the same object, and unknown fields stay in place.
 
-import type { Fault, Mended, Block, Document, Edge, JsonSchema, Note } from './types'
+import type { Fault, Repaired, Block, Document, Edge, JsonSchema, Note } from './types'
 
-/** Findings kept of one document; what is wrong in ten thousand places is said often enough. */
+/** Findings listed for one document. */
 export const FAULTS_MAX = 200
 /** Schemas inside schemas: deeper ones are cut. The server refuses such depths too. */
 const SCHEMA_DEPTH_MAX = 32
@@ -12,7 +11,7 @@ const SCHEMA_DEPTH_MAX = 32
 const PLACE_MAX = 1e7
 
 /** The document in `raw`, whatever that is. Parts of a wrong shape are left out. */
-export function mend(raw: unknown): Mended {
+export function repair(raw: unknown): Repaired {
   const faults: Fault[] = []
   const wrong: Wrong = (pointer, message) => {
     if (faults.length < FAULTS_MAX) faults.push({ pointer, message })
@@ -26,7 +25,7 @@ export function asSchema(raw: unknown): JsonSchema {
 }
 
 type Wrong = (pointer: string, message: string) => void
-/** The value, mended; undefined when there is nothing to keep of it. */
+/** The repaired value; undefined when no part of it is valid. */
 type Part<T> = (value: unknown, pointer: string, wrong: Wrong) => T | undefined
 
 function documentOf(raw: unknown, wrong: Wrong): Document {
@@ -165,7 +164,7 @@ function schemaOf(value: unknown, pointer: string, wrong: Wrong, depth: number):
   }) as JsonSchema
 }
 
-/** An object with the named fields mended, those beyond help left out. The same object when all are right. */
+/** An object with the named fields repaired, those beyond help left out. The same object when all are right. */
 function fields(
   value: Record<string, unknown>,
   pointer: string,
@@ -176,11 +175,11 @@ function fields(
   for (const [name, part] of Object.entries(parts)) {
     const item = value[name]
     if (item === undefined) continue
-    const mended = part(item, `${pointer}/${name}`, wrong)
-    if (Object.is(mended, item)) continue
+    const repaired = part(item, `${pointer}/${name}`, wrong)
+    if (Object.is(repaired, item)) continue
     if (next === value) next = { ...value }
-    if (mended === undefined) delete next[name]
-    else next[name] = mended
+    if (repaired === undefined) delete next[name]
+    else next[name] = repaired
   }
   return next
 }
@@ -194,23 +193,23 @@ function entries<T>(
 ): Record<string, T> | undefined {
   if (!isObject(value)) return void wrong(pointer, message)
   let changed = false
-  const kept: [string, T][] = []
+  const right: [string, T][] = []
   for (const [name, item] of Object.entries(value)) {
     const at = `${pointer}/${name.replaceAll('~', '~0').replaceAll('/', '~1')}`
-    // The one name that an object literal cannot be given by assignment.
-    const mended = name === '__proto__' ? void wrong(at, 'This name cannot be used.') : part(item, at, wrong)
-    changed ||= !Object.is(mended, item)
-    if (mended !== undefined) kept.push([name, mended])
+    // The one name that cannot be assigned to an object literal.
+    const repaired = name === '__proto__' ? void wrong(at, 'This name cannot be used.') : part(item, at, wrong)
+    changed ||= !Object.is(repaired, item)
+    if (repaired !== undefined) right.push([name, repaired])
   }
-  return changed ? Object.fromEntries(kept) : (value as Record<string, T>)
+  return changed ? Object.fromEntries(right) : (value as Record<string, T>)
 }
 
 function items<T>(value: unknown, pointer: string, wrong: Wrong, part: Part<T>, message: string): T[] | undefined {
   if (!Array.isArray(value)) return void wrong(pointer, message)
-  const kept = value.map((item: unknown, i) => part(item, `${pointer}/${i}`, wrong))
-  return kept.every((item, i) => Object.is(item, value[i]))
+  const right = value.map((item: unknown, i) => part(item, `${pointer}/${i}`, wrong))
+  return right.every((item, i) => Object.is(item, value[i]))
     ? (value as T[])
-    : (kept.filter((item) => item !== undefined) as T[])
+    : (right.filter((item) => item !== undefined) as T[])
 }
 
 function isObject(value: unknown): value is Record<string, unknown> {
