@@ -30,7 +30,9 @@ def test_unit_tests_are_named_after_their_module() -> None:
         folder = ROOT / path.parent.relative_to(TESTS / "unit")
         words = path.stem.removeprefix("test_").split("_")
         names = ["_".join(words[:count]) for count in range(1, len(words) + 1)]
-        if folder.name != names[-1] and not any((folder / f"{name}.py").exists() for name in names):
+        if folder.name != names[-1] and not any(
+            (folder / f"{name}.py").exists() or (folder / name).is_dir() for name in names
+        ):
             unnamed.append(str(path.relative_to(TESTS)))
     assert unnamed == []
 
