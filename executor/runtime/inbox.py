@@ -29,10 +29,17 @@ log = logging.getLogger("weft.run")
 
 class Inbox:
     """`consumed`: numbers of the messages that were read and that no append has deleted yet. `migration`: number and
-    text of one that asks for another plan; it is deleted by the append that moves the run, or refused."""
+    text of one that asks for another plan; it is deleted by the append that moves the run, or refused. `is_empty`: that
+    of a run that is not there yet."""
 
     def __init__(
-        self, run: LoadedRun, parts: Parts, recorder: Recorder, launcher: Launcher, arrivals: Arrivals
+        self,
+        run: LoadedRun,
+        parts: Parts,
+        recorder: Recorder,
+        launcher: Launcher,
+        arrivals: Arrivals,
+        is_empty: bool = False,
     ) -> None:
         self.consumed: list[int] = []
         self.migration: tuple[int, m.Migrate] | None = None
@@ -43,7 +50,7 @@ class Inbox:
         self._recorder = recorder
         self._launcher = launcher
         self._arrivals = arrivals
-        self._may_have_messages = True
+        self._may_have_messages = not is_empty
         self._newest_n = 0  # of the messages that have been read
 
     def changed(self) -> None:

@@ -18,6 +18,7 @@ from typing import Literal
 from msgspec.structs import replace
 
 from compiler.keys import NodeKey
+from compiler.plan import Node
 from executor.core import commands as c
 from executor.core import facts as f
 from executor.core import messages as m
@@ -27,6 +28,7 @@ from executor.core.state import RunPhase
 from executor.errors import Fenced, LimitExceeded, Unheard
 from executor.runtime.admission import SMALL_BYTES
 from executor.runtime.attempts import Attempts
+from executor.runtime.birth import Birth
 from executor.runtime.children import cancel_of_orphan
 from executor.runtime.deadlines import Deadlines
 from executor.runtime.inbox import Inbox
@@ -58,9 +60,12 @@ class _Turn:
 
 class RunLoop:
     """Owns one run while its lease lasts. `drive` returns when the run leaves memory; it raises Fenced when the lease
-    is lost. `attempts` are those that an earlier loop of the same lease has started."""
+    is lost. `attempts` are those that an earlier loop of the same lease has started. `birth`: the run is created by its
+    first append."""
 
-    def __init__(self, run: LoadedRun, parts: Parts, recorder: Recorder, attempts: Attempts) -> None:
+    def __init__(
+        self, run: LoadedRun, parts: Parts, recorder: Recorder, attempts: Attempts, birth: Birth | None = None
+    ) -> None:
         self.id = run.id
         self.attempts = attempts
         self._run = run
@@ -68,13 +73,13 @@ class RunLoop:
         self._plan = run.plan
         self._deciding = run.plan  # by this; when the process stops it is one that lets nothing more start
         self._state = run.state
-        self._limits = parts.services.limits
         self._store = parts.store
+        self._birth = birth
         self._recorder = recorder
         self._launcher = Launcher(run, parts)
         self._arrivals = attempts.arrivals
         self._results = attempts.arrivals.results
-        self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals)
+        self._inbox = Inbox(run, parts, recorder, self._launcher, attempts.arrivals, is_empty=birth is not None)
         self.deadlines = Deadlines(run, parts, self._inbox, attempts.arrivals)
         self._stopping = False
         self._continues = False  # the run continues in another loop of the same lease, and its attempts with it
@@ -153,10 +158,11 @@ class RunLoop:
         append = self._recorder.pop_append(self._inbox.pop_consumed())
         if append is not None:
             try:
-                appended = await self._store.append(append)
+                appended = await (self._birth or self._store).append(append)
             except (Unheard, LimitExceeded) as error:
                 self._begin_again(turn, error)
                 return "refused"
+            self._birth = None
             await self._committed(append, appended)
         for command in turn.inline:  # over the bound: their starts are committed, and they run in the next turn
             self._results.append(await self._run_inline(command))
@@ -172,6 +178,8 @@ class RunLoop:
         left = INLINE_BATCH_MAX
         fold, most = self._run.fold, self._run.fold.bytes + INLINE_BATCH_BYTES
         while turn.inline and left and fold.bytes < most:
+            if self._birth is not None and _evaluates(self._plan.nodes[turn.inline[0].key[1]]):
+                break  # who submits the run waits for the commit that creates it
             left -= 1
             result = await self._run_inline(turn.inline.popleft())
             self._log(turn)
@@ -185,7 +193,7 @@ class RunLoop:
             self._recorder.log(*turn.logs[-1])
 
     def _decide(self, result: Result, turn: _Turn) -> None:
-        limits, fold = self._limits, self._run.fold
+        limits, fold = self._parts.services.limits, self._run.fold
         output = result.payload.output
         if output is not None and fold.bytes + len(output) > limits.run_bytes:
             error = run_error(limits)
@@ -238,7 +246,7 @@ class RunLoop:
         """What others have committed before this commit: read now, so that what it made ready does not start any more
         if it was a cancel."""
         await self._inbox.read_upto(appended.inbox_n)
-        family, limits = appended.family, self._limits
+        family, limits = appended.family, self._parts.services.limits
         if family is not None and family.over:
             self.end_with_family()
         elif family is not None and family.bytes > limits.family_bytes and self._state.phase is not RunPhase.CANCELLING:
@@ -349,3 +357,8 @@ def _without_child(result: Result, error: LimitExceeded) -> Result:
         return result
     info = ErrorInfo(error.code, error.message, hint=error.hint)
     return Result(f.NodeErred(fact.at_ms, fact.key, fact.attempt, info), Payload())
+
+
+def _evaluates(node: Node) -> bool:
+    """Code, or reads more than its run."""
+    return bool(node.code or node.policy.skip_if or node.policy.cache)

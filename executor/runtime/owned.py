@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from typing import Protocol
 
+from compiler.plan import Plan
 from executor.runtime.watchers import Watchers
+from executor.store.rows import NewRun, RunRow
 
 
 class Loop(Protocol):
@@ -27,12 +29,18 @@ class Loop(Protocol):
     async def abandon(self) -> None: ...
 
 
+Adopt = Callable[[NewRun, Plan], Awaitable[tuple[RunRow, bool] | None]]
+
+
 class OwnedRuns:
-    """`loops`: by run id. `due` is set when a run may be due to be claimed. Both are the worker's to change."""
+    """`loops`: by run id. `due` is set when a run may be due to be claimed. `adopt` creates a run and takes it into
+    memory in the same commit; it returns None, and nothing was done, when there is no room for it, or others wait. All
+    are the worker's to change."""
 
     def __init__(self) -> None:
         self.loops: dict[str, Loop] = {}
         self.due = asyncio.Event()
+        self.adopt: Adopt | None = None
         self._on_left: list[Callable[[], None]] = []
         self._left = Watchers()
 

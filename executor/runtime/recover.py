@@ -15,6 +15,7 @@ from executor.journal.codec import data_of
 from executor.journal.projection import BLOCK_OUTPUT, CONTAINER_OUTPUT
 from executor.journal.reader import load_plan, output_of, read
 from executor.runtime.attempts import Attempts
+from executor.runtime.birth import Birth
 from executor.runtime.loaded import LoadedRun
 from executor.runtime.loop import RunLoop
 from executor.runtime.parts import Parts
@@ -23,6 +24,19 @@ from executor.runtime.results import Arrivals
 from executor.store.contract import Store
 from executor.store.rows import RunRow
 from executor.values.payload import trimmed
+
+
+def begin(parts: Parts, birth: Birth, plan: Plan) -> tuple[RunLoop, list[f.Fact]]:
+    """The same for a run that is not created yet: nothing is read."""
+    run = LoadedRun.empty(birth.row, plan, parts.services.env)
+    recorder = Recorder(run, parts)
+    for record in birth.new.records:
+        event = run.codec.to_event(record)
+        evolve(plan, run.state, event)
+        run.fold.apply(event, record.output)
+        recorder.replay(event, record)
+    loop = RunLoop(run, parts, recorder, Attempts(run.id, parts, Arrivals()), birth)
+    return loop, _first_facts(parts.clock.now_ms(), run, loop)
 
 
 async def recover(parts: Parts, row: RunRow, attempts: Attempts | None = None) -> tuple[RunLoop, list[f.Fact]]:

@@ -10,19 +10,24 @@ from __future__ import annotations
 import asyncio
 import logging
 import secrets
+from collections.abc import Awaitable, Callable
+from contextvars import copy_context
+from functools import partial
 
 from msgspec.structs import replace
 
+from compiler.plan import Plan
 from executor.core import facts as f
 from executor.core.events import ErrorInfo
 from executor.errors import Fenced, StoreError
 from executor.runtime.admission import Admission
+from executor.runtime.birth import Birth, NotBorn
 from executor.runtime.children import cancel_of_orphan
-from executor.runtime.loop import RunLoop
+from executor.runtime.loop import Ended, RunLoop
 from executor.runtime.parts import Parts
-from executor.runtime.recover import recover
+from executor.runtime.recover import begin, recover
 from executor.runtime.task import BackgroundTask
-from executor.store.rows import RunRow
+from executor.store.rows import NewRun, RunRow
 
 log = logging.getLogger("weft.worker")
 
@@ -63,6 +68,8 @@ class Worker:
         self._repair_at_s = 0.0  # of the event loop's clock, which cannot be set
         self._stopping = False
         self._admission = Admission(parts.services.limits.memory_bytes, self._held_bytes)
+        self._births: dict[str, Birth] = {}
+        self._others_wait = True  # there may be runs to claim that were there before
         self._claimed_from: dict[str, int] = {}  # owner that is gone -> how many of its runs were claimed here
         self._claiming = BackgroundTask(
             f"{self.name}:claim", self._claim, failed="claiming failed", log=log, wake=self._wake
@@ -75,6 +82,8 @@ class Worker:
         self._renewed_at_ms = parts.clock.now_ms()
         self._claiming.start()
         self._renewing.start(after_s=self._renew_every_s)
+        self._context = copy_context()  # of what runs, not of who asks for it
+        parts.owned.adopt = self._adopt
 
     async def stop(self, grace_s: float = 8.0) -> None:
         """Launch nothing more, let running handlers end for `grace_s`, then cancel them; free every lease."""
@@ -120,6 +129,7 @@ class Worker:
                 rows = await store.claim(self.name, clock.now_ms(), self._lease_ms, limit=room)
                 for row in rows:
                     self._begin(row)
+        self._others_wait = bool(rows) or room <= 0
         if rows:
             return 0
         due_ms = await store.next_due() if room > 0 else None
@@ -143,38 +153,77 @@ class Worker:
         stale = self._tasks.get(row.id)  # this process slept through its own lease and has now claimed the run again
         if stale is not None:
             stale.cancel()
-        self._tasks[row.id] = asyncio.create_task(self._drive(row, stale), name=f"run:{row.id}")
+        enter = partial(self._enter, row, stale)
+        self._tasks[row.id] = asyncio.create_task(self._drive(row, enter), name=f"run:{row.id}")
 
-    async def _drive(self, row: RunRow, stale: asyncio.Task[None] | None) -> None:
-        """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its
-        journal."""
+    # --- new runs ---
+
+    async def _adopt(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool] | None:
+        """Only when no other run waits to be claimed: the order in which runs are begun is that of their due times."""
+        now_ms = self._parts.clock.now_ms()
+        free = not (self._stopping or self._others_wait or self._admission.waiting)
+        awake = self._last_ms <= now_ms < self._renewed_at_ms + self._lease_ms
+        if not (free and awake and len(self._tasks) < self._runs_max and Birth.suits(new)):
+            return None
+        birth = self._births[new.id] = Birth(self._parts.store, new, self.name, self._lease_ms)
+        task = self._context.copy().run(asyncio.create_task, self._bear(birth, plan), name=f"run:{new.id}")
+        self._tasks[new.id] = task
+        return await birth.made()
+
+    async def _bear(self, birth: Birth, plan: Plan) -> None:
+        async def enter() -> tuple[RunLoop, list[f.Fact]]:
+            return begin(self._parts, birth, plan)
+
+        try:
+            await self._drive(birth.row, enter)
+            if await birth.end():
+                self._wake.set()
+        finally:
+            birth.refuse()
+            self._births.pop(birth.row.id, None)
+
+    # --- a run in memory ---
+
+    async def _enter(self, row: RunRow, stale: asyncio.Task[None] | None) -> tuple[RunLoop, list[f.Fact]] | None:
+        """A claimed run. None: the process ends, and it stays out."""
         if stale is not None:
             await asyncio.wait([stale])
+        parts = self._parts
+        # A run that begins has put out nothing.
+        if not await self._admission.enter(row.id, await parts.store.output_bytes(row.id) if row.seq > 1 else 0):
+            await parts.store.release(row.id, row.epoch, row.seq, parts.clock.now_ms(), "running")
+            return None
+        await parts.turns.turn()
+        loop, first = await recover(parts, self._lost_together(row))
+        if row.stalls > STALLS_MAX:
+            message = f"{row.stalls} workers claimed this run and none made progress"
+            # What was under way is lost in any case; the run cannot end before that is said.
+            lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
+            first = [f.RunAborted(parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
+        if row.orphaned:
+            first.insert(0, cancel_of_orphan(parts.clock.now_ms()))
+        return loop, first
+
+    async def _drive(self, row: RunRow, enter: Callable[[], Awaitable[tuple[RunLoop, list[f.Fact]] | None]]) -> None:
+        """One lease of one run. Whatever goes wrong is contained here: the run is dropped and recovers from its
+        journal."""
         loop: RunLoop | None = None
-        store = self._parts.store
+        ended: Ended | None = None
         try:
-            # A run that begins has put out nothing.
-            if not await self._admission.enter(row.id, await store.output_bytes(row.id) if row.seq > 1 else 0):
-                await store.release(row.id, row.epoch, row.seq, self._parts.clock.now_ms(), "running")
+            entered = await enter()
+            if entered is None:
                 return
-            await self._parts.turns.turn()
-            loop, first = await recover(self._parts, self._lost_together(row))
-            if row.stalls > STALLS_MAX:
-                message = f"{row.stalls} workers claimed this run and none made progress"
-                # What was under way is lost in any case; the run cannot end before that is said.
-                lost = [fact for fact in first if isinstance(fact, f.AttemptLost)]
-                first = [f.RunAborted(self._parts.clock.now_ms(), ErrorInfo("no_progress", message)), *lost]
-            self._loops[row.id] = loop
-            self._admission.entered(row.id)
-            if self._stopping:
-                loop.stop()
-            if row.orphaned:
-                first.insert(0, cancel_of_orphan(self._parts.clock.now_ms()))
-            while await loop.drive(first) in ("moved", "refused"):
-                loop, first = await self._continue(loop, row)
+            loop, first = entered
+            while ended in (None, "moved", "refused"):
+                if ended is not None:
+                    loop, first = await self._continue(loop, row)
                 self._loops[row.id] = loop
+                self._admission.entered(row.id)
                 if self._stopping:
                     loop.stop()
+                ended = await loop.drive(first)
+        except NotBorn:
+            pass
         except Fenced:
             log.warning("run %s: lost the lease to another worker", row.id)
         except StoreError as error:
@@ -195,7 +244,8 @@ class Worker:
             self._parts.hub.signal(row.id)  # who follows it waits for another process's commits from now on
             self._parts.owned.left(row.id)
             self._admission.entered(row.id)
-            self._wake.set()
+            if ended != "finished" or self._others_wait:  # its due time, or room for another one
+                self._wake.set()
 
     def _held_bytes(self) -> int:
         return sum(loop.held_bytes for loop in self._loops.values())
@@ -242,11 +292,12 @@ class Worker:
     async def _renew_held(self) -> None:
         now_ms = self._parts.clock.now_ms()
         held = dict(self._tasks)
+        unborn = {run_id for run_id, birth in self._births.items() if not birth.is_over}
         if held:
             kept = await self._parts.store.renew(self.name, list(held), now_ms, self._lease_ms)
             for run_id, task in held.items():
                 if run_id not in kept:
-                    if not task.done():
+                    if not task.done() and run_id not in unborn:
                         log.warning("run %s: lost the lease to another worker", run_id)
                         task.cancel()
                 elif run_id in self._loops:

@@ -225,6 +225,11 @@ class RunStore(Protocol):
         """Plan, document, run (status queued, next_run_at = now) and records, one transaction. With an idempotency key
         already used for this workflow the stored run is returned and the second value is False."""
 
+    async def begin_run(self, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
+        """What `create_run` does and returns; when the run is new, also what `claim` of it by `owner` and `append` of
+        `first` do, in the same transaction. `first` is of epoch 1, behind the records of `run`, and makes no
+        children."""
+
     async def get_run(self, run_id: str) -> RunRow | None: ...
 
     async def last_seqs(self, run_ids: Sequence[str]) -> dict[str, int]:

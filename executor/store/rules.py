@@ -27,10 +27,42 @@ from executor.store.rows import (
     FamilyRow,
     Fire,
     FireOutcome,
+    NewRun,
     Record,
+    RunRow,
     ScheduleRow,
     WebhookRow,
 )
+
+
+def new_row(run: NewRun, root: str | None) -> RunRow:
+    """Of a run that was just created. `root`: of the family of its parent."""
+    return RunRow(
+        id=run.id,
+        workflow=run.workflow,
+        version=run.version,
+        plan_hash=run.plan_hash,
+        status="queued",
+        input=run.input,
+        output=None,
+        error=None,
+        seq=len(run.records),
+        epoch=0,
+        lease_owner=None,
+        lease_until_ms=None,
+        next_run_at_ms=run.now_ms,
+        idempotency_key=run.idempotency_key,
+        request_hash=run.request_hash,
+        parent_run_id=run.parent_run_id,
+        parent_key=run.parent_key,
+        created_at_ms=run.now_ms,
+        started_at_ms=None,
+        finished_at_ms=None,
+        document_hash=run.document_hash,
+        draft_id=run.draft_id,
+        draft_rev=run.draft_rev,
+        root_id=root,
+    )
 
 
 def merged_schedule(old: ScheduleRow | None, new: ScheduleRow) -> ScheduleRow:

@@ -151,7 +151,9 @@ class Runs:
 
     async def create(self, new: NewRun, plan: Plan) -> tuple[RunRow, bool]:
         """The stored run, and whether it is new. Raises Conflict: its idempotency key was used for another request."""
-        stored, created = await self._store.create_run(new)
+        owned = self._parts.owned
+        adopted = await owned.adopt(new, plan) if owned.adopt is not None else None
+        stored, created = adopted or await self._store.create_run(new)
         if not created and stored.request_hash != new.request_hash:
             raise Conflict(
                 f"idempotency key {new.idempotency_key!r} was used for another request (run {stored.id})",
@@ -161,7 +163,8 @@ class Runs:
             )
         if created:
             keep_plan(plan)
-            self._parts.owned.wake()
+            if adopted is None:
+                owned.wake()
         return stored, created
 
     # --- one run ---

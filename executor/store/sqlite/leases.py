@@ -44,6 +44,9 @@ UPDATE heads SET owner = :owner, epoch = epoch + 1, stalls = stalls + 1, status 
  WHERE n IN {any_of(":numbers")} AND (n, epoch, seq, coalesce(owner, '')) IN {any_row_of(":found", 4)}
    AND due_ms <= :now AND (owner IS NULL OR owner IN (SELECT id FROM workers WHERE until_ms <= :now))
 RETURNING n, epoch, stalls, started_at_ms"""
+TAKE_NEW = f"""
+UPDATE heads SET owner = :owner, epoch = 1, stalls = 1, status = 'running', started_at_ms = :now
+ WHERE {HEAD_OF_ID}"""
 HOLD = """
 INSERT INTO workers (id, until_ms) VALUES (:owner, :until)
 ON CONFLICT (id) DO UPDATE SET until_ms = excluded.until_ms"""
@@ -107,6 +110,12 @@ def claim(tx: Tx, owner: str, now_ms: int, lease_ms: int, limit: int = 1, run_id
     if gone:
         tx.db.execute(FORGET_WORKERS, {"now": now_ms})
     return [taken[n] for n in found if n in taken]
+
+
+def claim_new(tx: Tx, owner: str, now_ms: int, lease_ms: int, run_id: str) -> None:
+    """`claim` of a run that this transaction has created."""
+    tx.db.execute(TAKE_NEW, {"owner": owner, "now": now_ms, "id": run_id})
+    hold(tx, owner, now_ms + lease_ms)
 
 
 def hold(tx: Tx, owner: str, until_ms: int) -> None:

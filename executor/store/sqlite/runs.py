@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 from executor.errors import NotFound
 from executor.store.rows import COUNT_MAX, TERMINAL, Move, NewRun, RunRow
-from executor.store.rules import blobs_of
+from executor.store.rules import blobs_of, new_row
 from executor.store.sqlite.conditions import any_of, as_list, those_of
 from executor.store.sqlite.connection import Tx
 from executor.store.sqlite.contents import add_blob, add_blob_ref, add_document, put_plan, use_document
@@ -137,7 +137,7 @@ def create_run(tx: Tx, run: NewRun) -> tuple[RunRow, bool]:
     if root is not None:
         add_to_family(tx, root, 1)
     put_plan(tx, run.plan_hash, run.plan, run.now_ms)
-    return _new_row(run, root), True
+    return new_row(run, root), True
 
 
 def _first_run(tx: Tx, run: NewRun) -> RunRow | None:
@@ -199,36 +199,6 @@ def _add_run(tx: Tx, run: NewRun, root: str | None) -> bool:
     for hash in sorted(blobs_of(run.records)):  # its first records may be copies of another run's
         add_blob_ref(tx, run.id, hash)
     return True
-
-
-def _new_row(run: NewRun, root: str | None) -> RunRow:
-    """What was just written."""
-    return RunRow(
-        id=run.id,
-        workflow=run.workflow,
-        version=run.version,
-        plan_hash=run.plan_hash,
-        status="queued",
-        input=run.input,
-        output=None,
-        error=None,
-        seq=len(run.records),
-        epoch=0,
-        lease_owner=None,
-        lease_until_ms=None,
-        next_run_at_ms=run.now_ms,
-        idempotency_key=run.idempotency_key,
-        request_hash=run.request_hash,
-        parent_run_id=run.parent_run_id,
-        parent_key=run.parent_key,
-        created_at_ms=run.now_ms,
-        started_at_ms=None,
-        finished_at_ms=None,
-        document_hash=run.document_hash,
-        draft_id=run.draft_id,
-        draft_rev=run.draft_rev,
-        root_id=root,
-    )
 
 
 def check_sources(tx: Tx, runs: tuple[str, ...]) -> None:

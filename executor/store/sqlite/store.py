@@ -16,6 +16,7 @@ from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from executor.store.rows import NotificationRow, Orphans
 from executor.store.sqlite import (
+    births,
     cache,
     checkpoints,
     contents,
@@ -148,6 +149,7 @@ class SQLiteStore:
 
     # runs
     create_run = write(runs.create_run)
+    begin_run = write(births.begin_run)
     get_run = read(runs.get_run)
     last_seqs = read(runs.last_seqs)
     list_runs = read(runs.list_runs)

@@ -5,10 +5,12 @@ from __future__ import annotations
 import asyncio
 
 import pytest
+from msgspec import structs
 
 from executor.errors import Conflict
 from executor.store.contract import Store
 from executor.store.rows import ClockRepair, RunRow
+from executor.store.rules import new_row
 from tests.support.rows import LEASE_MS, T0, change, finish, new_run, owned_run, record, row
 
 
@@ -54,6 +56,27 @@ async def test_an_idempotency_key_gives_the_first_run(store: Store) -> None:
     assert await store.read_events("run-2") == []
     _, created = await store.create_run(new_run("run-3", workflow="other", idempotency_key="k"))
     assert created  # a key belongs to its workflow
+
+
+async def test_a_new_run_can_be_created_owned_and_begun_at_once(store: Store) -> None:
+    run = new_run("run-1", idempotency_key="k", request_hash="h1")
+    claimed = RunRow(**{**structs.asdict(new_row(run, None)), "epoch": 1})
+    first = change(claimed, record("node.started"))
+    stored, created = await store.begin_run(run, "w1", LEASE_MS, first)
+    assert (created, stored) == (True, new_row(run, None)), "what `create_run` says"
+    begun = await row(store, "run-1")
+    assert (begun.status, begun.seq, begun.epoch, begun.stalls) == ("running", 2, 1, 0)
+    assert (begun.lease_owner, begun.lease_until_ms, begun.started_at_ms) == ("w1", T0 + LEASE_MS, T0)
+    assert [event.type for event in await store.read_events("run-1")] == ["run.started", "node.started"]
+    assert await store.claim("w2", T0, LEASE_MS) == []
+    assert await store.renew("w1", ["run-1"], T0 + 1, LEASE_MS) == {"run-1"}
+
+    other = structs.replace(run, id="run-2")
+    again, created = await store.begin_run(other, "w2", LEASE_MS, structs.replace(first, run_id="run-2"))
+    assert (again.id, created) == ("run-1", False)
+    assert await store.get_run("run-2") is None
+    assert (await row(store, "run-1")) == structs.replace(begun, lease_until_ms=T0 + 1 + LEASE_MS)
+    await store.append(change(begun, record("node.succeeded")))
 
 
 async def test_concurrent_submits_with_one_key_make_one_run(store: Store) -> None:

@@ -130,6 +130,10 @@ class Ledger:
             self.complain(f"run {run} lies down again without a look at {sorted(again)} of its inbox")
         self.unread[run, epoch] = inbox
 
+    def epoch(self, run: str) -> int:
+        """Of a run, which may be on its way to the disk: by who owns it from the first."""
+        return self.runs[run].epoch if run in self.runs else 1
+
     def effect_begins(self, run: str, node: str, path: str, attempt: int) -> None:
         """A handler is called. What it depends on was committed with, or before, its start."""
         started = self.started.get((run, node, path))
@@ -168,7 +172,9 @@ class Ledger:
 
     def _events(self, run: str, old: Seen, now: Seen, heard_of_cancel: bool) -> None:
         self.progress_s = self.now_s()
-        epoch = old.epoch  # who claims hears of it after the commit: events beside a claim are of the owner before
+        # Who claims hears of it after the commit: events beside a claim are of the owner before. But who creates a run
+        # may own it from the first.
+        epoch = old.epoch if old.seq else now.epoch
         self.acted_s.setdefault((run, epoch), self.now_s())
         rows = self.db.execute(_EVENTS, (run, old.seq)).fetchall()
         types = {type for _, _, type, *_ in rows}

@@ -139,7 +139,7 @@ class Script:
         if act.wait == "child" and (act.retryable or not fails):
             return await self._child(ctx, fails)
         if fails:
-            self.failed.add((ctx.run_id, self.ledger.runs[ctx.run_id].epoch, node, path, ctx.attempt))
+            self.failed.add((ctx.run_id, self.ledger.epoch(ctx.run_id), node, path, ctx.attempt))
             raise BlockError("as the table says", code="scripted", retryable=act.retryable)
         if node.endswith(":start"):
             return Sized(min(act.count, 1) if act.lazy and block.kind == "loop" else act.count)
@@ -199,7 +199,7 @@ class Script:
         )
         rows = self.disk.db.execute(query, (run, node, path)).fetchall()
         written = {number: orjson.loads(data)["error"]["code"] in SCRIPTED for number, data in rows}
-        epoch = self.ledger.runs[run].epoch
+        epoch = self.ledger.epoch(run)
         unwritten = [n for n in range(1, attempt) if n not in written and (run, epoch, node, path, n) in self.failed]
         return sum(written.values()) + len(unwritten)
 

@@ -210,6 +210,13 @@ class ModelStore(
             self._by_idempotency_key[run.workflow, run.idempotency_key] = run.id
         return row, True
 
+    async def begin_run(self, run: NewRun, owner: str, lease_ms: int, first: Append) -> tuple[RunRow, bool]:
+        row, created = await self.create_run(run)
+        if created:
+            await self.claim(owner, run.now_ms, lease_ms, run_id=run.id)
+            await self.append(first)
+        return row, created
+
     def _use(self, hash: str, now_ms: int) -> None:
         if hash not in self._used_at_ms or self._used_at_ms[hash] < now_ms - USED_EVERY_MS:
             self._used_at_ms[hash] = now_ms

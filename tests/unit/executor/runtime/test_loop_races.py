@@ -71,10 +71,12 @@ async def test_a_run_that_was_written_while_the_clock_was_ahead_is_found(
 async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    """Their lease has lapsed by then; what was renewed meanwhile are the others."""
+    """Their lease has lapsed by then; a renewal that comes meanwhile waits for it."""
     clock = ManualClock()
     async with engine_on(tmp_path / "weft.db", hold := Hold(), clock=clock) as engine:
+        engine.parts.owned.adopt = None
         told_late: list[str] = []
+        renewals: list[asyncio.Task[None]] = []
         claim = engine.store.claim
 
         async def late(owner: str, now_ms: int, lease_ms: int, limit: int = 1) -> list[RunRow]:
@@ -82,7 +84,8 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
             if rows and not told_late:
                 told_late.extend(row.id for row in rows)
                 clock.advance(lease_ms + 1)
-                await engine._worker._renew()
+                renewals.append(asyncio.create_task(engine._worker._renew()))
+                await asyncio.sleep(0)
             return rows
 
         monkeypatch.setattr(engine.store, "claim", late)
@@ -92,6 +95,7 @@ async def test_runs_whose_claim_was_told_late_are_not_claimed_again(
         await until_event(engine, run, "run.finished")
         assert told_late == [run]
         assert (await engine.runs.row(run)).epoch == 1
+        await asyncio.gather(*renewals)
 
 
 async def test_a_run_with_facts_in_its_inbox_is_let_go_at_once(tmp_path: Path) -> None:

@@ -19,6 +19,7 @@ async def test_a_dropped_run_continues_beside_others_of_its_worker(tmp_path: Pat
     async with engine_on(tmp_path / "weft.db", hold := Hold(), lease_ms=600) as engine:
         other = (await engine.submit(chain("a", a={"type": "hold"}))).run
         await until_event(engine, other, "node.started", "a")
+        engine.parts.owned.adopt = None
         append, claim, failed = engine.store.append, engine.store.claim, list[str]()
 
         async def appending(change: Append) -> Appended:
