@@ -18,10 +18,10 @@ async def find_run(store: Store, run: str) -> RunRow:
 
 
 @asynccontextmanager
-async def existing_run(store: Store, run: str) -> AsyncIterator[RunRow]:
+async def existing_run(store: Store, run: str, row: RunRow | None = None) -> AsyncIterator[RunRow]:
     """The row of a run, for a caller that reads more of the run. If upkeep deletes the run between two reads, the
-    caller gets NotFound, instead of a run without events or a plan."""
-    row = await find_run(store, run)
+    caller gets NotFound, instead of a run without events or a plan. `row`: if it was read just now."""
+    row = row or await find_run(store, run)
     try:
         yield row
     except Exception:

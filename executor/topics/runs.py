@@ -121,24 +121,26 @@ class Runs:
         run continues, and may wait for a person for a long time. Raises as `submit`."""
         asked = await self._asked(workflow, input, trigger, version, idempotency_key)
         left = self._parts.owned.watch_left(asked.new.id)  # before it is there: it may end at once
+        row: RunRow | None = None
         try:
             stored, created = await self.create(asked.new, asked.plan)
             with contextlib.suppress(TimeoutError):
                 async with asyncio.timeout(timeout_s):
                     if created:
                         await self._may_have_changed(stored.id, left)
-                    await self._ended(stored.id)
+                    row = await self._ended(stored.id)
         finally:
             left.cancel()
-        return await self.view(stored.id)
+        return await self._view_now(stored.id, row)
 
-    async def _ended(self, run: str) -> None:
-        """Until it has, in this or another process."""
+    async def _ended(self, run: str) -> RunRow:
+        """When it has, in this or another process."""
         while True:
             left = self._parts.owned.watch_left(run)
             try:
-                if (await find_run(self._store, run)).status in TERMINAL:
-                    return
+                row = await find_run(self._store, run)
+                if row.status in TERMINAL:
+                    return row
                 await self._may_have_changed(run, left)
             finally:
                 left.cancel()
@@ -172,7 +174,11 @@ class Runs:
     async def view(self, run: str) -> RunView:
         """The run as it stands. All that is shown of a waiting run is of one time, so that a reader can tell whether it
         continues without a person or a signal. Raises NotFound."""
-        async with existing_run(self._store, run) as row:
+        return await self._view_now(run)
+
+    async def _view_now(self, run: str, row: RunRow | None = None) -> RunView:
+        """`row`: if it was read just now."""
+        async with existing_run(self._store, run, row) as row:
             for _ in range(SAME_MOMENT_TRIES):
                 view = await self._view(row)
                 now = await find_run(self._store, run) if row.status == "waiting" else row
@@ -183,7 +189,7 @@ class Runs:
 
     async def _view(self, row: RunRow) -> RunView:
         plan = await load_plan(self._store, row.plan_hash)
-        waits = tuple(await self._waits.list("pending", row.id))
+        waits = () if row.status in TERMINAL else tuple(await self._waits.list("pending", row.id))
         view = await _with_family(self._parts, self._waits, await run_view.build(self._store, plan, row, waits), row)
         # After its children: one that ends writes to its parent's inbox in the same transaction.
         unread = len(await self._store.read_inbox(row.id)) if row.status == "waiting" else 0
